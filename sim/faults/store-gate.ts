@@ -77,7 +77,7 @@ type Method = (...args: unknown[]) => Promise<unknown>
 
 /** Methods that change nothing. A crash at one of them equals a crash between two changes. */
 const READS: ReadonlySet<string> = new Set([
-  ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'demand', 'ids', 'findByName', 'read'],
+  ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'demand', 'active', 'ids', 'findByName', 'read'],
   ...[
     'sealedValues',
     'findByToken',

@@ -14,7 +14,7 @@ const RETRY_MS = 30_000
 const BUSY_REFRESH_MS = 5_000
 /** Interval between checks of workers that finish requests of a removed endpoint. */
 const STRAY_CHECK_MS = 1_000
-/** Maximum interval between refreshes of any endpoint, and between lists of them: the notification of a first job may be lost. */
+/** Maximum interval between refreshes of an endpoint that is not idle, and between lists of those: the notification of a first job may be lost. */
 const REFRESH_MS = 30_000
 
 /** What {@link Autoscaler} works with. */
@@ -26,7 +26,7 @@ export interface AutoscalerParts {
 }
 
 /**
- * Starts and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come. The first job
+ * Starts and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come; an idle one has no time. The first job
  * of an endpoint wakes it at once.
  */
 export class Autoscaler {
@@ -101,11 +101,16 @@ export class Autoscaler {
     this.#relist = false
     for (const id of this.#blocked) this.#due.set(id, nowMs)
     this.#blocked.clear()
-    const ids = await this.#ports.store.endpoints.ids().catch(error => {
+    const { endpoints } = this.#ports.store
+    const [ids, active] = await Promise.all([endpoints.ids(), endpoints.active()]).catch(error => {
       this.#relist = true
       throw error
     })
     this.#listAtMs = nowMs + REFRESH_MS
+    const isThere = new Set(ids)
+    const isActive = new Set(active)
+    for (const [id, dueMs] of this.#due)
+      if (dueMs === null && (isActive.has(id) || !isThere.has(id))) this.#due.set(id, nowMs)
     // Reads the machine too: its hardware may have changed.
     void this.#ports.machine.parts()
     for (const id of ids) {
@@ -136,6 +141,7 @@ export class Autoscaler {
     const isBlocked = startFailure !== null
     this.#balancing.setCircuit(snapshot, startFailure, nowMs)
     await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs)
+    if (isIdle(snapshot) && plan.start === 0 && plan.wakeAtMs === null) return null
     if (!isBlocked) return next
     this.#blocked.add(id)
     return nowMs + RETRY_MS
@@ -174,4 +180,10 @@ export class Autoscaler {
     }
     return earliest(dueTimes)
   }
+}
+
+/** Whether there is nothing to do for an endpoint until something about it changes. */
+function isIdle({ endpoint, queue, workers, queuedWorkers, requests }: EndpointSnapshot): boolean {
+  const jobs = queue.queued + queue.queuedLowPriority + queue.inProgress
+  return requests === undefined && endpoint.workersMin + jobs + workers.length + queuedWorkers.length === 0
 }

@@ -98,6 +98,7 @@ export const queueCountCases: Cases = {
     const claimed = await Promise.all(workers.map(worker => world.claim(worker, 3)))
     const held = claimed.flat().length
     assert.deepEqual(await world.store.endpoints.demand(E1), { queued: 40 - held, takers: 8 })
+    assert.deepEqual(await world.store.endpoints.active(), [E1])
     assert.deepEqual([(await counted(world)).queued, (await counted(world)).inProgress], [40 - held, held])
     await Promise.all(claimed.flatMap((jobs, at) => jobs.map(({ id }) => world.finish(id, workers[at]))))
     assert.deepEqual([(await counted(world)).queued, (await counted(world)).inProgress], [40 - held, 0])

@@ -273,6 +273,8 @@ export interface EndpointStore {
   loads(after: EndpointId | null, limit: number): Promise<EndpointLoad[]>
   /** The ids of all endpoints of all owners. */
   ids(): Promise<EndpointId[]>
+  /** The ids of those that keep workers, or have jobs that wait or run, or workers that have not ended or wait for a place; some others may be among them. */
+  active(): Promise<EndpointId[]>
   /** Whether an endpoint can have this id: no other has it, and nothing is left of a deleted one that had it. */
   isFree(id: EndpointId): Promise<boolean>
   /**

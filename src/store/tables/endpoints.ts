@@ -121,6 +121,13 @@ const COUNT_SUMS = [
 export const queueLoad = `
   SELECT ${loadOf('$1')} FROM (SELECT ${COUNT_SUMS} FROM queue_counts WHERE endpoint_id = $1) AS counts`
 
+/** A row of counts of one connection may be below zero; that of another makes up for it. */
+export const activeEndpoints = `
+  SELECT id FROM endpoints WHERE workers_min > 0
+  UNION SELECT endpoint_id FROM queue_counts WHERE queued <> 0 OR queued_low_priority <> 0 OR in_progress <> 0
+  UNION SELECT endpoint_id FROM workers WHERE ${ALIVE}
+  UNION SELECT endpoint_id FROM queued_workers`
+
 /** $1 id. */
 export const queueDemand = `
   SELECT (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) AS {{integer}}) FROM queue_counts WHERE endpoint_id = $1) AS queued,

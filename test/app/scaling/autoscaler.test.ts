@@ -436,6 +436,19 @@ test('a job without a notification gets its worker within half a minute', async 
   assert.equal((await rig.alive(endpoint)).length, 1)
 })
 
+test('idle endpoints are not read again and again, and one that gets a job is', async t => {
+  const rig = await openRig(t)
+  const endpoints = []
+  for (let n = 0; n < 20; n += 1) endpoints.push(await rig.endpoint({ workersMax: 1 }))
+  await rig.clock.advance(60_000)
+  const before = rig.calls('endpoints.snapshot')
+  await rig.clock.advance(600_000)
+  assert.equal(rig.calls('endpoints.snapshot') - before, 0)
+  await rig.submit(endpoints[7]!)
+  await rig.clock.advance(100)
+  assert.equal((await rig.alive(endpoints[7]!)).length, 1)
+})
+
 test('an endpoint without a notification gets its workers within half a minute', async t => {
   const rig = await openRig(t)
   await rig.clock.advance(60_000)

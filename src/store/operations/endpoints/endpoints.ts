@@ -81,6 +81,10 @@ export const endpoints = {
     return (yield* query<{ id: EndpointId }>(sql.endpointIds)).map(row => row.id)
   }),
 
+  active: read(function* (): Steps<EndpointId[]> {
+    return (yield* query<{ id: EndpointId }>(sql.activeEndpoints)).map(row => row.id)
+  }),
+
   loads: read(function* (after: EndpointId | null, limit: number): Steps<EndpointLoad[]> {
     const loads = yield* query<QueueRow & { id: EndpointId }>(sql.queueLoads, [after ?? '', limit])
     if (loads.length === 0) return []
