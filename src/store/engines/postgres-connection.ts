@@ -1,10 +1,8 @@
-import { type ClientBase, type PoolConfig, types } from 'pg'
+import type { ClientBase, PoolConfig, types } from 'pg'
 import type { Row, Statement } from '../operations/operation.ts'
 import { forPostgres } from './dialect.ts'
 import { fromPostgres } from './postgres-errors.ts'
-import { pipelined } from './postgres-pipeline.ts'
-
-const INT8 = types.builtins.INT8
+import { Pipeline, readerOf } from './postgres-pipeline.ts'
 
 /** How every connection is made. Each wait for the server has an end. */
 export function connectionConfig(url: string): PoolConfig {
@@ -26,12 +24,10 @@ export function connectionConfig(url: string): PoolConfig {
  * Gives a connection the first number that no other connection to this schema has, for as long as it lives. It is the row to which it adds
  * in sums that many change at once, such as `queue_counts`.
  */
-export const takeShard: Statement = {
-  sql: `SELECT set_config('runyard.shard', COALESCE((
-      SELECT number::text FROM generate_series(0, 1023) AS number
-      WHERE pg_try_advisory_lock(hashtext('runyard shard ' || current_schema()), number) LIMIT 1), '0'), false)`,
-  params: [],
-}
+export const takeShard = `
+  SELECT set_config('runyard.shard', COALESCE((
+    SELECT number::text FROM generate_series(0, 1023) AS number
+    WHERE pg_try_advisory_lock(hashtext('runyard shard ' || current_schema()), number) LIMIT 1), '0'), false)`
 
 /** Where a database is, without user, password and options. */
 export function addressOf(url: string): string {
@@ -43,13 +39,15 @@ export function addressOf(url: string): string {
 /**
  * Runs statements of an operation, which are sent together; after one that fails none is run.
  * @returns the rows of each
- * @throws what `fromPostgres` makes of it
+ * @throws TypeError for a parameter that cannot be stored; else what `fromPostgres` makes of it
  */
 export async function answers(client: ClientBase, statements: readonly Statement[]): Promise<Row[][]> {
+  const pipeline = new Pipeline(statements)
   try {
-    return await pipelined(client, statements, readerOf)
+    client.query(pipeline)
+    return await pipeline.done
   } catch (error) {
-    throw error instanceof TypeError ? error : fromPostgres(error)
+    throw fromPostgres(error)
   }
 }
 
@@ -60,15 +58,10 @@ export async function answer(client: ClientBase, statement: Statement): Promise<
 }
 
 /** Runs a statement without parameters that is not worth preparing. @throws what `fromPostgres` makes of it */
-export async function execute(client: ClientBase, { sql }: Statement): Promise<readonly Row[]> {
+export async function execute(client: ClientBase, sql: string): Promise<readonly Row[]> {
   try {
     return (await client.query<Row>(forPostgres(sql))).rows
   } catch (error) {
     throw fromPostgres(error)
   }
-}
-
-/** Integers of 8 bytes come as text; all that are stored here are below 2 ** 53. */
-function readerOf(type: number): (text: string) => unknown {
-  return type === INT8 ? Number : types.getTypeParser(type, 'text')
 }

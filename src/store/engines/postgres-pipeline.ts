@@ -1,4 +1,4 @@
-import type { ClientBase, Connection, FieldDef, Submittable } from 'pg'
+import { type Connection, type FieldDef, type Submittable, types } from 'pg'
 import type { Row, SqlParam, Statement } from '../operations/operation.ts'
 import { forPostgres } from './dialect.ts'
 
@@ -30,16 +30,14 @@ export class Pipeline implements Submittable {
   readonly done: Promise<Row[][]>
   readonly #statements: readonly Prepared[]
   readonly #values: readonly (string | null)[][]
-  readonly #readerOf: (type: number) => (text: string) => unknown
   readonly #results: Row[][] = []
   #rows: Row[] = []
   #failure: Error | null = null
 
   /** @throws TypeError for a parameter that PostgreSQL cannot store */
-  constructor(given: readonly Statement[], readerOf: (type: number) => (text: string) => unknown) {
+  constructor(given: readonly Statement[]) {
     this.#statements = given.map(({ sql }) => preparedOf(sql))
     this.#values = given.map(({ params }) => params.map(textOf))
-    this.#readerOf = readerOf
     const { promise, resolve, reject } = Promise.withResolvers<Row[][]>()
     this.done = promise
     this.callback = (error, results) => (error === null ? resolve(results ?? []) : reject(error))
@@ -68,7 +66,7 @@ export class Pipeline implements Submittable {
   handleRowDescription({ fields }: { readonly fields: readonly FieldDef[] }): void {
     const current = this.#statements[this.#results.length]
     if (current !== undefined)
-      current.columns = fields.map(({ name, dataTypeID }) => ({ name, read: this.#readerOf(dataTypeID) }))
+      current.columns = fields.map(({ name, dataTypeID }) => ({ name, read: readerOf(dataTypeID) }))
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
@@ -111,15 +109,11 @@ export class Pipeline implements Submittable {
   handleCopyData(): void {}
 }
 
-/** Runs statements in one pipeline. @returns the rows of each */
-export function pipelined(
-  client: ClientBase,
-  given: readonly Statement[],
-  readerOf: (type: number) => (text: string) => unknown,
-): Promise<Row[][]> {
-  const pipeline = new Pipeline(given, readerOf)
-  client.query(pipeline)
-  return pipeline.done
+const INT8 = types.builtins.INT8
+
+/** How a value of a type is read from its text. Integers of 8 bytes are numbers: all that are stored here are below 2 ** 53. */
+export function readerOf(type: number): (text: string) => unknown {
+  return type === INT8 ? Number : types.getTypeParser(type, 'text')
 }
 
 function preparedOf(sql: string): Prepared {
@@ -136,10 +130,8 @@ function textOf(param: SqlParam, index: number): string | null {
     return `{${param.map(value => elementOf(textOf(value, index))).join(',')}}`
   if (param === null) return null
   if (typeof param === 'number' && Number.isFinite(param)) return String(param)
-  /**
-   * PostgreSQL has no text with a NUL. In JSON it is always escaped, so only free text such as an error or a log line can
-   * have one; there its picture U+2400 stands for it.
-   */
+  // PostgreSQL has no text with a NUL. In JSON it is always escaped, so only free text such as an error or a log line can
+  // have one; there its picture U+2400 stands for it.
   if (typeof param === 'string') return param.includes('\0') ? param.replaceAll('\0', '\u2400') : param
   throw new TypeError(`parameter $${index + 1} cannot be ${typeof param === 'number' ? param : typeof param}`)
 }

@@ -80,16 +80,18 @@ class PostgresEngine {
   async prepareDatabase(migrations: readonly Migration[] | undefined): Promise<void> {
     await this.#with(async client => {
       for (const setting of ['synchronous_commit', 'fsync']) {
-        const [row] = await execute(client, { sql: `SHOW ${setting}`, params: [] })
+        const [row] = await execute(client, `SHOW ${setting}`)
         if (row?.[setting] === 'off') {
           throw unavailable(`PostgreSQL has ${setting} off, so it could lose what was acknowledged; turn it on`)
         }
       }
       await execute(client, BEGIN)
-      await execute(client, { sql: LOCK_SCHEMA, params: [] })
-      await drive(migrate('postgres', migrations), statement =>
-        statement.params.length === 0 ? execute(client, statement) : answer(client, statement),
-      )
+      await execute(client, LOCK_SCHEMA)
+      const steps = migrate('postgres', migrations)
+      for (let step = steps.next(); step.done !== true; ) {
+        const { sql, params } = step.value
+        step = steps.next(params.length === 0 ? await execute(client, sql) : await answer(client, step.value))
+      }
       await execute(client, COMMIT)
     })
   }
@@ -102,7 +104,7 @@ class PostgresEngine {
     return call
   }
 
-  /** Where calls of an operation are gathered; null for one that has no statement of several calls, or when too many wait. */
+  /** Where calls of an operation are gathered; null for one whose calls run alone, or when too many wait. */
   #gatheringOf(name: string): Gathering | null {
     const { together } = operationOf(name)
     if (together === undefined || this.#closed) return null
@@ -125,8 +127,9 @@ class PostgresEngine {
   ): Promise<readonly unknown[]> {
     const { together, steps } = operationOf(name)
     if (together?.statement === undefined)
-      return writeAll(
+      return transact(
         client,
+        BEGIN,
         calls.map(args => steps(...args)),
       )
     // One statement by itself is one transaction.
@@ -147,7 +150,7 @@ class PostgresEngine {
     if (reads) return this.#with(client => this.#read(client, name, () => steps(...args)))
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#with(client => write(client, steps(...args)))
+        return await this.#with(client => transactOne(client, BEGIN, steps(...args)))
       } catch (error) {
         if (!isCollision(error)) throw error
         if (attempt === ATTEMPTS) throw afterCollisions(error)
@@ -164,10 +167,7 @@ class PostgresEngine {
       if (step.done === true) return step.value
       this.#severalReads.add(name)
     }
-    await answer(client, BEGIN_SNAPSHOT)
-    const value = await drive(start(), statement => answer(client, statement))
-    await answer(client, COMMIT)
-    return value
+    return transactOne(client, BEGIN_SNAPSHOT, start())
   }
 
   async #with<Value>(use: (client: PoolClient) => Promise<Value>): Promise<Value> {
@@ -204,18 +204,23 @@ class PostgresEngine {
 /** Servers that start together bring the schema up to date one after another. */
 const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
 
-async function write(client: PoolClient, steps: Steps<unknown>): Promise<unknown> {
-  const [result] = await writeAll(client, [steps])
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
+const COMMIT = 'COMMIT'
+
+/** As {@link transact}, for one operation. */
+async function transactOne(client: PoolClient, begin: string, steps: Steps<unknown>): Promise<unknown> {
+  const [result] = await transact(client, begin, [steps])
   return result
 }
 
 /**
- * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. Statements whose rows nobody
- * reads go with the next one, and the last ones with the COMMIT.
+ * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. BEGIN goes with the first
+ * ones, statements whose rows nobody reads with the next one, and the last ones with the COMMIT.
  */
-async function writeAll(client: PoolClient, all: readonly Steps<unknown>[]): Promise<unknown[]> {
+async function transact(client: PoolClient, begin: string, all: readonly Steps<unknown>[]): Promise<unknown[]> {
   const results: unknown[] = []
-  let unsent: Statement[] = [BEGIN]
+  let unsent: Statement[] = [{ sql: begin, params: [] }]
   /** Adds the statements of an operation to the pipeline, up to one whose rows it reads. @returns the place of that one; null at its end */
   const advance = (index: number, rows: readonly Row[]): number | null => {
     for (let step = all[index]!.next(rows); ; step = all[index]!.next([])) {
@@ -234,27 +239,14 @@ async function writeAll(client: PoolClient, all: readonly Steps<unknown>[]): Pro
     places = places.map((place, index) => (place === null ? null : advance(index, answered[place] ?? [])))
   }
   // When its answer is lost, the changes happened wholly or not at all, and the caller gets `unavailable`.
-  if (unsent[0] !== BEGIN || unsent.length > 1) await answers(client, [...unsent, COMMIT])
+  await answers(client, [...unsent, { sql: COMMIT, params: [] }])
   return results
 }
-
-async function drive<Result>(
-  steps: Steps<Result>,
-  run: (statement: Statement) => Promise<readonly Row[]>,
-): Promise<Result> {
-  let step = steps.next()
-  while (step.done !== true) step = steps.next(await run(step.value))
-  return step.value
-}
-
-const BEGIN: Statement = { sql: 'BEGIN ISOLATION LEVEL READ COMMITTED', params: [] }
-const BEGIN_SNAPSHOT: Statement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', params: [] }
-const COMMIT: Statement = { sql: 'COMMIT', params: [] }
 
 /** Whether the connection can be used again. Outside a transaction PostgreSQL only warns. */
 async function rollBack(client: PoolClient): Promise<boolean> {
   try {
-    await execute(client, { sql: 'ROLLBACK', params: [] })
+    await execute(client, 'ROLLBACK')
     return true
   } catch {
     return false
