@@ -1,3 +1,4 @@
+import type { Context } from 'hono'
 import { type Body, LARGE_BODY_BYTES, textOf } from '../core/bodies/body-readings.ts'
 import { AppError } from '../core/errors.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -32,6 +33,11 @@ export interface BodyRoomOptions {
 export interface BodyRequest {
   readonly request: Request
   readonly env: Pick<SurfaceEnv, 'body'>
+}
+
+/** The request of a call of Hono, whose bindings are those of the surface. */
+export function requestOf({ req, env }: Context<{ Bindings: SurfaceEnv }>): BodyRequest {
+  return { request: req.raw, env }
 }
 
 /** Reads bodies of one account, or of callers without a key. */
@@ -76,10 +82,10 @@ export class BodyRoom {
   of(account: string | null, part = ''): BodyReader {
     const reader: BodyReader = {
       limited: (request, limit, use) => this.#limited({ account, part }, request, limit, use),
-      async body(request, maxBytes, use) {
-        const announced = Number(request.request.headers.get('content-length') ?? 0)
+      async body(call, maxBytes, use) {
+        const announced = Number(call.request.headers.get('content-length') ?? 0)
         if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
-        return reader.limited(request, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content }) => {
+        return reader.limited(call, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content }) => {
           if (content === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
           return use(content)
         })

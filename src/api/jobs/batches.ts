@@ -7,7 +7,7 @@ import { type BatchReading, readBatchName, readMoreRequests, readNewBatch } from
 import { batchRequestView, batchView } from '../../core/jobs/batch-view.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Batches, PageOf } from '../../services/jobs/batches.ts'
-import type { BodyRoom } from '../body.ts'
+import { type BodyRoom, requestOf } from '../body.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Maximum body of one request, in bytes. */
@@ -31,7 +31,7 @@ export async function batchesOf(
   key: string | undefined,
 ): Promise<Response> {
   if (call.req.method === 'POST') {
-    return parts.room.of(endpoint.owner).body({ request: call.req.raw, env: call.env }, CALL_BYTES, async body => {
+    return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
       const name = call.req.query('name')
       const reading =
         typeof body === 'string' ? readNewBatch(body, name) : await parts.bodies.read('newBatch', body, name)
@@ -48,7 +48,7 @@ export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint
   const { id } = endpoint
   const batchId = batchParameter(call)
   if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
-  return parts.room.of(endpoint.owner).body({ request: call.req.raw, env: call.env }, CALL_BYTES, async body => {
+  return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
     const reading = typeof body === 'string' ? readBatchName(body) : await parts.bodies.read('batchName', body)
     return jsonText(batchView(await parts.batches.rename(id, batchId, checked(reading))))
   })
@@ -63,7 +63,7 @@ export async function requestsOf(
 ): Promise<Response> {
   const batchId = batchParameter(call)
   if (call.req.method === 'POST') {
-    return parts.room.of(endpoint.owner).body({ request: call.req.raw, env: call.env }, CALL_BYTES, async body => {
+    return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
       const reading = typeof body === 'string' ? readMoreRequests(body) : await parts.bodies.read('moreRequests', body)
       return changed(await parts.batches.add(endpoint, batchId, checked(reading), key))
     })

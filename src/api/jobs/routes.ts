@@ -22,7 +22,7 @@ import type { Streams } from '../../services/jobs/streams.ts'
 import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
-import type { BodyRoom } from '../body.ts'
+import { type BodyRoom, requestOf } from '../body.ts'
 import {
   admitTo,
   authorizationKey,
@@ -178,7 +178,7 @@ function batch(
 }
 
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  return parts.room.of(endpoint.owner).body({ request: call.req.raw, env: call.env }, PAYLOAD_BYTES.run, async body => {
+  return parts.room.of(endpoint.owner).body(requestOf(call), PAYLOAD_BYTES.run, async body => {
     const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
@@ -194,16 +194,14 @@ async function runSync(
   held: () => AbortSignal,
 ): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const job = await parts.room
-    .of(endpoint.owner)
-    .body({ request: call.req.raw, env: call.env }, PAYLOAD_BYTES.runsync, async body => {
-      const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
-      const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
-      if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
-      refuseWhenStopping(parts)
-      const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
-      return parts.jobs.submit(endpoint, reading.submission, how)
-    })
+  const job = await parts.room.of(endpoint.owner).body(requestOf(call), PAYLOAD_BYTES.runsync, async body => {
+    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
+    const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
+    if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
+    refuseWhenStopping(parts)
+    const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
+    return parts.jobs.submit(endpoint, reading.submission, how)
+  })
   const ended = held()
   const signals = [call.req.raw.signal, parts.stopping, ended]
   const done = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
