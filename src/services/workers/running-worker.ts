@@ -171,11 +171,6 @@ export class RunningWorker {
     }
   }
 
-  /** The jobs that it is known to have. */
-  get held(): JobId[] {
-    return [...this.#jobs.keys()]
-  }
-
   /** Notes that a job is not its own any more: its result is stored. */
   holdsNot(jobId: JobId): void {
     this.#jobs.delete(jobId)

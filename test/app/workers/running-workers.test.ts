@@ -141,5 +141,6 @@ test('a job whose result came before the end of its response was noted is not he
   worker.claimed([job('fast'), job('slow')])
   worker.holdsNot(job('fast'))
   worker.settled([job('fast'), job('slow')], true)
-  assert.deepEqual([worker.isOnItsWay(job('fast')), worker.held], [false, [job('slow')]])
+  worker.doubtSince(0)
+  assert.deepEqual([worker.isDoubtful(job('fast')), worker.isDoubtful(job('slow'))], [false, true])
 })
