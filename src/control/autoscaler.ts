@@ -14,7 +14,7 @@ const RETRY_MS = 30_000
 const BUSY_REFRESH_MS = 5_000
 /** Interval between checks of workers that finish requests of a removed endpoint. */
 const STRAY_CHECK_MS = 1_000
-/** Maximum interval between refreshes of an endpoint that is not idle, and between lists of those: the notification of a first job may be lost. */
+/** Maximum interval between refreshes of an endpoint that is not idle, and between lists of such endpoints: the notification of a first job may be lost. */
 const REFRESH_MS = 30_000
 
 /** What {@link Autoscaler} works with. */
@@ -26,8 +26,8 @@ export interface AutoscalerParts {
 }
 
 /**
- * Starts and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come; an idle one has no time. The first job
- * of an endpoint wakes it at once.
+ * Starts and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come; an idle endpoint is
+ * not due at any time. The first job of an endpoint wakes it at once.
  */
 export class Autoscaler {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'notifier'>
