@@ -1,6 +1,6 @@
 /** Servers that keep jobs: Runyard and its peers, with the same request. */
 import { join } from 'node:path'
-import { endpointOfFolder, makeEndpoint, startRunyard, workerFolder } from './runyard.ts'
+import { endpointOfFolder, makeEndpoint, requestTo, SMALL_JOB, startRunyard, workerFolder } from './runyard.ts'
 import { type Bench, requestText, type Side } from './sides.ts'
 
 /** What is called, and on which sides. */
@@ -13,8 +13,6 @@ export interface JobSides {
 }
 
 type SideName = 'Runyard' | 'Runyard on PostgreSQL' | 'BullMQ on Redis' | 'graphile-worker' | 'pg-boss'
-
-const BODY = { input: { prompt: 'x'.repeat(400) } }
 
 /** The handler of a TypeScript worker that takes 16 jobs at a time and returns at once. */
 export const ECHO_HANDLER = `import { start } from '@runyard/worker'
@@ -32,7 +30,7 @@ export async function jobSides(bench: Bench, wants: (side: string) => boolean, a
   const peer = async (name: string, file: string, env: Readonly<Record<string, string>>, others: readonly number[]) => {
     const { port, pid } = await bench.peer(name, `${file}.mjs`, env)
     const workers = call === 'run' ? [] : [(await bench.peer(name, `${file}-workers.mjs`, env)).pid]
-    return { port, request: requestText(port, `/${call}`, {}, BODY), pids: [pid, ...workers, ...others] }
+    return { port, request: requestText(port, `/${call}`, {}, SMALL_JOB), pids: [pid, ...workers, ...others] }
   }
   const onPostgres = async (name: string, file: string, database: string) => {
     const { url, pid } = postgres()
@@ -61,7 +59,7 @@ export async function jobSides(bench: Bench, wants: (side: string) => boolean, a
 export async function ceilingSide(bench: Bench): Promise<Omit<Side, 'name'>> {
   const { line, pid } = await bench.start(process.execPath, [join(import.meta.dirname, 'ceiling.ts')])
   const port = Number(line)
-  return { port, request: requestText(port, '/run', {}, BODY), pids: [pid] }
+  return { port, request: requestText(port, '/run', {}, SMALL_JOB), pids: [pid] }
 }
 
 async function runyardSide(
@@ -73,7 +71,7 @@ async function runyardSide(
   const server = await startRunyard(bench, database)
   const folder = call === 'run' ? null : workerFolder(bench, ECHO_HANDLER)
   const endpoint =
-    folder === null ? await makeEndpoint(server, { workersMax: 0 }) : await endpointOfFolder(server, folder, BODY)
-  const request = requestText(server.port, `/v2/${endpoint}/${call}`, { authorization: `Bearer ${server.key}` }, BODY)
+    folder === null ? await makeEndpoint(server, { workersMax: 0 }) : await endpointOfFolder(server, folder, SMALL_JOB)
+  const request = requestTo(server, `/v2/${endpoint}/${call}`, SMALL_JOB)
   return { port: server.port, request, pids: [server.pid, ...others] }
 }

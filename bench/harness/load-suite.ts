@@ -19,6 +19,15 @@ export interface LoadSuite {
   start(bench: Bench, wants: (side: string) => boolean): Promise<readonly Side[]>
 }
 
+/** Loads of these numbers of connections, each of which sends its next request after a response. */
+export function ofConnections(...counts: readonly number[]): LoadCase[] {
+  return counts.map(connections => ({
+    name: connections === 1 ? '1 connection' : `${connections} connections`,
+    connections,
+    perSecond: null,
+  }))
+}
+
 /** The suite of a {@link LoadSuite}. */
 export function loadSuite(suite: LoadSuite): Suite {
   const { name, title, notes, loads, quick = [], baseline } = suite

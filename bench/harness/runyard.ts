@@ -1,23 +1,23 @@
 /** Servers of Runyard for benchmarks. */
-
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Bench } from './sides.ts'
+import { type ReadyServer, readyServer } from '../ready.ts'
+import { type Bench, requestText } from './sides.ts'
 
 /** A server that answers. */
-export interface RunyardServer {
-  readonly url: string
+export interface RunyardServer extends ReadyServer {
   readonly port: number
-  readonly key: string
-  readonly pid: number
 }
 
 let count = 0
 
+/** A small job. */
+export const SMALL_JOB = { input: { prompt: 'x'.repeat(400) } }
+
 /** Settings of a server. */
 export interface ServerSettings {
-  /** More options of `serve`. */
-  readonly args?: readonly string[]
+  /** What it logs; `warn` unless given. The access log is `debug`. */
+  readonly logLevel?: 'warn' | 'debug'
   /** Its data folder; a new one unless given. */
   readonly dataDir?: string
 }
@@ -26,15 +26,20 @@ export interface ServerSettings {
 export async function startRunyard(
   bench: Bench,
   database: string | null,
-  { args = [], dataDir }: ServerSettings = {},
+  { logLevel = 'warn', dataDir }: ServerSettings = {},
 ): Promise<RunyardServer> {
   count += 1
   const folder = dataDir ?? `${bench.folder}/runyard-${count}`
-  const all = ['serve', '--port', '0', '--json', '--log-level', 'warn', '--data-dir', folder, '--process-root', '/']
+  const args = ['serve', '--port', '0', '--json', '--log-level', logLevel, '--data-dir', folder, '--process-root', '/']
   const env: Record<string, string> = database === null ? {} : { RUNYARD_DATABASE: database }
-  const { line } = await bench.start('./bin/runyard', [...all, ...args], env)
-  const { url, apiKeyFile, pid } = JSON.parse(line) as { url: string; apiKeyFile: string; pid: number }
-  return { url, port: Number(new URL(url).port), key: readFileSync(apiKeyFile, 'utf8').trim(), pid }
+  const { line } = await bench.start('./bin/runyard', args, env, `${bench.folder}/runyard-${count}.log`)
+  const server = readyServer(line)
+  return { ...server, port: Number(new URL(server.url).port) }
+}
+
+/** A request to a server with its key, head and body. @param body null for a GET */
+export function requestTo({ port, key }: RunyardServer, path: string, body: object | null): string {
+  return requestText(port, path, { authorization: `Bearer ${key}` }, body)
 }
 
 /** Makes a folder with a TypeScript worker. */

@@ -1,7 +1,7 @@
 /** The sides of a comparison: servers that are started for a benchmark, and what they need. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,15 +31,22 @@ export class Bench {
   readonly #children: ChildProcess[] = []
   readonly #atEnd: (() => void)[] = []
 
-  /** Starts a program that prints one line when it is ready. */
-  async start(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Started> {
-    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  /** Starts a program that prints one line when it is ready. @param log file for its errors; those of this process unless given */
+  async start(
+    command: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    log?: string,
+  ): Promise<Started> {
+    const errors = log === undefined ? 'inherit' : openSync(log, 'a')
+    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', errors] })
+    if (typeof errors === 'number') closeSync(errors)
     this.#children.push(child)
-    for await (const line of createInterface({ input: child.stdout })) {
-      child.stdout.resume()
+    for await (const line of createInterface({ input: child.stdout! })) {
+      child.stdout!.resume()
       return { line, pid: child.pid! }
     }
-    throw new Error(`${command} ended before it was ready`)
+    throw new Error(`${command} ended before it was ready: ${log === undefined ? '' : readFileSync(log, 'utf8')}`)
   }
 
   /** Starts a peer of bench/peers, which is installed at its first use. @returns its side without the request's end */

@@ -3,13 +3,12 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { median } from '../harness/rounds.ts'
-import { ask, makeEndpoint, type RunyardServer, startRunyard } from '../harness/runyard.ts'
+import { ask, makeEndpoint, type RunyardServer, SMALL_JOB, startRunyard } from '../harness/runyard.ts'
 import { type Bench, memoryMb } from '../harness/sides.ts'
 import { type Column, type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
 
 const CALLS = 60
 const MB = 1_000_000
-const SMALL = { input: { prompt: 'x'.repeat(400) } }
 
 /** A worker that does nothing by itself: the benchmark calls in its name. */
 interface Worker {
@@ -36,7 +35,7 @@ export const depth: Suite = {
     let columns: readonly Column[] = []
     for (const jobs of effort.isQuick ? [10, 20_000] : [10, 100_000, 1_000_000]) {
       const deep = await deepServer(bench, jobs)
-      const cells = await callsOf(deep, SMALL)
+      const cells = await callsOf(deep, SMALL_JOB)
       columns = [...Object.keys(cells).map(heading => ({ heading, decimals: 2 })), ...ENDS]
       const memory = memoryMb(deep.server.pid)
       rows.push({ name: `${jobs} queued`, cells: [...Object.values(cells), deep.startMs, memory] })
@@ -129,7 +128,6 @@ async function deepServer(bench: Bench, jobs: number): Promise<Deep> {
   const first = await startRunyard(bench, null, { dataDir })
   const endpoint = await makeEndpoint(first, { workersMin: 1, workersMax: 1, env: { WIRE_FOLDER: records } })
   await bench.stopOne(first.pid)
-  for (const name of readdirSync(records)) if (name.endsWith('.json')) workerOf(join(records, name))
   fill(join(dataDir, 'runyard.sqlite'), endpoint, jobs)
   const before = performance.now()
   const known = new Set(readdirSync(records))
@@ -161,7 +159,7 @@ function fill(file: string, endpoint: string, jobs: number): void {
     SELECT printf('%s%08x-0000-7000-8000-000000000000-u1', :prefix, i), owner, id, 'run', :status, :input, 0, :now * 1024 - :jobs + i, 600000, :day, :day,
       :now - :jobs + i, :started, :started, :started, :now + :day + i, NULL, length(:input), :output, length(:output), 0, 0, 0
     FROM n, endpoints WHERE endpoints.id = :endpoint`)
-  const same = { jobs, now, day, input: JSON.stringify(SMALL.input), endpoint }
+  const same = { jobs, now, day, input: JSON.stringify(SMALL_JOB.input), endpoint }
   insert.run({ ...same, prefix: '0', status: 'IN_QUEUE', started: null, output: null })
   insert.run({ ...same, prefix: '1', status: 'COMPLETED', started: now, output: '{"length":400}' })
   database.close()

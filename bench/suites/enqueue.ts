@@ -1,16 +1,12 @@
 /** Jobs a second that are kept: each response says that its job is on stable storage. Workers take none of them. */
 import { ceilingSide, jobSides } from '../harness/job-sides.ts'
-import { loadSuite } from '../harness/load-suite.ts'
+import { loadSuite, ofConnections } from '../harness/load-suite.ts'
 
 /** See the head of this file. */
 export const enqueue = loadSuite({
   name: 'enqueue',
   title: 'Keep a job: POST /run, 400 bytes of input, on stable storage before the response',
-  loads: [1, 32, 128].map(connections => ({
-    name: connections === 1 ? '1 connection' : `${connections} connections`,
-    connections,
-    perSecond: null,
-  })),
+  loads: ofConnections(1, 32, 128),
   quick: ['32 connections'],
   baseline: 'BullMQ on Redis',
   compares: 'throughput',

@@ -1,8 +1,8 @@
 /** What the gateway adds to a request of a load-balancing endpoint, beside one worker of nginx with the same backend. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadSuite } from '../harness/load-suite.ts'
-import { ask, startRunyard } from '../harness/runyard.ts'
+import { loadSuite, ofConnections } from '../harness/load-suite.ts'
+import { ask, requestTo, startRunyard } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
 
 const PATH = '/v1/things?x=1'
@@ -12,11 +12,7 @@ const BACKEND = join(import.meta.dirname, '../harness/backend.ts')
 export const gateway = loadSuite({
   name: 'gateway',
   title: 'A request through the gateway: GET, key check, access log, one worker behind it',
-  loads: [1, 32, 256].map(connections => ({
-    name: connections === 1 ? '1 connection' : `${connections} connections`,
-    connections,
-    perSecond: null,
-  })),
+  loads: ofConnections(1, 32, 256),
   quick: ['32 connections'],
   baseline: 'nginx, one worker',
   compares: 'throughput',
@@ -40,7 +36,7 @@ export const gateway = loadSuite({
 
 /** The backend is the only worker; its processor time does not count. */
 async function gatewaySide(bench: Bench): Promise<Omit<Side, 'name'>> {
-  const server = await startRunyard(bench, null, { args: ['--log-level', 'info'] })
+  const server = await startRunyard(bench, null, { logLevel: 'debug' })
   const folder = join(bench.folder, 'gateway-worker')
   mkdirSync(folder)
   const { id } = (await ask(server, '/v2/serverless', {
@@ -53,11 +49,6 @@ async function gatewaySide(bench: Bench): Promise<Omit<Side, 'name'>> {
     cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
   })) as { id: string }
   await ask(server, `/lb/${id}/ping`)
-  const authorization = `Bearer ${server.key}`
-  return {
-    port: server.port,
-    request: requestText(server.port, `/lb/${id}${PATH}`, { authorization }, null),
-    pids: [server.pid],
-    isAlone: true,
-  }
+  const request = requestTo(server, `/lb/${id}${PATH}`, null)
+  return { port: server.port, request, pids: [server.pid], isAlone: true }
 }

@@ -1,10 +1,9 @@
 /** What becomes of requests at twice the capacity: how many are accepted, how soon, and whether other calls still get through. */
 import { measureRounds, medianOf } from '../harness/rounds.ts'
-import { ask, makeEndpoint, startRunyard } from '../harness/runyard.ts'
-import { requestText, type Side } from '../harness/sides.ts'
+import { ask, makeEndpoint, requestTo, SMALL_JOB, startRunyard } from '../harness/runyard.ts'
+import type { Side } from '../harness/sides.ts'
 import { type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
 
-const BODY = { input: { prompt: 'x'.repeat(400) } }
 const CONNECTIONS = 512
 /** Interval of the calls of `health`, in milliseconds. */
 const HEALTH_MS = 50
@@ -18,8 +17,7 @@ export const overload: Suite = {
   async run(bench, effort) {
     const server = await startRunyard(bench, null)
     const endpoint = await makeEndpoint(server, { workersMax: 0 })
-    const authorization = `Bearer ${server.key}`
-    const request = requestText(server.port, `/v2/${endpoint}/run`, { authorization }, BODY)
+    const request = requestTo(server, `/v2/${endpoint}/run`, SMALL_JOB)
     const side: Side = { name: 'Runyard', port: server.port, request, pids: [server.pid] }
     const rows: TableRow[] = []
     const measured = async (name: string, perSecond: number | null) => {

@@ -6,10 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { ECHO_HANDLER } from '../harness/job-sides.ts'
 import { loadSuite } from '../harness/load-suite.ts'
-import { endpointOfFolder, startRunyard, workerFolder } from '../harness/runyard.ts'
+import { endpointOfFolder, requestTo, SMALL_JOB, startRunyard, workerFolder } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
-
-const BODY = { input: { prompt: 'x'.repeat(400) } }
 
 /** RunPod's SDK looks for jobs once a second while it has as many as it may, so it may have many. */
 const PYTHON_HANDLER = `import runpod
@@ -48,10 +46,8 @@ export const runsync = loadSuite({
 
 async function jobSide(bench: Bench, folder: string, args: string): Promise<Omit<Side, 'name'>> {
   const server = await startRunyard(bench, null)
-  const endpoint = await endpointOfFolder(server, folder, BODY, args)
-  const authorization = `Bearer ${server.key}`
-  const request = requestText(server.port, `/v2/${endpoint}/runsync`, { authorization }, BODY)
-  return { port: server.port, request, pids: [server.pid] }
+  const endpoint = await endpointOfFolder(server, folder, SMALL_JOB, args)
+  return { port: server.port, request: requestTo(server, `/v2/${endpoint}/runsync`, SMALL_JOB), pids: [server.pid] }
 }
 
 function pythonFolder(bench: Bench): string {
@@ -64,7 +60,7 @@ function pythonFolder(bench: Bench): string {
 async function plainSide(bench: Bench): Promise<Omit<Side, 'name'>> {
   const { line, pid } = await bench.start(process.execPath, [import.meta.filename])
   const port = Number(line)
-  return { port, request: requestText(port, '/', {}, BODY), pids: [pid] }
+  return { port, request: requestText(port, '/', {}, SMALL_JOB), pids: [pid] }
 }
 
 /** The plain server, when this file is the program. */
@@ -72,7 +68,7 @@ if (import.meta.main) {
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const piece of request.setEncoding('utf8')) text += piece
-    const { input } = JSON.parse(text) as typeof BODY
+    const { input } = JSON.parse(text) as typeof SMALL_JOB
     const body = JSON.stringify({ output: { length: input.prompt.length } })
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
   })
