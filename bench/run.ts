@@ -42,9 +42,13 @@ const effort: Effort = isQuick
   : { rounds: Number(values.rounds ?? 5), ms: 4_000, warmMs: 1_500, isQuick }
 
 const isWanted = ({ name, quick }: Suite) => (positionals.length === 0 ? quick || !isQuick : positionals.includes(name))
+const names = SUITES.map(({ name }) => name)
+const unknown = positionals.filter(name => !names.includes(name))
+if (unknown.length > 0) {
+  console.error(`there is no benchmark ${unknown.join(', ')}; there are ${names.join(', ')}`)
+  process.exit(64)
+}
 const wanted = SUITES.filter(isWanted)
-if (wanted.length === 0)
-  throw new Error(`there is no such benchmark; there are ${SUITES.map(({ name }) => name).join(', ')}`)
 const results: SuiteResult[] = []
 for (const suite of wanted) results.push(await runSuite(suite))
 const run: RunResult = { date: new Date().toISOString().slice(0, 10), machine: machineOf(), effort, results }
@@ -73,8 +77,8 @@ async function check(first: readonly SuiteResult[]): Promise<void> {
   for (const suite of wanted) {
     if (!collapsed(all).some(name => name.startsWith(`${suite.name}, `))) continue
     const again = ratiosOf([await runSuite(suite)])
-    const names = new Set([...Object.keys(all), ...Object.keys(again)])
-    all = Object.fromEntries([...names].map(name => [name, Math.max(all[name] ?? 0, again[name] ?? 0)]))
+    const both = new Set([...Object.keys(all), ...Object.keys(again)])
+    all = Object.fromEntries([...both].map(name => [name, Math.max(all[name] ?? 0, again[name] ?? 0)]))
   }
   console.log(`\n${ratioLines(all)}`)
   if (collapsed(all).length > 0) process.exitCode = 1

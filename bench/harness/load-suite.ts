@@ -9,7 +9,7 @@ export interface LoadSuite {
   readonly title: string
   readonly notes?: string
   readonly loads: readonly LoadCase[]
-  /** Names of the loads of a short run; none unless given. */
+  /** Names of the loads of a short run. Without them the suite is not part of one, unless it is asked for, with all its loads. */
   readonly quick?: readonly string[]
   /** Name of the side that others are compared with. */
   readonly baseline: string
@@ -40,7 +40,7 @@ export function loadSuite(suite: LoadSuite): Suite {
       const sides = await suite.start(bench, side => side === baseline || wants(side))
       const tables: Table[] = []
       for (const load of loads) {
-        if (effort.isQuick && !quick.includes(load.name)) continue
+        if (effort.isQuick && quick.length > 0 && !quick.includes(load.name)) continue
         const table = tableOf(suite, load, await measureRounds(sides, load, effort))
         console.log(tableText(table))
         tables.push(table)
