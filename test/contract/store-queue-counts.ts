@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { SUSPECT_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import { createSeededRandom } from '../support/seeded-random.ts'
 import { running } from './store-batches.ts'
-import { BROKEN, type Cases, DONE, E1, EXIT, jobId, jobOf, OWNER, T0, type World } from './store-world.ts'
+import { BROKEN, type Cases, DONE, E1, EXIT, jobId, jobOf, OWNER, T0, W1, type World } from './store-world.ts'
 
 const STEPS = 150
 const SEED = 20_261
@@ -97,7 +97,9 @@ export const queueCountCases: Cases = {
     const workers = await Promise.all(ids.slice(0, 8).map((_, at) => world.worker(`w-${at}`)))
     const claimed = await Promise.all(workers.map(worker => world.claim(worker, 3)))
     const held = claimed.flat().length
-    assert.deepEqual(await world.store.endpoints.demand(E1), { queued: 40 - held, takers: 8 })
+    const demand = { queued: 40 - held, takers: 8 }
+    assert.deepEqual(await world.store.endpoints.demand(E1, workers[0]!), { ...demand, takerState: 'READY' })
+    assert.deepEqual(await world.store.endpoints.demand(E1, W1), { ...demand, takerState: null })
     assert.deepEqual(await world.store.endpoints.active(), [E1])
     assert.deepEqual([(await counted(world)).queued, (await counted(world)).inProgress], [40 - held, held])
     await Promise.all(claimed.flatMap((jobs, at) => jobs.map(({ id }) => world.finish(id, workers[at]))))

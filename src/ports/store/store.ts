@@ -265,8 +265,8 @@ export interface EndpointStore {
   find(id: EndpointId): Promise<Endpoint | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
-  /** How many of its jobs wait for a worker, and how many workers may take them. */
-  demand(id: EndpointId): Promise<QueueDemand>
+  /** How many of its jobs wait for a worker, how many workers may take them, and the state of one that asks. */
+  demand(id: EndpointId, workerId: WorkerId): Promise<QueueDemand>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
   /** The numbers of endpoints of all owners, in the order of their ids, at most `limit`, after the given one. */
@@ -302,6 +302,8 @@ export interface WorkerToken {
 export interface QueueDemand {
   readonly queued: number
   readonly takers: number
+  /** The state of the worker that asks; null when it is gone. */
+  readonly takerState: WorkerState | null
 }
 
 /** Workers and their states. */

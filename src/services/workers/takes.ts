@@ -5,7 +5,7 @@ import type { Worker } from '../../core/workers/worker.ts'
 import { HOLD_MS } from '../../core/workers/worker-liveness.ts'
 import { beginsJobsLate } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { claimShare } from '../jobs/claim-share.ts'
+import type { QueueDemand } from '../../ports/store/store.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { type Claimed, PollQueues } from '../jobs/poll-queue.ts'
 import type { Fleet } from './fleet.ts'
@@ -126,18 +126,19 @@ export class Takes {
     if (worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
       return (await mayWait(store, workerId)) ? 'barred' : null
     }
-    const limit = takers > 1 || isSerial ? 1 : await claimShare(store, endpointId, request.limit)
+    const demand = await store.endpoints.demand(endpointId, workerId)
     if (request.signal.aborted || running.hasEnded) return null
     if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? [] : null
+    if (demand.takerState === 'DRAINING') return 'barred'
+    if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return null
+    if (demand.queued === 0) return []
+    const limit = takers > 1 || isSerial ? 1 : claimShare(demand, request.limit)
     const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
     const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now(), letGoFirst })
     if (claim.jobs.length > 0) {
       this.#dispatch(running, endpointId, claim.jobs)
       return claim.jobs
     }
-    const state = (await store.workers.find(workerId))?.state
-    if (state === 'DRAINING') return 'barred'
-    if (state !== 'STARTING' && state !== 'READY') return null
     if (claim.holdsBack || claim.leavesSuspect) take.pending.waitsForLess = true
     if (claim.holdsBack) return 'held_back'
     return claim.leavesSuspect ? 'left' : []
@@ -188,4 +189,9 @@ export class Takes {
       running.of(worker).settled([jobId], false)
     }
   }
+}
+
+/** How many jobs a take may claim: at most what it wants, and no more than an equal share of the queue for each worker of the endpoint. */
+function claimShare({ queued, takers }: QueueDemand, wanted: number): number {
+  return Math.min(wanted, Math.max(1, Math.ceil(queued / Math.max(1, takers))))
 }

@@ -63,6 +63,8 @@ export class SqliteEngine {
   readonly database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   readonly #aroundCommit: (commit: () => void) => void
+  /** Whether a commit flushes, as far as the connection knows. */
+  #flushes = true
   #stats = { reads: 0, writes: 0, commits: 0, largestBatch: 0 }
 
   /** @throws AppError `unavailable` when the database cannot be opened or belongs to a newer version */
@@ -101,12 +103,14 @@ export class SqliteEngine {
   }
 
   /**
-   * Runs operations in one transaction, in their order. When it returns, the successful ones are on stable storage.
+   * Runs operations in one transaction, in their order. When it returns, the successful ones are on stable storage, unless none of them
+   * needs that.
    * @returns the outcomes of the first ones, at least of one; the others were not begun because results are large
    */
   write(calls: readonly OperationCall[]): OperationOutcome[] {
     const only = calls[0]
     if (only === undefined) return []
+    this.#setFlushes(calls.some(({ name }) => operationOf(name).unflushed !== true))
     const outcomes =
       calls.length === 1 ? [this.#alone(only)] : (this.#together(calls) ?? calls.map(call => this.#alone(call)))
     this.#stats.writes += outcomes.length
@@ -159,6 +163,14 @@ export class SqliteEngine {
   #expect(pragma: string, wanted: SqlValue): void {
     const found = this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
     if (found !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${found} instead of ${wanted}`)
+  }
+
+  /** Sets whether commits flush. One that does makes everything before it durable too. */
+  #setFlushes(flushes: boolean): void {
+    if (flushes === this.#flushes) return
+    // SQLite carries it out when it compiles it, so it cannot be a kept statement.
+    this.database.exec(`PRAGMA synchronous = ${flushes ? 'FULL' : 'NORMAL'}`)
+    this.#flushes = flushes
   }
 
   #alone({ name, args }: OperationCall): OperationOutcome {

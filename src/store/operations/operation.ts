@@ -30,6 +30,8 @@ export type Steps<Result> = Generator<Statement, Result, readonly Row[]>
 export interface Operation<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
   /** Whether it only reads, so that it needs no transaction that is made durable. */
   readonly reads: boolean
+  /** Whether what it changes may be lost when the machine fails before the next flush; see {@link writeUnflushed}. */
+  readonly unflushed?: true
   readonly steps: (...args: Args) => Steps<Result>
   /** How several calls become one transaction of PostgreSQL, where each statement is a message and each commit a flush. */
   readonly together?: Together<Args, Result>
@@ -70,6 +72,16 @@ export function write<Args extends readonly unknown[], Result>(
   together?: Together<Args, Result>,
 ): Operation<Args, Result> {
   return together === undefined ? { reads: false, steps } : { reads: false, steps, together }
+}
+
+/**
+ * An operation that changes something without a flush of its own on the embedded store (docs/adr/0003). The end of the server loses nothing of it. A
+ * failure of the machine before the next flush undoes it, and everything else stays as it was before.
+ */
+export function writeUnflushed<Args extends readonly unknown[], Result>(
+  steps: (...args: Args) => Steps<Result>,
+): Operation<Args, Result> {
+  return { reads: false, unflushed: true, steps }
 }
 
 /** One statement; its rows have the columns of `R`, as the row types in tables/ say. */

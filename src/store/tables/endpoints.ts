@@ -128,10 +128,18 @@ export const activeEndpoints = `
   UNION SELECT endpoint_id FROM workers WHERE ${ALIVE}
   UNION SELECT endpoint_id FROM queued_workers`
 
-/** $1 id. */
+/** A row of {@link queueDemand}. */
+export interface DemandRow {
+  readonly queued: number
+  readonly takers: number
+  readonly taker_state: WorkerState | null
+}
+
+/** $1 id, $2 id of one of its workers. */
 export const queueDemand = `
   SELECT (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) AS {{integer}}) FROM queue_counts WHERE endpoint_id = $1) AS queued,
-    (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND state IN ('STARTING', 'READY')) AS takers`
+    (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND state IN ('STARTING', 'READY')) AS takers,
+    (SELECT state FROM workers WHERE id = $2) AS taker_state`
 
 /** $1 id, $2 how many. The queues of the endpoints after that id. */
 export const queueLoads = `

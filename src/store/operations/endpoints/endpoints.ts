@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
 import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError } from '../../../core/errors.ts'
-import type { EndpointId, OwnerId } from '../../../core/ids.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale.ts'
 import type { DeletedEndpoint, EndpointStore, QueueDemand } from '../../../ports/store/store.ts'
@@ -9,6 +9,7 @@ import * as sql from '../../tables/endpoints.ts'
 import {
   type CountersRow,
   conditionOf,
+  type DemandRow,
   type EndpointRow,
   ofChangedEndpoint,
   ofEndpoint,
@@ -114,9 +115,9 @@ export const endpoints = {
     }
   }),
 
-  demand: read(function* (id: EndpointId): Steps<QueueDemand> {
-    const row = yield* queryOne<QueueDemand>(sql.queueDemand, [id])
-    return { queued: row?.queued ?? 0, takers: row?.takers ?? 0 }
+  demand: read(function* (id: EndpointId, workerId: WorkerId): Steps<QueueDemand> {
+    const row = yield* queryOne<DemandRow>(sql.queueDemand, [id, workerId])
+    return { queued: row?.queued ?? 0, takers: row?.takers ?? 0, takerState: row?.taker_state ?? null }
   }),
 
   isFree: read(function* (id: EndpointId): Steps<boolean> {

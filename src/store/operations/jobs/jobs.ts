@@ -18,7 +18,7 @@ import {
   toSummary,
 } from '../../tables/jobs.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write, writeUnflushed } from '../operation.ts'
 import { claimFromQueue } from './suspects.ts'
 import { hasQueuedBatch } from './turns.ts'
 
@@ -76,7 +76,8 @@ export const jobs = {
     return { jobs: rows.map(toSummary), readUntil }
   }),
 
-  claim: write(function* (request: ClaimRequest): Steps<Claim> {
+  // Workers of the embedded store end with their machine, so a claim that a failure of the machine undoes leaves nobody with the job.
+  claim: writeUnflushed(function* (request: ClaimRequest): Steps<Claim> {
     const { endpointId, workerId, limit, nowMs } = request
     if (limit < 1) return NOTHING
     const inTurns = yield* hasQueuedBatch(endpointId)
