@@ -20,7 +20,7 @@ export async function startNginx(folder: string, port: number, target: number): 
     `worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
     events { worker_connections 16384; }
     http {
-      access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; ${paths.join(' ')}
+      access_log ${folder}/access.log; keepalive_requests 1000000000; keepalive_timeout 600s; ${paths.join(' ')}
       map $http_upgrade $upgrading { default upgrade; "" ""; }
       upstream backend { server 127.0.0.1:${target}; keepalive 1024; keepalive_requests 1000000000; }
       server {
