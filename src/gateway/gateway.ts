@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
+import { Slots } from '../core/slots.ts'
 import type { GatewayLoad } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
@@ -40,7 +41,7 @@ export class Gateway implements Entrance {
   readonly #admission: GatewayAdmission
   readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
   /** The response or socket of each admitted request that has not ended. */
-  readonly #carriers = new Set<ServerResponse | Duplex>()
+  readonly #carriers = new Slots<ServerResponse | Duplex>()
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit'>, parts: GatewayParts) {
     this.#ports = ports
@@ -106,17 +107,21 @@ export class Gateway implements Entrance {
     if (this.#parts.stopping.aborted) throw stopping()
     const { carrier } = responder
     const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
-    this.#count(carrier, route.endpointId, kind, 1)
+    this.#count(route.endpointId, kind, 1)
+    const slot = this.#carriers.add(carrier)
     const endHold = this.#hold(carrier, route.endpointId, admitted.caller)
+    const ended = () => {
+      endHold()
+      this.#count(route.endpointId, kind, -1)
+      this.#carriers.remove(slot, carrier)
+    }
     responder.forward(admitted).then(
       entry => {
-        endHold()
-        this.#count(carrier, route.endpointId, kind, -1)
+        ended()
         emit('gateway.request_finished', entry)
       },
       (thrown: unknown) => {
-        endHold()
-        this.#count(carrier, route.endpointId, kind, -1)
+        ended()
         this.#refuse(arrival, thrown)
       },
     )
@@ -142,13 +147,11 @@ export class Gateway implements Entrance {
     emit('request.answered', { surface: 'gateway', status: error.status, tookMs: clock.monotonic() - startMs })
   }
 
-  #count(carrier: ServerResponse | Duplex, id: EndpointId, kind: keyof typeof NONE_PASSING, by: 1 | -1): void {
+  #count(id: EndpointId, kind: keyof typeof NONE_PASSING, by: 1 | -1): void {
     const passing = this.#passing.get(id) ?? { requests: 0, sockets: 0 }
     passing[kind] += by
     if (passing.requests + passing.sockets === 0) this.#passing.delete(id)
     else this.#passing.set(id, passing)
-    if (by === 1) this.#carriers.add(carrier)
-    else this.#carriers.delete(carrier)
   }
 }
 

@@ -5,6 +5,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { EndpointId } from '../core/ids.ts'
+import { type Slot, Slots } from '../core/slots.ts'
 import { type ConnectionPlace, ConnectionShares } from './shares.ts'
 
 /** The bounds. */
@@ -104,6 +105,20 @@ interface Exchange {
   unreadSinceMs: number | null
   /** A response that is in memory until it is sent: its size, and the bytes that the connection had sent before it. */
   response: { readonly bytes: number; readonly sentBefore: number } | null
+  /** Its slots among all exchanges and among those with a body; -1 until it has one. */
+  slot: Slot
+  bodySlot: Slot
+}
+
+const EXCHANGE = Symbol('exchange')
+type KnownRequest = IncomingMessage & { [EXCHANGE]?: Exchange | undefined }
+
+function exchangeOf(incoming: IncomingMessage): Exchange | undefined {
+  return (incoming as KnownRequest)[EXCHANGE]
+}
+
+function setExchange(incoming: IncomingMessage, exchange: Exchange | undefined): void {
+  ;(incoming as KnownRequest)[EXCHANGE] = exchange
 }
 
 /** The connections of a server. */
@@ -116,10 +131,10 @@ export class Connections {
   readonly #silent = new Map<Socket, number>()
   /** Connections between two requests, the longest idle first, with the start of that. */
   readonly #idle = new Map<Socket, number>()
-  readonly #exchanges = new Map<IncomingMessage, Exchange>()
+  readonly #exchanges = new Slots<Exchange>()
   readonly #addresses = new Map<string, number>()
   readonly #shares: ConnectionShares
-  readonly #bodies = new Set<Exchange>()
+  readonly #bodies = new Slots<Exchange>()
   readonly #timer: NodeJS.Timeout
 
   /** @param onFull called for each connection that is refused */
@@ -140,8 +155,8 @@ export class Connections {
 
   /** Exempts a request from the limits on bodies: its handler has limits of its own. */
   untimed(incoming: IncomingMessage): void {
-    const exchange = this.#exchanges.get(incoming)
-    if (exchange !== undefined) this.#bodies.delete(exchange)
+    const exchange = exchangeOf(incoming)
+    if (exchange !== undefined) this.#bodies.remove(exchange.bodySlot, exchange)
   }
 
   /**
@@ -155,7 +170,7 @@ export class Connections {
       this.#onFull()
       return false
     }
-    const exchange = this.#exchanges.get(incoming)
+    const exchange = exchangeOf(incoming)
     if (exchange !== undefined) exchange.place = place
     else incoming.socket.once('close', () => this.#shares.leave(place))
     return true
@@ -163,7 +178,7 @@ export class Connections {
 
   /** Counts a request for its account. False when that has too many. */
   owned(incoming: IncomingMessage, account: string): boolean {
-    const place = this.#exchanges.get(incoming)?.place
+    const place = exchangeOf(incoming)?.place
     if (place === undefined || place === null || this.#shares.own(place, account)) return true
     this.#onFull()
     return false
@@ -171,7 +186,7 @@ export class Connections {
 
   /** Notes that a response of this size begins and is in memory until it is sent. */
   answers(incoming: IncomingMessage, bytes: number): void {
-    const exchange = this.#exchanges.get(incoming)
+    const exchange = exchangeOf(incoming)
     if (exchange === undefined || bytes <= LARGE_BYTES) return
     exchange.response = { bytes, sentBefore: exchange.socket.bytesWritten }
     this.#cutUnread(performance.now())
@@ -191,7 +206,7 @@ export class Connections {
   /** Whether the last request on it has no response yet. */
   isUnanswered(socket: Socket): boolean {
     if (!this.isBusy(socket)) return this.#open.has(socket)
-    const exchanges = [...this.#exchanges.values()].filter(exchange => exchange.socket === socket)
+    const exchanges = [...this.#exchanges].filter(exchange => exchange.socket === socket)
     return exchanges.length === 1 && exchanges[0]?.outgoing.headersSent === false
   }
 
@@ -284,25 +299,29 @@ export class Connections {
       pace: { atMs: sinceMs, bytes: 0 },
       unreadSinceMs: null,
       response: null,
+      slot: -1,
+      bodySlot: -1,
     }
     this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1)
     this.#silent.delete(socket)
     this.#idle.delete(socket)
-    this.#exchanges.set(incoming, exchange)
+    exchange.slot = this.#exchanges.add(exchange)
+    setExchange(incoming, exchange)
     // Both events come once, and `once` is expensive.
     outgoing.on('close', () => this.#end(exchange))
     outgoing.on('prefinish', () => {
       if (outgoing.writableLength > LARGE_BYTES) this.#cutUnread(performance.now())
     })
     if (!hasBody(incoming)) return
-    this.#bodies.add(exchange)
-    incoming.once('close', () => this.#bodies.delete(exchange))
+    exchange.bodySlot = this.#bodies.add(exchange)
+    incoming.once('close', () => this.#bodies.remove(exchange.bodySlot, exchange))
     outgoing.once('finish', () => this.#discardRest(exchange))
   }
 
   #end(exchange: Exchange): void {
     const { socket, place } = exchange
-    this.#exchanges.delete(exchange.incoming)
+    this.#exchanges.remove(exchange.slot, exchange)
+    setExchange(exchange.incoming, undefined)
     if (place !== null) this.#shares.leave(place)
     const before = this.#open.get(socket)
     if (before === undefined) return
@@ -348,7 +367,7 @@ export class Connections {
     const { unreadMs, unreadBytes } = this.#limits
     const unread: Exchange[] = []
     let bytes = 0
-    for (const exchange of this.#exchanges.values()) {
+    for (const exchange of this.#exchanges) {
       const { socket } = exchange
       const held = heldBytes(exchange)
       if (held === 0) {

@@ -42,9 +42,8 @@ export class LongPoll {
     }
     this.#held += 1
     const alarm = new Alarm(this.#clock, wait.forMs, wait.signals)
-    const wake = () => alarm.ring()
-    const subscriptions = wait.topics.map(topic => this.#notifier.subscribe(topic, wake))
-    if (wait.join !== undefined) subscriptions.push(wait.join(wake))
+    const subscriptions = wait.topics.map(topic => this.#notifier.subscribe(topic, alarm.ring))
+    if (wait.join !== undefined) subscriptions.push(wait.join(alarm.ring))
     try {
       for (;;) {
         const value = await wait.read()
@@ -59,32 +58,37 @@ export class LongPoll {
   }
 }
 
-/** Rings at a notification; is over after a time or at a signal. */
-class Alarm {
+/**
+ * Rings at a notification; is over after a time or at a signal. Lists of listeners may keep it in memory for a while after its end
+ * (core/slots), so it holds nothing by then.
+ */
+class Alarm implements EventListenerObject {
   over = false
   #rung = false
   #waiter: (() => void) | null = null
-  readonly #cancelTimer: () => void
-  readonly #signals: readonly AbortSignal[]
-  readonly #end = () => {
-    this.over = true
-    this.ring()
-  }
+  #cancelTimer: () => void
+  #signals: readonly AbortSignal[]
 
   constructor(clock: Clock, forMs: number, signals: readonly AbortSignal[]) {
     this.over = forMs <= 0
-    this.#cancelTimer = this.over ? () => {} : clock.after(forMs, this.#end)
+    this.#cancelTimer = this.over ? nothing : clock.after(forMs, () => this.handleEvent())
     this.#signals = signals
     for (const signal of signals) {
       if (signal.aborted) this.over = true
-      signal.addEventListener('abort', this.#end, { once: true })
+      signal.addEventListener('abort', this, { once: true })
     }
   }
 
   /** Ends the present wait, or lets the next one return at once. */
-  ring(): void {
+  readonly ring = (): void => {
     this.#rung = true
     this.#waiter?.()
+  }
+
+  /** A signal came, or the time is over. */
+  handleEvent(): void {
+    this.over = true
+    this.ring()
   }
 
   /** Resolves at the next ring, or at once when it rang since the last call or is over. */
@@ -97,6 +101,10 @@ class Alarm {
   /** Removes the timer and the listeners. */
   close(): void {
     this.#cancelTimer()
-    for (const signal of this.#signals) signal.removeEventListener('abort', this.#end)
+    for (const signal of this.#signals) signal.removeEventListener('abort', this)
+    this.#cancelTimer = nothing
+    this.#signals = []
   }
 }
+
+const nothing = () => {}

@@ -15,6 +15,9 @@ import {
 import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
 import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from '../contract/store-world.ts'
 
+/** Values of SQLite's setting `synchronous`. */
+const [NORMAL, FULL] = [1, 2]
+
 const unavailable = { name: 'AppError', code: 'unavailable' }
 
 function folderOf(context: TestContext): string {
@@ -279,4 +282,26 @@ test('a file of an earlier version learns to shrink at the start when it is smal
     assert.equal(pragma(engine, 'page_count') < pages, rebuiltBytes === undefined)
     await store.close()
   }
+})
+
+test('a commit flushes before it returns, unless all of its writes are claims', async () => {
+  let watch = () => {}
+  const { engine, store } = await begin({
+    aroundCommit: commit => {
+      watch()
+      commit()
+    },
+  })
+  const world = new World(store)
+  const worker = await world.worker('w1')
+  await world.job('job-1')
+  await world.job('job-2')
+  const flushes: unknown[] = []
+  watch = () => void flushes.push(engine.database.prepare('PRAGMA synchronous').get()?.synchronous)
+  const claim = () => store.jobs.claim({ endpointId: E1, workerId: worker, limit: 1, nowMs: T0 })
+  assert.equal((await claim()).jobs.length, 1)
+  await Promise.all([claim(), store.jobs.insert(jobOf('job-3'))])
+  await claim()
+  await world.job('job-4')
+  assert.deepEqual(flushes, [NORMAL, FULL, NORMAL, FULL])
 })

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import type { Slot, Slots } from '../../core/slots.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { durationText, tooLarge } from '../entrance/refusal.ts'
 import { type RequestHead, requestHead } from '../http1/request-head.ts'
@@ -33,7 +34,7 @@ export interface ProxyExchangeParts {
   readonly bodyBytes: number
   readonly limits: ExchangeLimits
   /** Those that have not ended. */
-  readonly live: Set<ProxyExchange>
+  readonly live: Slots<ProxyExchange>
 }
 
 /** The worker and the connection that have the request. */
@@ -96,6 +97,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   #attempts = 0
   #workerId: WorkerId | null = null
   #isComplete = false
+  #slot: Slot = -1
 
   /** @param upgrading null for a request that asks for no other protocol */
   constructor(
@@ -128,7 +130,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   run(): Promise<AccessLogEntry> {
     return new Promise(resolve => {
       this.#resolve = resolve
-      this.#parts.live.add(this)
+      this.#slot = this.#parts.live.add(this)
       this.#outgoing.on('close', () => this.#onClosed())
       if (this.#outgoing.destroyed || this.#incoming.socket.destroyed) this.#onClosed()
       else this.#begin()
@@ -397,7 +399,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
 
   #settle({ bytesIn, bytesOut }: Pick<Tunnelled, 'bytesIn' | 'bytesOut'>): void {
     this.#state = OVER
-    this.#parts.live.delete(this)
+    this.#parts.live.remove(this.#slot, this)
     const { path } = this.#request
     const query = path.indexOf('?')
     this.#resolve({

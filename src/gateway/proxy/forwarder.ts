@@ -1,6 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { Slots } from '../../core/slots.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { type KeptConnections, WorkerConnections } from '../http1/worker-connections.ts'
 import type { Reservations } from '../queue/reservation.ts'
@@ -50,7 +51,7 @@ export class Forwarder implements Forwarding {
     const limits = { ...EXCHANGE_LIMITS, ...options.limits }
     const connections = new WorkerConnections(clock, { ...KEPT_CONNECTIONS, ...options.kept })
     const { bodyBytes = BODY_BYTES } = options
-    this.#parts = { clock, reservations, nextTurn, bodyBytes, connections, limits, live: new Set() }
+    this.#parts = { clock, reservations, nextTurn, bodyBytes, connections, limits, live: new Slots() }
     this.#tickMs = Math.max(10, Math.min(LONGEST_TICK_MS, ...Object.values(limits).map(ms => ms / 8)))
   }
 

@@ -1,6 +1,7 @@
 import { type Caller, callerOf, isValidAt } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import type { KeyId } from '../../core/ids.ts'
+import { type Slot, Slots } from '../../core/slots.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { failureOf, InvalidKeyError } from './failed-keys.ts'
 
@@ -19,11 +20,12 @@ const READS = 20
 interface Use {
   readonly requires: (caller: Caller) => void
   readonly end: (why: AppError) => void
+  slot: Slot
 }
 
 /** What is held open with one key. */
 interface Held {
-  readonly uses: Set<Use>
+  readonly uses: Slots<Use>
   readonly unsubscribe: () => void
   /** Earliest end of the key by what its callers know; null for none. */
   expiresAtMs: number | null
@@ -52,15 +54,15 @@ export class OpenUses {
    */
   hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
     const { keyId, expiresAtMs } = caller
-    const use = { requires, end }
+    const use: Use = { requires, end, slot: -1 }
     let held = this.#held.get(keyId)
     if (held === undefined) {
       const unsubscribe = this.#ports.notifier.subscribe(`key:${keyId}`, () => this.#readSoon(keyId))
       // It may have changed on another server between its check and the subscription.
-      held = { uses: new Set(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
+      held = { uses: new Slots(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
       this.#held.set(keyId, held)
     } else if (this.#isRecent(keyId)) held.readAtMs = this.#ports.clock.monotonic()
-    held.uses.add(use)
+    use.slot = held.uses.add(use)
     this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
     return () => this.#letGo(keyId, use)
   }
@@ -92,7 +94,7 @@ export class OpenUses {
 
   #letGo(keyId: KeyId, use: Use): void {
     const held = this.#held.get(keyId)
-    if (held?.uses.delete(use) !== true || held.uses.size > 0) return
+    if (held?.uses.remove(use.slot, use) !== true || held.uses.size > 0) return
     held.unsubscribe()
     this.#held.delete(keyId)
     if (this.#held.size > 0) return

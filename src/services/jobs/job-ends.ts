@@ -7,12 +7,17 @@ const REMEMBERED = 1_024
 /** Called with a job that has ended; null where it may have, and has to be read. */
 export type EndListener = (job: Job | null) => void
 
+/** A listener; null once it listens no more, since a set may keep what it had (core/slots). */
+interface Listening {
+  listener: EndListener | null
+}
+
 /**
  * Ends of jobs as this server brings them about. A caller that waits for a job gets its final state from here, and need not read what the
  * server has just written.
  */
 export class JobEnds {
-  readonly #listeners = new Map<JobId, Set<EndListener>>()
+  readonly #listeners = new Map<JobId, Set<Listening>>()
   /** Ids of the last ends, in a ring. */
   readonly #last: JobId[] = []
   #count = 0
@@ -26,7 +31,7 @@ export class JobEnds {
   note(id: JobId, job: Job | null): void {
     this.#last[this.#count % REMEMBERED] = id
     this.#count += 1
-    for (const listener of [...(this.#listeners.get(id) ?? [])]) listener(job)
+    for (const { listener } of [...(this.#listeners.get(id) ?? [])]) listener?.(job)
   }
 
   /** Whether a job may have ended since there were this many ends. Exact for the last {@link REMEMBERED} ends, else true. */
@@ -39,9 +44,11 @@ export class JobEnds {
   /** Calls `listener` at each end of a job until the returned function is called. */
   listen(id: JobId, listener: EndListener): () => void {
     const listeners = this.#listeners.getOrInsertComputed(id, () => new Set())
-    listeners.add(listener)
+    const listening: Listening = { listener }
+    listeners.add(listening)
     return () => {
-      listeners.delete(listener)
+      listeners.delete(listening)
+      listening.listener = null
       if (listeners.size === 0) this.#listeners.delete(id)
     }
   }

@@ -11,7 +11,7 @@ export interface NotifierOptions {
  * listener keeps another from being called.
  */
 export function createNotifier({ onError }: NotifierOptions = {}): Notifier {
-  const listeners = new Map<Topic, Set<{ readonly call: () => void }>>()
+  const listeners = new Map<Topic, Set<{ call: () => void }>>()
   const pending = new Set<Topic>()
 
   function flush(topic: Topic): void {
@@ -41,6 +41,8 @@ export function createNotifier({ onError }: NotifierOptions = {}): Notifier {
       listeners.set(topic, entries)
       return () => {
         entries.delete(entry)
+        // A set may keep what it had (core/slots).
+        entry.call = () => {}
         if (entries.size === 0 && listeners.get(topic) === entries) listeners.delete(topic)
       }
     },

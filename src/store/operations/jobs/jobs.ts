@@ -18,7 +18,17 @@ import {
   toSummary,
 } from '../../tables/jobs.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write, writeUnflushed } from '../operation.ts'
+import {
+  lock,
+  type OperationsOf,
+  perform,
+  query,
+  queryOne,
+  read,
+  type Steps,
+  write,
+  writeUnflushed,
+} from '../operation.ts'
 import { claimFromQueue } from './suspects.ts'
 import { hasQueuedBatch } from './turns.ts'
 
