@@ -14,16 +14,32 @@ import { machineOf, type RunResult, type SuiteResult } from './harness/report.ts
 import type { Effort } from './harness/rounds.ts'
 import { Bench } from './harness/sides.ts'
 import type { Suite } from './harness/suite.ts'
+import { autoscaler } from './suites/autoscaler.ts'
+import { coldStart } from './suites/cold-start.ts'
 import { depth, payload } from './suites/depth.ts'
 import { enqueue } from './suites/enqueue.ts'
 import { gateway } from './suites/gateway.ts'
+import { held } from './suites/held.ts'
 import { idle } from './suites/idle.ts'
 import { lifecycle } from './suites/lifecycle.ts'
 import { overload } from './suites/overload.ts'
 import { runsync } from './suites/runsync.ts'
 import { stream } from './suites/stream.ts'
 
-const SUITES: readonly Suite[] = [enqueue, lifecycle, runsync, stream, depth, payload, gateway, idle, overload]
+const SUITES: readonly Suite[] = [
+  enqueue,
+  lifecycle,
+  runsync,
+  stream,
+  depth,
+  payload,
+  gateway,
+  coldStart,
+  autoscaler,
+  held,
+  idle,
+  overload,
+]
 
 const { values, positionals } = parseArgs({
   options: {

@@ -43,9 +43,14 @@ export async function measureRounds(sides: readonly Side[], load: LoadCase, effo
   return rounds
 }
 
+/** The number below which this share of some numbers lies. */
+export function percentile(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN
+}
+
 /** The middle one of some numbers. */
 export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+  return percentile(values, 0.5)
 }
 
 /** Median of a figure of a side. */

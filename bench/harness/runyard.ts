@@ -7,6 +7,7 @@ import { type Bench, requestText } from './sides.ts'
 /** A server that answers. */
 export interface RunyardServer extends ReadyServer {
   readonly port: number
+  readonly dataDir: string
 }
 
 let count = 0
@@ -34,12 +35,17 @@ export async function startRunyard(
   const env: Record<string, string> = database === null ? {} : { RUNYARD_DATABASE: database }
   const { line } = await bench.start('./bin/runyard', args, env, `${bench.folder}/runyard-${count}.log`)
   const server = readyServer(line)
-  return { ...server, port: Number(new URL(server.url).port) }
+  return { ...server, port: Number(new URL(server.url).port), dataDir: folder }
 }
 
 /** A request to a server with its key, head and body. @param body null for a GET */
-export function requestTo({ port, key }: RunyardServer, path: string, body: object | null): string {
-  return requestText(port, path, { authorization: `Bearer ${key}` }, body)
+export function requestTo(
+  { port, key }: RunyardServer,
+  path: string,
+  body: object | null,
+  headers: Readonly<Record<string, string>> = {},
+): string {
+  return requestText(port, path, { authorization: `Bearer ${key}`, ...headers }, body)
 }
 
 /** Makes a folder with a TypeScript worker. */
@@ -56,6 +62,10 @@ export function workerFolder(bench: Bench, handler: string): string {
 export interface EndpointSettings {
   readonly workersMax: number
   readonly workersMin?: number
+  /** In seconds; an hour unless given. */
+  readonly idleTimeout?: number
+  /** Jobs for each worker; by the delay of the queue unless given. */
+  readonly requestCount?: number
   /** The folder that its workers run; one whose workers do nothing unless given. */
   readonly folder?: string
   /** The command of its workers; what the folder says unless given. */
@@ -68,6 +78,8 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
   const {
     workersMax,
     workersMin = 0,
+    idleTimeout = 3_600,
+    requestCount,
     folder = resolve('test/wire/fixtures/silent-worker'),
     args = '',
     env = {},
@@ -90,7 +102,8 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
     name: `bench-${count}`,
     templateId,
     instanceIds: ['cpu3g-2-8'],
-    idleTimeout: 3600,
+    idleTimeout,
+    ...(requestCount === undefined ? {} : { scalerType: 'REQUEST_COUNT', scalerValue: requestCount }),
     workersMin,
     workersMax,
   })

@@ -2,13 +2,14 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSuite, ofConnections } from '../harness/load-suite.ts'
-import { ask, requestTo, startRunyard } from '../harness/runyard.ts'
+import { ask, type RunyardServer, requestTo, startRunyard } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
 
-const PATH = '/v1/things?x=1'
+/** The path of the requests that the backend gets. */
+export const GATEWAY_PATH = '/v1/things?x=1'
 const BACKEND = join(import.meta.dirname, '../harness/backend.ts')
 
-/** See the head of this file. `bench/gateway.ts` also measures proxies with less than a gateway, WebSockets and idle sockets. */
+/** See the head of this file. `bench/gateway.ts` also measures proxies with less than a gateway, and WebSockets. */
 export const gateway = loadSuite({
   name: 'gateway',
   title: 'A request through the gateway: GET, key check, access log, one worker behind it',
@@ -21,11 +22,11 @@ export const gateway = loadSuite({
     const port = Number(line)
     const nginx = await bench.nginx(port)
     const sides: Side[] = [
-      { name: 'backend alone', port, request: requestText(port, PATH, {}, null), pids: [pid] },
+      { name: 'backend alone', port, request: requestText(port, GATEWAY_PATH, {}, null), pids: [pid] },
       {
         name: 'nginx, one worker',
         port: nginx.port,
-        request: requestText(nginx.port, PATH, {}, null),
+        request: requestText(nginx.port, GATEWAY_PATH, {}, null),
         pids: [nginx.pid],
       },
       { name: 'Runyard', ...(await gatewaySide(bench)) },
@@ -34,21 +35,32 @@ export const gateway = loadSuite({
   },
 })
 
-/** The backend is the only worker; its processor time does not count. */
-async function gatewaySide(bench: Bench): Promise<Omit<Side, 'name'>> {
+/** Starts the backend. @returns its port */
+export async function startBackend(bench: Bench): Promise<number> {
+  const { line } = await bench.start(process.execPath, [BACKEND])
+  return Number(line)
+}
+
+/** Starts a server with a load-balancing endpoint whose only worker is the backend. @returns it, and the path of a request to the worker */
+export async function balancedServer(bench: Bench): Promise<{ server: RunyardServer; path: string }> {
   const server = await startRunyard(bench, null, { logLevel: 'debug' })
-  const folder = join(bench.folder, 'gateway-worker')
+  const folder = join(bench.folder, `gateway-worker-${server.port}`)
   mkdirSync(folder)
   const { id } = (await ask(server, '/v2/serverless', {
     name: 'bench',
     type: 'LOAD_BALANCER',
     image: `dir:${folder}`,
     args: `${process.execPath} ${BACKEND}`,
-    scaling: { type: 'REQUEST_COUNT', requestCount: 1_000 },
+    scaling: { type: 'REQUEST_COUNT', requestCount: 10_000 },
     workers: { min: 1, max: 1 },
     cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
   })) as { id: string }
   await ask(server, `/lb/${id}/ping`)
-  const request = requestTo(server, `/lb/${id}${PATH}`, null)
-  return { port: server.port, request, pids: [server.pid], isAlone: true }
+  return { server, path: `/lb/${id}${GATEWAY_PATH}` }
+}
+
+/** The processor time of the worker does not count. */
+async function gatewaySide(bench: Bench): Promise<Omit<Side, 'name'>> {
+  const { server, path } = await balancedServer(bench)
+  return { port: server.port, request: requestTo(server, path, null), pids: [server.pid], isAlone: true }
 }

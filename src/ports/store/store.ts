@@ -301,6 +301,7 @@ export interface WorkerToken {
 /** Jobs of an endpoint that wait for a worker, and workers that may take them. */
 export interface QueueDemand {
   readonly queued: number
+  /** 0 where no job waits: then they need not be counted. */
   readonly takers: number
   /** The state of the worker that asks; null when it is gone. */
   readonly takerState: WorkerState | null

@@ -137,9 +137,10 @@ export interface DemandRow {
 
 /** $1 id, $2 id of one of its workers. */
 export const queueDemand = `
-  SELECT (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) AS {{integer}}) FROM queue_counts WHERE endpoint_id = $1) AS queued,
-    (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND state IN ('STARTING', 'READY')) AS takers,
-    (SELECT state FROM workers WHERE id = $2) AS taker_state`
+  SELECT queued,
+    CASE WHEN queued > 0 THEN (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND state IN ('STARTING', 'READY')) ELSE 0 END AS takers,
+    (SELECT state FROM workers WHERE id = $2) AS taker_state
+  FROM (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) AS {{integer}}) AS queued FROM queue_counts WHERE endpoint_id = $1) AS counts`
 
 /** $1 id, $2 how many. The queues of the endpoints after that id. */
 export const queueLoads = `
