@@ -2,7 +2,7 @@
  * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set when they are scraped. The
  * names and labels are those of docs/reference/metrics.md; a test compares the two.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { EndpointId } from '../../core/ids.ts'
 import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
@@ -11,6 +11,7 @@ import type { Clock } from '../../ports/clock.ts'
 import type { GatewayLoad, Metrics } from '../../ports/metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
 import { GatewayMetrics } from './gateway-metrics.ts'
+import { addProcessMetrics } from './process-metrics.ts'
 
 /** What {@link createMetrics} is given. */
 export interface MetricsOptions {
@@ -66,7 +67,7 @@ class PrometheusMetrics implements CountingMetrics {
   constructor({ clock, ofProcess, maxEndpoints = MAX_ENDPOINTS }: MetricsOptions) {
     this.#clock = clock
     this.#labels = new EndpointLabels(maxEndpoints, endpoint => this.#remove(endpoint))
-    if (ofProcess) collectDefaultMetrics({ register: this.#registry })
+    if (ofProcess) addProcessMetrics(this.#registry)
     this.#gateway = new GatewayMetrics(this.#registry)
     this.#readers = { ...this.#jobReaders(), ...this.#workerReaders(), ...this.#otherReaders() }
     const registers = [this.#registry]

@@ -1,0 +1,38 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
+
+/** Interval of measurements of the event loop. A shorter one wakes an idle server more often: 10 ms cost it 0.6 % of a core. */
+const INTERVAL_MS = 100
+const NS = 1e-9
+
+/** Adds memory, processor time, event loop and garbage collection of this process, under their usual names. */
+export function addProcessMetrics(registry: Registry): void {
+  // Its own histogram counts the interval as delay. It is replaced below, and rests as long as it can.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 2 ** 31 - 1 })
+  const delay = monitorEventLoopDelay({ resolution: INTERVAL_MS })
+  delay.enable()
+  const figures: Readonly<Record<string, () => number>> = {
+    mean: () => delay.mean,
+    p50: () => delay.percentile(50),
+    p90: () => delay.percentile(90),
+    p99: () => delay.percentile(99),
+    max: () => delay.max,
+  }
+  for (const figure of ['min', 'stddev', ...Object.keys(figures)]) registry.removeSingleMetric(nameOf(figure))
+  for (const [figure, read] of Object.entries(figures))
+    new Gauge({
+      registers: [registry],
+      name: nameOf(figure),
+      help: `Delay of the event loop since the last scrape, measured every ${INTERVAL_MS} ms: ${figure}`,
+      collect() {
+        const seconds = read() * NS - INTERVAL_MS / 1_000
+        this.set(Number.isFinite(seconds) ? Math.max(0, seconds) : 0)
+        // The last one: what comes next belongs to the next scrape.
+        if (figure === 'max') delay.reset()
+      },
+    })
+}
+
+function nameOf(figure: string): string {
+  return `nodejs_eventloop_lag_${figure}_seconds`
+}
