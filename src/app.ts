@@ -11,7 +11,7 @@ import { createSurfaces } from './app/surfaces.ts'
 import { createWorkerServices } from './app/worker-services.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
-import { DEFAULT_OWNER } from './core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId } from './core/ids.ts'
 import type { Entrance } from './gateway/entrance/route.ts'
 import type { RequestQueues } from './gateway/queue/request-queues.ts'
 import type { Ports } from './ports/ports.ts'
@@ -32,6 +32,8 @@ export interface Services {
   readonly sharing: Pick<Sharing, 'problem'>
   /** The endpoint of a handler's folder, made when there is none yet; see {@link ensureFolderEndpoint}. */
   readonly folderEndpoint: (folder: WorkerFolder) => Promise<Endpoint>
+  /** Replaces the workers of an endpoint. */
+  readonly restart: (owner: OwnerId, id: EndpointId) => Promise<Endpoint>
 }
 
 /** The whole control plane: the same in production, in tests and under the simulator's clock. */
@@ -83,7 +85,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)
   const { access, sharing, keys } = accounts
-  const { store, driver } = ports
+  const { store, driver, machine } = ports
 
   const abandon = () => {
     signals.finish()
@@ -97,7 +99,8 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
       access,
       sharing,
       keys,
-      folderEndpoint: folder => ensureFolderEndpoint({ store, driver, ...endpoints }, DEFAULT_OWNER, folder),
+      restart: (owner, id) => endpoints.endpoints.restart(owner, id),
+      folderEndpoint: folder => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder),
     },
     requestQueues: balancing.requestQueues,
     async start(known) {

@@ -65,6 +65,6 @@ export function createSurfaces(
     jobs: jobSurface({ ...asked, balancing: balancing.balancing, explaining: observing.explaining }),
     openai: openAiSurface(asked),
     worker: workerSurface({ ...workers, access: accounts.access, vault, emit, resultRoom }),
-    ops: opsSurface({ ...common, ...observing, clock, stopping, metricsPublic }),
+    ops: opsSurface({ ...common, ...observing, restarting: endpoints.endpoints, clock, stopping, metricsPublic }),
   }
 }

@@ -24,6 +24,9 @@ import {
 import { SHARING_SETTINGS } from './sharing.ts'
 import { WORKERS_SETTINGS } from './workers.ts'
 
+/** Workers at once over all endpoints where `--max-workers` is not given. */
+export const MAX_WORKERS = 64
+
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 /** Every setting of the server, by the name of its value in the configuration, in the order of the help. */
@@ -50,6 +53,24 @@ export const SETTING_TABLE = {
   ...GATEWAY_SETTINGS,
   ...QUOTA_SETTINGS,
   workers: many('--worker', '<folder>', PATH, 'run the handler in this folder as an endpoint; may be repeated'),
+  /** Null for the GPUs of the machine for new endpoints, and what they have for others. */
+  folderGpu: optional(
+    '--gpu',
+    '<any|none|names>',
+    TEXT,
+    'GPUs for the folders of --worker and --lb: any of this machine, none, or names such as "RTX 4090" or ADA_24 (default: one where there is one)',
+  ),
+  folderGpuCount: optional('--gpus', '<number>', wholeNumber(1, 64), 'GPUs of each worker of these folders'),
+  folderWatch: flag(
+    '--watch',
+    'replace the workers of these folders after their jobs when a file in the folder changes',
+  ),
+  folderCommand: optional(
+    '--command',
+    '<text>',
+    TEXT,
+    'command of the workers of the folder, where it is no handler or server; also as -- <command>',
+  ),
   container: flag('--container', 'build the Dockerfile of each --worker folder and run the folder in containers'),
   sample: flag('--sample', 'run the sample handler as an endpoint named hello-node'),
   json: flag('--json', 'print one line of JSON once everything answers, and logs as JSON lines on standard error'),
@@ -60,12 +81,12 @@ export const SETTING_TABLE = {
     seconds(0, 86_400),
     'how long workers may finish their jobs at a stop',
   ),
-  maxWorkers: setting(
+  /** Null for {@link MAX_WORKERS}; a number is the limit of each folder's endpoint too. */
+  maxWorkers: optional(
     '--max-workers',
     '<number>',
-    '64',
     wholeNumber(1, 10_000),
-    'maximum workers at once, over all endpoints',
+    `maximum workers at once, over all endpoints, and of the endpoint of each --worker or --lb folder (default: ${MAX_WORKERS}, and 3)`,
   ),
   /** How workers share the machine. */
   placing: {

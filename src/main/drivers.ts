@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { MAX_WORKERS } from '../config/table.ts'
 import { type StartFailure, startFailureText } from '../core/workers/start-failure.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { Cage } from '../drivers/cage/cage.ts'
@@ -48,7 +49,7 @@ export interface ServerDriver extends Driver {
 export function driverFor(config: Config, folders: readonly string[], parts: DriverParts): ServerDriver {
   const { driver: processes, isolation } = processDriver(config, folders, parts)
   const containers = config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
-  const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers })
+  const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers ?? MAX_WORKERS })
   return Object.assign(routed, {
     processIsolation: isolation,
     async close() {
@@ -86,7 +87,7 @@ function processDriver(
     hostEnv: process.env,
     nodePath: process.execPath,
     workerDir: folderIn(config.dataDir, 'workers'),
-    maxWorkers: config.maxWorkers,
+    maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId: readBootId(),
     firstPort: randomPort(),
     volumeLink: { path: VOLUME_PATH, root: join(config.dataDir, 'volumes') },
@@ -166,7 +167,7 @@ function dockerDriver(config: Config, { notifier, logs, log, connection }: Drive
     clock: systemClock,
     installation: installationOf(config.dataDir),
     stateDir: folderIn(config.dataDir, 'docker'),
-    maxWorkers: config.maxWorkers,
+    maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId: readBootId(),
     addresses: () => engineAddresses(config.docker, process.env),
     note: (what, fields) => log[what === 'engine.away' ? 'warn' : 'info'](fields, what),

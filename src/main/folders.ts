@@ -4,11 +4,13 @@ import { basename, resolve } from 'node:path'
 import { graphqlSentence } from '../api/graphql/field-names.ts'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
-import type { Endpoint, EndpointType } from '../core/endpoints/endpoint.ts'
+import { type Endpoint, type EndpointType, MAX_WORKERS } from '../core/endpoints/endpoint.ts'
 import { AppError, renderFields, toAppError } from '../core/errors.ts'
 import { connectEngine, type EngineConnection } from '../drivers/docker/connection.ts'
 import { buildImage } from '../drivers/docker/images/build.ts'
+import type { FolderSettings } from '../services/endpoints/folder-endpoints.ts'
 import type { createLog } from '../system/observing/log.ts'
+import { watchFolder } from './folder-watch.ts'
 import { StartError } from './listeners.ts'
 
 /** A folder that was given with `--worker` or `--lb`, with the endpoint that runs it. */
@@ -26,6 +28,8 @@ interface FolderToServe {
   readonly option: string
 }
 
+const SAMPLE = '--sample'
+
 /** The folders that the settings name. */
 export interface FoldersToServe {
   readonly all: readonly FolderToServe[]
@@ -33,24 +37,56 @@ export interface FoldersToServe {
   readonly inProcesses: readonly string[]
   /** The engine that builds, as the setting names it. */
   readonly engine: string
+  readonly settings: FolderSettings
 }
 
 /** The folders that the settings name. @throws StartError when there is nothing to build, or one is named as two things */
 export function foldersIn(config: Config, sampleFolder: string): FoldersToServe {
   const { workers, lbFolders, container: inContainer, sample, docker } = config
-  if (inContainer && workers.length + lbFolders.length === 0) {
-    throw new StartError('--container builds the folders of --worker and --lb; name one')
-  }
+  const named = workers.length + lbFolders.length
+  requireFolders(config, named)
   const twice = workers.find(path => lbFolders.includes(path))
   if (twice !== undefined)
     throw new StartError(`${twice} is given with --worker and with --lb; it can be only one of them`)
   const all: FolderToServe[] = [
     ...workers.map(path => ({ path, type: 'QUEUE', inContainer, option: '--worker' }) as const),
     ...lbFolders.map(path => ({ path, type: 'LOAD_BALANCER', inContainer, option: '--lb' }) as const),
-    ...(sample ? [{ path: sampleFolder, type: 'QUEUE', inContainer: false, option: '--sample' } as const] : []),
+    ...(sample ? [{ path: sampleFolder, type: 'QUEUE', inContainer: false, option: SAMPLE } as const] : []),
   ]
   const inProcesses = all.filter(folder => !folder.inContainer).map(({ path }) => path)
-  return { all, inProcesses, engine: docker }
+  const settings = {
+    gpu: config.folderGpu ?? undefined,
+    gpuCount: config.folderGpuCount ?? undefined,
+    workersMax: config.maxWorkers === null ? undefined : Math.min(config.maxWorkers, MAX_WORKERS),
+    args: config.folderCommand ?? undefined,
+  }
+  return { all, inProcesses, engine: docker, settings }
+}
+
+/** @param named number of folders of --worker and --lb */
+function requireFolders({ container, folderGpu, folderGpuCount, folderCommand }: Config, named: number): void {
+  const of = 'the folders of --worker and --lb; name one'
+  if (named === 0 && container) throw new StartError(`--container builds ${of}`)
+  if (named === 0 && folderGpu !== null) throw new StartError(`--gpu is for ${of}`)
+  if (named === 0 && folderGpuCount !== null) throw new StartError(`--gpus is for ${of}`)
+  if (folderCommand !== null && named !== 1)
+    throw new StartError('a command runs one folder; name exactly one with --worker or --lb')
+}
+
+/** Watches the folders that run in processes, until the returned function is called. */
+export function watchFolders(
+  app: App,
+  served: readonly ServedFolder[],
+  { inProcesses }: FoldersToServe,
+  log: Log,
+): () => void {
+  const watched = served.filter(({ folder }) => inProcesses.some(path => resolve(path) === folder))
+  const watches = watched.map(({ folder, endpoint }) =>
+    watchFolder(folder, log, () => app.services.restart(endpoint.owner, endpoint.id)),
+  )
+  return () => {
+    for (const watch of watches) watch.close()
+  }
 }
 
 type Log = ReturnType<typeof createLog>
@@ -68,7 +104,10 @@ export async function serveFolders(app: App, folders: FoldersToServe, log: Log):
     const repository = repositoryOf(path)
     try {
       const tag = inContainer ? await buildFolder(requireEngine(folders.engine), path, repository, log) : null
-      const endpoint = await app.services.folderEndpoint({ name, path, repository, type, tag })
+      const given = { name, path, repository, type, tag }
+      const endpoint = await app.services.folderEndpoint(
+        option === SAMPLE ? { ...given, prefersCpu: true } : { ...given, settings: folders.settings },
+      )
       served.push({ folder: path, endpoint })
       if (tag !== null) await removeOldTags(requireEngine(folders.engine), repository, tag)
     } catch (error) {

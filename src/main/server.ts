@@ -38,7 +38,7 @@ import { createVolumeFolders } from '../system/volume-folders.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { prepareDocuments } from './documents.ts'
 import { driverFor } from './drivers.ts'
-import { foldersIn, type ServedFolder, serveFolders } from './folders.ts'
+import { foldersIn, type ServedFolder, serveFolders, watchFolders } from './folders.ts'
 import {
   bind,
   connected,
@@ -164,6 +164,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
       return relay?.url ?? direct
     },
   })
+  if (config.folderWatch) opened.defer(watchFolders(app, served, folders, log))
   tellOthers(lock, leader, managementUrl)
   prepareDocuments(app)
   await warnOfExposure(app, config, log)

@@ -1,12 +1,13 @@
 import { type Context, Hono, type HonoRequest } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
-import { DEFAULT_OWNER } from '../../core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId } from '../../core/ids.ts'
 import type { Explanation } from '../../core/observing/explain.ts'
 import type { PageRequest } from '../../core/pages.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
+import type { Endpoints } from '../../services/endpoints/endpoints.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
 import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
@@ -30,6 +31,7 @@ export interface OpsParts {
   readonly explaining: Explainer
   readonly workers: WorkerReading
   readonly logs: LogReading
+  readonly restarting: Pick<Endpoints, 'restart'>
   readonly clock: Clock
   readonly scraping: MetricsReader
   readonly metricsPublic: boolean
@@ -41,7 +43,7 @@ export interface OpsParts {
 
 /**
  * Server health and the routes of the command line: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
- * `/ops/logs`, `/ops/locate`, `/ops/top`.
+ * `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
@@ -76,6 +78,12 @@ export function opsSurface(parts: OpsParts): Surface {
     const found = await parts.logs.locate(caller.owner, call.req.param('id'))
     const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
     return jsonText(JSON.stringify({ kind: found.kind, id: found.id, endpointId }))
+  })
+  app.post('/ops/restart/:id', async call => {
+    const caller = await authenticate(parts, call)
+    parts.access.requireManagement(caller, 'write')
+    const { id, version } = await parts.restarting.restart(caller.owner, call.req.param('id') as EndpointId)
+    return jsonText(JSON.stringify({ id, version }))
   })
   app.get('/ops/top', async call => {
     const caller = await authenticate(parts, call)

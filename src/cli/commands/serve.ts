@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { type Config, readConfig, SETTINGS } from '../../config/config.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { packageFile } from '../../disk/package-files.ts'
 import type { RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -20,7 +21,25 @@ export function addServe(program: Command): void {
     'after',
     '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT. RUNYARD_API_KEY sets the API key.',
   )
-  command.action(async (options: Record<string, unknown>) => serve(options))
+  command.argument('[command...]', 'command of the workers of the folder, behind --', [])
+  command.action(async (words: readonly string[], options: Record<string, unknown>) =>
+    serve(withCommand(words, options)),
+  )
+}
+
+/** The words behind `--` as the setting `--command`, a command line. @throws CliError when both are given, or there is no `--` */
+function withCommand(words: readonly string[], options: Record<string, unknown>): Record<string, unknown> {
+  if (words.length === 0) return options
+  if (!process.argv.includes('--'))
+    throw new CliError(`serve takes no argument '${words[0]}'; a command goes behind --`, EXIT.usage)
+  if (options.command !== undefined)
+    throw new CliError('a command is given with --command and behind --; leave one of them out', EXIT.usage)
+  return { ...options, command: words.map(quoted).join(' ') }
+}
+
+/** A word of a command line, in quotes where it needs some. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
 
 async function serve(options: Record<string, unknown>): Promise<void> {
@@ -90,9 +109,14 @@ function announce(server: RunningServer, config: Config): void {
 }
 
 function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile, addressOf }: RunningServer): string[] {
-  const { id, name, type } = endpoint
+  const { id, name, type, compute } = endpoint
+  const hardware = `on ${computeText(compute)}`
   const key = `-H "Authorization: Bearer $(cat '${apiKeyFile}')"`
-  const head = ['', `Endpoint ${name} (${id}) runs ${folder}`]
+  const head = [
+    '',
+    `Endpoint ${name} (${id}) runs ${folder}`,
+    `  ${hardware}, up to ${workersText(endpoint.workersMax)}`,
+  ]
   if (type === 'LOAD_BALANCER') {
     const base = addressOf(endpoint)
     return [...head, `  ${base}/`, 'Try it:', `  curl -sS ${base}/ ${key}`]
@@ -100,4 +124,16 @@ function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile, addr
   const run = `${url}/v2/${id}`
   const json = `-H 'Content-Type: application/json' -d '{"input": {"name": "World"}}'`
   return [...head, `  ${run}/run`, 'Try it:', `  curl -sS ${run}/runsync ${key} ${json}`]
+}
+
+/** The hardware of one worker, as in "1 GPU of ADA_24" and "the CPU". */
+function computeText(compute: Endpoint['compute']): string {
+  if (compute.kind === 'cpu') return 'the CPU'
+  const { count, pools, excludedTypes } = compute
+  const without = excludedTypes.length === 0 ? '' : ` without ${excludedTypes.join(', ')}`
+  return `${count} ${count === 1 ? 'GPU' : 'GPUs'} of ${pools.join(', ')}${without}`
+}
+
+function workersText(count: number): string {
+  return count === 1 ? '1 worker' : `${count} workers`
 }

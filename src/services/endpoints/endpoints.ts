@@ -173,6 +173,14 @@ export class Endpoints {
     })
   }
 
+  /**
+   * Replaces its workers: new ones start, and the old ones end after their jobs. Crashes of before delay no start any more.
+   * @throws AppError as {@link find}
+   */
+  async restart(owner: OwnerId, id: EndpointId): Promise<Endpoint> {
+    return this.#change(owner, id, async before => ({ after: before, newVersion: true, own: undefined }))
+  }
+
   /** @throws AppError `not_found`, also for an endpoint of another owner */
   async find(owner: OwnerId, id: EndpointId): Promise<Endpoint> {
     const endpoint = await this.#ports.store.endpoints.find(id)

@@ -1,8 +1,19 @@
-import { ENDPOINT_DEFAULTS, type Endpoint, type EndpointType, withDefaults } from '../../core/endpoints/endpoint.ts'
-import { TEMPLATE_DEFAULTS } from '../../core/endpoints/template.ts'
+import {
+  type Compute,
+  ENDPOINT_DEFAULTS,
+  type Endpoint,
+  type EndpointConfig,
+  type EndpointType,
+  withDefaults,
+} from '../../core/endpoints/endpoint.ts'
+import { TEMPLATE_DEFAULTS, type Template } from '../../core/endpoints/template.ts'
+import { AppError } from '../../core/errors.ts'
+import { ANY_GPU, gpuChoice } from '../../core/hardware/gpu-choice.ts'
+import { typesHere } from '../../core/hardware/inventory.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../../core/ids.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { Driver } from '../../ports/driver.ts'
+import type { Machine } from '../../ports/machine.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Templates } from './templates.ts'
@@ -11,6 +22,7 @@ import type { Templates } from './templates.ts'
 export interface FolderParts {
   readonly store: Store
   readonly driver: Pick<Driver, 'check'>
+  readonly machine: Machine
   readonly endpoints: Endpoints
   readonly templates: Templates
 }
@@ -27,51 +39,135 @@ export interface WorkerFolder {
   readonly type: EndpointType
   /** Tag of the image that was built now; null to run the folder as it is, in processes. */
   readonly tag: string | null
+  /** Whether a new endpoint runs on the CPU unless GPUs are asked for. */
+  readonly prefersCpu?: boolean
+  readonly settings?: FolderSettings
+}
+
+/** What a start asks of the endpoint of a folder. What is left out stays as the endpoint has it. */
+export interface FolderSettings {
+  /** GPUs in the words of core/hardware/gpu-choice, or `none`. A new endpoint gets those of the machine unless it is given. */
+  readonly gpu?: string | undefined
+  /** GPUs of one worker; 1 for a new endpoint unless it is given. */
+  readonly gpuCount?: number | undefined
+  readonly workersMax?: number | undefined
+  /** The command of its workers. */
+  readonly args?: string | undefined
+}
+
+/** A caller's endpoint with what it runs. */
+interface Known {
+  readonly endpoint: Endpoint | null
+  readonly template: Template
 }
 
 /**
  * The endpoint that runs the handler or server in a folder. The first call creates a template and an endpoint, both named after the
- * folder; the id of the endpoint is the name's letters and digits where that id is free. Later calls find them again, with
- * later changes kept; another image or type makes a new release, whose workers replace those of the old one.
- * @throws AppError `invalid` with what is wrong with the folder, `conflict` when it gets another type and has unfinished jobs
+ * folder; the id of the endpoint is the name's letters and digits where that id is free. Later calls find them again by the path of the folder, with
+ * later changes kept; another image, type or setting makes a new release, whose workers replace those of the old one.
+ * @throws AppError `invalid` with what is wrong with the folder or the settings, `conflict` when it gets another type and has unfinished jobs
  */
 export async function ensureFolderEndpoint(
   parts: FolderParts,
   owner: OwnerId,
-  { name, path, repository, type, tag }: WorkerFolder,
+  folder: WorkerFolder,
 ): Promise<Endpoint> {
-  const { store, driver, endpoints, templates } = parts
+  const { driver, endpoints, templates } = parts
+  const { name, path, repository, type, tag, settings = {} } = folder
   // The person who starts the server is the operator, who may choose folders of the machine.
   const by = { owner, operator: true }
-  const folder = `dir:${path}`
-  const image = tag === null ? folder : `${repository}:${tag}`
-  const isOurs = (known: string) => known === folder || known.startsWith(`${repository}:`)
-  const known = (await store.templates.list(owner)).find(template => template.isServerless && isOurs(template.image))
-  const failure = tag === null ? await driver.check(folder, known?.args ?? '', type) : null
+  const image = tag === null ? `dir:${path}` : `${repository}:${tag}`
+  const known = await knownOf(parts, owner, folder)
+  const args = settings.args ?? known?.template.args ?? ''
+  const failure = tag === null ? await driver.check(`dir:${path}`, args, type) : null
   if (failure !== null) throw new WorkerStartError(failure)
+  const compute = await computeOf(parts, folder, known?.endpoint ?? null)
+  if (known?.endpoint != null) {
+    const runs = {
+      ...(known.template.image === image ? {} : { image }),
+      ...(known.template.args === args ? {} : { args }),
+    }
+    const changes = changesOf(known.endpoint, { type, compute, workersMax: settings.workersMax })
+    if (Object.keys(runs).length > 0) await templates.update(by, known.template.id, runs)
+    const { id } = known.endpoint
+    return Object.keys(changes).length > 0 ? endpoints.update(by, id, changes) : endpoints.find(owner, id)
+  }
   const template =
-    known ??
+    known?.template ??
     (await templates.create(by, {
       ...TEMPLATE_DEFAULTS,
       name: await freeName(templates, owner, name),
       image,
+      args,
       volumeGb: 0,
       diskGb: tag === null ? 1 : CONTAINER_DISK_GB,
       isServerless: true,
     }))
-  if (template.image !== image) await templates.update(by, template.id, { image })
-  const existing = (await store.endpoints.list(owner)).find(({ templateId }) => templateId === template.id)
-  if (existing !== undefined) return existing.type === type ? existing : changeType(endpoints, existing, type)
-  const compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } as const
-  return endpoints.create(by, withDefaults({ name, compute, type }), template.id, idFromName(name))
+  if (known !== null && (template.image !== image || template.args !== args))
+    await templates.update(by, template.id, { image, args })
+  const workersMax = settings.workersMax === undefined ? {} : { workersMax: settings.workersMax }
+  return endpoints.create(by, withDefaults({ name, compute, type, ...workersMax }), template.id, idFromName(name))
+}
+
+/**
+ * The oldest endpoint that runs the folder, in processes or in containers, also one with an unlisted template of its own, which it gets with the first
+ * change of its environment. Else a template for the folder, whose endpoint was deleted.
+ */
+async function knownOf(parts: FolderParts, owner: OwnerId, { path, repository }: WorkerFolder): Promise<Known | null> {
+  const { store, endpoints } = parts
+  const isOurs = ({ image, isServerless }: Template) =>
+    isServerless && (image === `dir:${path}` || image.startsWith(`${repository}:`))
+  const all = await store.endpoints.list(owner)
+  const templateOf = await endpoints.templatesOf(all)
+  for (const endpoint of all) {
+    const template = templateOf.get(endpoint)
+    if (template !== undefined && isOurs(template)) return { endpoint, template }
+  }
+  const template = (await store.templates.list(owner)).find(isOurs)
+  return template === undefined ? null : { endpoint: null, template }
+}
+
+const CPU: Compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] }
+
+/** @param existing the endpoint as it is; null for a new one */
+async function computeOf(
+  { machine }: FolderParts,
+  { settings: { gpu, gpuCount } = {}, prefersCpu = false }: WorkerFolder,
+  existing: Endpoint | null,
+): Promise<Compute> {
+  const before = existing?.compute ?? null
+  if (gpu === undefined && before !== null) {
+    if (gpuCount === undefined) return before
+    if (before.kind === 'gpu') return { ...before, count: gpuCount }
+  }
+  if (gpu === 'none') {
+    if (gpuCount !== undefined) throw new AppError('invalid', '--gpus is given with --gpu none; leave one of them out')
+    return before?.kind === 'cpu' ? before : CPU
+  }
+  const isAsked = gpu !== undefined || gpuCount !== undefined
+  if (!isAsked && prefersCpu) return CPU
+  const here = typesHere(await machine.parts())
+  if (!isAsked && here.length === 0) return CPU
+  const choice = gpuChoice(gpu ?? ANY_GPU, here)
+  if (typeof choice === 'string') throw new AppError('invalid', `${gpu === undefined ? '--gpus' : '--gpu'} ${choice}`)
+  const limits =
+    before?.kind === 'gpu' ? before : { count: 1, allowedCudaVersions: [] as readonly string[], minCudaVersion: null }
+  const { count, allowedCudaVersions, minCudaVersion } = limits
+  return { kind: 'gpu', ...choice, count: gpuCount ?? count, allowedCudaVersions, minCudaVersion }
+}
+
+type Wanted = Pick<EndpointConfig, 'type' | 'compute'> & { readonly workersMax: number | undefined }
+
+function changesOf(endpoint: Endpoint, { type, compute, workersMax }: Wanted): Partial<EndpointConfig> {
+  return {
+    ...(endpoint.type === type ? {} : { type, scaler: ENDPOINT_DEFAULTS.scaler[type] }),
+    ...(JSON.stringify(endpoint.compute) === JSON.stringify(compute) ? {} : { compute }),
+    ...(workersMax === undefined || endpoint.workersMax === workersMax ? {} : { workersMax }),
+  }
 }
 
 /** Disk of a container worker of a folder, in GB. */
 const CONTAINER_DISK_GB = 10
-
-function changeType(endpoints: Endpoints, { owner, id }: Endpoint, type: EndpointType): Promise<Endpoint> {
-  return endpoints.update({ owner, operator: true }, id, { type, scaler: ENDPOINT_DEFAULTS.scaler[type] })
-}
 
 async function freeName(templates: Templates, owner: OwnerId, name: string): Promise<string> {
   for (let number = 1; ; number += 1) {

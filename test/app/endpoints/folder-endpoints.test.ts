@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type TemplateId } from '../../../src/core/ids.ts'
+import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const folder = {
@@ -31,7 +32,7 @@ test('a folder that has nothing to run for its kind of endpoint is refused, and 
   const rig = await openRig(t, { check })
   await assert.rejects(
     rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' }),
-    /^AppError: folder '\/x' has no server.py or server.js, and args gives no command$/,
+    /^AppError: folder '\/x' has no server.py or server.js, there or in src, and no command is given$/,
   )
   assert.deepEqual(await rig.store.templates.list(DEFAULT_OWNER), [])
   await rig.services.folderEndpoint(folder)
@@ -87,3 +88,66 @@ test('a folder with a server is a load-balancing endpoint, and one that is given
 })
 
 const REQUESTS = { type: 'REQUEST_COUNT', requestCount: 4 }
+
+test('a folder whose environment was changed through the API keeps its endpoint', async t => {
+  const rig = await openRig(t)
+  const first = await rig.services.folderEndpoint(folder)
+  assert.equal(
+    (await rig.ask('PATCH', `/v2/serverless/${first.id}`, { body: { env: { MODEL: 'large' } } })).status,
+    200,
+  )
+  const again = await rig.services.folderEndpoint(folder)
+  assert.equal(again.id, first.id)
+  assert.notEqual(again.templateId, first.templateId)
+  assert.equal((await rig.store.endpoints.list(DEFAULT_OWNER)).length, 1)
+  assert.equal((await rig.store.templates.find(DEFAULT_OWNER, again.templateId))?.env.MODEL, 'large')
+})
+
+test('a folder whose endpoint was deleted gets another one', async t => {
+  const rig = await openRig(t)
+  const first = await rig.services.folderEndpoint(folder)
+  await rig.store.endpoints.remove(first.id, rig.clock.now())
+  const second = await rig.services.folderEndpoint({ ...folder, settings: { args: 'node main.js' } })
+  assert.equal(second.templateId, first.templateId)
+  assert.equal((await rig.store.templates.find(DEFAULT_OWNER, second.templateId))?.args, 'node main.js')
+})
+
+const GPU = {
+  kind: 'gpu',
+  pools: ['ADA_24'],
+  excludedTypes: [],
+  count: 1,
+  allowedCudaVersions: [],
+  minCudaVersion: null,
+}
+
+test('a new folder gets one GPU of the machine where it has some', async t => {
+  const rig = await openRig(t)
+  rig.machine = aMachine([aGpu(0), aGpu(1)])
+  assert.deepEqual((await rig.services.folderEndpoint(folder)).compute, GPU)
+})
+
+test('a folder gets the GPUs that a start asks for, keeps them without a word, and can give them back', async t => {
+  const rig = await openRig(t)
+  rig.machine = aMachine([aGpu(0), aGpu(1)])
+  const start = (settings: object) => rig.services.folderEndpoint({ ...folder, settings })
+  const first = await start({ gpu: 'none' })
+  assert.equal(first.compute.kind, 'cpu')
+  assert.equal((await start({})).version, first.version)
+  const two = await start({ gpu: 'rtx 4090', gpuCount: 2, workersMax: 5 })
+  assert.deepEqual([two.id, two.compute, two.workersMax], [first.id, { ...GPU, count: 2 }, 5])
+  assert.equal(two.version, first.version + 1)
+  assert.deepEqual(await start({}), two)
+  assert.deepEqual((await start({ gpuCount: 1 })).compute, GPU)
+  assert.equal((await start({ gpu: 'none' })).compute.kind, 'cpu')
+})
+
+test('GPUs that a machine or the catalogue does not have are refused', async t => {
+  const rig = await openRig(t)
+  const start = (settings: object) => rig.services.folderEndpoint({ ...folder, settings })
+  await assert.rejects(start({ gpu: 'any' }), /^AppError: --gpu is 'any', and this machine has no GPU$/)
+  await assert.rejects(start({ gpuCount: 2 }), /^AppError: --gpus is 'any', and this machine has no GPU$/)
+  await assert.rejects(start({ gpu: 'RTX 4091' }), /--gpu names 'RTX 4091', .*; did you mean RTX 4090\?$/)
+  await assert.rejects(start({ gpu: 'none', gpuCount: 1 }), /leave one of them out/)
+  assert.deepEqual(await rig.store.endpoints.list(DEFAULT_OWNER), [])
+})

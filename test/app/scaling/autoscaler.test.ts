@@ -299,6 +299,33 @@ test('workers that crash are started again after 1, 2, 4 and 8 seconds', async t
   }
 })
 
+test('a restart starts a worker at once after crashes, and lets workers finish their jobs', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  const job = await rig.submit(endpoint)
+  await worker.takeJob()
+  const { version } = (await rig.ask('POST', `/ops/restart/${endpoint}`)).json
+  await rig.clock.advance(1_000)
+  assert.deepEqual([version, (await worker.record()).state], [2, 'DRAINING'])
+  assert.equal((await worker.done(job)).status, 200)
+  await rig.clock.advance(1_000)
+  assert.equal((await worker.record()).state, 'EXITED')
+  const next = await rig.submit(endpoint)
+  await rig.clock.advance(100)
+  for (let crashes = 0; crashes < 6; crashes += 1) {
+    rig.fleet.exit(rig.worker(-1).spec.workerId, { code: 1 })
+    await rig.clock.advance(20_000)
+  }
+  const before = rig.fleet.started.length
+  rig.fleet.exit(rig.worker(-1).spec.workerId, { code: 1 })
+  await rig.clock.advance(500)
+  assert.equal(rig.fleet.started.length, before, 'the next start is delayed')
+  await rig.ask('POST', `/ops/restart/${endpoint}`)
+  await rig.clock.advance(500)
+  assert.equal(rig.fleet.started.length, before + 1)
+  assert.equal(await rig.worker(-1).takeJob(), next)
+})
+
 test('a crash loop explains itself with the exit, the output and what to do', async t => {
   const rig: Rig = await openRig(t, {
     onStart(spec) {

@@ -1,0 +1,31 @@
+/** Names longer than this are not compared: the cost grows with the square of their length. */
+const MAX_LENGTH = 64
+
+/** The known name that a mistyped one is closest to, for "did you mean"; null where none is close. Case does not count. */
+export function nearest(typed: string, known: readonly string[]): string | null {
+  if (typed.length > MAX_LENGTH) return null
+  const wanted = typed.toLowerCase()
+  let best: { name: string; edits: number } | null = null
+  for (const name of known) {
+    if (name.length > MAX_LENGTH) continue
+    const edits = editsBetween(wanted, name.toLowerCase())
+    if (edits <= Math.max(1, Math.floor(name.length / 3)) && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) {
+      best = { name, edits }
+    }
+  }
+  return best?.name ?? null
+}
+
+/** Levenshtein's distance: how many characters are added, left out or replaced. */
+function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at)
+  for (const [index, char] of [...a].entries()) {
+    const next = [index + 1]
+    for (let at = 1; at <= b.length; at += 1) {
+      const replaced = row[at - 1]! + (char === b[at - 1] ? 0 : 1)
+      next.push(Math.min(replaced, row[at]! + 1, next[at - 1]! + 1))
+    }
+    row = next
+  }
+  return row[b.length]!
+}
