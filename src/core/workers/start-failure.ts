@@ -25,6 +25,7 @@ interface StartFailures {
   /** `real` is null where the folder is no link. */
   readonly folder_outside: { readonly folder: string; readonly real: string | null; readonly roots: readonly string[] }
   readonly handler_missing: { readonly folder: string; readonly files: readonly string[] }
+  readonly python_environment_broken: { readonly environment: string }
   readonly program_missing: { readonly name: string; readonly path: string }
   readonly program_not_executable: { readonly name: string; readonly path: string }
   readonly program_not_in_path: { readonly name: string; readonly path: string; readonly looksLikeShell: boolean }
@@ -158,8 +159,13 @@ const RULES: Rules = {
   ],
   handler_missing: [
     ({ folder, files }) =>
-      `folder '${folder}' has no ${files.slice(0, -1).join(', ')} or ${files.at(-1)}, and args gives no command`,
+      `folder '${folder}' has no ${files.slice(0, -1).join(', ')} or ${files.at(-1)}, there or in src, and no command is given`,
     'handler',
+  ],
+  python_environment_broken: [
+    ({ environment }) =>
+      `the Python of '${environment}' does not run, because the folder was moved or its Python is gone; make it anew, as with python3 -m venv --clear '${environment}'`,
+    'other',
   ],
   program_missing: [({ name, path }) => `cannot start '${name}': ${path} does not exist`, 'command'],
   program_not_executable: [

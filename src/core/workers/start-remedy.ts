@@ -51,7 +51,7 @@ export const START_REMEDIES = {
   registry: passing(
     'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
   ),
-  handler: lasting('put such a file into the folder, or name a command in args'),
+  handler: lasting('put such a file into the folder, or name a command: in args, or behind -- of runyard serve'),
   command: lasting('name a command in args that exists in the image'),
   image_name: lasting('check the name and the tag of the image, and that it was pushed or built on this machine'),
   entry_point: lasting(

@@ -41,10 +41,8 @@ export async function resolveCommand(
   if (!image.startsWith(SCHEME)) throw new WorkerStartError({ kind: 'engine_not_configured', image })
   const words = parseArgs(args)
   const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
-  const python = join(folder, '.venv', 'bin')
   // All at once: a caller waits for each read of the disk.
-  const [hasPython, file] = await Promise.all([isProgram(join(python, 'python')), findFile(folder, FILES[purpose])])
-  const pythonFolder = hasPython ? python : null
+  const [pythonFolder, file] = await Promise.all([findPython(folder), findFile(folder, FILES[purpose])])
   if (words.length > 0 && words[0] === '') throw argsInvalid('args begins with an empty word')
   if (words.length > 0) return { folder, words, pythonFolder }
   if (file === null) throw new WorkerStartError({ kind: 'handler_missing', folder, files: FILES[purpose] })
@@ -79,8 +77,29 @@ export function contains(root: string, path: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js']
-const SERVERS = ['server.py', 'server.ts', 'server.mjs', 'server.js']
+/** Where a virtual environment of Python lies in a folder. */
+const ENVIRONMENTS = ['.venv', 'venv']
+
+/**
+ * The folder of the programs of a folder's own Python; null when it has no environment.
+ * @throws WorkerStartError for an environment whose Python does not run, since another one would lack its packages
+ */
+async function findPython(folder: string): Promise<string | null> {
+  for (const name of ENVIRONMENTS) {
+    const environment = join(folder, name)
+    const programs = join(environment, 'bin')
+    if (await isProgram(join(programs, 'python'))) return programs
+    // A folder of another name and purpose has no such file.
+    if (await exists(join(environment, 'pyvenv.cfg')))
+      throw new WorkerStartError({ kind: 'python_environment_broken', environment })
+  }
+  return null
+}
+
+const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js', 'rp_handler.py']
+const SERVERS = ['server.py', 'server.ts', 'server.mjs', 'server.js', 'app.py', 'main.py']
+/** Where these files lie. */
+const FOLDERS = ['', 'src']
 const FILES: Readonly<Record<Purpose, readonly string[]>> = {
   jobs: HANDLERS,
   requests: SERVERS,
@@ -88,8 +107,9 @@ const FILES: Readonly<Record<Purpose, readonly string[]>> = {
 }
 
 async function findFile(folder: string, names: readonly string[]): Promise<string | null> {
-  const found = await Promise.all(names.map(name => exists(join(folder, name))))
-  return names.find((_, index) => found[index]) ?? null
+  const paths = FOLDERS.flatMap(below => names.map(name => join(below, name)))
+  const found = await Promise.all(paths.map(path => exists(join(folder, path))))
+  return paths.find((_, index) => found[index]) ?? null
 }
 
 /** The whole path, so that the program finds what is beside it wherever it starts. */

@@ -49,7 +49,11 @@ const SAMPLES: Samples = {
   ],
   handler_missing: [
     { folder: '/a', files: ['x.py', 'x.ts', 'x.js'] },
-    "folder '/a' has no x.py, x.ts or x.js, and args gives no command",
+    "folder '/a' has no x.py, x.ts or x.js, there or in src, and no command is given",
+  ],
+  python_environment_broken: [
+    { environment: '/a/.venv' },
+    "the Python of '/a/.venv' does not run, because the folder was moved or its Python is gone; make it anew, as with python3 -m venv --clear '/a/.venv'",
   ],
   program_missing: [{ name: 'a', path: '/a' }, "cannot start 'a': /a does not exist"],
   program_not_executable: [{ name: 'a', path: '/a' }, "cannot start 'a': /a is not an executable file"],

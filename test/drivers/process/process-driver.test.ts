@@ -192,7 +192,7 @@ describe('the folder of a process worker', { timeout: 120_000 }, () => {
     await refused('dir:missing', /folder '.*missing' does not exist/)
     await refused('dir:file', /is not a folder/)
     await refused('dir:', /needs the path of a folder/)
-    await refused('dir:app', /has no handler\.py, .*, server\.mjs or server\.js/)
+    await refused('dir:app', /has no handler.py, .*, app.py or main.py/)
     await refused('dir:app', /no --process-root is set/, [])
     await refused('python:3.12', /image 'python:3.12' needs a container engine, and none is configured/)
     const driver = machine.driver()
@@ -234,6 +234,29 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     assert.equal(await codeOf('dir:py', 'python handler.py', hostEnv), 44)
   })
 
+  test('is found in the shapes that folders of workers have', async () => {
+    await mkdir(join(machine.root, 'shapes', 'src'), { recursive: true })
+    await writeFile(join(machine.root, 'shapes', 'src', 'handler.mjs'), 'process.exit(48)')
+    assert.equal(await codeOf('dir:shapes', ''), 48)
+    await program('shapes/venv/bin/python', 49)
+    await writeFile(join(machine.root, 'shapes', 'rp_handler.py'), '')
+    assert.equal(await codeOf('dir:shapes', ''), 49, 'a file of the folder comes before one of src')
+    await writeFile(join(machine.root, 'shapes', 'app.py'), '')
+    assert.equal(await codeOf('dir:shapes', '', undefined, { port: 80, healthPort: 80 }), 49)
+  })
+
+  test('is never that of another Python where the environment of the folder is broken', async () => {
+    const environment = join(machine.root, 'broken', '.venv')
+    await mkdir(join(environment, 'bin'), { recursive: true })
+    await writeFile(join(environment, 'pyvenv.cfg'), '')
+    await writeFile(join(machine.root, 'broken', 'handler.py'), '')
+    await symlink('/nowhere/python3', join(environment, 'bin', 'python'))
+    assert.match(
+      await problemOf(machine.driver(), 'dir:broken', ''),
+      /^the Python of '.*\/broken\/\.venv' does not run, /,
+    )
+  })
+
   test('is a server for a serving worker, and the two kinds are never mixed up', async () => {
     await mkdir(join(machine.root, 'both'))
     await writeFile(join(machine.root, 'both', 'handler.mjs'), 'process.exit(46)')
@@ -245,12 +268,15 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     const driver = machine.driver()
     assert.equal(await driver.check('dir:api', ''), null, 'it may be for either')
     assert.equal(await driver.check('dir:api', '', 'LOAD_BALANCER'), null)
-    assert.match(await problemOf(driver, 'dir:api', '', 'QUEUE'), /has no handler.py, .* or handler.js, and args/)
+    assert.match(
+      await problemOf(driver, 'dir:api', '', 'QUEUE'),
+      /has no handler.py, .* or rp_handler.py, there or in src/,
+    )
     await assert.rejects(
       driver.start(machine.spec('', { image: 'dir:api', args: '' })),
-      /has no handler.py, handler.ts, handler.mjs or handler.js, and args gives no command/,
+      /has no handler.py, handler.ts, handler.mjs, handler.js or rp_handler.py, there or in src, and no command is given/,
     )
-    assert.match(await problemOf(driver, 'dir:app', ''), /has no handler.py, .*, server.mjs or server.js, and args/)
+    assert.match(await problemOf(driver, 'dir:app', ''), /has no handler.py, .*, app.py or main.py, there or in src/)
   })
 
   test('may be a program of the folder', async () => {

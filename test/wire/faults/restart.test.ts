@@ -279,7 +279,7 @@ describe('a start that cannot be', () => {
     const args = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--worker', empty]
     const { code, stderr } = await runCommand(args)
     assert.equal(code, 69)
-    assert.match(stderr, /^runyard: --worker .* has no handler\.py, .* and args gives no command/)
+    assert.match(stderr, /^runyard: --worker .* has no handler\.py, .* and no command is given/)
   })
 })
 

@@ -253,7 +253,7 @@ describe('why a job waits', () => {
     symlinkSync(temporaryFolder(), join(images, 'elsewhere'))
     const wrong: [path: string, problem: RegExp][] = [
       [join(images, 'nosuch'), /does not exist/],
-      [join(images, 'empty'), /has no handler\.py, .* or server\.js, and args gives no command/],
+      [join(images, 'empty'), /has no handler\.py, .* or main\.py, there or in src, and no command is given/],
       [join(images, 'elsewhere'), /is outside of the process roots/],
       ['/usr', /is outside of the process roots/],
     ]
