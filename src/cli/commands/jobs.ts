@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { type Column, column, durationText, type TableRow, timeText } from '../terminal/table.ts'
@@ -29,11 +30,11 @@ export function addJobs(program: Command): void {
   const listing = group
     .command('list')
     .alias('ls')
-    .argument('<endpoint>', 'the id of a queue endpoint')
+    .argument('<endpoint>', 'the id or the name of a queue endpoint')
     .option('-s, --status <states>', 'only those in these states, such as IN_QUEUE,IN_PROGRESS')
     .option('-n, --limit <count>', 'how many, the newest first', '100')
   withConnection(listing).description('list the jobs of an endpoint, the newest first').action(list)
-  const creation = group.command('create').argument('<endpoint>', 'the id of a queue endpoint')
+  const creation = group.command('create').argument('<endpoint>', 'the id or the name of a queue endpoint')
   withConnection(withSubmission(creation)).description('submit a job and do not wait for it').action(create)
   onJob(group, 'get', 'show one job with its output', (options, path, id) =>
     ask(options, `${path}/status/${id}`).then(print),
@@ -62,6 +63,10 @@ function onJob(group: Command, verb: string, description: string, act: JobAction
 }
 
 async function list(endpoint: string, options: ListOptions): Promise<void> {
+  printList(options, await withEndpointName(options, endpoint, id => jobsOf(id, options)), COLUMNS, 'such jobs')
+}
+
+async function jobsOf(endpoint: string, options: ListOptions): Promise<TableRow[]> {
   const { status, limit } = options
   if (!/^[1-9]\d{0,8}$/.test(limit)) throw new CliError(`--limit takes a number from 1 on, not '${limit}'`, EXIT.usage)
   const rows: TableRow[] = []
@@ -79,12 +84,13 @@ async function list(endpoint: string, options: ListOptions): Promise<void> {
     cursor = page.pagination.nextCursor
     if (cursor === null) break
   }
-  printList(options, rows, COLUMNS, 'such jobs')
+  return rows
 }
 
 async function create(endpoint: string, options: SubmitOptions): Promise<void> {
   const request = { method: 'POST', body: submission(options) }
-  printJob(options, await ask(options, `/v2/${encodeURIComponent(endpoint)}/run`, request))
+  const submit = (id: string) => ask(options, `/v2/${encodeURIComponent(id)}/run`, request)
+  printJob(options, await withEndpointName(options, endpoint, submit))
 }
 
 /** Removes a job with the shortest possible TTL, because the server only removes expired jobs. */

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { events } from '../client/event-stream.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -45,9 +46,11 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
     ...(source === undefined ? {} : { source }),
   })
   const asJson = wantsJson(options)
-  for await (const { event, data } of events(options, `/ops/logs/${encodeURIComponent(id)}?${query}`, 'end')) {
-    if (event === 'message') printText(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
-  }
+  await withEndpointName(options, id, async known => {
+    for await (const { event, data } of events(options, `/ops/logs/${encodeURIComponent(known)}?${query}`, 'end')) {
+      if (event === 'message') printText(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
+    }
+  })
 }
 
 function forPeople({ workerId, jobId, source, ts, line }: LogLine): string {

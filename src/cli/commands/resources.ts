@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { changedGpus, withGpus } from '../client/endpoint-gpus.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { type BodyOptions, bodyOf, collected, type Field } from '../client/fields.ts'
 import { type Column, column, memberAt, shown, type TableRow, table } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -36,7 +38,6 @@ const CONTAINER: readonly Field[] = [
 const ENDPOINT: readonly Field[] = [
   { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
   ...CONTAINER,
-  { flag: '--gpu <pools>', help: 'GPU pools, such as ADA_24,AMPERE_24', path: 'gpu.pools', kind: 'list' },
   { flag: '--gpu-count <n>', help: 'GPUs of one worker', path: 'gpu.count', kind: 'number' },
   { flag: '--cpu <json>', help: 'CPU flavors, such as [{"id":"cpu3g","vcpuCount":2}]', path: 'cpu', kind: 'json' },
   { flag: '--min <n>', help: 'workers at least', path: 'workers.min', kind: 'number' },
@@ -181,6 +182,7 @@ export function addResources(program: Command): void {
     addChanging(group, resource)
     if (resource.name === 'keys') addKeyVerbs(group, resource)
     if (resource.name === 'endpoints') addEndpointKeyVerbs(group, resource)
+    if (resource.name === 'endpoints') addRestart(group)
   }
 }
 
@@ -189,29 +191,60 @@ function addReading(group: Command, { name, one, path, wrapper, columns }: Resou
     async (options: ConnectionOptions) => printList(options, await pages(options, path, wrapper), columns, name),
   )
   withConnection(group.command('get').argument('<id>').description(`show one ${one}`)).action(
-    async (id: string, options: ConnectionOptions) => print(await ask(options, `${path}/${encodeURIComponent(id)}`)),
+    async (id: string, options: ConnectionOptions) =>
+      print(await named(options, name, id, known => ask(options, `${path}/${encodeURIComponent(known)}`))),
   )
 }
 
 function addChanging(group: Command, { one, path, createFields, updateFields, name, stays }: Resource): void {
   const create = withBody(group.command('create').description(`create one ${one}`), createFields)
+  if (name === 'endpoints') withGpuOption(create)
   create.action(async (options: BodyOptions & ConnectionOptions) => {
     const body = bodyOf(createFields, options)
-    const whole = name === 'endpoints' ? withScaling({ type: 'QUEUE', ...body }) : body
+    const whole =
+      name === 'endpoints' ? await withGpus(options, withScaling({ type: 'QUEUE', ...body }), gpusIn(options)) : body
     await print(await ask(options, path, { method: 'POST', body: whole }))
   })
   const update = withBody(group.command('update').argument('<id>').description(`change one ${one}`), updateFields)
+  if (name === 'endpoints') withGpuOption(update)
   update.action(async (id: string, options: BodyOptions & ConnectionOptions) => {
-    const request: CliRequest = { method: 'PATCH', body: bodyOf(updateFields, options) }
-    await print(await ask(options, `${path}/${encodeURIComponent(id)}`, request))
+    const given = bodyOf(updateFields, options)
+    const change = async (known: string) => {
+      const body = name === 'endpoints' ? await changedGpus(options, known, given, gpusIn(options)) : given
+      const isDone = body !== given && Object.keys(body).length === 0
+      const request: CliRequest = isDone ? {} : { method: 'PATCH', body }
+      return ask(options, `${path}/${encodeURIComponent(known)}`, request)
+    }
+    await print(await named(options, name, id, change))
   })
   if (stays) return
   withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
     async (id: string, options: ConnectionOptions) => {
-      await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })
-      printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `${one} ${id} is deleted\n`)
+      const deleted = await named(options, name, id, async known => {
+        await ask(options, `${path}/${encodeURIComponent(known)}`, { method: 'DELETE' })
+        return known
+      })
+      printText(wantsJson(options) ? `${JSON.stringify({ deleted })}\n` : `${one} ${deleted} is deleted\n`)
     },
   )
+}
+
+/** Does something with a resource of an id, which for endpoints may be a name too. */
+function named<Result>(
+  options: ConnectionOptions,
+  resource: string,
+  id: string,
+  act: (id: string) => Promise<Result>,
+): Promise<Result> {
+  return resource === 'endpoints' ? withEndpointName(options, id, act) : act(id)
+}
+
+function withGpuOption(command: Command): void {
+  command.option('--gpu <names>', 'such as "RTX 4090", ADA_24, any of this machine, or none for the CPU')
+}
+
+function gpusIn({ gpu }: BodyOptions): string | null {
+  return gpu === undefined ? null : String(gpu)
 }
 
 /** Adds the default scaling of the endpoint's type if none is given. */
@@ -234,6 +267,20 @@ function addKeyVerbs(group: Command, { path }: Resource): void {
       printText(wantsJson(options) ? `${JSON.stringify({ revoked: id })}\n` : `API key ${id} is revoked\n`)
     },
   )
+}
+
+function addRestart(group: Command): void {
+  const restart = group.command('restart').argument('<endpoint>', 'the id or the name of an endpoint')
+  withConnection(
+    restart.description('replace its workers: new ones start at once, also after crashes; old ones finish their jobs'),
+  ).action(async (id: string, options: ConnectionOptions) => {
+    const answer = await withEndpointName(options, id, known =>
+      ask(options, `/ops/restart/${encodeURIComponent(known)}`, { method: 'POST' }),
+    )
+    const restarted = (await answer.json()) as TableRow
+    if (wantsJson(options)) printValue(restarted)
+    else printText(`endpoint ${shown(restarted.id)} gets new workers, version ${shown(restarted.version)}\n`)
+  })
 }
 
 /** Adds commands for the keys that belong to endpoints; `runyard keys revoke` deletes one. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { events } from '../client/event-stream.ts'
 import { jsonArgument } from '../client/fields.ts'
 import { ReconnectBackoff } from '../client/reconnect-backoff.ts'
@@ -36,7 +37,7 @@ const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 
 export function addRun(program: Command): void {
   const command = program
     .command('run')
-    .argument('<endpoint>', 'the id of a queue endpoint')
+    .argument('<endpoint>', 'the id or the name of a queue endpoint')
     .option('-s, --stream', 'print chunks as they come, for handlers that stream')
     .option('-d, --detach', 'print the id of the job and do not wait')
   withConnection(withSubmission(command))
@@ -54,9 +55,12 @@ export function withSubmission(command: Command): Command {
 }
 
 async function run(endpoint: string, options: RunOptions): Promise<void> {
-  const path = `/v2/${encodeURIComponent(endpoint)}`
-  const submitted = await ask(options, `${path}/run`, { method: 'POST', body: submission(options) })
-  const job = (await submitted.json()) as Job
+  const body = submission(options)
+  const { path, job } = await withEndpointName(options, endpoint, async id => {
+    const path = `/v2/${encodeURIComponent(id)}`
+    const submitted = await ask(options, `${path}/run`, { method: 'POST', body })
+    return { path, job: (await submitted.json()) as Job }
+  })
   if (options.detach === true) {
     printText(wantsJson(options) ? `${JSON.stringify(job)}\n` : `${job.id}\n`)
     return

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { styleText } from 'node:util'
 import { type Command, InvalidArgumentError } from 'commander'
 import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { TerminalScreen } from '../terminal/terminal-screen.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -19,7 +20,7 @@ const ANSWER_MS = 10_000
 export function addTop(program: Command): void {
   const command = program
     .command('top')
-    .argument('[endpoint]', 'the id of one endpoint; all without it')
+    .argument('[endpoint]', 'the id or the name of one endpoint; all without it')
     .option('-i, --interval <seconds>', 'how often it is refreshed', seconds, 2)
     .option('-c, --count <times>', 'number of refreshes before the end', times)
   withConnection(command)
@@ -28,7 +29,11 @@ export function addTop(program: Command): void {
 }
 
 async function top(endpoint: string | undefined, options: TopOptions): Promise<void> {
-  const path = endpoint === undefined ? '/ops/top' : `/ops/top?endpoint=${encodeURIComponent(endpoint)}`
+  if (endpoint === undefined) return watchOrPrint(options, '/ops/top')
+  return withEndpointName(options, endpoint, id => watchOrPrint(options, `/ops/top?endpoint=${encodeURIComponent(id)}`))
+}
+
+async function watchOrPrint(options: TopOptions, path: string): Promise<void> {
   if (wantsJson(options)) return printLines(options, path)
   // The first request runs before the screen opens, so that a wrong URL or key fails as in every other command.
   const first = await read(options, path, AbortSignal.timeout(ANSWER_MS))

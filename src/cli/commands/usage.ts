@@ -29,9 +29,12 @@ export function addUsage(program: Command): void {
 async function usage(endpoint: string | undefined, options: UsageOptions): Promise<void> {
   if (options.limits === true) return limits(options)
   const { bucket, last, from, to } = options
+  const endpoints = await pages(options, '/v2/serverless', 'endpoints')
+  const isId = endpoints.some(({ id }) => id === endpoint)
+  const serverlessId = isId ? endpoint : (endpoints.find(({ name }) => name === endpoint)?.id ?? endpoint)
   const query = new URLSearchParams({
     bucketSize: bucket,
-    ...(endpoint === undefined ? {} : { serverlessId: endpoint }),
+    ...(serverlessId === undefined ? {} : { serverlessId: String(serverlessId) }),
     ...(last === undefined ? {} : { lastN: last }),
     ...(from === undefined ? {} : { startTime: wholeTime(from) }),
     ...(to === undefined ? {} : { endTime: wholeTime(to) }),
@@ -41,7 +44,6 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
     metadata: { totals: { totalAmount: number } }
   }
   if (wantsJson(options)) return printList(options, bill.records, [], 'usage')
-  const endpoints = await pages(options, '/v2/serverless', 'endpoints')
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
   printList(options, bill.records, columnsFor(bucket, names), 'records of usage in this time')
   if (bill.records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Explanation } from '../../core/observing/explain.ts'
 import { roughDuration } from '../../core/observing/explain-facts.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { onOneLine } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -19,14 +20,22 @@ export function addWhy(program: Command): void {
 }
 
 async function why(id: string | undefined, options: ConnectionOptions): Promise<void> {
+  if (id !== undefined)
+    return void (await withEndpointName(options, id, known =>
+      printRows(options, rowsAt(options, `/ops/why/${encodeURIComponent(known)}`)),
+    ))
+  const count = await printRows(options, rowsOfAll(options))
+  if (count === 0 && !wantsJson(options)) printText('there are no endpoints\n')
+}
+
+/** @returns how many there were */
+async function printRows(options: ConnectionOptions, rows: AsyncIterable<Row>): Promise<number> {
   let count = 0
-  for await (const row of id === undefined
-    ? rowsOfAll(options)
-    : rowsAt(options, `/ops/why/${encodeURIComponent(id)}`)) {
+  for await (const row of rows) {
     printText(wantsJson(options) ? `${JSON.stringify(row)}\n` : forPeople(row))
     count += 1
   }
-  if (count === 0 && !wantsJson(options)) printText('there are no endpoints\n')
+  return count
 }
 
 /** Explanations of all endpoints, page by page. */

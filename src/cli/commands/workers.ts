@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { CliError, EXIT } from '../exit.ts'
 import type { TableRow } from '../terminal/table.ts'
@@ -35,7 +36,8 @@ export function addWorkers(program: Command): void {
 
 async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {
   if (endpoint !== undefined) {
-    return printList(options, await workersOf(options, encodeURIComponent(endpoint)), WORKER_COLUMNS, 'workers')
+    const found = await withEndpointName(options, endpoint, id => workersOf(options, encodeURIComponent(id)))
+    return printList(options, found, WORKER_COLUMNS, 'workers')
   }
   const rows: TableRow[] = []
   for (const { id } of await pages(options, '/v2/serverless', 'endpoints')) {

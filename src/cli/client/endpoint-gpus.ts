@@ -1,0 +1,73 @@
+/** GPUs of endpoints in the words that people use. */
+import { formatGpuIds } from '../../core/endpoints/endpoint.ts'
+import { type GpuChoice, gpuChoice, type PooledType } from '../../core/hardware/gpu-choice.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { ask, type ConnectionOptions } from './connection.ts'
+
+/** The word for an endpoint that runs on the CPU. */
+const NONE = 'none'
+/** What a worker without GPUs gets where nothing else is said. */
+const SMALL_CPU = { instanceIds: ['cpu3g-2-8'] }
+
+type Body = Readonly<Record<string, unknown>>
+
+/**
+ * A body for a new endpoint with what `--gpu` asks for.
+ * @param words null when nothing is asked for
+ * @throws CliError that says what is known, for words that name no GPU
+ */
+export async function withGpus(options: ConnectionOptions, body: Body, words: string | null): Promise<Body> {
+  if (words === null) return body
+  const { gpu, ...others } = body
+  if (words.trim() === NONE) return { cpu: [{ id: 'cpu3g', vcpuCount: 2 }], ...others }
+  const { pools, excludedTypes } = await chosen(options, words)
+  return { ...others, gpu: { ...(gpu as object), pools, ...(excludedTypes.length === 0 ? {} : { excludedTypes }) } }
+}
+
+/**
+ * The changes of an endpoint with what `--gpu` asks for. REST keeps endpoints on GPUs or on CPUs, so an endpoint that goes from one to the other is changed
+ * here, through GraphQL.
+ * @returns what is left to be changed through REST
+ * @throws CliError as {@link withGpus}
+ */
+export async function changedGpus(
+  options: ConnectionOptions,
+  id: string,
+  body: Body,
+  words: string | null,
+): Promise<Body> {
+  if (words === null) return body
+  const shown = (await (await ask(options, `/v2/serverless/${encodeURIComponent(id)}`)).json()) as Body
+  const { gpu, ...others } = body
+  const hasGpus = shown.gpu !== undefined && shown.gpu !== null
+  if (words.trim() === NONE) {
+    if (hasGpus) await save(options, { id: shown.id, name: shown.name, ...SMALL_CPU })
+    return others
+  }
+  if (hasGpus) return withGpus(options, body, words)
+  const choice = await chosen(options, words)
+  const count = (gpu as { count?: number } | undefined)?.count ?? 1
+  const limits = { count, allowedCudaVersions: [], minCudaVersion: null }
+  const gpuIds = formatGpuIds({ kind: 'gpu', ...choice, ...limits })
+  await save(options, { id: shown.id, name: shown.name, gpuIds, gpuCount: count })
+  return others
+}
+
+async function chosen(options: ConnectionOptions, words: string): Promise<GpuChoice> {
+  const { gpus } = (await (await ask(options, '/v2/catalog/gpus')).json()) as {
+    gpus: (PooledType & { maxCount: { secure: number } })[]
+  }
+  const choice = gpuChoice(
+    words,
+    gpus.filter(({ maxCount, pool }) => maxCount.secure > 0 && pool !== null),
+  )
+  if (typeof choice === 'string') throw new CliError(`--gpu ${choice}`, EXIT.data)
+  return choice
+}
+
+async function save(options: ConnectionOptions, input: Body): Promise<void> {
+  const query = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
+  const answer = await ask(options, '/graphql', { method: 'POST', body: { query, variables: { input } } })
+  const { errors = [] } = (await answer.json()) as { errors?: readonly { message: string }[] }
+  if (errors.length > 0) throw new CliError(errors.map(({ message }) => message).join('\n'), EXIT.data)
+}

@@ -1,0 +1,113 @@
+/** The first hour of somebody with a folder: it becomes an endpoint, is changed, crashes, and is mended. */
+import assert from 'node:assert/strict'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { temporaryFolder } from '../support/cleanup.ts'
+import { ask, submit, whenFinal } from '../support/client.ts'
+import { root, runCommand, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+/** A folder with a handler that answers with a word. */
+function makeFolder(word: string): string {
+  const folder = join(temporaryFolder(), 'my-model')
+  mkdirSync(join(folder, 'node_modules', '@runyard'), { recursive: true })
+  symlinkSync(`${root}/packages/worker`, join(folder, 'node_modules', '@runyard', 'worker'))
+  writeHandler(folder, `'${word}'`)
+  return folder
+}
+
+function writeHandler(folder: string, body: string): void {
+  writeFileSync(
+    join(folder, 'handler.mjs'),
+    `import { start } from '@runyard/worker'\nstart({ handler: () => ${body} })\n`,
+  )
+}
+
+async function answerOf(server: Server): Promise<unknown> {
+  return (await ask(server, '/v2/mymodel/runsync?wait=30000', { body: { input: {} } })).json.output
+}
+
+function runyard(server: Server, ...args: string[]) {
+  return runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey })
+}
+
+describe('a folder', () => {
+  test('has new workers after each change of its files while it is watched', async () => {
+    const folder = makeFolder('first')
+    const server = await startServer({ args: ['--worker', folder, '--watch', '--gpu', 'none', '--max-workers', '2'] })
+    assert.equal(await answerOf(server), 'first')
+    writeHandler(folder, "'second'")
+    await until('the new code', async () => (await answerOf(server)) === 'second')
+    writeFileSync(join(folder, 'package.json'), '{"type": "module"}')
+    await until('the word about packages', () => server.events('folder.packages_changed').length === 1)
+    assert.match(
+      String(server.events('folder.packages_changed')[0]?.run),
+      /^npm install --prefix .*my-model, then runyard/,
+    )
+    const shown = (await runyard(server, 'endpoints', 'get', 'my-model')).stdout
+    assert.equal(JSON.parse(shown).workers.max, 2)
+  })
+
+  test('that crashes is mended with a restart, without the wait for the next try', async () => {
+    const folder = makeFolder('first')
+    writeFileSync(join(folder, 'handler.mjs'), "throw new Error('no weights')\n")
+    const server = await startServer({ args: ['--worker', folder] })
+    const id = await submit(server, 'mymodel', {})
+    await until('several crashes', () => server.events('worker.exited').length >= 4, 60_000)
+    writeHandler(folder, "'mended'")
+    const { code, stdout } = await runyard(server, 'endpoints', 'restart', 'my-model')
+    assert.deepEqual([code, JSON.parse(stdout)], [0, { id: 'mymodel', version: 2 }])
+    const before = Date.now()
+    assert.equal((await whenFinal(server, 'mymodel', id)).output, 'mended')
+    assert.ok(Date.now() - before < 7_000, 'the fourth crash delays the next start by 8 s')
+  })
+
+  test('keeps its endpoint and what was changed over a restart of the server', async () => {
+    const folder = makeFolder('first')
+    writeHandler(folder, 'process.env.WORD')
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir, args: ['--worker', folder] })
+    assert.equal((await runyard(first, 'endpoints', 'update', 'my-model', '--env', 'WORD=kept')).code, 0)
+    await first.stop()
+    const second = await startServer({ dataDir, args: ['--worker', folder] })
+    assert.equal(await answerOf(second), 'kept')
+    const { stdout } = await runyard(second, 'endpoints', 'list')
+    assert.equal(stdout.trim().split('\n').length, 1)
+  })
+
+  test('runs a command of its own, given behind --', async () => {
+    const folder = makeFolder('by the handler')
+    writeFileSync(
+      join(folder, 'serve.mjs'),
+      "import { start } from '@runyard/worker'\nstart({ handler: () => process.argv.slice(2) })\n",
+    )
+    const server = await startServer({
+      args: ['--worker', folder, '--', process.execPath, 'serve.mjs', 'two words', "it's"],
+    })
+    assert.deepEqual(await answerOf(server), ['two words', "it's"])
+  })
+})
+
+describe('a name', () => {
+  test('stands for its endpoint in every command, and a mistyped one is said', async () => {
+    const server = await startServer({ args: ['--worker', makeFolder('by name')] })
+    const run = await runyard(server, 'run', 'my-model', '--input', '{}')
+    assert.equal(run.code, 0, run.stderr)
+    assert.match(run.stdout, /by name/)
+    for (const command of [['why'], ['logs'], ['jobs', 'list'], ['workers', 'list'], ['endpoints', 'get'], ['usage']]) {
+      const { code, stderr } = await runyard(server, ...command, 'my-model')
+      assert.equal(code, 0, `${command}: ${stderr}`)
+    }
+    const typo = await runyard(server, 'run', 'my-modle', '--input', '{}')
+    assert.deepEqual([typo.code, /did you mean my-model\?$/.test(typo.stderr)], [66, true], typo.stderr)
+    const gpu = await runyard(server, 'endpoints', 'update', 'my-model', '--gpu', 'RTX 4O90')
+    assert.match(gpu.stderr, /did you mean RTX 4090\?$/)
+    const changed = JSON.parse(
+      (await runyard(server, 'endpoints', 'update', 'my-model', '--gpu', 'L4', '--max', '1')).stdout,
+    )
+    assert.deepEqual([changed.gpu.pools, changed.workers.max], [['AMPERE_24'], 1])
+    const back = JSON.parse((await runyard(server, 'endpoints', 'update', 'my-model', '--gpu', 'none')).stdout)
+    assert.equal(back.cpu[0].id, 'cpu3g')
+  })
+})
