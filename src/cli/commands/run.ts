@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
@@ -5,6 +6,8 @@ import { events } from '../client/event-stream.ts'
 import { jsonArgument } from '../client/fields.ts'
 import { ReconnectBackoff } from '../client/reconnect-backoff.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { jobErrorText } from '../terminal/job-error.ts'
+import { JobProgress } from '../terminal/job-progress.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 /** Options of a submitted job. */
@@ -65,11 +68,56 @@ async function run(endpoint: string, options: RunOptions): Promise<void> {
     printText(wantsJson(options) ? `${JSON.stringify(job)}\n` : `${job.id}\n`)
     return
   }
-  const progress = new Progress(options)
-  if (options.stream === true) await printStream(options, `${path}/stream/${job.id}`, progress)
-  const end = await waitFor(options, `${path}/status-sync/${job.id}?wait=${WAIT_MS}`, progress)
-  progress.clear()
-  printEnd(end, options)
+  const progress = new JobProgress(options, path, job.id)
+  const unlisten = offerCancel(options, path, job.id, progress)
+  progress.begin()
+  try {
+    if (options.stream === true) await printStream(options, `${path}/stream/${job.id}`, progress)
+    const end = await waitFor(options, `${path}/status-sync/${job.id}?wait=${WAIT_MS}`)
+    progress.end()
+    printEnd(end, options)
+  } finally {
+    unlisten()
+    progress.end()
+  }
+}
+
+/** The exit code of a command that Ctrl-C ended. */
+const INTERRUPTED = 130
+
+/**
+ * Ctrl-C ends the wait, not the job: on a terminal it asks whether to cancel that too. @returns ends this
+ */
+function offerCancel(options: RunOptions, path: string, id: string, progress: JobProgress): () => void {
+  const leave = () => {
+    printText(`job ${id} goes on; runyard jobs get ${id} shows it, runyard jobs cancel ${id} ends it\n`, process.stderr)
+    process.exit(INTERRUPTED)
+  }
+  const asked = () => {
+    progress.end()
+    // A second one while it asks ends the wait at once.
+    process.once('SIGINT', leave)
+    if (process.stdin.isTTY !== true) return leave()
+    const question = createInterface({ input: process.stdin, output: process.stderr })
+    question.once('close', leave)
+    question.question(`\ncancel job ${id}? [y/N] `, answer => {
+      question.removeListener('close', leave)
+      question.close()
+      if (!/^y(?:es)?$/i.test(answer.trim())) return leave()
+      ask(options, `${path}/cancel/${id}`, { method: 'POST' }).then(
+        () => {
+          printText(`job ${id} is cancelled\n`, process.stderr)
+          process.exit(INTERRUPTED)
+        },
+        (error: Error) => {
+          printText(`runyard: ${error.message}\n`, process.stderr)
+          process.exit(INTERRUPTED)
+        },
+      )
+    })
+  }
+  process.once('SIGINT', asked)
+  return () => void process.removeListener('SIGINT', asked)
 }
 
 /** The request body that submits a job. @throws CliError for an invalid option */
@@ -95,14 +143,13 @@ function jobBackoff(): ReconnectBackoff {
   return backoff
 }
 
-async function waitFor(options: RunOptions, path: string, progress: Progress): Promise<Job> {
+async function waitFor(options: RunOptions, path: string): Promise<Job> {
   const backoff = jobBackoff()
   for (;;) {
     try {
       const job = (await (await ask(options, path)).json()) as Job
       backoff.answered()
       if (FINAL.has(job.status)) return job
-      progress.show(job)
     } catch (error) {
       await backoff.after(error)
     }
@@ -110,7 +157,7 @@ async function waitFor(options: RunOptions, path: string, progress: Progress): P
 }
 
 /** Prints chunks one by one. Text is printed as it is, so that tokens join to words again. */
-async function printStream(options: RunOptions, path: string, progress: Progress): Promise<void> {
+async function printStream(options: RunOptions, path: string, progress: JobProgress): Promise<void> {
   for await (const { event, data } of events(options, path, 'status', jobBackoff())) {
     if (event !== 'message' && event !== 'chunk') continue
     progress.clear()
@@ -133,28 +180,6 @@ function printEnd(job: Job, options: RunOptions): void {
   if (options.stream === true) process.stdout.write('\n')
   else if (job.output !== undefined) printText(`${JSON.stringify(job.output, null, 2)}\n`)
   const times = `waited ${job.delayTime ?? 0} ms, ran ${job.executionTime ?? 0} ms`
-  const error = job.error === undefined ? '' : `\n${job.error}`
+  const error = job.error === undefined ? '' : `\n${jobErrorText(job.error)}`
   printText(`${job.status} ${job.id} (${times})${error}\n`, process.stderr)
-}
-
-/** A status line on standard error that is rewritten in place; nothing if that is not a terminal. */
-class Progress {
-  readonly #shows: boolean
-  #shown = false
-
-  constructor(options: RunOptions) {
-    this.#shows = process.stderr.isTTY === true && !wantsJson(options)
-  }
-
-  show({ id, status, delayTime = 0, executionTime = 0 }: Job): void {
-    if (!this.#shows) return
-    const seconds = Math.round((status === 'IN_QUEUE' ? delayTime : executionTime) / 1000)
-    process.stderr.write(`\r\u001b[2K${id} ${status === 'IN_QUEUE' ? 'waits' : 'runs'} for ${seconds} s`)
-    this.#shown = true
-  }
-
-  clear(): void {
-    if (this.#shown) process.stderr.write('\r\u001b[2K')
-    this.#shown = false
-  }
 }

@@ -1,0 +1,84 @@
+/** A job that waits, seen on a terminal: what is said meanwhile, and Ctrl-C. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, test } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
+import { atExit, temporaryFolder } from '../support/cleanup.ts'
+import { ask } from '../support/client.ts'
+import { root, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+let server: Server
+let folder: string
+
+before(async () => {
+  folder = temporaryFolder()
+  writeFileSync(join(folder, 'handler.mjs'), "throw new Error('no weights')\n")
+  server = await startServer({ args: ['--worker', folder] })
+})
+
+/** A command on a terminal of its own (`script` of util-linux), with what it has shown so far. */
+class Terminal {
+  readonly #child: ChildProcess
+  readonly #ended: Promise<unknown>
+  text = ''
+
+  constructor(command: string) {
+    const env = { ...process.env, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey, TERM: 'xterm' }
+    this.#child = spawn('script', ['-qec', `${root}/bin/runyard ${command}`, '/dev/null'], { env })
+    atExit(() => this.#child.kill('SIGKILL'))
+    this.#child.stdout?.on('data', bytes => (this.text += stripVTControlCharacters(String(bytes))))
+    this.#ended = new Promise(resolve => this.#child.on('exit', resolve))
+  }
+
+  async shows(pattern: RegExp): Promise<void> {
+    await until(`${pattern} on the terminal, which shows ${this.text}`, () => pattern.test(this.text), 30_000)
+  }
+
+  type(text: string): void {
+    this.#child.stdin?.write(text)
+  }
+
+  async end(): Promise<unknown> {
+    return this.#ended
+  }
+}
+
+const CTRL_C = '\u0003'
+
+describe('a job of a folder that crashes', () => {
+  test('is named at once, its cause is said with the output, and Ctrl-C offers to cancel it', async () => {
+    const { json } = await ask(server, '/v2/serverless')
+    const terminal = new Terminal(`run ${json.endpoints[0].name} --input '{}'`)
+    await terminal.shows(/^job (\S+-u1)/)
+    const id = /^job (\S+)/.exec(terminal.text)?.[1] ?? ''
+    await terminal.shows(/crash_loop: .*exited with code 1/)
+    await terminal.shows(/\| .*no weights/)
+    await terminal.shows(/\d s {2}the last worker exited/)
+    terminal.type(CTRL_C)
+    await terminal.shows(/cancel job .*\? \[y\/N\]/)
+    terminal.type('y\r')
+    await terminal.shows(/is cancelled/)
+    assert.equal(await terminal.end(), 130)
+    assert.equal((await ask(server, `/v2/${json.endpoints[0].id}/status/${id}`)).json.status, 'CANCELLED')
+  })
+
+  test('is said in plain lines in a pipe, and Ctrl-C ends the wait alone', async () => {
+    const { json } = await ask(server, '/v2/serverless')
+    const { id: endpoint } = json.endpoints[0]
+    const env = { ...process.env, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
+    const child = spawn(`${root}/bin/runyard`, ['run', endpoint, '--input', '{}'], { env })
+    atExit(() => child.kill('SIGKILL'))
+    const ended = new Promise(resolve => child.on('exit', resolve))
+    let text = ''
+    child.stderr.on('data', bytes => (text += String(bytes)))
+    await until(`the cause in ${text}`, () => /^job \S+\ncrash_loop: .*\n {2}-> .*\n {2}\| /.test(text), 30_000)
+    child.kill('SIGINT')
+    assert.equal(await ended, 130)
+    const [, id = ''] =
+      /job (\S+) goes on; runyard jobs get \S+ shows it, runyard jobs cancel \S+ ends it\n$/.exec(text) ?? []
+    assert.equal((await ask(server, `/v2/${endpoint}/status/${id}`)).json.status, 'IN_QUEUE')
+  })
+})
