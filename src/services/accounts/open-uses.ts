@@ -76,7 +76,7 @@ export class OpenUses {
 
   /** How many keys hold something open. */
   get keys(): number {
-    return this.#held.size
+    return this.#held.values().reduce((count, { uses }) => count + (uses.size > 0 ? 1 : 0), 0)
   }
 
   #isRecent(keyId: KeyId): boolean {
@@ -94,19 +94,17 @@ export class OpenUses {
 
   #letGo(keyId: KeyId, use: Use): void {
     const held = this.#held.get(keyId)
-    if (held?.uses.remove(use.slot, use) !== true || held.uses.size > 0) return
-    held.unsubscribe()
-    this.#held.delete(keyId)
-    if (this.#held.size > 0) return
-    this.#cancelTimer?.()
-    this.#cancelTimer = null
+    held?.uses.remove(use.slot, use)
   }
 
   #check(): void {
     this.#cancelTimer = null
     const nowMs = this.#ports.clock.now()
-    for (const [keyId, { expiresAtMs }] of this.#held) {
-      if (expiresAtMs !== null && expiresAtMs <= nowMs) this.#end(keyId, () => new InvalidKeyError('expired'))
+    for (const [keyId, { uses, unsubscribe, expiresAtMs }] of this.#held) {
+      if (uses.size === 0) {
+        unsubscribe()
+        this.#held.delete(keyId)
+      } else if (expiresAtMs !== null && expiresAtMs <= nowMs) this.#end(keyId, () => new InvalidKeyError('expired'))
     }
     void this.#read()
     if (this.#held.size > 0) this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
