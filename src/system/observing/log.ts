@@ -121,8 +121,20 @@ function startTimer(ms: number, callback: () => void): void {
   setTimeout(callback, ms).unref()
 }
 
+/** What a person in front of the server should do something about, as sentences. Null for the usual line. */
+const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknown>>) => string | null>> = {
+  'worker.exited': ({ endpointId, cause, asked }) =>
+    asked === true ? null : `a worker of ${endpointId} ${cause}; runyard why ${endpointId} says more`,
+  'worker.start_failed': ({ endpointId, problem }) =>
+    `no worker of ${endpointId} can be started: ${problem}; runyard why ${endpointId} says more`,
+  'folder.changed': ({ folder, files }) => `${files} changed in ${folder}: its workers are replaced after their jobs`,
+  'folder.packages_changed': ({ file, run }) => `${file} changed; run: ${run}`,
+}
+
 function readableLine(line: string): string {
   const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
+  const sentence = SENTENCES[String(msg)]?.(fields) ?? null
+  if (sentence !== null) return `${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${sentence}\n`
   const rest = Object.entries(fields).map(
     ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )

@@ -1,7 +1,7 @@
 /** A job that waits, seen on a terminal: what is said meanwhile, and Ctrl-C. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
@@ -81,4 +81,19 @@ describe('a job of a folder that crashes', () => {
       /job (\S+) goes on; runyard jobs get \S+ shows it, runyard jobs cancel \S+ ends it\n$/.exec(text) ?? []
     assert.equal((await ask(server, `/v2/${endpoint}/status/${id}`)).json.status, 'IN_QUEUE')
   })
+})
+
+test('a server on a terminal says in a sentence that a worker crashed, and where to see why', async () => {
+  const crashing = temporaryFolder()
+  writeFileSync(join(crashing, 'handler.mjs'), "throw new Error('no weights')\n")
+  const dataDir = temporaryFolder()
+  const terminal = new Terminal(`serve --port 0 --data-dir '${dataDir}' --worker '${crashing}'`)
+  await terminal.shows(/Runyard is up at (\S+)[^]*\/run\s/)
+  const url = /up at (\S+)/.exec(terminal.text)?.[1] ?? ''
+  const id = /\/v2\/([a-z0-9]+)\/run\s/.exec(terminal.text)?.[1] ?? ''
+  const own = { url, apiKey: readFileSync(join(dataDir, 'api-key'), 'utf8').trim() }
+  assert.equal((await ask(own, `/v2/${id}/run`, { body: { input: {} } })).status, 200)
+  await terminal.shows(new RegExp(`warn {2}a worker of ${id} exited with code 1; runyard why ${id} says more`))
+  terminal.type(CTRL_C)
+  assert.equal(await terminal.end(), 0)
 })
