@@ -1,3 +1,4 @@
+import { CorsOrigins } from './api/cors.ts'
 import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
 import { createAccountServices } from './app/account-services.ts'
@@ -84,6 +85,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)
+  const cors = new CorsOrigins(config.corsOrigins ?? [])
   const { access, sharing, keys } = accounts
   const { store, driver, machine } = ports
 
@@ -93,7 +95,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     return loops.stop()
   }
   return {
-    fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports),
+    fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports, cors),
     entrance: balancing.gateway,
     services: {
       access,

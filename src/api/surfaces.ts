@@ -1,6 +1,7 @@
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
 import type { Emit } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
+import type { CorsOrigins } from './cors.ts'
 import { jsonText, type Surface, type SurfaceEnv, type SurfaceName } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
 
@@ -34,20 +35,29 @@ export function keepsReserved({ url = '', headers }: Head): boolean {
   return headers.authorization !== undefined || new URLSearchParams(query).has('api_key')
 }
 
-/** Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each response. */
+/** The surfaces that pages of other origins may call. */
+const CALLED_BY_PAGES: ReadonlySet<SurfaceName | null> = new Set<SurfaceName>(['jobs', 'openai'])
+
+/**
+ * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each response.
+ * @param cors which pages may call the job operations
+ */
 export function dispatch(
   surfaces: Readonly<Record<SurfaceName, Surface>>,
   offered: ReadonlySet<SurfaceName>,
   { clock, emit }: { readonly clock: Clock; readonly emit: Emit },
+  cors: CorsOrigins,
 ): Surface {
   return async (request: Request, env: SurfaceEnv) => {
     const startMs = clock.monotonic()
     const found = surfaceOf(new URL(request.url).pathname)
     const surface = found !== null && offered.has(found) ? found : null
+    const forPages = CALLED_BY_PAGES.has(surface)
     const response =
       surface === null
         ? jsonText('{"error":"there is nothing at this path"}', 404)
-        : await surfaces[surface](request, env)
+        : ((forPages ? cors.preflight(request) : null) ?? (await surfaces[surface](request, env)))
+    if (forPages) cors.allow(request, response)
     guard(response)
     emit('request.answered', { surface, status: response.status, tookMs: clock.monotonic() - startMs })
     return response

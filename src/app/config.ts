@@ -19,6 +19,8 @@ export interface AppConfig {
   readonly drainTimeoutMs: number
   /** Whether everybody may read the metrics; otherwise a key with the right to read management is needed. */
   readonly metricsPublic?: boolean
+  /** Origins of the web pages that may call job operations, `*` for all; none when left out. */
+  readonly corsOrigins?: readonly string[]
   /** How workers share the machine; the rest is as in PLACEMENT_RULES. */
   readonly placing?: Partial<PlacementRules> | undefined
   /** Maximum bytes of clients' request bodies in memory, and the same again for results of workers. */

@@ -68,6 +68,13 @@ export const HTTP_ORIGIN: ValueKind<string> = {
   parse: text => text.replace(/\/+$/, ''),
 }
 
+/** An origin of web pages as browsers send it, or `*` for all; the value has no slash at its end. */
+export const PAGE_ORIGIN: ValueKind<string> = {
+  check: text =>
+    text === '*' || HTTP_ORIGIN.check(text) === null ? null : 'must be * or an http or https origin without a path',
+  parse: text => (text === '*' ? text : new URL(text).origin),
+}
+
 /** A factor of overcommitment. */
 export const FACTOR: ValueKind<number> = {
   check: text => {

@@ -15,6 +15,7 @@ import {
   megabytes,
   oneOf,
   optional,
+  PAGE_ORIGIN,
   PATH,
   seconds,
   setting,
@@ -49,6 +50,14 @@ export const SETTING_TABLE = {
     '<url>',
     HTTP_ORIGIN,
     'address of the job operations in responses (default: the public one)',
+  ),
+  /** `*` for all. */
+  corsOrigins: many(
+    '--cors-origin',
+    '<origin>',
+    PAGE_ORIGIN,
+    'origin of web pages that may call the job operations from a browser, such as https://app.example, or * for all; may be repeated',
+    ',',
   ),
   ...GATEWAY_SETTINGS,
   ...QUOTA_SETTINGS,

@@ -248,10 +248,10 @@ function appConfigOf(config: Config): AppConfig {
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
   const chosen = { placing, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
-  const { acceptSharedHost, webhookPrivate } = config
+  const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
   const { accountLimits } = config
-  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, accountLimits, sharing, ...chosen }
+  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, corsOrigins, accountLimits, sharing, ...chosen }
 }
 
 /** The readers of the event stream: log, metrics and the listeners of the library. */

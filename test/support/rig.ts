@@ -64,6 +64,8 @@ export interface RigOptions extends MockFleetHooks {
   /** How workers share the machine. */
   readonly placing?: Partial<PlacementRules>
   readonly metricsPublic?: boolean
+  /** Origins of the pages that may call job operations. */
+  readonly corsOrigins?: readonly string[]
   /** The prices of hardware. */
   readonly prices?: PriceList
   /** Maximum number of endpoints with separate metrics. */
@@ -186,7 +188,15 @@ export class Rig {
     const { metricsPublic = false, placing, prices } = this.#options
     const accountLimits = { ...NO_LIMITS, ...this.#options.accountLimits }
     const rules = { rateWindows, limitJobs, deleteRunningEndpoints }
-    const config = { ...rules, drainTimeoutMs, metricsPublic, placing, prices, accountLimits }
+    const config = {
+      ...rules,
+      corsOrigins: this.#options.corsOrigins ?? [],
+      drainTimeoutMs,
+      metricsPublic,
+      placing,
+      prices,
+      accountLimits,
+    }
     this.ports = {
       ...ports,
       bodies: inlineBodies,

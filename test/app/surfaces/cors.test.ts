@@ -1,0 +1,60 @@
+/** Which web pages may call the job operations. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openRig } from '../../support/rig.ts'
+
+const PAGE = 'https://app.example'
+
+function preflight(origin: string): { headers: Record<string, string> } {
+  const asked = {
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'authorization,content-type',
+  }
+  return { headers: { origin, ...asked } }
+}
+
+test('a page of an origin that is named may call job operations, and read refusals too', async t => {
+  const rig = await openRig(t, { corsOrigins: [PAGE] })
+  const endpoint = await rig.endpoint()
+  const path = `/v2/${endpoint}/run`
+  const asked = await rig.open(path, preflight(PAGE), 'OPTIONS')
+  assert.equal(asked.status, 204)
+  assert.equal(asked.headers.get('access-control-allow-origin'), PAGE)
+  assert.equal(asked.headers.get('access-control-allow-headers'), 'authorization,content-type')
+  assert.equal(asked.headers.get('access-control-allow-methods'), 'GET, POST')
+  assert.equal(asked.headers.get('access-control-allow-credentials'), null)
+  for (const key of [undefined, 'wrong']) {
+    const answer = await rig.ask('POST', path, {
+      body: { input: {} },
+      headers: { origin: PAGE },
+      ...(key === undefined ? {} : { key }),
+    })
+    assert.equal(answer.headers.get('access-control-allow-origin'), PAGE)
+    assert.match(answer.headers.get('vary') ?? '', /origin/)
+    assert.equal(answer.status, key === undefined ? 200 : 401)
+  }
+})
+
+test('other pages may not, and no page may call management', async t => {
+  const rig = await openRig(t, { corsOrigins: [PAGE] })
+  const endpoint = await rig.endpoint()
+  const other = await rig.open(`/v2/${endpoint}/run`, preflight('https://evil.example'), 'OPTIONS')
+  assert.deepEqual([other.status, other.headers.get('access-control-allow-origin')], [405, null])
+  for (const path of ['/v2/serverless', '/graphql', '/v2/account/keys']) {
+    const asked = await rig.open(path, preflight(PAGE), 'OPTIONS')
+    assert.notEqual(asked.status, 204)
+    assert.equal(asked.headers.get('access-control-allow-origin'), null, path)
+  }
+})
+
+test('a star stands for all pages, without a setting there are none', async t => {
+  const open = await openRig(t, { corsOrigins: ['*'] })
+  const first = await open.endpoint()
+  const asked = await open.open(`/v2/${first}/status/x`, preflight('https://any.example'), 'OPTIONS')
+  assert.deepEqual([asked.status, asked.headers.get('access-control-allow-origin')], [204, '*'])
+  const closed = await openRig(t)
+  const second = await closed.endpoint()
+  const answer = await closed.ask('POST', `/v2/${second}/run`, { body: { input: {} }, headers: { origin: PAGE } })
+  assert.deepEqual([answer.status, answer.headers.get('access-control-allow-origin')], [200, null])
+  assert.equal((await closed.open(`/v2/${second}/run`, preflight(PAGE), 'OPTIONS')).status, 405)
+})
