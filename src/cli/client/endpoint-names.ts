@@ -1,7 +1,8 @@
 /** Endpoints by their names, wherever a command takes an id. */
 import { nearest } from '../../core/nearest.ts'
 import { CliError, EXIT } from '../exit.ts'
-import { ask, type ConnectionOptions } from './connection.ts'
+import type { ConnectionOptions } from './connection.ts'
+import { pages } from './pages.ts'
 
 interface Named {
   readonly id: string
@@ -31,7 +32,7 @@ export async function withEndpointName<Result>(
 
 async function idOfName(options: ConnectionOptions, given: string, unknown: CliError): Promise<string> {
   // A key for jobs alone may not list endpoints.
-  const known = await endpointsOf(options).catch(() => [])
+  const known = (await pages(options, '/v2/serverless', 'endpoints').catch(() => [])) as unknown as Named[]
   const named = known.filter(({ name }) => name === given)
   if (named.length === 1) return named[0]!.id
   if (named.length > 1) {
@@ -40,18 +41,4 @@ async function idOfName(options: ConnectionOptions, given: string, unknown: CliE
   }
   const close = nearest(given, [...known.map(({ name }) => name), ...known.map(({ id }) => id)])
   throw close === null ? unknown : new CliError(`${unknown.message}; did you mean ${close}?`, EXIT.notFound)
-}
-
-async function endpointsOf(options: ConnectionOptions): Promise<Named[]> {
-  const all: Named[] = []
-  for (let cursor: string | null = null; ; ) {
-    const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
-    const page = (await (await ask(options, `/v2/serverless${query}`)).json()) as {
-      endpoints: Named[]
-      pagination?: { nextCursor: string | null }
-    }
-    all.push(...page.endpoints)
-    cursor = page.pagination?.nextCursor ?? null
-    if (cursor === null) return all
-  }
 }

@@ -3,6 +3,8 @@ import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection
 import { changedGpus, withGpus } from '../client/endpoint-gpus.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { type BodyOptions, bodyOf, collected, type Field } from '../client/fields.ts'
+import { pages } from '../client/pages.ts'
+import { CliError, EXIT } from '../exit.ts'
 import { type Column, column, memberAt, shown, type TableRow, table } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -199,10 +201,15 @@ function addReading(group: Command, { name, one, path, wrapper, columns }: Resou
 function addChanging(group: Command, { one, path, createFields, updateFields, name, stays }: Resource): void {
   const create = withBody(group.command('create').description(`create one ${one}`), createFields)
   if (name === 'endpoints') withGpuOption(create)
+  if (name === 'keys') {
+    create.option('--jobs <endpoint>', 'may do nothing but call this endpoint; its id or name')
+    create.option('--expires <time>', 'how long it is valid, such as 15m, 12h or 30d')
+  }
   create.action(async (options: BodyOptions & ConnectionOptions) => {
     const body = bodyOf(createFields, options)
-    const whole =
-      name === 'endpoints' ? await withGpus(options, withScaling({ type: 'QUEUE', ...body }), gpusIn(options)) : body
+    let whole: Readonly<Record<string, unknown>> = body
+    if (name === 'endpoints') whole = await withGpus(options, withScaling({ type: 'QUEUE', ...body }), gpusIn(options))
+    if (name === 'keys') whole = await withKeyOptions(options, body)
     await print(await ask(options, path, { method: 'POST', body: whole }))
   })
   const update = withBody(group.command('update').argument('<id>').description(`change one ${one}`), updateFields)
@@ -238,6 +245,33 @@ function named<Result>(
 ): Promise<Result> {
   return resource === 'endpoints' ? withEndpointName(options, id, act) : act(id)
 }
+
+/** The body of a new key with what `--jobs` and `--expires` say. @throws CliError for a time that is none, or an endpoint that is not there */
+async function withKeyOptions(
+  options: BodyOptions & ConnectionOptions,
+  body: Readonly<Record<string, unknown>>,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { jobs, expires } = options
+  const whole: Record<string, unknown> = { ...body }
+  if (jobs !== undefined) {
+    if (body.scope !== undefined) throw new CliError('--jobs and --scope both say what it may do', EXIT.usage)
+    const found = await withEndpointName(options, String(jobs), id =>
+      ask(options, `/v2/serverless/${encodeURIComponent(id)}`),
+    )
+    const { id, name } = (await found.json()) as { id: string; name: string }
+    whole.scope = { type: 'restricted', management: 'none', jobs: { [id]: 'write' } }
+    whole.name ??= `jobs of ${name}`
+  }
+  if (expires === undefined) return whole
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(String(expires)) ?? []
+  if (count === undefined || unit === undefined)
+    throw new CliError(`--expires takes a time such as 15m, 12h or 30d, not '${expires}'`, EXIT.usage)
+  if (body.expiresAt !== undefined) throw new CliError('--expires and --expires-at both say when it ends', EXIT.usage)
+  whole.expiresAt = new Date(Date.now() + Number(count) * UNITS[unit]!).toISOString()
+  return whole
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 function withGpuOption(command: Command): void {
   command.option('--gpu <names>', 'such as "RTX 4090", ADA_24, any of this machine, or none for the CPU')
@@ -311,18 +345,6 @@ function withBody(command: Command, fields: readonly Field[]): Command {
   command.option('--file <file>', 'JSON object to start from; - for standard input')
   command.option('--set <path=value>', 'any member of the body, such as workers.max=5; again for more', collected)
   return withConnection(command)
-}
-
-/** All items of a list, page by page. */
-export async function pages(options: ConnectionOptions, path: string, wrapper: string): Promise<TableRow[]> {
-  const rows: TableRow[] = []
-  for (let cursor: string | null = null; ; ) {
-    const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
-    const page = (await (await ask(options, `${path}${query}`)).json()) as Record<string, unknown>
-    rows.push(...(page[wrapper] as TableRow[]))
-    cursor = (page.pagination as { nextCursor: string | null } | undefined)?.nextCursor ?? null
-    if (cursor === null) return rows
-  }
 }
 
 /** A table for people, JSON lines for programs. */

@@ -2,11 +2,12 @@ import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
+import { pages } from '../client/pages.ts'
 import { CliError, EXIT } from '../exit.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { WORKER_COLUMNS, withEnded, workerText } from '../terminal/worker-table.ts'
-import { pages, printList, printValue } from './resources.ts'
+import { printList, printValue } from './resources.ts'
 
 interface ListOptions extends ConnectionOptions {
   readonly ended?: boolean

@@ -140,6 +140,21 @@ describe('commands for resources', () => {
     assert.equal(all.includes('hunter2'), false)
     assert.equal(secret.name, 'token')
   })
+
+  test('a key for one endpoint and a short time is made in one line, and may do nothing else', async () => {
+    const id = await everyday()
+    const before = Date.now()
+    const made = await shown('keys', 'create', '--jobs', 'node-everyday', '--expires', '15m')
+    assert.deepEqual(made.scope, { type: 'restricted', management: 'none', jobs: { [id]: 'write' } })
+    assert.equal(made.name, 'jobs of node-everyday')
+    const lastsMs = Date.parse(made.expiresAt) - before
+    assert.ok(lastsMs > 890_000 && lastsMs < 960_000, `${lastsMs} ms`)
+    const as = (...args: string[]) => runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: made.key })
+    assert.equal((await as('run', id, '--input', '{}')).code, 0)
+    assert.equal((await as('endpoints', 'list')).code, 77)
+    const wrong = await runyard('keys', 'create', '--jobs', 'node-everyday', '--expires', 'soon')
+    assert.deepEqual([wrong.code, /--expires takes a time such as 15m/.test(wrong.stderr)], [64, true])
+  })
 })
 
 describe('runyard run', () => {

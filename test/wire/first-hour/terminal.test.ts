@@ -88,7 +88,7 @@ test('a server on a terminal says in a sentence that a worker crashed, and where
   writeFileSync(join(crashing, 'handler.mjs'), "throw new Error('no weights')\n")
   const dataDir = temporaryFolder()
   const terminal = new Terminal(`serve --port 0 --data-dir '${dataDir}' --worker '${crashing}'`)
-  await terminal.shows(/Runyard is up at (\S+)[^]*\/run\s/)
+  await terminal.shows(/Runyard is up at \S+.*\/run\s/s)
   const url = /up at (\S+)/.exec(terminal.text)?.[1] ?? ''
   const id = /\/v2\/([a-z0-9]+)\/run\s/.exec(terminal.text)?.[1] ?? ''
   const own = { url, apiKey: readFileSync(join(dataDir, 'api-key'), 'utf8').trim() }
