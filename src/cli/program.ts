@@ -54,6 +54,11 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     ...[addDoctor, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)
+  // A reader such as `head` may have enough. A server goes on without one.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    if (argv[2] !== 'serve') process.exit(process.exitCode ?? 0)
+  })
   try {
     await program.parseAsync(argv as string[])
   } catch (error) {

@@ -2,6 +2,7 @@
 
 import { givenKeyProblems } from '../core/accounts/given-key.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from '../core/billing/prices.ts'
+import { nearest } from '../core/nearest.ts'
 import { type Setting, settingsIn, type ValuesOf, valuesOf } from './setting.ts'
 import { SETTING_TABLE } from './table.ts'
 
@@ -56,6 +57,22 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   if (mistakes.length > 0) return { mistakes }
   const values = valuesOf(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
   return { config: Object.freeze({ ...values, prices, apiKey, masterKeys }) }
+}
+
+/** Variables besides settings that Runyard itself or its commands read; those of its tests begin with TEST_. */
+const OTHER_VARIABLES = ['API_KEY', 'MASTER_KEY', 'URL', 'MAX_CONCURRENCY', 'WORKING_FOLDER']
+
+/** Sentences about variables that look like settings and are none, with the setting that may be meant. They have no effect. */
+export function strayVariables(env: GivenSettings['env']): string[] {
+  const known = [...Object.values(SETTINGS).map(({ variable }) => variable), ...OTHER_VARIABLES]
+  const stray = Object.keys(env).flatMap(name => {
+    const [, variable] = /^RUNYARD_(?!TEST_)(.+)$/.exec(name) ?? []
+    return variable === undefined || known.includes(variable) ? [] : [variable]
+  })
+  return stray.map(variable => {
+    const close = nearest(variable, known)
+    return `RUNYARD_${variable} is no setting${close === null ? '' : `; did you mean RUNYARD_${close}?`}`
+  })
 }
 
 /** The texts of a setting, and where they come from. */

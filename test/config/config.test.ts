@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Config, readConfig, SETTINGS } from '../../src/config/config.ts'
+import { type Config, readConfig, SETTINGS, strayVariables } from '../../src/config/config.ts'
 import { ACCOUNT_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { WINDOWS_PROBLEM } from '../../src/core/accounts/rate-limit.ts'
 
@@ -460,4 +460,15 @@ test('prices come from a file or the catalogue, and their mistakes are reported 
     ),
   )
   assert.deepEqual(reading('none.json'), { mistakes: ['none.json: cannot be read: there is no such file'] })
+})
+
+test('a variable that is no setting is said, with the one that may be meant', () => {
+  const env = {
+    ...{ RUNYARD_MAX_WORKER: '1', RUNYARD_GARDEN: 'x', PORT: '1' },
+    ...{ RUNYARD_PORT: '1', RUNYARD_URL: 'u', RUNYARD_API_KEY: 'k', RUNYARD_TEST_DOCKER: 'd' },
+  }
+  assert.deepEqual(strayVariables(env), [
+    'RUNYARD_MAX_WORKER is no setting; did you mean RUNYARD_MAX_WORKERS?',
+    'RUNYARD_GARDEN is no setting',
+  ])
 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
-import { type Config, readConfig, SETTINGS } from '../../config/config.ts'
+import { type Config, readConfig, SETTINGS, strayVariables } from '../../config/config.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { packageFile } from '../../disk/package-files.ts'
 import type { RunningServer, ServedFolder } from '../../main/server.ts'
@@ -53,6 +53,7 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     const list = reading.mistakes.map(mistake => `  ${mistake}`).join('\n')
     throw new CliError(`${reading.mistakes.length} setting(s) are wrong:\n${list}`, EXIT.usage)
   }
+  for (const sentence of strayVariables(process.env)) process.stderr.write(`runyard: ${sentence}\n`)
   const server = await start(reading.config)
   let signals = 0
   const ended = new Promise<void>((done, fail) => {

@@ -285,3 +285,9 @@ test('the completion script knows commands, their verbs and their options', asyn
   const { stdout } = await runyard('completion', 'bash')
   for (const word of ['endpoints', 'create', '--follow', 'completion']) assert.ok(stdout.includes(word), word)
 })
+
+test('a command whose reader has enough ends without a word', () => {
+  const command = `(RUNYARD_URL=${server.url} RUNYARD_API_KEY=${server.apiKey} ${root}/bin/runyard endpoints list; echo "code $?" >&2) 2>&1 >&3 | cat`
+  const said = execFileSync('bash', ['-c', `{ ${command}; } 3> >(true)`], { encoding: 'utf8' })
+  assert.equal(said, 'code 0\n')
+})
