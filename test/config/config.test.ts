@@ -464,8 +464,13 @@ test('prices come from a file or the catalogue, and their mistakes are reported 
 
 test('a variable that is no setting is said, with the one that may be meant', () => {
   const env = {
-    ...{ RUNYARD_MAX_WORKER: '1', RUNYARD_GARDEN: 'x', PORT: '1' },
-    ...{ RUNYARD_PORT: '1', RUNYARD_URL: 'u', RUNYARD_API_KEY: 'k', RUNYARD_TEST_DOCKER: 'd' },
+    RUNYARD_MAX_WORKER: '1',
+    RUNYARD_GARDEN: 'x',
+    PORT: '1',
+    RUNYARD_PORT: '1',
+    RUNYARD_URL: 'u',
+    RUNYARD_API_KEY: 'k',
+    RUNYARD_TEST_DOCKER: 'd',
   }
   assert.deepEqual(strayVariables(env), [
     'RUNYARD_MAX_WORKER is no setting; did you mean RUNYARD_MAX_WORKERS?',

@@ -77,8 +77,8 @@ export const walls: Wall[] = [
     folder: 'api',
     project: 'core ports events services',
     packages: 'hono @hono/zod-openapi zod graphql graphql-http @graphql-yoga/render-graphiql @escape.tech/*',
-    builtins: '',
-    why: 'schemas are written with zod; the limits on depth and cost of GraphQL queries are rules of @escape.tech',
+    builtins: 'crypto',
+    why: 'crypto: the entity tag of a response is a hash of it; schemas are written with zod; the limits on depth and cost of GraphQL queries are rules of @escape.tech',
   },
   {
     folder: 'gateway',

@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto'
 import { Hono } from 'hono'
+import { compress } from 'hono/compress'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { RateDecision } from '../../core/accounts/rate-limit.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
@@ -23,6 +25,8 @@ export interface RestParts {
 }
 
 const MAX_BODY_BYTES = 1024 * 1024
+/** Size from which a response is compressed for clients that ask for it. */
+const COMPRESSED_BYTES = 1024
 
 type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: RateDecision | null } } }
 
@@ -43,6 +47,7 @@ export function restSurface(
   format: ErrorFormat = PROBLEM_DOCUMENTS,
 ): Surface {
   const app = new Hono<Env>({ strict: true })
+  app.use(compress({ threshold: COMPRESSED_BYTES }))
   for (const route of routes) {
     const { method, path } = route.contract
     app.on(method.toUpperCase(), honoPath(path), async context => {
@@ -56,7 +61,7 @@ export function restSurface(
         // An open route ignores its caller.
         const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
         if (caller !== null && method !== 'get') emitChange(context.env, route, caller, parsed.params, answer)
-        return respond(answer, route.contract.success.status)
+        return respond(answer, route.contract.success.status, request)
       }
       const { body: contract } = route.contract
       if (contract === undefined) return run('')
@@ -152,10 +157,21 @@ function rateHeaders(rate: RateDecision | null): Record<string, string> {
   return rate === null ? {} : { RateLimit: rate.rateLimit, 'RateLimit-Policy': rate.rateLimitPolicy }
 }
 
-function respond(value: unknown, status: number): Response {
+function respond(value: unknown, status: number, request: Request): Response {
   if (value instanceof Response) return value
   if (status === 204) return new Response(null, { status })
-  return new Response(JSON.stringify(value), { status, headers: { 'content-type': 'application/json' } })
+  const text = JSON.stringify(value)
+  const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }
+  if (request.method !== 'GET') return new Response(text, { status, headers })
+  const etag = `"${hash('sha256', text, 'base64url')}"`
+  if (isKnown(etag, request)) return new Response(null, { status: 304, headers: { etag } })
+  return new Response(text, { status, headers: { ...headers, etag } })
+}
+
+/** Whether the client has this version already (RFC 9110, 13.1.2); one that was sent compressed has a weak tag. */
+function isKnown(etag: string, { headers }: Request): boolean {
+  const known = headers.get('if-none-match')?.split(',') ?? []
+  return known.some(one => one.trim().replace(/^W\//, '') === etag)
 }
 
 /** The methods of each path. GET includes HEAD. */
