@@ -131,7 +131,6 @@ export class Takes {
     if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? [] : null
     if (demand.takerState === 'DRAINING') return 'barred'
     if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return null
-    if (demand.queued === 0) return []
     const limit = takers > 1 || isSerial ? 1 : claimShare(demand, request.limit)
     const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
     const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now(), letGoFirst })
