@@ -21,7 +21,7 @@ export function addServe(program: Command): void {
     'after',
     '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT. RUNYARD_API_KEY sets the API key.',
   )
-  command.argument('[command...]', 'command of the workers of the folder, behind --', [])
+  command.argument('[command...]', 'command of the workers of the folder, behind --')
   command.action(async (words: readonly string[], options: Record<string, unknown>) =>
     serve(withCommand(words, options)),
   )
