@@ -6,7 +6,7 @@ export const ANY_ORIGIN = '*'
 const MAX_AGE_S = '600'
 const METHODS = 'GET, POST'
 /** Besides the few that browsers always show to a page. */
-const EXPOSED = 'retry-after, x-request-id'
+const EXPOSED = 'retry-after'
 
 /** Pages by their origins. */
 export class CorsOrigins {

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { events } from '../client/event-stream.ts'
+import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -58,12 +59,10 @@ function forPeople({ workerId, jobId, source, ts, line }: LogLine): string {
   return `${ts} ${workerId}${who} | ${line}`
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 /** The instant of an age such as `10m`, or a date and time unchanged. */
 function instantOf(text: string, nowMs: number): string {
-  const ago = /^(\d{1,6})([smhd])$/.exec(text)
-  if (ago !== null) return new Date(nowMs - Number(ago[1]) * UNITS[ago[2]!]!).toISOString()
+  const agoMs = timeSpanMs(text)
+  if (agoMs !== null) return new Date(nowMs - agoMs).toISOString()
   const ms = Date.parse(text)
   if (!Number.isNaN(ms)) return new Date(ms).toISOString()
   throw new CliError(`--since takes a time ago such as 10m, or a date and time, not '${text}'`, EXIT.usage)

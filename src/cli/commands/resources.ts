@@ -4,6 +4,7 @@ import { changedGpus, withGpus } from '../client/endpoint-gpus.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { type BodyOptions, bodyOf, collected, type Field } from '../client/fields.ts'
 import { pages } from '../client/pages.ts'
+import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { type Column, column, memberAt, shown, type TableRow, table } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -263,15 +264,13 @@ async function withKeyOptions(
     whole.name ??= `jobs of ${name}`
   }
   if (expires === undefined) return whole
-  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(String(expires)) ?? []
-  if (count === undefined || unit === undefined)
+  const validMs = timeSpanMs(String(expires))
+  if (validMs === null)
     throw new CliError(`--expires takes a time such as 15m, 12h or 30d, not '${expires}'`, EXIT.usage)
   if (body.expiresAt !== undefined) throw new CliError('--expires and --expires-at both say when it ends', EXIT.usage)
-  whole.expiresAt = new Date(Date.now() + Number(count) * UNITS[unit]!).toISOString()
+  whole.expiresAt = new Date(Date.now() + validMs).toISOString()
   return whole
 }
-
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 function withGpuOption(command: Command): void {
   command.option('--gpu <names>', 'such as "RTX 4090", ADA_24, any of this machine, or none for the CPU')
