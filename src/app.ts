@@ -76,7 +76,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const signals = new Stopping()
   const addresses = new LateAddresses()
   const accounts = createAccountServices(ports, config)
-  const jobs = createJobServices(ports, accounts)
+  const jobs = createJobServices(ports, config, accounts)
   const workers = createWorkerServices(ports, jobs, addresses, signals)
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)

@@ -2,6 +2,7 @@ import type { Addresses } from '../api/addresses.ts'
 import type { AccountLimits } from '../core/accounts/quotas.ts'
 import type { RateWindow } from '../core/accounts/rate-limit.ts'
 import type { PriceList } from '../core/billing/prices.ts'
+import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { PlacementRules } from '../core/placement/placement-input.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
 import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
@@ -37,6 +38,8 @@ export interface AppConfig {
   readonly balancedBodyBytes?: number
   /** Limits of the accounts besides the operator's; none when left out. */
   readonly accountLimits?: AccountLimits
+  /** What is kept of jobs when their results are removed; the rest is as in JOB_RECORD_RULES. */
+  readonly jobRecords?: Partial<JobRecordRules>
 }
 
 /** The addresses of the server. What can change is a getter. */

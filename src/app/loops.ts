@@ -42,7 +42,7 @@ export class Loops {
 
   constructor(ports: Ports, { placing }: AppConfig, services: LoopServices) {
     const { quotas } = services.accounts
-    const { jobs, batches, webhooks } = services.jobs
+    const { jobs, batches, webhooks, recordRules } = services.jobs
     const { fleet, running } = services.workers
     const { balancing } = services.balancing
     this.#quotas = quotas
@@ -55,7 +55,12 @@ export class Loops {
     this.#meter = new WorkerUsageMeter(ports, balancing)
     this.#autoscaler = new Autoscaler(ports, { fleet, balancing, placer, served: this.#meter }, this.#autoscaling.wake)
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing }, this.#healthChecking.wake)
-    this.#reaper = new Reaper(ports, { fleet, running, jobs, batches }, new WorkerWatchdog(ports, services.workers))
+    this.#reaper = new Reaper(
+      ports,
+      { fleet, running, jobs, batches },
+      new WorkerWatchdog(ports, services.workers),
+      recordRules,
+    )
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
     ports.notifier.subscribe('fleet', this.#reaping.wake)

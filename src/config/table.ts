@@ -1,6 +1,7 @@
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS } from './gateway.ts'
+import { JOB_RECORD_SETTINGS } from './job-records.ts'
 import { LISTENER_SETTINGS } from './listeners.ts'
 import { MANAGEMENT_SETTINGS } from './management.ts'
 import { QUOTA_SETTINGS } from './quotas.ts'
@@ -176,6 +177,7 @@ export const SETTING_TABLE = {
     '--webhook-public-only',
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
+  ...JOB_RECORD_SETTINGS,
   ...SEALING_SETTINGS,
   ...SHARING_SETTINGS,
   ...WORKERS_SETTINGS,

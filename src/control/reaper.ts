@@ -1,3 +1,4 @@
+import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
@@ -31,6 +32,7 @@ export class Reaper {
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>,
     services: { fleet: Fleet; running: RunningWorkers; jobs: Jobs; batches: Batches },
     watchdog: WorkerWatchdog,
+    records: JobRecordRules,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
@@ -38,7 +40,7 @@ export class Reaper {
     this.#jobs = services.jobs
     this.#batches = services.batches
     this.#watchdog = watchdog
-    this.#upkeep = new Upkeep(ports)
+    this.#upkeep = new Upkeep(ports, records)
   }
 
   /**

@@ -1,5 +1,6 @@
 import { hourOf } from '../core/billing/usage.ts'
 import type { WorkerId } from '../core/ids.ts'
+import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/jobs/retention.ts'
 import type { Ports } from '../ports/ports.ts'
 
@@ -14,18 +15,21 @@ const TIDY_MS = 10 * 60_000
 const MAX = { workers: 100, rows: 500 }
 
 /**
- * Removes what is past its retention: records and outputs of ended workers, old usage, old counts, free space, containers and
+ * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old counts, free space, containers and
  * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver'>
+  readonly #records: JobRecordRules
   /** When each kind of work is next due. */
-  readonly #due = { trim: 0, count: 0, forget: 0, compact: 0, tidy: 0 }
+  readonly #due = { trim: 0, count: 0, forget: 0, records: 0, compact: 0, tidy: 0 }
   /** Whether there may be outputs to cut or to remove; not known after a start. */
   #untidy = true
 
-  constructor(ports: Pick<Ports, 'store' | 'logs' | 'driver'>) {
+  /** @param records what is kept of jobs when they are removed */
+  constructor(ports: Pick<Ports, 'store' | 'logs' | 'driver'>, records: JobRecordRules) {
     this.#ports = ports
+    this.#records = records
   }
 
   /** Does what is due. @param running how many workers have not ended */
@@ -42,6 +46,7 @@ export class Upkeep {
       const windows = await store.upkeep.removeOldWindows(nowMs - WINDOW_RETENTION_MS, MAX.rows)
       return hours === MAX.rows || windows === MAX.rows
     })
+    await this.#every('records', FORGET_MS, nowMs, () => store.jobRecords.trim(this.#records, nowMs, MAX.rows))
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
     await this.#every('tidy', TIDY_MS, nowMs, async () => {
       const images = new Set(await store.releases.images())
@@ -53,7 +58,7 @@ export class Upkeep {
 
   /** @param work true when there is more, for the next step */
   async #every(
-    name: 'trim' | 'count' | 'forget' | 'compact' | 'tidy',
+    name: 'trim' | 'count' | 'forget' | 'records' | 'compact' | 'tidy',
     everyMs: number,
     nowMs: number,
     work: () => Promise<boolean>,

@@ -250,8 +250,9 @@ function appConfigOf(config: Config): AppConfig {
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
-  const { accountLimits } = config
-  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, corsOrigins, accountLimits, sharing, ...chosen }
+  const { accountLimits, jobRecords } = config
+  const limits = { bodyBytes, accountLimits, jobRecords }
+  return { ...management, drainTimeoutMs, metricsPublic, corsOrigins, sharing, ...limits, ...chosen }
 }
 
 /** The readers of the event stream: log, metrics and the listeners of the library. */

@@ -4,6 +4,7 @@ import { batchEndCases } from './store-batch-ends.ts'
 import { batchCases } from './store-batches.ts'
 import { claimCases } from './store-claims.ts'
 import { endpointCases } from './store-endpoints.ts'
+import { jobRecordCases } from './store-job-records.ts'
 import { jobCases } from './store-jobs.ts'
 import { managementCases } from './store-management.ts'
 import { outcomeCases } from './store-outcomes.ts'
@@ -22,6 +23,7 @@ import { type Cases, World } from './store-world.ts'
 
 const parts: readonly Cases[] = [
   jobCases,
+  jobRecordCases,
   claimCases,
   suspectCases,
   outcomeCases,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EndpointId } from '../../src/core/ids.ts'
 import type { JobStatus } from '../../src/core/jobs/job.ts'
+import { ANY_JOB } from '../../src/core/jobs/job-record.ts'
 import type { Slice } from '../../src/core/pages.ts'
 import { type Cases, DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, STRANGER, T0, W1, W2 } from './store-world.ts'
 
@@ -45,9 +46,16 @@ export const jobCases: Cases = {
   },
 
   'jobs are listed newest first, in the states that are asked for, page by page': async world => {
-    const { jobs, jobOutcomes } = world.store
+    const { jobRecords, jobOutcomes } = world.store
     const list = (statuses: readonly JobStatus[] = [], slice: Partial<Slice> = {}, nowMs = T0 + 9, maxRead = 99) =>
-      jobs.list({ endpointId: E1, statuses, slice: { after: null, limit: 10, ...slice }, maxRead, nowMs })
+      jobRecords.list({
+        endpointId: E1,
+        filter: { ...ANY_JOB, statuses },
+        slice: { after: null, limit: 10, ...slice },
+        maxRead,
+        nowMs,
+        withRecords: false,
+      })
     const ids = async (...asked: Parameters<typeof list>) => (await list(...asked)).jobs.map(({ id }) => id)
     assert.deepEqual(await ids(), [])
     await world.holder(W1, 'held', 'done')
@@ -67,9 +75,12 @@ export const jobCases: Cases = {
     assert.deepEqual(await ids(['IN_QUEUE'], { after }), ['a'])
     const [held] = (await list(['IN_PROGRESS'])).jobs
     const times = { createdAtMs: T0, queuedAtMs: T0, startedAtMs: T0, finishedAtMs: null }
-    assert.deepEqual(held, { id: 'held', status: 'IN_PROGRESS', ...times, lostAttempts: 0, workerId: W1 })
-    const ofOther = { endpointId: E2, statuses: [], slice: { after: null, limit: 9 }, maxRead: 9, nowMs: T0 }
-    assert.deepEqual(await jobs.list(ofOther), { jobs: [], readUntil: null })
+    const sizes = { inputBytes: 27, outputBytes: null }
+    const end = { expiresAtMs: EXPIRY, error: null, fingerprint: null }
+    const attempts = { attempt: 1, lostAttempts: 0, workerId: W1 }
+    assert.deepEqual(held, { id: 'held', status: 'IN_PROGRESS', ...times, ...end, ...attempts, ...sizes })
+    const page = { slice: { after: null, limit: 9 }, maxRead: 9, nowMs: T0, withRecords: true }
+    assert.deepEqual(await jobRecords.list({ endpointId: E2, filter: ANY_JOB, ...page }), { jobs: [], readUntil: null })
     const lastRead = async (maxRead: number) => (await list(['COMPLETED'], {}, T0 + 9, maxRead)).readUntil?.id ?? null
     assert.deepEqual(
       [await lastRead(1), await lastRead(4), await lastRead(7), await lastRead(8)],

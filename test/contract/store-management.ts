@@ -191,6 +191,7 @@ export const managementCases: Cases = {
       endpointKeys: ['2 k'],
       jobs: ['stored j'],
       jobInputs: ['stored sealed:i'],
+      recordInputs: [],
       jobWebhooks: ['stored sealed:u'],
       draftInputs: [],
       draftWebhooks: [],

@@ -22,6 +22,7 @@ import {
   type WorkerId,
 } from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
+import type { JobRecordRules } from '../../src/core/jobs/job-record.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { StartFailure } from '../../src/core/workers/start-failure.ts'
@@ -66,6 +67,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly metricsPublic?: boolean
   /** Origins of the pages that may call job operations. */
   readonly corsOrigins?: readonly string[]
+  /** What is kept of jobs when their results are removed. */
+  readonly jobRecords?: Partial<JobRecordRules>
   /** The prices of hardware. */
   readonly prices?: PriceList
   /** Maximum number of endpoints with separate metrics. */
@@ -196,6 +199,7 @@ export class Rig {
       placing,
       prices,
       accountLimits,
+      jobRecords: this.#options.jobRecords ?? {},
     }
     this.ports = {
       ...ports,

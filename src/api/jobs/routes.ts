@@ -6,8 +6,7 @@ import { AppError, invalidRequest, notFound, toAppError } from '../../core/error
 import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import { isFinal } from '../../core/jobs/job.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
-import { readJobListing } from '../../core/jobs/job-list.ts'
-import { jobSummaryView, jobViewParts } from '../../core/jobs/job-view.ts'
+import { jobViewParts } from '../../core/jobs/job-view.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/jobs/submission.ts'
 import type { Emit } from '../../events.ts'
@@ -17,6 +16,7 @@ import type { Access } from '../../services/accounts/access.ts'
 import type { Balancing } from '../../services/balancing/balancing.ts'
 import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import type { Batches } from '../../services/jobs/batches.ts'
+import type { JobRecords } from '../../services/jobs/job-records.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { Streams } from '../../services/jobs/streams.ts'
 import type { Webhooks } from '../../services/jobs/webhooks.ts'
@@ -34,6 +34,7 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
+import { changeMany, listRecords, replay, showRecord } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listWebhooks, webhookKey } from './webhooks.ts'
 
@@ -47,6 +48,7 @@ export interface JobSurfaceParts {
   readonly access: Access
   readonly endpoints: KnownEndpoints
   readonly jobs: Jobs
+  readonly jobRecords: JobRecords
   readonly batches: Batches
   readonly streams: Streams
   readonly webhooks: Webhooks
@@ -85,7 +87,19 @@ const ROUTES: readonly Route[] = [
   { path: '/retry/:job', methods: ['POST'], level: 'write', changes: true, run: retry },
   { path: '/purge-queue', methods: ['POST'], level: 'write', limit: 'purge-queue', changes: true, run: purge },
   { path: '/cancel/:job', methods: ['POST'], level: 'write', limit: 'cancel', changes: true, run: cancel },
-  { path: '/requests', methods: ['GET'], level: 'read', limit: 'requests', run: requests },
+  { path: '/requests', methods: ['GET'], level: 'read', limit: 'requests', run: listRecords },
+  ...(['cancel', 'retry'] as const).map(
+    (change): Route => ({
+      path: `/requests/${change}`,
+      methods: ['POST'],
+      level: 'write',
+      limit: 'requests',
+      changes: true,
+      run: (parts, call, endpoint) => changeMany(parts, call, endpoint, change),
+    }),
+  ),
+  { path: '/requests/:job', methods: ['GET'], level: 'read', limit: 'requests', run: recordOf(showRecord) },
+  { path: '/requests/:job/replay', methods: ['POST'], level: 'write', limit: 'run', run: recordOf(replay) },
   { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', changes: true, run: batch(batchesOf) },
   { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', changes: true, run: batch(oneBatch) },
   {
@@ -177,6 +191,21 @@ function batch(
   }
 }
 
+/** An operation on one job, whose result may be gone. */
+function recordOf(
+  operation: (
+    parts: JobSurfaceParts,
+    call: Call,
+    endpoint: Endpoint,
+    asked: { readonly jobId: JobId; readonly key: string | undefined },
+  ) => Promise<Response>,
+): Operation {
+  return (parts, call, endpoint) => {
+    if (!reads(call)) refuseWhenStopping(parts)
+    return operation(parts, call, endpoint, { jobId: jobParameter(call), key: keyOf(call) })
+  }
+}
+
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   return parts.room.of(endpoint.owner).body(requestOf(call), PAYLOAD_BYTES.run, async body => {
     const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
@@ -215,16 +244,6 @@ async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): P
   const id = jobParameter(call)
   const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
   return jsonText(jobViewParts(job, parts.clock.now()))
-}
-
-async function requests(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  const [status, limit, cursor] = [call.req.query('status'), call.req.query('limit'), call.req.query('cursor')]
-  const listing = readJobListing({ status, limit, cursor })
-  if ('failures' in listing) throw invalidRequest(listing.failures)
-  const { items, nextCursor } = await parts.jobs.list(endpoint.id, listing)
-  const nowMs = parts.clock.now()
-  const pagination = { nextCursor, hasNextPage: nextCursor !== null }
-  return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
 }
 
 async function statusSync(

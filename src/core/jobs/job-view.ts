@@ -1,4 +1,5 @@
-import { isFinal, type Job, type JobSummary } from './job.ts'
+import { isFinal, type Job } from './job.ts'
+import type { JobRecord, JobSummary } from './job-record.ts'
 
 /**
  * What clients see of a job, as a JSON text; texts of the worker are passed on character for character. Times are whole
@@ -39,19 +40,39 @@ export function jobTimes(
   }
 }
 
+/** Characters of an error in a list; one record has more. */
+const LISTED_ERROR = 500
+
 /** What clients see of a job in a list: instants and times in whole milliseconds, null for what has not happened. */
 export function jobSummaryView(job: JobSummary, nowMs: number) {
-  const { id, status, createdAtMs, startedAtMs, finishedAtMs, workerId, lostAttempts } = job
   const { delayMs, executionMs } = jobTimes(job, nowMs)
   return {
-    id,
-    status,
-    createdAt: createdAtMs,
-    startedAt: startedAtMs,
-    completedAt: finishedAtMs,
+    id: job.id,
+    status: job.status,
+    createdAt: job.createdAtMs,
+    startedAt: job.startedAtMs,
+    completedAt: job.finishedAtMs,
+    resultExpiresAt: job.expiresAtMs,
     delayTime: delayMs,
     executionTime: executionMs,
-    workerId,
-    retries: lostAttempts,
+    workerId: job.workerId,
+    attempts: job.attempt,
+    retries: job.lostAttempts,
+    inputBytes: job.inputBytes,
+    outputBytes: job.outputBytes,
+    error: job.error === null ? null : job.error.slice(0, LISTED_ERROR),
+    errorFingerprint: job.fingerprint,
   }
+}
+
+/** What clients see of one job, as a JSON text in parts: its input and output may be large, and are parts of their own. */
+export function jobRecordViewParts(record: JobRecord, nowMs: number): string[] {
+  const policy = {
+    executionTimeout: record.executionTimeoutMs,
+    ttl: record.ttlMs,
+    lowPriority: record.lowPriority,
+  }
+  const notes = record.notes.map(({ atMs, workerId, text }) => ({ at: atMs, workerId, text }))
+  const head = JSON.stringify({ ...jobSummaryView(record, nowMs), error: record.error, policy, notes })
+  return [head.slice(0, -1), ',"input":', record.input ?? 'null', ',"output":', record.output ?? 'null', '}']
 }

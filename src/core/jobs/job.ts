@@ -40,6 +40,9 @@ export function isLegal(transition: Transition, from: JobStatus, to: JobStatus):
   return rule.from.includes(from) && rule.to.includes(to)
 }
 
+/** The error of a job past its ttl. */
+export const EXPIRED_ERROR = 'the job was not done within its ttl'
+
 /** The status of a job past its ttl for clients that still wait for it. */
 export function expiredJob(job: Job, nowMs: number): Job {
   return {
@@ -47,7 +50,7 @@ export function expiredJob(job: Job, nowMs: number): Job {
     status: 'TIMED_OUT',
     finishedAtMs: nowMs,
     progress: null,
-    error: job.error ?? 'the job was not done within its ttl',
+    error: job.error ?? EXPIRED_ERROR,
   }
 }
 
@@ -105,15 +108,6 @@ export interface Job {
   readonly warning: string | null
   /** Its batch; null for a job that was submitted alone. */
   readonly batchId: BatchId | null
-}
-
-/** A job in lists, without its texts. */
-export type JobSummary = Pick<
-  Job,
-  'id' | 'status' | 'queuedAtMs' | 'startedAtMs' | 'finishedAtMs' | 'lostAttempts' | 'workerId'
-> & {
-  /** When it was submitted, or retried last, as {@link Job.queuedAtMs}. */
-  readonly createdAtMs: number
 }
 
 /** After this many lost attempts a job is FAILED instead of queued again. */

@@ -2,7 +2,7 @@ import { SEALED_MARK } from './seal-place.ts'
 
 /** The kinds of seals whose texts are there plain as well, and sealed only where the operator chose that (docs/adr/0042). */
 export const PAYLOAD_KINDS = [
-  ...(['templates', 'endpoints', 'jobInputs', 'jobWebhooks', 'draftInputs', 'draftWebhooks'] as const),
+  ...(['templates', 'endpoints', 'jobInputs', 'recordInputs', 'jobWebhooks', 'draftInputs', 'draftWebhooks'] as const),
   ...(['batchWebhooks', 'deliveries'] as const),
 ] as const
 /** One of {@link PAYLOAD_KINDS}. */

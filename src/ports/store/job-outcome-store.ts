@@ -1,6 +1,7 @@
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import type { Job, JobOutcome, JobStatus } from '../../core/jobs/job.ts'
+import type { JobRecordRules } from '../../core/jobs/job-record.ts'
 
 /** What a transition did to a job. */
 export interface JobMove {
@@ -61,8 +62,9 @@ export interface JobOutcomeStore {
   /**
    * Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. Jobs that wait for their
    * removal with their endpoint are removed as removal-store.ts says.
+   * @param records how records are kept of those whose endpoint is there; none when left out
    */
-  removeExpired(nowMs: number, limit: number): Promise<RemovedJobs>
+  removeExpired(nowMs: number, limit: number, records?: JobRecordRules): Promise<RemovedJobs>
   /** When the next job times out or expires; null when there is none. */
   nextDeadline(): Promise<number | null>
 }

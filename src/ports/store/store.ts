@@ -3,9 +3,10 @@ import type { WindowCount } from '../../core/accounts/rate-limit.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { Job, JobStatus, JobSummary } from '../../core/jobs/job.ts'
+import type { Job } from '../../core/jobs/job.ts'
+import type { JobNote } from '../../core/jobs/job-record.ts'
 import type { WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
-import type { Position, Slice } from '../../core/pages.ts'
+import type { Slice } from '../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
@@ -13,6 +14,7 @@ import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { Claim, ClaimRequest } from './claims.ts'
 import type { JobOutcomeStore } from './job-outcome-store.ts'
+import type { JobRecordStore } from './job-record-store.ts'
 import type {
   AccountStore,
   RegistryStore,
@@ -45,6 +47,7 @@ export type {
 export interface Store {
   readonly jobs: JobStore
   readonly jobOutcomes: JobOutcomeStore
+  readonly jobRecords: JobRecordStore
   readonly batches: BatchStore
   readonly streams: StreamStore
   readonly stops: StopStore
@@ -68,36 +71,11 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** Which jobs are listed. */
-export interface JobListRequest {
-  readonly endpointId: EndpointId
-  /** All of them where none is given. */
-  readonly statuses: readonly JobStatus[]
-  readonly slice: Slice
-  /** Limit of jobs that are read. */
-  readonly maxRead: number
-  readonly nowMs: number
-}
-
 /** A job that a worker holds. */
 export interface RunningJob {
   readonly id: JobId
   readonly workerId: WorkerId
   readonly startedAtMs: number
-}
-
-/** A part of a list of jobs. */
-export interface JobListPart {
-  readonly jobs: JobSummary[]
-  /** The last job that was read; null when all of them were. */
-  readonly readUntil: Position | null
-}
-
-/** A note on a job: what its worker sent and why it was ignored. */
-export interface Diagnostic {
-  readonly atMs: number
-  readonly workerId: WorkerId
-  readonly text: string
 }
 
 /** Jobs in the queue. */
@@ -113,8 +91,6 @@ export interface JobStore {
   find(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Job | null>
   /** The job at any endpoint of the owner. */
   locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
-  /** Jobs of an endpoint, newest first, without input and output. */
-  list(request: JobListRequest): Promise<JobListPart>
   /**
    * Gives the first jobs of the queue to a worker, in the fair turns of batches, and makes it READY. A worker that is draining, stopping,
    * ended, or of an older version than its endpoint gets none. Chunks of an earlier attempt are removed. A suspect (see core/jobs/job.ts)
@@ -132,7 +108,7 @@ export interface JobStore {
   /** Keeps why something about the job was ignored; at most 20 for a job. */
   addDiagnostic(jobId: JobId, atMs: number, workerId: WorkerId, text: string): Promise<void>
   /** The notes on a job, oldest first, at most 20. */
-  diagnostics(jobId: JobId): Promise<Diagnostic[]>
+  diagnostics(jobId: JobId): Promise<JobNote[]>
 }
 
 /** Chunks of one attempt, in order. */

@@ -9,14 +9,12 @@ import {
   type JobKind,
   type JobOutcome,
   type JobStatus,
-  type JobSummary,
   lossWords,
   type Transition,
 } from '../../core/jobs/job.ts'
-import { type JobListing, MAX_JOBS_READ } from '../../core/jobs/job-list.ts'
+import { JOB_RECORD_RULES, type JobRecordRules } from '../../core/jobs/job-record.ts'
 import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
-import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
 import { jobPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { JobMove, QueuePart } from '../../ports/store/store.ts'
@@ -53,16 +51,20 @@ export class Jobs {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #longPoll: LongPoll
   readonly #quotas: Quotas
+  readonly #records: JobRecordRules
   readonly #ends = new JobEnds()
   /** Number of ends before jobs were accepted, by the jobs as their callers got them. */
   readonly #endsWhenAccepted = new WeakMap<Job, number>()
   #lastPosition = 0
 
+  /** @param records what is kept of jobs when they are removed */
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
     longPoll: LongPoll,
     quotas: Quotas,
+    records: JobRecordRules = JOB_RECORD_RULES,
   ) {
+    this.#records = records
     this.#ports = ports
     this.#longPoll = longPoll
     this.#quotas = quotas
@@ -149,20 +151,6 @@ export class Jobs {
     const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
     if (job === null) throw notFound('job', jobId)
     return job
-  }
-
-  /**
-   * Jobs of an endpoint, the last submitted or retried first. A page of some states may have fewer jobs than the limit,
-   * or none, without being the last.
-   * @throws AppError `invalid` for a cursor that no page had
-   */
-  async list(endpointId: EndpointId, { statuses, page }: JobListing): Promise<Page<JobSummary>> {
-    const { store, clock } = this.#ports
-    const slice = sliceOf(page)
-    const request = { endpointId, statuses, slice, maxRead: MAX_JOBS_READ, nowMs: clock.now() }
-    const { jobs, readUntil } = await store.jobs.list(request)
-    const { items, nextCursor } = pageOf(jobs, slice)
-    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorOf(readUntil)) }
   }
 
   /**
@@ -319,7 +307,8 @@ export class Jobs {
     const { store, clock } = this.#ports
     const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
     this.moved('timeOut', late)
-    const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP)
+    const records = this.#records.keptMs === 0 ? undefined : this.#records
+    const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP, records)
     this.removed(gone.jobs)
     this.moved('cancel', gone.cancelled)
     return late.length === SWEEP || gone.more

@@ -89,6 +89,7 @@ function rewritten(kind: PayloadKind, row: string, text: string, rewrite: Rewrit
       return JSON.stringify({ ...config, env })
     }
     case 'jobInputs':
+    case 'recordInputs':
     case 'draftInputs':
       return rewrite(text, inputPlace(row))
     default:

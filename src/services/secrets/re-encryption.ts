@@ -14,6 +14,7 @@ const STEP: Readonly<Record<SealKind, number>> = {
   templates: 100,
   endpoints: 100,
   jobInputs: 5,
+  recordInputs: 5,
   jobWebhooks: 100,
   draftInputs: 5,
   draftWebhooks: 100,

@@ -14,6 +14,14 @@ export function sealedStore(store: Store, seals: PayloadSeals): Store {
   return {
     ...store,
     jobs: jobsOf(store, seals),
+    jobRecords: {
+      ...store.jobRecords,
+      async find(endpointId, jobId, ...rest) {
+        const record = await store.jobRecords.find(endpointId, jobId, ...rest)
+        if (record === null || record.input === null) return record
+        return { ...record, input: seals.opened(record.input, inputPlace(jobId)) }
+      },
+    },
     batches: batchesOf(store, seals),
     webhooks: {
       ...store.webhooks,

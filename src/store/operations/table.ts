@@ -10,6 +10,7 @@ import { templates } from './endpoints/templates.ts'
 import { volumes } from './endpoints/volumes.ts'
 import { batches } from './jobs/batches.ts'
 import { jobOutcomes } from './jobs/job-outcomes.ts'
+import { jobRecords } from './jobs/job-records.ts'
 import { jobs } from './jobs/jobs.ts'
 import { streams } from './jobs/streams.ts'
 import { webhooks } from './jobs/webhooks.ts'
@@ -29,6 +30,7 @@ export type Part = Exclude<keyof Store, 'close'>
 export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   jobs,
   jobOutcomes,
+  jobRecords,
   batches,
   streams,
   stops,

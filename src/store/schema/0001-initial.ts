@@ -1,7 +1,17 @@
 /** The data model. Every table has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
 import { accounts, apiKeys, rateWindows } from './initial/accounts.ts'
 import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
-import { batches, batchRequests, chunks, diagnostics, idempotencyKeys, jobPayloads, jobs } from './initial/jobs.ts'
+import {
+  batches,
+  batchRequests,
+  chunks,
+  diagnostics,
+  idempotencyKeys,
+  jobPayloads,
+  jobRecordSizes,
+  jobRecords,
+  jobs,
+} from './initial/jobs.ts'
 import { queueCounts } from './initial/queue-counts.ts'
 import { networkVolumes, registries, secrets, templates } from './initial/resources.ts'
 import { jobHours, workerHours } from './initial/usage.ts'
@@ -31,6 +41,8 @@ export const initial: Migration = {
     chunks,
     diagnostics,
     idempotencyKeys,
+    jobRecords,
+    jobRecordSizes,
     batches,
     batchRequests,
     queuedWorkers,

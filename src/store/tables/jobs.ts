@@ -1,14 +1,7 @@
 /** Statements and rows of the queue of jobs, their chunks and their diagnostics. */
 import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import {
-  type ClaimedJob,
-  JOB_STATUSES,
-  type Job,
-  type JobKind,
-  type JobStatus,
-  type JobSummary,
-} from '../../core/jobs/job.ts'
+import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
 import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE, ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 
@@ -98,26 +91,6 @@ export const findJob = `
 /** $1 owner, $2 job, $3 now. */
 export const locateJob = `
   SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
-
-/** The columns of a job in a list. */
-const SUMMARY_COLUMNS = 'id, status, queued_at_ms, started_at_ms, finished_at_ms, lost_attempts, worker_id'
-
-/** Read in the order of the index, whatever the states: a choice of states must not lead to another index, and a sort of many. */
-const BY_AGE = 'ORDER BY queued_at_ms DESC, id DESC'
-
-/** $1 endpoint, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */
-export const jobByAge = `
-  SELECT queued_at_ms, id FROM jobs WHERE endpoint_id = $1 AND (queued_at_ms, id) < ($2, $3) ${BY_AGE} LIMIT 1 OFFSET $4`
-
-/**
- * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that matters, $6 now,
- * $7 how many, $8 and further: the states. Newest first.
- */
-export const listJobs = `
-  SELECT ${SUMMARY_COLUMNS} FROM jobs
-  WHERE endpoint_id = $1 AND (queued_at_ms, id) < ($2, $3) AND (queued_at_ms, id) >= ($4, $5) AND expires_at_ms > $6
-    AND (status || '') IN (${JOB_STATUSES.map((_, index) => `$${index + 8}`).join(', ')})
-  ${BY_AGE} LIMIT $7`
 
 /**
  * Hands jobs to the worker.
@@ -229,6 +202,9 @@ export const dropChunks = 'DELETE FROM chunks WHERE job_id = $1'
 /** $1 job. Its diagnostics, oldest first. */
 export const diagnosticsOf = 'SELECT at_ms, worker_id, text FROM diagnostics WHERE job_id = $1 ORDER BY seq'
 
+/** Maximum number of diagnostics of one job. */
+export const MAX_DIAGNOSTICS = 20
+
 /** $1 job, $2 when, $3 worker, $4 the text, $5 maximum number of diagnostics of one job. */
 export const addDiagnostic = `
   INSERT INTO diagnostics (job_id, seq, owner, at_ms, worker_id, text)
@@ -274,15 +250,6 @@ export interface ClaimedRow
   readonly waited_ms: number
 }
 
-/** What a list returns of each row. */
-export type SummaryRow = Pick<
-  JobRow,
-  'id' | 'status' | 'queued_at_ms' | 'started_at_ms' | 'finished_at_ms' | 'lost_attempts' | 'worker_id'
->
-
-/** Where a job stands in a list. */
-export type PlaceRow = Pick<JobRow, 'queued_at_ms' | 'id'>
-
 /** What the usage of an attempt is counted from. */
 export interface SpanRow {
   readonly started_at_ms: number | null
@@ -311,6 +278,7 @@ export interface RemovedRow extends SpanRow, Omit<JobRow, 'input' | 'output' | '
   readonly input_bytes: number
   readonly output_bytes: number
   readonly last_chunk: number | null
+  readonly notes: number
   readonly endpoint_gone: number
 }
 
@@ -351,20 +319,6 @@ export function toClaimedJob(row: ClaimedRow): ClaimedJob {
   const { id, attempt, input, policy, webhook } = row
   const { s3_config: s3Config, batch_id: batchId } = row
   return { id, attempt, input, policy, webhook, s3Config, batchId, waitedMs: Math.max(0, row.waited_ms) }
-}
-
-/** A row as an item of a list. */
-export function toSummary(row: SummaryRow): JobSummary {
-  return {
-    id: row.id,
-    status: row.status,
-    createdAtMs: row.queued_at_ms,
-    queuedAtMs: row.queued_at_ms,
-    startedAtMs: row.started_at_ms,
-    finishedAtMs: row.finished_at_ms,
-    lostAttempts: row.lost_attempts,
-    workerId: row.worker_id,
-  }
 }
 
 /** A row as the job that it was. What its texts were is not known any more. */

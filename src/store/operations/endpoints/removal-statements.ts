@@ -8,6 +8,7 @@ const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, executio
     error, warning, batch_id, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, input_bytes,
     COALESCE(output_bytes, 0) AS output_bytes, ${STREAM_COLUMNS},
     (SELECT MAX(seq) FROM chunks WHERE job_id = jobs.id) AS last_chunk,
+    (SELECT COUNT(*) FROM diagnostics WHERE job_id = jobs.id) AS notes,
     CASE WHEN ${ENDPOINT_THERE} THEN 0 ELSE 1 END AS endpoint_gone`
 
 /** $1 now, $2 how many. The oldest first. By this alone, as the index has them: there may be very many of one instant. */
@@ -52,4 +53,5 @@ export const deleteEndpointId = `
     AND (SELECT queued_at_ms FROM jobs WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT 1) IS NULL
     AND NOT EXISTS (SELECT 1 FROM batches WHERE endpoint_id = $1)
     AND NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE endpoint_id = $1)
+    AND (SELECT queued_at_ms FROM job_records WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT 1) IS NULL
   RETURNING id`

@@ -4,6 +4,7 @@ import type { JobMove } from '../../../ports/store/store.ts'
 import { deleteRequests, firstRequests } from '../../tables/batches.ts'
 import { lockEndpointId } from '../../tables/endpoints.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
+import { removeRecords } from '../jobs/job-records.ts'
 import { lengthWithin, REMOVED_BYTES, removeJobs } from '../jobs/removed-jobs.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import * as sql from './removal-statements.ts'
@@ -26,7 +27,7 @@ export const removals = {
       rows += removed.rows
       if (rows >= limit || removed.rows < found.length) return { cancelled, rows, more: true }
     }
-    for (const removeMore of [removeRequests, removeKeys]) {
+    for (const removeMore of [removeRequests, removeKeys, removeRecords]) {
       rows += yield* removeMore(endpointId, limit - rows)
       if (rows >= limit) return { cancelled, rows, more: true }
     }

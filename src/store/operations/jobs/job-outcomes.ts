@@ -8,6 +8,7 @@ import {
   SUSPECT_LOST_ATTEMPTS,
   type Transition,
 } from '../../../core/jobs/job.ts'
+import type { JobRecordRules } from '../../../core/jobs/job-record.ts'
 import { earliest } from '../../../core/scaling/plan.ts'
 import type {
   FinishRequest,
@@ -20,6 +21,7 @@ import type {
 import { addToCounters, moveAverage } from '../../tables/endpoints.ts'
 import * as sql from '../../tables/job-outcomes.ts'
 import {
+  addDiagnostic,
   deleteExpiredKeys,
   deleteOutput,
   deleteProgress,
@@ -28,6 +30,7 @@ import {
   findJob,
   insertOutput,
   type JobRow,
+  MAX_DIAGNOSTICS,
   type MovedRow,
   ofPayload,
   type RemovedRow,
@@ -44,6 +47,9 @@ import { countInBatches } from './batch-counts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
 import { removeJobs } from './removed-jobs.ts'
 import { addDeliveries } from './webhooks.ts'
+
+/** Characters of an error in the note of the attempt that it ended. */
+const NOTED_ERROR = 500
 
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
@@ -105,6 +111,9 @@ export const jobOutcomes = {
     const failed = yield* query<MovedRow>(sql.failLostJobs, [ids, nowMs, reason, MAX_LOST_ATTEMPTS, workerId])
     const queued = yield* query<MovedRow>(sql.requeueLostJobs, [ids, nowMs, workerId, SUSPECT_LOST_ATTEMPTS])
     yield* dropProgress([...failed, ...queued])
+    for (const { id, attempt } of [...failed, ...queued]) {
+      yield* perform(addDiagnostic, [id, nowMs, workerId, lossNote(attempt, cause), MAX_DIAGNOSTICS])
+    }
     const spans = new Map(held.map(row => [row.id, row]))
     const toMoves = (rows: readonly MovedRow[]): JobMove[] =>
       rows.map(row => endMove('requeue', { ...row, output_bytes: null, ...spans.get(row.id)! }, nowMs, toJob(row)))
@@ -142,6 +151,7 @@ export const jobOutcomes = {
     if (before === null || row === null) return null
     yield* perform(deleteOutput, [jobId])
     yield* perform(dropChunks, [jobId])
+    yield* perform(addDiagnostic, [jobId, nowMs, before.worker_id ?? '', retryNote(before), MAX_DIAGNOSTICS])
     const move = { job: toJob(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
     yield* countJobUsage([move], nowMs)
@@ -165,9 +175,9 @@ export const jobOutcomes = {
     return { moves, left }
   }),
 
-  removeExpired: write(function* (nowMs: number, limit: number): Steps<RemovedJobs> {
+  removeExpired: write(function* (nowMs: number, limit: number, records?: JobRecordRules): Steps<RemovedJobs> {
     const found = yield* query<RemovedRow>(expiredJobs, [nowMs, limit])
-    const { expired, cancelled, rows } = yield* removeJobs(found, nowMs)
+    const { expired, cancelled, rows } = yield* removeJobs(found, nowMs, records)
     const keys = yield* query(deleteExpiredKeys, [nowMs, limit])
     const more = rows < found.length || found.length === limit || keys.length === limit
     return { jobs: expired, cancelled, more }
@@ -178,6 +188,14 @@ export const jobOutcomes = {
     return row === null ? null : earliest([row.timeout_at_ms, row.expires_at_ms])
   }),
 } satisfies OperationsOf<JobOutcomeStore>
+
+function lossNote(attempt: number, cause: string): string {
+  return `attempt ${attempt} was lost: ${cause}`
+}
+
+function retryNote({ attempt, status, error }: JobRow): string {
+  return `attempt ${attempt} was ${status}, and a client queued the job again; ${(error ?? 'it had no error').slice(0, NOTED_ERROR)}`
+}
 
 /** A job in the queue has no start, so an ended job without one came from there. */
 export function statusBeforeEnd(row: JobRow): JobStatus {

@@ -1,7 +1,8 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../../core/ids.ts'
-import { JOB_STATUSES, type Job } from '../../../core/jobs/job.ts'
+import type { Job } from '../../../core/jobs/job.ts'
+import type { JobNote } from '../../../core/jobs/job-record.ts'
 import type { Claim, ClaimRequest } from '../../../ports/store/claims.ts'
-import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } from '../../../ports/store/store.ts'
+import type { JobStore, RunningJob } from '../../../ports/store/store.ts'
 import { lockQueuedBatches } from '../../tables/batches.ts'
 import { findStops } from '../../tables/job-outcomes.ts'
 import * as sql from '../../tables/jobs.ts'
@@ -10,12 +11,9 @@ import {
   newJobColumns,
   newJobParams,
   ofPayload,
-  type PlaceRow,
   type RunningRow,
-  type SummaryRow,
   toClaimedJob,
   toJob,
-  toSummary,
 } from '../../tables/jobs.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
 import {
@@ -32,7 +30,6 @@ import {
 import { claimFromQueue } from './suspects.ts'
 import { hasQueuedBatch } from './turns.ts'
 
-const MAX_DIAGNOSTICS = 20
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
 const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
 
@@ -72,18 +69,6 @@ export const jobs = {
   locate: read(function* (owner: OwnerId, jobId: JobId, nowMs: number): Steps<Job | null> {
     const row = yield* queryOne<JobRow>(sql.locateJob, [owner, jobId, nowMs])
     return row === null ? null : toJob(row)
-  }),
-
-  list: read(function* ({ endpointId, statuses, slice, maxRead, nowMs }: JobListRequest): Steps<JobListPart> {
-    const before = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
-    // Also for all states: without this bound PostgreSQL may plan to sort all jobs.
-    const last = yield* queryOne<PlaceRow>(sql.jobByAge, [endpointId, ...before, maxRead - 1])
-    const asked = JOB_STATUSES.map(status => (statuses.length === 0 || statuses.includes(status) ? status : ''))
-    const until = [last?.queued_at_ms ?? -1, last?.id ?? '']
-    const given = [endpointId, ...before, ...until, nowMs, slice.limit, ...asked]
-    const rows = yield* query<SummaryRow>(sql.listJobs, given)
-    const readUntil = last === null ? null : { createdAtMs: last.queued_at_ms, id: last.id }
-    return { jobs: rows.map(toSummary), readUntil }
   }),
 
   // Workers of the embedded store end with their machine, so a claim that a failure of the machine undoes leaves nobody with the job.
@@ -134,10 +119,10 @@ export const jobs = {
 
   addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {
     yield* lock(sql.lockJob, [jobId])
-    yield* perform(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
+    yield* perform(sql.addDiagnostic, [jobId, atMs, workerId, text, sql.MAX_DIAGNOSTICS])
   }),
 
-  diagnostics: read(function* (jobId: JobId): Steps<Diagnostic[]> {
+  diagnostics: read(function* (jobId: JobId): Steps<JobNote[]> {
     const rows = yield* query<{ at_ms: number; worker_id: WorkerId; text: string }>(sql.diagnosticsOf, [jobId])
     return rows.map(({ at_ms, worker_id, text }) => ({ atMs: at_ms, workerId: worker_id, text }))
   }),

@@ -1,5 +1,6 @@
 import { NO_JOB_USAGE, usageOfMove } from '../../../core/billing/usage.ts'
 import { expiredJob, isFinal, type Job } from '../../../core/jobs/job.ts'
+import type { JobRecordRules } from '../../../core/jobs/job-record.ts'
 import type { Expired, JobMove } from '../../../ports/store/store.ts'
 import { type RemovedRow, toRemovedJob } from '../../tables/jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
@@ -7,6 +8,7 @@ import { deleteJobs } from '../endpoints/removal-statements.ts'
 import { perform, type Steps } from '../operation.ts'
 import { stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'
+import { keepRecords } from './job-records.ts'
 import { addDeliveries } from './webhooks.ts'
 
 /** About how many bytes of rows one transaction removes, at least one row: freeing them takes the longer the more there are. */
@@ -24,10 +26,19 @@ export interface RemovedParts {
   readonly rows: number
 }
 
-/** Removes the first of these jobs, and ends those that were not done: CANCELLED where their endpoint is gone, else expired. */
-export function* removeJobs(found: readonly RemovedRow[], nowMs: number): Steps<RemovedParts> {
+/**
+ * Removes the first of these jobs, and ends those that were not done: CANCELLED where their endpoint is gone, else expired.
+ * @param records how records are kept of those whose endpoint is there; none when left out
+ */
+export function* removeJobs(
+  found: readonly RemovedRow[],
+  nowMs: number,
+  records?: JobRecordRules,
+): Steps<RemovedParts> {
   const rows = found.slice(0, lengthWithin(found.map(bytesOf), REMOVED_BYTES))
   if (rows.length === 0) return { expired: [], cancelled: [], rows: 0 }
+  const recorded = rows.filter(row => row.endpoint_gone === 0)
+  if (records !== undefined && recorded.length > 0) yield* keepRecords(recorded, records, nowMs)
   yield* perform(deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
   const expired = rows.filter(row => row.endpoint_gone === 0).map(row => expiredOf(row, nowMs))
   const cancelled = rows.filter(row => row.endpoint_gone === 1).flatMap(row => cancelledOf(row, nowMs))

@@ -14,6 +14,7 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
   templates: ['templates', 'id', 'config', 'owner'],
   endpoints: ['endpoints', 'id', 'config', 'owner'],
   jobInputs: ['jobs', 'id', payload('input'), 'id'],
+  recordInputs: ['job_records', 'id', 'input', 'id'],
   jobWebhooks: ['jobs', 'id', 'webhook', 'id'],
   draftInputs: ['batch_requests', 'id', 'input', 'id'],
   draftWebhooks: ['batch_requests', 'id', 'webhook', 'id'],

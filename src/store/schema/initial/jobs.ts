@@ -152,3 +152,42 @@ export const batchRequests = `CREATE TABLE batch_requests (
   input TEXT NOT NULL,
   PRIMARY KEY (batch_id, seq)
 ) {{strict}}`
+
+/**
+ * What is left of jobs whose result is gone. `bytes` is what a record counts as towards the limit of its account; the sums are in
+ * `job_record_sizes`. They are removed with their endpoint in steps, so nothing cascades.
+ */
+export const jobRecords = [
+  `CREATE TABLE job_records (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id),
+    status TEXT NOT NULL CHECK (status IN ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT')),
+    low_priority {{integer}} NOT NULL CHECK (low_priority IN (0, 1)),
+    execution_timeout_ms {{integer}} NOT NULL,
+    ttl_ms {{integer}} NOT NULL,
+    queued_at_ms {{integer}} NOT NULL,
+    started_at_ms {{integer}},
+    finished_at_ms {{integer}} NOT NULL,
+    attempt {{integer}} NOT NULL,
+    lost_attempts {{integer}} NOT NULL,
+    worker_id TEXT,
+    input_bytes {{integer}} NOT NULL,
+    output_bytes {{integer}},
+    bytes {{integer}} NOT NULL,
+    fingerprint TEXT,
+    error TEXT,
+    notes TEXT,
+    input TEXT,
+    output TEXT
+  ) {{strict}}`,
+  'CREATE INDEX job_records_by_age ON job_records (endpoint_id, queued_at_ms, id)',
+  'CREATE INDEX job_records_of_owner ON job_records (owner, finished_at_ms, id)',
+]
+
+/** How many records an account has, and what they count as. */
+export const jobRecordSizes = `CREATE TABLE job_record_sizes (
+  owner TEXT PRIMARY KEY,
+  records {{integer}} NOT NULL,
+  bytes {{integer}} NOT NULL
+) {{strict}}`

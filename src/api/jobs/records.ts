@@ -1,0 +1,80 @@
+import type { Context } from 'hono'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { invalidRequest } from '../../core/errors.ts'
+import type { JobId } from '../../core/ids.ts'
+import { readJobListing, readManyJobs } from '../../core/jobs/job-list.ts'
+import { jobRecordViewParts, jobSummaryView } from '../../core/jobs/job-view.ts'
+import { readSubmission } from '../../core/jobs/submission.ts'
+import type { BodyParser } from '../../ports/body-parser.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { JobRecords, ManyChange } from '../../services/jobs/job-records.ts'
+import type { Jobs } from '../../services/jobs/jobs.ts'
+import { type BodyRoom, requestOf } from '../body.ts'
+import { jsonText, type SurfaceEnv } from '../surface.ts'
+
+/** Maximum body of a filter, and of an input that replaces that of a replayed job, in bytes. */
+const BODY_BYTES = { filter: 16_384, replay: 10_485_760 } as const
+
+/** Dependencies of the operations on jobs whose results may be gone. */
+export interface RecordParts {
+  readonly clock: Clock
+  readonly jobs: Jobs
+  readonly jobRecords: JobRecords
+  readonly room: BodyRoom
+  readonly bodies: BodyParser
+}
+
+type Call = Context<{ Bindings: SurfaceEnv }>
+
+/** `GET /requests`: jobs by state, worker, error and time, page by page. */
+export async function listRecords(parts: RecordParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const listing = readJobListing(call.req.query())
+  if ('failures' in listing) throw invalidRequest(listing.failures)
+  const { items, nextCursor } = await parts.jobRecords.list(endpoint.id, listing)
+  const nowMs = parts.clock.now()
+  const pagination = { nextCursor, hasNextPage: nextCursor !== null }
+  return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
+}
+
+/** `GET /requests/{job_id}`: one job with what is kept of it. */
+export async function showRecord(
+  parts: RecordParts,
+  _call: Call,
+  endpoint: Endpoint,
+  { jobId }: { readonly jobId: JobId },
+): Promise<Response> {
+  const record = await parts.jobRecords.find(endpoint.id, jobId)
+  return jsonText(jobRecordViewParts(record, parts.clock.now()))
+}
+
+/** `POST /requests/{job_id}/replay`: a new job like an old one. A body is one of `/run`, and replaces the old input. */
+export function replay(
+  parts: RecordParts,
+  call: Call,
+  endpoint: Endpoint,
+  { jobId, key }: { readonly jobId: JobId; readonly key: string | undefined },
+): Promise<Response> {
+  return parts.room.of(endpoint.owner).body(requestOf(call), BODY_BYTES.replay, async body => {
+    if (typeof body === 'string' && /^\s*(?:\{\s*\}\s*)?$/.test(body)) {
+      const { id, status } = await parts.jobRecords.replay(endpoint, jobId, key)
+      return jsonText(JSON.stringify({ id, status }))
+    }
+    // A job that was never there is an error also where its input is not needed.
+    await parts.jobRecords.find(endpoint.id, jobId)
+    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
+    if ('failures' in reading) throw invalidRequest(reading.failures)
+    const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: key })
+    return jsonText(JSON.stringify({ id, status }))
+  })
+}
+
+/** `POST /requests/cancel` and `/requests/retry`: the jobs that a filter means, or which they are in a dry run. */
+export function changeMany(parts: RecordParts, call: Call, endpoint: Endpoint, change: ManyChange): Promise<Response> {
+  return parts.room.of(endpoint.owner).body(requestOf(call), BODY_BYTES.filter, async body => {
+    const reading = readManyJobs(String(body))
+    if ('failures' in reading) throw invalidRequest(reading.failures)
+    const { filter, cursor, dryRun } = reading
+    const done = await parts.jobRecords.changeMany(endpoint.id, change, filter, { cursor, dryRun })
+    return jsonText(JSON.stringify({ dryRun, ...done }))
+  })
+}

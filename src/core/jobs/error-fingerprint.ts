@@ -1,0 +1,55 @@
+import { isJsonObject, readJson } from '../json/json-text.ts'
+
+/** Characters of an error that are looked at; the rest is mostly a traceback that says the same again. */
+export const ERROR_READ = 8_192
+
+/** Characters of what remains of an error without its traceback that count. */
+const ESSENCE = 1_000
+
+/** A fingerprint as {@link errorFingerprint} gives it. */
+export const FINGERPRINT = /^[0-9a-f]{16}$/
+
+/** The last place of a Python traceback: name of the file and function, without the folder and the number of the line. */
+const PYTHON_FRAME = /File "(?:[^"]*\/)?([^"/]*)", line \d+, in ([^\n]*)/g
+
+/**
+ * What errors of one cause have in common, as 16 hexadecimal digits: two errors that differ in numbers, ids, addresses and times alone have
+ * the same. Of an error of the Python SDK its type, the place that raised it, and its message count.
+ * @param error the error of a job; only its first {@link ERROR_READ} characters count
+ */
+export function errorFingerprint(error: string): string {
+  return hash(withoutVariables(essenceOf(error.slice(0, ERROR_READ)).slice(0, ESSENCE)))
+}
+
+function essenceOf(error: string): string {
+  if (!error.startsWith('{')) return error.split('\n', 1)[0]!
+  const reading = readJson(error)
+  if (!reading.ok || !isJsonObject(reading.value)) return cutError(error)
+  const { error_type: type, error_message: message, error_traceback: traceback } = reading.value
+  if (typeof type !== 'string') return error.split('\n', 1)[0]!
+  const last = [...String(traceback ?? '').matchAll(PYTHON_FRAME)].at(-1)
+  return [type, last?.[1], last?.[2], String(message ?? '').split('\n', 1)[0]].join(' ')
+}
+
+/** The type alone where the error was cut, so that a long traceback does not make each one its own. */
+function cutError(error: string): string {
+  return /"error_type":\s*"((?:[^"\\]|\\.)*)"/.exec(error)?.[1] ?? error.split('\n', 1)[0]!
+}
+
+function withoutVariables(text: string): string {
+  return text
+    .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '#')
+    .replaceAll(/\b0x[0-9a-f]+\b/gi, '#')
+    .replaceAll(/\b(?=[a-z]*\d)[0-9a-z]{8,}\b/gi, '#')
+    .replaceAll(/\d+/g, '#')
+}
+
+const OFFSET = 0xcbf29ce484222325n
+const PRIME = 0x100000001b3n
+
+/** FNV-1a of 64 bits: no two errors of an endpoint meet in it by chance, and nothing depends on it. */
+function hash(text: string): string {
+  let value = OFFSET
+  for (const byte of new TextEncoder().encode(text)) value = BigInt.asUintN(64, (value ^ BigInt(byte)) * PRIME)
+  return value.toString(16).padStart(16, '0')
+}

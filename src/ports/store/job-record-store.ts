@@ -1,0 +1,35 @@
+import type { EndpointId, JobId } from '../../core/ids.ts'
+import type { JobFilter, JobRecord, JobRecordRules, JobSummary } from '../../core/jobs/job-record.ts'
+import type { Position, Slice } from '../../core/pages.ts'
+
+/** Which jobs are listed. */
+export interface JobListRequest {
+  readonly endpointId: EndpointId
+  readonly filter: JobFilter
+  readonly slice: Slice
+  /** Limit of jobs that are read, and of records. */
+  readonly maxRead: number
+  readonly nowMs: number
+  /** Whether jobs count whose result is gone; else those past their expiry are left out. */
+  readonly withRecords: boolean
+}
+
+/** A part of a list of jobs. */
+export interface JobListPart {
+  readonly jobs: JobSummary[]
+  /** The last place that was read; null when everything was. */
+  readonly readUntil: Position | null
+}
+
+/**
+ * Jobs as people look for them: those that are kept, and behind them the records of those that were removed. A job becomes a record in the
+ * transaction that removes it ({@link JobOutcomeStore.removeExpired}), so it is in a list once at any time.
+ */
+export interface JobRecordStore {
+  /** Jobs of an endpoint, newest first, without input and output. */
+  list(request: JobListRequest): Promise<JobListPart>
+  /** One job with everything that is kept of it; null when nothing is, or its endpoint is gone. */
+  find(endpointId: EndpointId, jobId: JobId, nowMs: number, withRecords: boolean): Promise<JobRecord | null>
+  /** Removes records past the limits, at most `limit`. True when there may be more. */
+  trim(rules: JobRecordRules, nowMs: number, limit: number): Promise<boolean>
+}

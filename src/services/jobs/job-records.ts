@@ -1,0 +1,144 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError, notFound, toAppError } from '../../core/errors.ts'
+import type { EndpointId, JobId } from '../../core/ids.ts'
+import { isLegal, JOB_STATUSES, type Job, type JobStatus } from '../../core/jobs/job.ts'
+import { type JobListing, MAX_JOBS_READ } from '../../core/jobs/job-list.ts'
+import type { JobFilter, JobRecord, JobRecordRules, JobSummary } from '../../core/jobs/job-record.ts'
+import type { Submission } from '../../core/jobs/submission.ts'
+import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { mapConcurrently } from '../map-concurrently.ts'
+import type { Jobs } from './jobs.ts'
+
+/** Limit of jobs that one call changes. */
+export const MAX_CHANGED = 1_000
+/** Limit of parts of a list that one call looks through for them. */
+const MAX_PARTS = 20
+const CONCURRENCY = 16
+/** Number of ids in the outcome. */
+const NAMED = 10
+
+/** A change of many jobs. */
+export type ManyChange = 'cancel' | 'retry'
+
+/** What became of the jobs that a filter means. */
+export interface ManyChanged {
+  /** How many can be changed: those in a state that allows it, whose result is still there. */
+  readonly matched: number
+  /** How many were changed; 0 in a dry run. */
+  readonly changed: number
+  /** The first of them, at most 10. */
+  readonly ids: readonly JobId[]
+  /** Where the next call goes on; null where nothing is left. */
+  readonly nextCursor: string | null
+}
+
+/** Jobs as people look for them: kept ones and the records of others, and what can be done again with them. */
+export class JobRecords {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #jobs: Jobs
+  readonly #withRecords: boolean
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, jobs: Jobs, { keptMs }: JobRecordRules) {
+    this.#ports = ports
+    this.#jobs = jobs
+    this.#withRecords = keptMs > 0
+  }
+
+  /**
+   * Jobs of an endpoint, the last submitted or retried first. A page of a filter may have fewer jobs than the limit,
+   * or none, without being the last.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async list(endpointId: EndpointId, { filter, page }: JobListing): Promise<Page<JobSummary>> {
+    const { store, clock } = this.#ports
+    const slice = sliceOf(page)
+    const { jobs, readUntil } = await store.jobRecords.list({
+      endpointId,
+      filter,
+      slice,
+      maxRead: MAX_JOBS_READ,
+      nowMs: clock.now(),
+      withRecords: this.#withRecords,
+    })
+    const { items, nextCursor } = pageOf(jobs, slice)
+    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorOf(readUntil)) }
+  }
+
+  /** @throws AppError `not_found` when nothing is known of the job, or it is of another endpoint */
+  async find(endpointId: EndpointId, jobId: JobId): Promise<JobRecord> {
+    const { store, clock } = this.#ports
+    const record = await store.jobRecords.find(endpointId, jobId, clock.now(), this.#withRecords)
+    if (record === null) throw notFound('job', jobId)
+    return record
+  }
+
+  /**
+   * A new job with the input, the times and the priority of an old one. Its webhook and its `s3Config` are not taken over.
+   * @throws AppError `not_found` as {@link find}, `conflict` where the input was not kept, or as {@link Jobs.submit}
+   */
+  async replay(endpoint: Endpoint, jobId: JobId, idempotencyKey: string | undefined): Promise<Job> {
+    const { input, executionTimeoutMs, ttlMs, lowPriority } = await this.find(endpoint.id, jobId)
+    if (input === null) {
+      const why = `the input of job ${jobId} is not kept any more; give one, or start the server with --keep-payloads for later jobs`
+      throw new AppError('conflict', why)
+    }
+    const policy = JSON.stringify({ executionTimeout: executionTimeoutMs, ttl: ttlMs, lowPriority })
+    const given = { input, policy, executionTimeoutMs, ttlMs, lowPriority }
+    const submission: Submission = { ...given, webhook: null, s3Config: null }
+    return this.#jobs.submit(endpoint, submission, { kind: 'run', idempotencyKey })
+  }
+
+  /**
+   * Cancels or retries the jobs that a filter means, at most {@link MAX_CHANGED}. A job that moves meanwhile stays as it is.
+   * @param cursor where an earlier call stopped
+   * @param dryRun only says which jobs those are
+   * @throws AppError `invalid` for states from which there is no such change
+   */
+  async changeMany(
+    endpointId: EndpointId,
+    change: ManyChange,
+    filter: JobFilter,
+    { cursor, dryRun }: { readonly cursor?: string | undefined; readonly dryRun: boolean },
+  ): Promise<ManyChanged> {
+    const statuses = statusesFor(change, filter.statuses)
+    const ids: JobId[] = []
+    let next: string | null | undefined = cursor
+    for (let part = 0; part < MAX_PARTS && next !== null && ids.length < MAX_CHANGED; part += 1) {
+      const page = { limit: MAX_CHANGED - ids.length, ...(next === undefined ? {} : { cursor: next }) }
+      const { items, nextCursor } = await this.list(endpointId, { filter: { ...filter, statuses }, page })
+      ids.push(...items.filter(({ expiresAtMs }) => expiresAtMs !== null).map(({ id }) => id))
+      next = nextCursor
+    }
+    const done = dryRun ? [] : await mapConcurrently(ids, CONCURRENCY, id => this.#change(endpointId, change, id))
+    return {
+      matched: ids.length,
+      changed: done.filter(Boolean).length,
+      ids: ids.slice(0, NAMED),
+      nextCursor: next ?? null,
+    }
+  }
+
+  /** False where the job has moved or is gone. */
+  async #change(endpointId: EndpointId, change: ManyChange, id: JobId): Promise<boolean> {
+    try {
+      await this.#jobs[change](endpointId, id)
+      return true
+    } catch (thrown) {
+      if (['conflict', 'not_found'].includes(toAppError(thrown).code)) return false
+      throw thrown
+    }
+  }
+}
+
+/** The states from which there is such a change, of those that were asked for. */
+function statusesFor(change: ManyChange, asked: readonly JobStatus[]): JobStatus[] {
+  const target = change === 'cancel' ? 'CANCELLED' : 'IN_QUEUE'
+  const possible = JOB_STATUSES.filter(status => isLegal(change, status, target))
+  const impossible = asked.filter(status => !possible.includes(status))
+  if (impossible.length > 0) {
+    const why = `jobs that are ${impossible.join(' or ')} cannot be ${change === 'cancel' ? 'cancelled' : 'retried'}; those that are ${possible.join(' or ')} can`
+    throw new AppError('invalid', why)
+  }
+  return asked.length === 0 ? possible : [...asked]
+}
