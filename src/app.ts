@@ -13,6 +13,7 @@ import { createWorkerServices } from './app/worker-services.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId } from './core/ids.ts'
+import type { Emit } from './events.ts'
 import type { Entrance } from './gateway/entrance/route.ts'
 import type { RequestQueues } from './gateway/queue/request-queues.ts'
 import type { Ports } from './ports/ports.ts'
@@ -22,6 +23,7 @@ import type { Keys } from './services/accounts/keys.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
+import { MetricRecorder } from './services/observing/metric-recorder.ts'
 import { withKnownWorkers } from './services/workers/known-workers.ts'
 
 export type { AppAddresses, AppConfig } from './app/config.ts'
@@ -72,7 +74,12 @@ const DISPATCH_END_MS = 2_000
  */
 export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const known = new KnownEndpoints(given.store, given.clock)
-  const ports = { ...given, store: withKnownWorkers(known.store, given.clock) }
+  const recorder = new MetricRecorder(given)
+  const emit: Emit = (name, fields) => {
+    recorder.emit(name, fields)
+    given.emit(name, fields)
+  }
+  const ports = { ...given, emit, store: withKnownWorkers(known.store, given.clock) }
   const signals = new Stopping()
   const addresses = new LateAddresses()
   const accounts = createAccountServices(ports, config)
@@ -81,8 +88,8 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts)
-  const observing = createObservingServices(ports, config, workers, balancing, signals)
-  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing })
+  const observing = createObservingServices(ports, config, workers, balancing, recorder, signals)
+  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorder })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [])
@@ -120,7 +127,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
       // The reaper would take workers that are killed now for lost.
       await loops.stopReaping()
       await killAll(ports, workers.fleet, hurry)
-      await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts()])
+      await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), recorder.flush()])
       await abandon()
     },
     answersLost: agoMs => workers.running.doubtSince(ports.clock.monotonic() - agoMs),

@@ -10,6 +10,7 @@ import { WorkerWatchdog } from '../control/worker-watchdog.ts'
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import type { AccountServices } from './account-services.ts'
 import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig } from './config.ts'
@@ -22,6 +23,7 @@ export interface LoopServices {
   readonly jobs: JobServices
   readonly workers: WorkerServices
   readonly balancing: BalancingServices
+  readonly recorder: MetricRecorder
 }
 
 /** The control loops. They are made here, and do nothing before {@link start}. */
@@ -60,6 +62,7 @@ export class Loops {
       { fleet, running, jobs, batches },
       new WorkerWatchdog(ports, services.workers),
       recordRules,
+      services.recorder,
     )
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)

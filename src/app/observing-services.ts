@@ -1,6 +1,8 @@
 import type { Ports } from '../ports/ports.ts'
 import { Explainer } from '../services/observing/explainer.ts'
 import { LogReading } from '../services/observing/log-reading.ts'
+import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
+import { MetricSeries } from '../services/observing/metric-series.ts'
 import { MetricsReader } from '../services/observing/metrics-reader.ts'
 import { WorkerReading } from '../services/observing/worker-reading.ts'
 import type { BalancingServices } from './balancing-services.ts'
@@ -13,6 +15,7 @@ export interface ObservingServices {
   readonly workers: WorkerReading
   readonly logs: LogReading
   readonly scraping: MetricsReader
+  readonly series: MetricSeries
   readonly ready: () => Promise<boolean>
 }
 
@@ -21,6 +24,7 @@ export function createObservingServices(
   { placing }: AppConfig,
   { fleet, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
+  recorder: MetricRecorder,
   { stopping }: Stopping,
 ): ObservingServices {
   const explaining = new Explainer(ports, { fleet, running, balancing }, placing)
@@ -29,6 +33,7 @@ export function createObservingServices(
     workers: new WorkerReading(ports, { running, balancing, explaining }),
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),
+    series: new MetricSeries(ports, recorder),
     ready: () => isReady(ports, stopping),
   }
 }

@@ -4,6 +4,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
 import type { Batches } from '../services/jobs/batches.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
+import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import { Upkeep } from './upkeep.ts'
@@ -33,6 +34,7 @@ export class Reaper {
     services: { fleet: Fleet; running: RunningWorkers; jobs: Jobs; batches: Batches },
     watchdog: WorkerWatchdog,
     records: JobRecordRules,
+    recorder: MetricRecorder,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
@@ -40,7 +42,7 @@ export class Reaper {
     this.#jobs = services.jobs
     this.#batches = services.batches
     this.#watchdog = watchdog
-    this.#upkeep = new Upkeep(ports, records)
+    this.#upkeep = new Upkeep(ports, records, recorder)
   }
 
   /**

@@ -2,34 +2,40 @@ import { hourOf } from '../core/billing/usage.ts'
 import type { WorkerId } from '../core/ids.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/jobs/retention.ts'
+import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 
 const TRIM_MS = 2_000
 /** How often workers are selected for counting, and how often each is counted. */
 const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
+/** Interval at which counts of metrics are stored. */
+const METRICS_MS = 20_000
 /** Interval at which the driver gets the workers and images in use. */
 const TIDY_MS = 10 * 60_000
 /** Maximum number of workers that one step counts, and of rows of each kind that it removes. */
 const MAX = { workers: 100, rows: 500 }
 
 /**
- * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old counts, free space, containers and
+ * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old counts, free space, containers and
  * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver'>
   readonly #records: JobRecordRules
+  readonly #recorder: MetricRecorder
   /** When each kind of work is next due. */
-  readonly #due = { trim: 0, count: 0, forget: 0, records: 0, compact: 0, tidy: 0 }
+  readonly #due = { trim: 0, count: 0, forget: 0, records: 0, metrics: 0, compact: 0, tidy: 0 }
   /** Whether there may be outputs to cut or to remove; not known after a start. */
   #untidy = true
 
   /** @param records what is kept of jobs when they are removed */
-  constructor(ports: Pick<Ports, 'store' | 'logs' | 'driver'>, records: JobRecordRules) {
+  constructor(ports: Pick<Ports, 'store' | 'logs' | 'driver'>, records: JobRecordRules, recorder: MetricRecorder) {
     this.#ports = ports
     this.#records = records
+    this.#recorder = recorder
   }
 
   /** Does what is due. @param running how many workers have not ended */
@@ -44,9 +50,15 @@ export class Upkeep {
     await this.#every('forget', FORGET_MS, nowMs, async () => {
       const hours = await store.usage.removeOld(nowMs - USAGE_RETENTION_MS, MAX.rows)
       const windows = await store.upkeep.removeOldWindows(nowMs - WINDOW_RETENTION_MS, MAX.rows)
-      return hours === MAX.rows || windows === MAX.rows
+      const spans = Object.entries(METRIC_SPANS) as [MetricSpan, (typeof METRIC_SPANS)[MetricSpan]][]
+      const removed = spans.map(([span, { keptMs }]) => store.metrics.removeOld(span, nowMs - keptMs, MAX.rows))
+      return [hours, windows, ...(await Promise.all(removed))].includes(MAX.rows)
     })
     await this.#every('records', FORGET_MS, nowMs, () => store.jobRecords.trim(this.#records, nowMs, MAX.rows))
+    await this.#every('metrics', METRICS_MS, nowMs, async () => {
+      await this.#recorder.step()
+      return false
+    })
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
     await this.#every('tidy', TIDY_MS, nowMs, async () => {
       const images = new Set(await store.releases.images())
@@ -58,7 +70,7 @@ export class Upkeep {
 
   /** @param work true when there is more, for the next step */
   async #every(
-    name: 'trim' | 'count' | 'forget' | 'records' | 'compact' | 'tidy',
+    name: 'trim' | 'count' | 'forget' | 'records' | 'metrics' | 'compact' | 'tidy',
     everyMs: number,
     nowMs: number,
     work: () => Promise<boolean>,

@@ -47,6 +47,8 @@ export type FieldName =
   | 'lastN'
   | 'startMs'
   | 'endMs'
+  | 'fromMs'
+  | 'toMs'
 
 /** What is wrong with a field of the input. Core and services return it as data; a surface renders it with its own name of the field. */
 export interface FieldProblem {

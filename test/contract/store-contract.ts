@@ -7,6 +7,7 @@ import { endpointCases } from './store-endpoints.ts'
 import { jobRecordCases } from './store-job-records.ts'
 import { jobCases } from './store-jobs.ts'
 import { managementCases } from './store-management.ts'
+import { metricCases } from './store-metrics.ts'
 import { outcomeCases } from './store-outcomes.ts'
 import { queueCountCases } from './store-queue-counts.ts'
 import { queuedWorkerCases } from './store-queued-workers.ts'
@@ -37,6 +38,7 @@ const parts: readonly Cases[] = [
   quotaCases,
   webhookCases,
   usageCases,
+  metricCases,
   batchCases,
   batchEndCases,
   turnCases,

@@ -24,6 +24,8 @@ const REST_NAMES: FieldNames = {
   size: 'bucketSize',
   startMs: 'startTime',
   endMs: 'endTime',
+  fromMs: 'from',
+  toMs: 'to',
 }
 
 /** A problem as REST version 2 shows it: the path of the field, then what is wrong. @param place the part of the request */

@@ -4,6 +4,7 @@ import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
 import { type EndpointKeyParts, endpointKeyRoutes } from './routes/endpoint-keys.ts'
+import { type MetricParts, metricRoutes } from './routes/metrics.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
@@ -16,6 +17,7 @@ export type RouteParts = ServerlessParts &
   EndpointKeyParts &
   WorkerLogParts &
   WorkerParts &
+  MetricParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
@@ -29,6 +31,7 @@ export function restRoutes(parts: RouteParts): RestRoute[] {
     ...serverlessRoutes(parts),
     ...workerRoutes(parts),
     ...workerLogRoutes(parts),
+    ...metricRoutes(parts),
     ...templateRoutes(parts),
     ...volumeRoutes(parts),
     ...registryRoutes(parts),

@@ -24,6 +24,7 @@ import type {
   TemplateStore,
   VolumeStore,
 } from './management-store.ts'
+import type { MetricStore } from './metric-store.ts'
 import type { QueuedWorkerStore } from './queued-worker-store.ts'
 import type { QuotaStore } from './quota-store.ts'
 import type { RemovalStore } from './removal-store.ts'
@@ -64,6 +65,7 @@ export interface Store {
   readonly accounts: AccountStore
   readonly seals: SealStore
   readonly usage: UsageStore
+  readonly metrics: MetricStore
   readonly upkeep: UpkeepStore
   readonly removals: RemovalStore
   readonly quotas: QuotaStore

@@ -14,6 +14,7 @@ import { jobRecords } from './jobs/job-records.ts'
 import { jobs } from './jobs/jobs.ts'
 import { streams } from './jobs/streams.ts'
 import { webhooks } from './jobs/webhooks.ts'
+import { metrics } from './observing/metrics.ts'
 import type { Operation, OperationsOf } from './operation.ts'
 import { registries } from './secrets/registries.ts'
 import { seals } from './secrets/seals.ts'
@@ -47,6 +48,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   accounts,
   seals,
   usage,
+  metrics,
   upkeep,
   removals,
   quotas,

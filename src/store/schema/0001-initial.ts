@@ -12,6 +12,7 @@ import {
   jobRecords,
   jobs,
 } from './initial/jobs.ts'
+import { metricBuckets } from './initial/metrics.ts'
 import { queueCounts } from './initial/queue-counts.ts'
 import { networkVolumes, registries, secrets, templates } from './initial/resources.ts'
 import { jobHours, workerHours } from './initial/usage.ts'
@@ -53,5 +54,6 @@ export const initial: Migration = {
     webhookKeys,
     jobHours,
     workerHours,
+    metricBuckets,
   ].flat(),
 }

@@ -1,0 +1,103 @@
+import {
+  countOf,
+  type MetricBucket,
+  type MetricTime,
+  type MetricWorkers,
+  percentile,
+} from '../../../core/observing/metric-bucket.ts'
+import type { MetricRequest } from '../../../core/observing/metric-series.ts'
+import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
+import type { MetricSeries } from '../../../services/observing/metric-series.ts'
+import { restSentence } from '../field-names.ts'
+import { type Members, type RestRoute, type Rule, route } from '../route.ts'
+import { IdParam } from '../schemas/common.ts'
+import { MetricQuery, MetricSeriesBody } from '../schemas/metrics.ts'
+import { endpointId } from './serverless.ts'
+
+/** Dependencies of the metrics route. */
+export interface MetricParts {
+  readonly endpoints: Endpoints
+  readonly series: MetricSeries
+}
+
+/** An addition to the public contract: what an endpoint did, over time. */
+export function metricRoutes({ endpoints, series }: MetricParts): RestRoute[] {
+  return [
+    route(
+      {
+        method: 'get',
+        path: '/v2/serverless/{id}/metrics',
+        operationId: 'getEndpointMetrics',
+        tag: 'Serverless',
+        level: 'read',
+        summary:
+          'How the requests of an endpoint ended, how long they took, and how many workers there were, over time',
+        params: IdParam,
+        query: MetricQuery,
+        queryRules: [rangeRule(() => series)],
+        success: { status: 200, schema: MetricSeriesBody },
+        problems: [400, 404],
+      },
+      async ({ caller, params, query }): Promise<MetricSeriesBody> => {
+        const { id } = await endpoints.find(caller.owner, endpointId(params.id))
+        const { range, points } = await series.read(id, requestOf(query))
+        return {
+          serverlessId: id,
+          interval: range.interval,
+          from: dateTime(range.fromMs),
+          to: dateTime(range.toMs),
+          points: points.map(({ atMs, bucket }) => ({ at: dateTime(atMs), ...pointBody(bucket) })),
+        }
+      },
+    ),
+  ]
+}
+
+/** Checks the range of a query against the current time. @param series called only when there is a request */
+function rangeRule(series: () => MetricSeries): Rule<typeof MetricQuery> {
+  return (given, sent) => {
+    const isWrong = Object.keys(MetricQuery).some(name => sent.has(name) && !(name in given))
+    return isWrong
+      ? []
+      : series()
+          .problems(requestOf(given))
+          .map(problem => restSentence(problem, 'query'))
+  }
+}
+
+function requestOf({ interval = '1m', from, to }: Partial<Members<typeof MetricQuery>>): MetricRequest {
+  return { interval, fromMs: instant(from), toMs: instant(to) }
+}
+
+function pointBody(bucket: MetricBucket): Omit<MetricSeriesBody['points'][number], 'at'> {
+  return {
+    requests: { ...bucket.results },
+    delayMs: timeBody(bucket, 'delay'),
+    executionMs: timeBody(bucket, 'execution'),
+    coldStartMs: timeBody(bucket, 'coldStart'),
+    workers: {
+      starting: workersBody(bucket, 'starting'),
+      idle: workersBody(bucket, 'idle'),
+      running: workersBody(bucket, 'running'),
+    },
+  }
+}
+
+function timeBody({ times }: MetricBucket, time: MetricTime) {
+  const classes = times[time]
+  const part = (of: number) => percentile(classes, of)
+  return { count: countOf(classes), p50: part(0.5), p90: part(0.9), p95: part(0.95), p99: part(0.99) }
+}
+
+function workersBody({ workers }: MetricBucket, state: MetricWorkers) {
+  const average = workers.samples === 0 ? 0 : workers.sum[state] / workers.samples
+  return { average: Math.round(average * 100) / 100, max: workers.max[state] }
+}
+
+function instant(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Date.parse(text)
+}
+
+function dateTime(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,134 @@
+/**
+ * What is counted of an endpoint in one span of time: how its requests ended, how long they waited and ran, and how many workers it had. Buckets
+ * add up: those of the minutes of an hour are the bucket of the hour.
+ */
+
+/** How requests end. Of a load-balancing endpoint a response of the worker below 500 is `completed`, and a client that went away `cancelled`. */
+export const METRIC_RESULTS = ['completed', 'failed', 'timedOut', 'cancelled', 'expired'] as const
+/** One of {@link METRIC_RESULTS}. */
+export type MetricResult = (typeof METRIC_RESULTS)[number]
+
+/** Times that are measured: of requests in the queue, of requests at a worker, and of workers from their place to their first request. */
+export const METRIC_TIMES = ['delay', 'execution', 'coldStart'] as const
+/** One of {@link METRIC_TIMES}. */
+export type MetricTime = (typeof METRIC_TIMES)[number]
+
+/** States in which workers are counted. */
+export const METRIC_WORKERS = ['starting', 'idle', 'running'] as const
+/** One of {@link METRIC_WORKERS}. */
+export type MetricWorkers = (typeof METRIC_WORKERS)[number]
+
+/** Counts of times by size class; see {@link percentile}. Class `n` has times up to `GROWTH ** n` milliseconds. */
+export type TimeClasses = number[]
+
+/** The counts of one span. Filled in place, since many requests end in it. */
+export interface MetricBucket {
+  readonly results: Record<MetricResult, number>
+  readonly times: Record<MetricTime, TimeClasses>
+  readonly workers: {
+    /** How often workers were counted. */
+    samples: number
+    readonly sum: Record<MetricWorkers, number>
+    readonly max: Record<MetricWorkers, number>
+  }
+}
+
+/** Each size class reaches a fifth farther than the one before, so a percentile is off by a tenth at most. */
+const GROWTH = 1.2
+/** The class of 30 days; longer times are in it. */
+const LAST_CLASS = 120
+
+/** A bucket in which nothing is counted. */
+export function emptyBucket(): MetricBucket {
+  const zeros = () => ({ starting: 0, idle: 0, running: 0 })
+  return {
+    results: { completed: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 },
+    times: { delay: [], execution: [], coldStart: [] },
+    workers: { samples: 0, sum: zeros(), max: zeros() },
+  }
+}
+
+/** Counts a time, in milliseconds. */
+export function countTime(bucket: MetricBucket, time: MetricTime, ms: number): void {
+  const index = ms <= 1 ? 0 : Math.min(LAST_CLASS, Math.ceil(Math.log(ms) / Math.log(GROWTH)))
+  const classes = bucket.times[time]
+  while (classes.length <= index) classes.push(0)
+  classes[index] = classes[index]! + 1
+}
+
+/** Counts the workers that there are at one instant. */
+export function countWorkers(bucket: MetricBucket, now: Readonly<Record<MetricWorkers, number>>): void {
+  bucket.workers.samples += 1
+  for (const state of METRIC_WORKERS) {
+    bucket.workers.sum[state] += now[state]
+    bucket.workers.max[state] = Math.max(bucket.workers.max[state], now[state])
+  }
+}
+
+/** Adds the counts of one bucket to another. */
+export function addBucket(to: MetricBucket, from: MetricBucket): void {
+  for (const result of METRIC_RESULTS) to.results[result] += from.results[result]
+  for (const time of METRIC_TIMES) {
+    const classes = to.times[time]
+    for (const [index, count] of from.times[time].entries()) {
+      if (index < classes.length) classes[index] = classes[index]! + count
+      else classes.push(count)
+    }
+  }
+  to.workers.samples += from.workers.samples
+  for (const state of METRIC_WORKERS) {
+    to.workers.sum[state] += from.workers.sum[state]
+    to.workers.max[state] = Math.max(to.workers.max[state], from.workers.max[state])
+  }
+}
+
+/** How many times were counted. */
+export function countOf(classes: TimeClasses): number {
+  return classes.reduce((sum, count) => sum + count, 0)
+}
+
+/**
+ * The time, in whole milliseconds, within which this part of the counted ones lies: right to a tenth. Null where none was counted.
+ * @param part above 0, up to 1
+ */
+export function percentile(classes: TimeClasses, part: number): number | null {
+  const rank = countOf(classes) * part
+  if (rank === 0) return null
+  let seen = 0
+  const index = classes.findIndex(count => {
+    seen += count
+    return seen >= rank
+  })
+  if (index <= 0) return index === 0 ? 1 : null
+  return Math.round(GROWTH ** (index - 0.5))
+}
+
+/** A bucket as a text: lists of numbers, without the zeros between them. */
+export function bucketText({ results, times, workers }: MetricBucket): string {
+  const counts = METRIC_RESULTS.map(result => results[result])
+  const classes = METRIC_TIMES.map(time => times[time].flatMap((count, index) => (count === 0 ? [] : [index, count])))
+  const states = METRIC_WORKERS.flatMap(state => [workers.sum[state], workers.max[state]])
+  return JSON.stringify([counts, ...classes, [workers.samples, ...states]])
+}
+
+/** The bucket of such a text. */
+export function readBucket(text: string): MetricBucket {
+  const bucket = emptyBucket()
+  const [counts = [], ...rest] = JSON.parse(text) as number[][]
+  for (const [index, result] of METRIC_RESULTS.entries()) bucket.results[result] = counts[index] ?? 0
+  for (const [place, time] of METRIC_TIMES.entries()) {
+    const pairs = rest[place] ?? []
+    for (let at = 0; at < pairs.length; at += 2) {
+      const index = Math.min(LAST_CLASS, pairs[at]!)
+      while (bucket.times[time].length <= index) bucket.times[time].push(0)
+      bucket.times[time][index] = pairs[at + 1] ?? 0
+    }
+  }
+  const [samples = 0, ...states] = rest[METRIC_TIMES.length] ?? []
+  bucket.workers.samples = samples
+  for (const [index, state] of METRIC_WORKERS.entries()) {
+    bucket.workers.sum[state] = states[2 * index] ?? 0
+    bucket.workers.max[state] = states[2 * index + 1] ?? 0
+  }
+  return bucket
+}

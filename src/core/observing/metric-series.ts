@@ -1,0 +1,80 @@
+import { type FieldProblem, pairProblem } from '../field-problem.ts'
+import { addBucket, emptyBucket, type MetricBucket } from './metric-bucket.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+
+/** Spans of which buckets are kept, each with its length and how long its buckets are kept, in milliseconds. */
+export const METRIC_SPANS = {
+  minute: { lengthMs: MINUTE_MS, keptMs: 7 * DAY_MS },
+  hour: { lengthMs: HOUR_MS, keptMs: 90 * DAY_MS },
+} as const
+/** One of {@link METRIC_SPANS}. */
+export type MetricSpan = keyof typeof METRIC_SPANS
+
+/** Intervals in which metrics are read: the span of which they are made, their length, and the time that is read when none is asked for. */
+export const METRIC_INTERVALS = {
+  '1m': { span: 'minute', lengthMs: MINUTE_MS, standardMs: HOUR_MS },
+  '1h': { span: 'hour', lengthMs: HOUR_MS, standardMs: DAY_MS },
+  '1d': { span: 'hour', lengthMs: DAY_MS, standardMs: 30 * DAY_MS },
+} as const
+/** A name of {@link METRIC_INTERVALS}. */
+export type MetricInterval = keyof typeof METRIC_INTERVALS
+
+/** Limit of intervals that are read at once. */
+export const MAX_INTERVALS = 1_500
+
+/** Which metrics are asked for. Instants are epoch milliseconds, undefined where they were left out. */
+export interface MetricRequest {
+  readonly interval: MetricInterval
+  readonly fromMs: number | undefined
+  readonly toMs: number | undefined
+}
+
+/** The bounds of the intervals that are read: `fromMs` is the beginning of one. */
+export interface MetricRange {
+  readonly interval: MetricInterval
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** One interval. */
+export interface MetricPoint {
+  readonly atMs: number
+  readonly bucket: MetricBucket
+}
+
+/** The range of a request, or what is wrong with it. */
+export function metricRange(
+  { interval, fromMs, toMs }: MetricRequest,
+  nowMs: number,
+): MetricRange | { readonly problems: readonly FieldProblem[] } {
+  const { lengthMs, standardMs } = METRIC_INTERVALS[interval]
+  const endMs = toMs ?? nowMs
+  const startMs = startOf(fromMs ?? endMs - standardMs, lengthMs)
+  if (startMs >= endMs) return { problems: [pairProblem('fromMs', 'toMs', 'must be before {other}')] }
+  if (endMs - startMs > MAX_INTERVALS * lengthMs) {
+    const why = `must be at most ${MAX_INTERVALS} intervals of ${interval} before {other}; take a longer interval`
+    return { problems: [pairProblem('fromMs', 'toMs', why)] }
+  }
+  return { interval, fromMs: startMs, toMs: endMs }
+}
+
+/** The beginning of the span that an instant falls into. */
+export function startOf(atMs: number, lengthMs: number): number {
+  return Math.floor(atMs / lengthMs) * lengthMs
+}
+
+/** Buckets of a span as points of an interval, in order, without those in which nothing was counted. */
+export function pointsOf(buckets: readonly MetricPoint[], interval: MetricInterval): MetricPoint[] {
+  const { lengthMs } = METRIC_INTERVALS[interval]
+  const points = new Map<number, MetricBucket>()
+  for (const { atMs, bucket } of buckets) {
+    const startMs = startOf(atMs, lengthMs)
+    const sum = points.get(startMs) ?? emptyBucket()
+    addBucket(sum, bucket)
+    points.set(startMs, sum)
+  }
+  return [...points].sort(([a], [b]) => a - b).map(([atMs, bucket]) => ({ atMs, bucket }))
+}

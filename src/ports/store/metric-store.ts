@@ -1,0 +1,20 @@
+import type { EndpointId } from '../../core/ids.ts'
+import type { MetricBucket } from '../../core/observing/metric-bucket.ts'
+import type { MetricPoint, MetricSpan } from '../../core/observing/metric-series.ts'
+
+/** What was counted of an endpoint in one minute and is not stored yet. */
+export interface MetricCount {
+  readonly endpointId: EndpointId
+  readonly minuteMs: number
+  readonly bucket: MetricBucket
+}
+
+/** Metrics of endpoints over time, in buckets of a minute and of an hour. */
+export interface MetricStore {
+  /** Adds counts to the buckets of their minute and their hour. Those of an endpoint that is gone are dropped. */
+  add(counts: readonly MetricCount[]): Promise<void>
+  /** The buckets of an endpoint that begin from `fromMs` on and before `toMs`, in order; at most `limit`. */
+  read(endpointId: EndpointId, span: MetricSpan, fromMs: number, toMs: number, limit: number): Promise<MetricPoint[]>
+  /** Removes buckets that began before the instant, at most `limit`. Returns how many there were. */
+  removeOld(span: MetricSpan, beforeMs: number, limit: number): Promise<number>
+}

@@ -1,0 +1,153 @@
+import type { EndpointId } from '../../core/ids.ts'
+import {
+  addBucket,
+  countTime,
+  countWorkers,
+  emptyBucket,
+  type MetricBucket,
+  type MetricResult,
+  type MetricWorkers,
+} from '../../core/observing/metric-bucket.ts'
+import { METRIC_SPANS, type MetricPoint, startOf } from '../../core/observing/metric-series.ts'
+import type { Emit, EventName, Events } from '../../events.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { MetricCount } from '../../ports/store/metric-store.ts'
+
+/** Limit of counts that one call of the store adds. */
+const MAX_ADDED = 200
+/** Limit of counts in memory while the store fails; past it the oldest are dropped. */
+const MAX_HELD = 50_000
+
+/** The status of a request whose client went before there was an answer. */
+const CLIENT_GONE = 499
+
+const RESULTS: Partial<Record<string, MetricResult>> = {
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+  TIMED_OUT: 'timedOut',
+  CANCELLED: 'cancelled',
+}
+
+type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
+
+/**
+ * Counts what happens at each endpoint by the minute, from the stream of events, and adds it to the store in groups. What was not stored when the
+ * server is killed is not counted: nothing depends on it.
+ */
+export class MetricRecorder {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  /** Counts that are not stored, by minute and endpoint. */
+  readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
+  #held = 0
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>) {
+    this.#ports = ports
+  }
+
+  readonly #readers: Readers = {
+    'job.moved': ({ endpointId, to, usage, transition }) => {
+      const result = RESULTS[to]
+      if (result === undefined || usage === undefined) return
+      const bucket = this.#bucket(endpointId)
+      bucket.results[result] += 1
+      // A late result finds its wait counted with the attempt that was lost.
+      if (transition === 'finish' && usage.attempts === 0) return
+      countTime(bucket, 'delay', usage.queuedMs)
+      if (usage.attempts > 0) countTime(bucket, 'execution', usage.executionMs + usage.lostMs)
+    },
+    'job.expired': ({ endpointId, usage }) => {
+      if (usage.expired > 0) this.#bucket(endpointId).results.expired += 1
+    },
+    'worker.moved': ({ endpointId, coldStartMs }) => {
+      if (coldStartMs !== undefined) countTime(this.#bucket(endpointId), 'coldStart', coldStartMs)
+    },
+    'gateway.request_finished': ({ endpointId, status, complete, workerId, waitMs, totalMs }) => {
+      const bucket = this.#bucket(endpointId)
+      if (status === CLIENT_GONE) bucket.results.cancelled += 1
+      else bucket.results[status < 500 && complete ? 'completed' : 'failed'] += 1
+      countTime(bucket, 'delay', waitMs)
+      if (workerId !== null) countTime(bucket, 'execution', Math.max(0, totalMs - waitMs))
+    },
+  }
+
+  /** A reader of the event stream. */
+  readonly emit: Emit = (name, fields) => this.#readers[name]?.(fields)
+
+  /** Counts the workers that there are, and stores what was counted. */
+  async step(): Promise<void> {
+    await this.#countWorkers()
+    await this.flush()
+  }
+
+  /** Stores what was counted. */
+  async flush(): Promise<void> {
+    for (let counts = this.#taken(); counts.length > 0; counts = this.#taken()) {
+      try {
+        await this.#ports.store.metrics.add(counts)
+      } catch (error) {
+        for (const { endpointId, minuteMs, bucket } of counts) addBucket(this.#at(endpointId, minuteMs), bucket)
+        throw error
+      }
+    }
+  }
+
+  /** What was counted of an endpoint and is not stored. */
+  pending(endpointId: EndpointId): MetricPoint[] {
+    return [...this.#counts].flatMap(([atMs, ofMinute]) => {
+      const bucket = ofMinute.get(endpointId)
+      return bucket === undefined ? [] : [{ atMs, bucket }]
+    })
+  }
+
+  async #countWorkers(): Promise<void> {
+    const workers = new Map<EndpointId, Record<MetricWorkers, number>>()
+    for (const { endpointId, state, held } of await this.#ports.store.workers.loads()) {
+      const now = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0 }
+      now[state === 'STARTING' ? 'starting' : held > 0 ? 'running' : 'idle'] += 1
+      workers.set(endpointId, now)
+    }
+    for (const [endpointId, now] of workers) countWorkers(this.#bucket(endpointId), now)
+  }
+
+  #bucket(endpointId: EndpointId): MetricBucket {
+    return this.#at(endpointId, startOf(this.#ports.clock.now(), METRIC_SPANS.minute.lengthMs))
+  }
+
+  #at(endpointId: EndpointId, minuteMs: number): MetricBucket {
+    let ofMinute = this.#counts.get(minuteMs)
+    if (ofMinute === undefined) {
+      ofMinute = new Map()
+      this.#counts.set(minuteMs, ofMinute)
+    }
+    let bucket = ofMinute.get(endpointId)
+    if (bucket === undefined) {
+      bucket = emptyBucket()
+      ofMinute.set(endpointId, bucket)
+      this.#held += 1
+      if (this.#held > MAX_HELD) this.#dropOldest(minuteMs)
+    }
+    return bucket
+  }
+
+  #dropOldest(but: number): void {
+    const oldest = [...this.#counts.keys()].filter(minuteMs => minuteMs !== but).sort((a, b) => a - b)[0]
+    if (oldest === undefined) return
+    this.#held -= this.#counts.get(oldest)?.size ?? 0
+    this.#counts.delete(oldest)
+  }
+
+  /** Takes some counts out. */
+  #taken(): MetricCount[] {
+    const taken: MetricCount[] = []
+    for (const [minuteMs, ofMinute] of this.#counts) {
+      for (const [endpointId, bucket] of ofMinute) {
+        if (taken.length === MAX_ADDED) return taken
+        taken.push({ endpointId, minuteMs, bucket })
+        ofMinute.delete(endpointId)
+        this.#held -= 1
+      }
+      this.#counts.delete(minuteMs)
+    }
+    return taken
+  }
+}

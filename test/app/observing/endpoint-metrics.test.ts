@@ -1,0 +1,104 @@
+/** Metrics of an endpoint over time, as its owner reads them. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+async function points(rig: Rig, endpoint: string, query = '') {
+  const { status, json } = await rig.ask('GET', `/v2/serverless/${endpoint}/metrics?${query}`)
+  assert.equal(status, 200, JSON.stringify(json))
+  return json.points
+}
+
+/** An endpoint with two jobs that succeeded after two seconds in the queue and one at work, and one that failed. */
+async function busyEndpoint(t: Parameters<typeof openRig>[0]) {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  for (const result of [{ output: 1 }, { output: 2 }, { error: 'no' }]) {
+    const job = await rig.submit(endpoint)
+    await rig.clock.advance(2_000)
+    await worker.takeJob()
+    await rig.clock.advance(1_000)
+    await worker.done(job, result)
+  }
+  return { rig, endpoint, worker }
+}
+
+test('requests are counted by their end, with the percentiles of their times, before and after they are stored', async t => {
+  const { rig, endpoint } = await busyEndpoint(t)
+  const total = (found: { requests: Record<string, number>; delayMs: { count: number; p50: number | null } }[]) => ({
+    completed: found.reduce((sum, { requests }) => sum + requests.completed!, 0),
+    failed: found.reduce((sum, { requests }) => sum + requests.failed!, 0),
+    delays: found.reduce((sum, { delayMs }) => sum + delayMs.count, 0),
+  })
+  const expected = { completed: 2, failed: 1, delays: 3 }
+  assert.deepEqual(total(await points(rig, endpoint)), expected)
+  await rig.clock.advance(60_000)
+  const stored = await points(rig, endpoint)
+  assert.deepEqual(total(stored), expected)
+  const withDelay = stored.find((point: { delayMs: { count: number } }) => point.delayMs.count > 0)
+  assert.ok(Math.abs(withDelay.delayMs.p50 - 2_000) < 200, JSON.stringify(withDelay))
+  assert.ok(Math.abs(withDelay.executionMs.p99 - 1_000) < 100, JSON.stringify(withDelay))
+  assert.deepEqual(total(await points(rig, endpoint, 'interval=1h')), expected)
+  const [day] = await points(rig, endpoint, 'interval=1d')
+  assert.deepEqual(total([day]), expected)
+})
+
+test('workers are counted by their state, and cold starts with their time', async t => {
+  const { rig, endpoint } = await busyEndpoint(t)
+  await rig.clock.advance(120_000)
+  const found = await points(rig, endpoint, 'interval=1h')
+  assert.equal(
+    found.reduce((sum: number, { coldStartMs }: { coldStartMs: { count: number } }) => sum + coldStartMs.count, 0) >= 1,
+    true,
+  )
+  const workers = found.map(
+    ({ workers: { idle, running } }: { workers: Record<'idle' | 'running', { max: number }> }) =>
+      Math.max(idle.max, running.max),
+  )
+  assert.ok(Math.max(...workers) >= 1, JSON.stringify(found))
+})
+
+test('metrics survive a restart, and are not counted twice', async t => {
+  const { rig, endpoint } = await busyEndpoint(t)
+  await rig.clock.advance(25_000)
+  await rig.crash()
+  await rig.start()
+  await rig.clock.advance(25_000)
+  const [hour] = await points(rig, endpoint, 'interval=1h')
+  assert.equal(hour.requests.completed + hour.requests.failed, 3)
+})
+
+test('what could not be stored is stored later, once', async t => {
+  const { rig, endpoint } = await busyEndpoint(t)
+  rig.failNext('metrics.add', 'before')
+  await rig.clock.advance(60_000)
+  const [day] = await points(rig, endpoint, 'interval=1d')
+  assert.equal(day.requests.completed, 2)
+})
+
+test('metrics are removed when their time is over', async t => {
+  const { rig, endpoint } = await busyEndpoint(t)
+  await rig.clock.advance(60_000)
+  const atMs = rig.clock.now()
+  assert.equal((await rig.store.metrics.removeOld('minute', atMs + 1, 100)) > 0, true)
+  assert.equal((await points(rig, endpoint)).length, 0)
+})
+
+test('wrong ranges are refused with the reason, and endpoints of others are not found', async t => {
+  const { rig, endpoint } = await busyEndpoint(t)
+  const ask = (query: string, key?: string) =>
+    rig.ask('GET', `/v2/serverless/${endpoint}/metrics?${query}`, key === undefined ? {} : { key })
+  for (const [query, words] of [
+    ['interval=2m', /interval/],
+    ['from=yesterday', /from/],
+    ['from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z', /query.from: must be before to/],
+    ['from=2020-01-01T00:00:00Z', /query.from: must be at most 1500 intervals of 1m before to/],
+  ] as const) {
+    const { status, text } = await ask(query)
+    assert.equal(status, 400, query)
+    assert.match(text, words)
+  }
+  const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
+  const { json: made } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: account.id } })
+  assert.equal((await ask('', made.key)).status, 404)
+})

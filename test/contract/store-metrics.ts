@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import type { EndpointId } from '../../src/core/ids.ts'
+import { countTime, emptyBucket } from '../../src/core/observing/metric-bucket.ts'
+import { type Cases, E1, E2, endpointOf, STRANGER } from './store-world.ts'
+
+const HOUR_MS = 3_600_000
+/** The beginning of an hour. */
+const T = 1_699_999_200_000
+
+/** A bucket with so many completed requests. */
+function completed(count: number) {
+  const bucket = emptyBucket()
+  bucket.results.completed = count
+  countTime(bucket, 'delay', 100)
+  return bucket
+}
+
+/** Metrics of endpoints over time. */
+export const metricCases: Cases = {
+  'counts add up in the bucket of their minute and in that of their hour': async ({ store: { metrics } }) => {
+    await metrics.add([
+      { endpointId: E1, minuteMs: T, bucket: completed(1) },
+      { endpointId: E1, minuteMs: T + 60_000, bucket: completed(2) },
+    ])
+    await metrics.add([{ endpointId: E1, minuteMs: T + 60_000, bucket: completed(4) }])
+    const minutes = await metrics.read(E1, 'minute', T, T + HOUR_MS, 10)
+    assert.deepEqual(
+      minutes.map(({ atMs, bucket }) => [atMs, bucket.results.completed, bucket.times.delay.at(-1)]),
+      [
+        [T, 1, 1],
+        [T + 60_000, 6, 2],
+      ],
+    )
+    const hours = await metrics.read(E1, 'hour', 0, T + HOUR_MS, 10)
+    assert.deepEqual(
+      hours.map(({ atMs, bucket }) => [atMs, bucket.results.completed]),
+      [[T, 7]],
+    )
+    assert.equal((await metrics.read(E1, 'minute', T + 60_000, T + HOUR_MS, 10)).length, 1)
+    assert.equal((await metrics.read(E1, 'minute', T, T + 60_000, 10)).length, 1)
+    assert.equal((await metrics.read(E1, 'minute', T, T + HOUR_MS, 1)).length, 1)
+  },
+
+  'buckets are those of one endpoint, and none are made for one that is gone': async ({ store }) => {
+    const gone = 'gone' as EndpointId
+    await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    await store.metrics.add([
+      { endpointId: E2, minuteMs: T, bucket: completed(1) },
+      { endpointId: gone, minuteMs: T, bucket: completed(1) },
+    ])
+    assert.deepEqual(await store.metrics.read(E1, 'minute', 0, T + 1, 10), [])
+    assert.deepEqual(await store.metrics.read(gone, 'minute', 0, T + 1, 10), [])
+    assert.equal((await store.metrics.read(E2, 'minute', 0, T + 1, 10)).length, 1)
+  },
+
+  'old buckets of a span are removed, a bounded number at once, and the rest with the endpoint': async ({ store }) => {
+    const minutes = [0, 1, 2, 3].map(n => ({ endpointId: E1, minuteMs: T + n * 60_000, bucket: completed(1) }))
+    await store.metrics.add(minutes)
+    assert.equal(await store.metrics.removeOld('minute', T + 120_000, 1), 1)
+    assert.equal(await store.metrics.removeOld('minute', T + 120_000, 9), 1)
+    assert.equal(await store.metrics.removeOld('minute', T + 120_000, 9), 0)
+    assert.equal((await store.metrics.read(E1, 'minute', 0, T + HOUR_MS, 10)).length, 2)
+    assert.equal((await store.metrics.read(E1, 'hour', 0, T + HOUR_MS, 10)).length, 1)
+    await store.endpoints.remove(E1, T)
+    assert.equal((await store.removals.removePart(E1, T, 2)).more, true)
+    assert.equal((await store.removals.removePart(E1, T, 9)).more, false)
+    assert.equal(await store.endpoints.isFree(E1), true)
+  },
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  addBucket,
+  bucketText,
+  countOf,
+  countTime,
+  countWorkers,
+  emptyBucket,
+  type MetricBucket,
+  percentile,
+  readBucket,
+} from '../../../src/core/observing/metric-bucket.ts'
+import { MAX_INTERVALS, metricRange, pointsOf } from '../../../src/core/observing/metric-series.ts'
+
+const aBucket: fc.Arbitrary<MetricBucket> = fc
+  .record({
+    delays: fc.array(fc.integer({ min: 0, max: 1e10 }), { maxLength: 20 }),
+    workers: fc.array(fc.record({ starting: fc.nat(9), idle: fc.nat(9), running: fc.nat(9) }), { maxLength: 4 }),
+    failed: fc.nat(99),
+  })
+  .map(({ delays, workers, failed }) => {
+    const bucket = emptyBucket()
+    bucket.results.failed = failed
+    for (const delay of delays) countTime(bucket, 'delay', delay)
+    for (const delay of delays.slice(3)) countTime(bucket, 'coldStart', delay)
+    for (const now of workers) countWorkers(bucket, now)
+    return bucket
+  })
+
+test('a bucket survives its text', () => {
+  fc.assert(fc.property(aBucket, bucket => assert.deepEqual(readBucket(bucketText(bucket)), bucket)))
+})
+
+test('the sum of two buckets is that of their parts in any order', () => {
+  fc.assert(
+    fc.property(aBucket, aBucket, (a, b) => {
+      const [first, second] = [emptyBucket(), emptyBucket()]
+      for (const part of [a, b]) addBucket(first, part)
+      for (const part of [b, a]) addBucket(second, part)
+      assert.deepEqual(first, second)
+      assert.equal(countOf(first.times.delay), countOf(a.times.delay) + countOf(b.times.delay))
+    }),
+  )
+})
+
+test('a percentile is right to a tenth', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: 1, max: 1e9 }), { minLength: 1, maxLength: 200 }),
+      fc.constantFrom(0.5, 0.9, 0.95, 0.99, 1),
+      (times, part) => {
+        const bucket = emptyBucket()
+        for (const ms of times) countTime(bucket, 'execution', ms)
+        const exact = times.toSorted((a, b) => a - b)[Math.ceil(times.length * part) - 1]!
+        const found = percentile(bucket.times.execution, part)!
+        assert.ok(Math.abs(found - exact) <= Math.max(1, exact * 0.1), `${found} for ${exact}`)
+      },
+    ),
+  )
+  assert.equal(percentile([], 0.5), null)
+})
+
+test('hours add up to days, and empty intervals are left out', () => {
+  const hours = [0, 1, 23, 48].map(hour => {
+    const bucket = emptyBucket()
+    bucket.results.completed = 1
+    return { atMs: hour * 3_600_000, bucket }
+  })
+  const days = pointsOf(hours, '1d')
+  assert.deepEqual(
+    days.map(({ atMs, bucket }) => [atMs, bucket.results.completed]),
+    [
+      [0, 3],
+      [172_800_000, 1],
+    ],
+  )
+})
+
+test('a range begins with an interval, is bounded, and has a standard length', () => {
+  const nowMs = 1_700_000_030_000
+  const range = (fromMs?: number, toMs?: number) => metricRange({ interval: '1m', fromMs, toMs }, nowMs)
+  assert.deepEqual(range(), { interval: '1m', fromMs: 1_699_996_380_000, toMs: nowMs })
+  assert.deepEqual(range(nowMs - 61_000), { interval: '1m', fromMs: 1_699_999_920_000, toMs: nowMs })
+  assert.match(JSON.stringify(range(nowMs, nowMs - 120_000)), /must be before/)
+  assert.match(JSON.stringify(range(nowMs - (MAX_INTERVALS + 1) * 60_000)), /at most 1500 intervals/)
+})
