@@ -75,6 +75,10 @@ export const SETTING_TABLE = {
     '--watch',
     'replace the workers of these folders after their jobs when a file in the folder changes',
   ),
+  folderSetup: flag(
+    '--setup',
+    'install the packages of these folders where they are missing or their list has changed: with uv where it is there, else venv and pip; npm',
+  ),
   folderCommand: optional(
     '--command',
     '<text>',

@@ -1,6 +1,7 @@
 /** Watches the folders of endpoints, so that their workers run what their files say now. */
 import { existsSync, type FSWatcher, watch } from 'node:fs'
 import { basename, join, sep } from 'node:path'
+import { ENVIRONMENTS } from '../drivers/process/python-environment.ts'
 import type { createLog } from '../system/observing/log.ts'
 
 /** Time without a change after which workers are replaced: editors write several files, some of them twice. */
@@ -8,7 +9,7 @@ const QUIET_MS = 300
 /** Number of files that a line names. */
 const MAX_NAMED = 5
 /** Folders and files that workers make themselves, or that change with packages. */
-const IGNORED = /^(?:\..*|node_modules|__pycache__|venv|.*\.pyc|.*~)$/
+const IGNORED = /^(?:\..*|node_modules|__pycache__|venv|env|.*\.pyc|.*~)$/
 
 type Log = ReturnType<typeof createLog>
 
@@ -61,7 +62,7 @@ function tellPackages(folder: string, file: string, log: Log): void {
 function packagesOf(folder: string, file: string): string | null {
   switch (basename(file)) {
     case 'requirements.txt': {
-      const environment = ['.venv', 'venv'].find(name => existsSync(join(folder, name))) ?? '.venv'
+      const environment = ENVIRONMENTS.find(name => existsSync(join(folder, name))) ?? '.venv'
       return `${join(folder, environment, 'bin', 'pip')} install -r ${join(folder, file)}`
     }
     case 'uv.lock':

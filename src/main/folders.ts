@@ -64,11 +64,15 @@ export function foldersIn(config: Config, sampleFolder: string): FoldersToServe 
 }
 
 /** @param named number of folders of --worker and --lb */
-function requireFolders({ container, folderGpu, folderGpuCount, folderCommand }: Config, named: number): void {
+function requireFolders(
+  { container, folderGpu, folderGpuCount, folderCommand, folderSetup }: Config,
+  named: number,
+): void {
   const of = 'the folders of --worker and --lb; name one'
   if (named === 0 && container) throw new StartError(`--container builds ${of}`)
   if (named === 0 && folderGpu !== null) throw new StartError(`--gpu is for ${of}`)
   if (named === 0 && folderGpuCount !== null) throw new StartError(`--gpus is for ${of}`)
+  if (named === 0 && folderSetup) throw new StartError(`--setup installs the packages of ${of}`)
   if (folderCommand !== null && named !== 1)
     throw new StartError('a command runs one folder; name exactly one with --worker or --lb')
 }

@@ -1,6 +1,6 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { type Addresses, balancedUrl } from '../api/addresses.ts'
 import { type App, type AppConfig, createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
@@ -38,6 +38,7 @@ import { createVolumeFolders } from '../system/volume-folders.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { prepareDocuments } from './documents.ts'
 import { driverFor } from './drivers.ts'
+import { setUpFolder } from './folder-setup.ts'
 import { foldersIn, type ServedFolder, serveFolders, watchFolders } from './folders.ts'
 import {
   bind,
@@ -112,6 +113,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   opened.defer(() => notifier.close?.())
   const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
   const folders = foldersIn(config, sampleFolder)
+  for (const folder of folders.inProcesses) await setUpFolder(resolve(folder), config.folderSetup, log)
   const connection = connectionTo(() => late.containers)
   const driver = driverFor(config, folders.inProcesses, { notifier, logs, log, connection })
   // It starts while the store is opened.

@@ -1,10 +1,11 @@
 /** What a `dir:` image and its args start: a folder of this machine and a program with its arguments. */
 import type { ChildProcess } from 'node:child_process'
-import { constants } from 'node:fs'
-import { access, realpath, stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import { argsInvalid, parseArgs } from './command-line.ts'
+import { exists, isProgram } from './program-files.ts'
+import { findPython } from './python-environment.ts'
 
 const SCHEME = 'dir:'
 
@@ -13,6 +14,8 @@ export interface CommandSources {
   /** Absolute paths. Relative ones in images are below the first. */
   readonly roots: readonly string[]
   readonly nodePath: string
+  /** The environment of the server. */
+  readonly hostEnv: Readonly<Record<string, string | undefined>>
 }
 
 /** A command before its program is found. */
@@ -42,7 +45,10 @@ export async function resolveCommand(
   const words = parseArgs(args)
   const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
   // All at once: a caller waits for each read of the disk.
-  const [pythonFolder, file] = await Promise.all([findPython(folder), findFile(folder, FILES[purpose])])
+  const [pythonFolder, file] = await Promise.all([
+    findPython(folder, sources.hostEnv.HOME),
+    findFile(folder, FILES[purpose]),
+  ])
   if (words.length > 0 && words[0] === '') throw argsInvalid('args begins with an empty word')
   if (words.length > 0) return { folder, words, pythonFolder }
   if (file === null) throw new WorkerStartError({ kind: 'handler_missing', folder, files: FILES[purpose] })
@@ -75,25 +81,6 @@ async function realPathOf(path: string): Promise<string | null> {
 export function contains(root: string, path: string): boolean {
   const way = relative(root, path)
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
-}
-
-/** Where a virtual environment of Python lies in a folder. */
-const ENVIRONMENTS = ['.venv', 'venv']
-
-/**
- * The folder of the programs of a folder's own Python; null when it has no environment.
- * @throws WorkerStartError for an environment whose Python does not run, since another one would lack its packages
- */
-async function findPython(folder: string): Promise<string | null> {
-  for (const name of ENVIRONMENTS) {
-    const environment = join(folder, name)
-    const programs = join(environment, 'bin')
-    if (await isProgram(join(programs, 'python'))) return programs
-    // A folder of another name and purpose has no such file.
-    if (await exists(join(environment, 'pyvenv.cfg')))
-      throw new WorkerStartError({ kind: 'python_environment_broken', environment })
-  }
-  return null
 }
 
 const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js', 'rp_handler.py']
@@ -138,19 +125,6 @@ export async function findProgram(command: Command, path: string): Promise<strin
   // A person who writes shell syntax most often sees its first word fail.
   const looksLikeShell = command.words.some(word => /^(?:&&|\|\|?|[<>;]|.*;)$/.test(word))
   throw new WorkerStartError({ kind: 'program_not_in_path', name, path, looksLikeShell })
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null)) !== null
-}
-
-async function isProgram(path: string): Promise<boolean> {
-  const mayRun = access(path, constants.X_OK).then(
-    () => true,
-    () => false,
-  )
-  const found = await stat(path).catch(() => null)
-  return found?.isFile() === true && mayRun
 }
 
 /** Why a program that was found could not be started after all. */

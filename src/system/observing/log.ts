@@ -128,6 +128,9 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'worker.start_failed': ({ endpointId, problem }) =>
     `no worker of ${endpointId} can be started: ${problem}; runyard why ${endpointId} says more`,
   'folder.changed': ({ folder, files }) => `${files} changed in ${folder}: its workers are replaced after their jobs`,
+  'folder.setting_up': ({ command }) => `running ${command}`,
+  'folder.not_set_up': ({ folder, file }) =>
+    `${folder} has ${file} and no packages of its own; --setup installs them, else its handler has those of this machine`,
   'folder.packages_changed': ({ file, run }) => `${file} changed; run: ${run}`,
 }
 

@@ -119,6 +119,7 @@ export const OF_CONTAINERS: readonly string[] = ['docker/', 'gateway/', 'attacks
 /** Files that do not, and why. */
 export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'first-hour/folder': 'folders are what processes run',
+  'first-hour/setup': 'folders are what processes run',
   'first-hour/terminal': 'folders are what processes run',
   'clients/cancelled-jobs':
     'what SDKs do with a cancelled job, wherever they run; old-sdks.test.ts runs with containers',

@@ -1,0 +1,113 @@
+/** Packages of the folders that run in processes: whether they are there, and their installation. */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { keepDurably } from '../disk/durable-file.ts'
+import { ENVIRONMENTS } from '../drivers/process/python-environment.ts'
+import type { createLog } from '../system/observing/log.ts'
+import { StartError } from './listeners.ts'
+
+type Log = ReturnType<typeof createLog>
+
+/** A program with its arguments. */
+type CommandWords = readonly string[]
+
+/** What a folder says about the packages of its handler. */
+export interface FolderPackages {
+  /** The file that names them. */
+  readonly file: string
+  /** The folder in which they are installed, and what notes of which file that was. */
+  readonly environment: string
+  /** What installs them, in order. */
+  readonly commands: readonly CommandWords[]
+  /** Names what they were installed from: another text means another set of packages. */
+  readonly fingerprint: string
+}
+
+/** Beside the packages: the fingerprint of what they were installed from. */
+const NOTE = 'runyard-setup'
+
+/**
+ * The packages that a folder asks for; null where it asks for none.
+ * @param has whether a program is in the PATH
+ */
+export function packagesOf(folder: string, has: (program: string) => boolean): FolderPackages | null {
+  const text = (name: string) => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : null)
+  const python = (file: string, install: (environment: string) => CommandWords[]): FolderPackages => {
+    const environment = join(folder, ENVIRONMENTS.find(name => existsSync(join(folder, name, 'bin'))) ?? '.venv')
+    const make = has('uv') ? ['uv', 'venv', environment] : ['python3', '-m', 'venv', environment]
+    const made = existsSync(join(environment, 'bin', 'python')) ? [] : [make]
+    const fingerprint = hashOf([file, ...PYTHON_FILES.map(name => text(name) ?? '')])
+    return { file, environment, commands: [...made, ...install(environment)], fingerprint }
+  }
+  const pip = (environment: string, ...what: string[]): CommandWords =>
+    has('uv')
+      ? ['uv', 'pip', 'install', '--python', join(environment, 'bin', 'python'), ...what]
+      : [join(environment, 'bin', 'python'), '-m', 'pip', 'install', '--disable-pip-version-check', ...what]
+  if (text('uv.lock') !== null && has('uv')) {
+    const environment = join(folder, '.venv')
+    const fingerprint = hashOf(PYTHON_FILES.map(name => text(name) ?? ''))
+    return { file: 'uv.lock', environment, commands: [['uv', 'sync', '--directory', folder]], fingerprint }
+  }
+  if (text('requirements.txt') !== null)
+    return python('requirements.txt', environment => [pip(environment, '-r', join(folder, 'requirements.txt'))])
+  // Many such files only have settings of tools.
+  if (/^\[project\]/m.test(text('pyproject.toml') ?? ''))
+    return python('pyproject.toml', environment => [pip(environment, folder)])
+  if (/"dependencies"\s*:\s*\{\s*"/.test(text('package.json') ?? '')) {
+    const locked = text('package-lock.json')
+    const words = ['npm', locked === null ? 'install' : 'ci', '--prefix', folder]
+    const fingerprint = hashOf([text('package.json') ?? '', locked ?? ''])
+    return { file: 'package.json', environment: join(folder, 'node_modules'), commands: [words], fingerprint }
+  }
+  return null
+}
+
+const PYTHON_FILES = ['uv.lock', 'requirements.txt', 'pyproject.toml']
+
+/**
+ * Installs the packages of a folder where they are missing or were installed from other files; the output of the installation goes to standard error.
+ * Without `install` a line says what is missing.
+ * @throws StartError when the installation fails
+ */
+export async function setUpFolder(folder: string, install: boolean, log: Log): Promise<void> {
+  const packages = packagesOf(folder, inPath)
+  if (packages === null) return
+  const { file, environment, commands, fingerprint } = packages
+  const note = join(environment, NOTE)
+  if (!install) {
+    if (!existsSync(environment)) log.warn({ folder, file, environment }, 'folder.not_set_up')
+    return
+  }
+  if (existsSync(note) && readFileSync(note, 'utf8') === fingerprint) return
+  for (const words of commands) {
+    log.info({ folder, command: words.join(' ') }, 'folder.setting_up')
+    await run(words, folder)
+  }
+  keepDurably(note, fingerprint)
+}
+
+function inPath(program: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some(entry => entry !== '' && existsSync(join(entry, program)))
+}
+
+function hashOf(texts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(texts)).digest('hex')
+}
+
+/** Runs a command, and ends it with this process. */
+async function run(words: CommandWords, folder: string): Promise<void> {
+  const [program = '', ...args] = words
+  // An environment that is active in the terminal must not get the packages.
+  const { VIRTUAL_ENV: _, ...env } = process.env
+  const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 2, 2] })
+  const end = () => child.kill('SIGTERM')
+  process.once('exit', end)
+  const problem = await new Promise<string | null>(resolve => {
+    child.once('error', error => resolve(error.message))
+    child.once('exit', (code, signal) => resolve(code === 0 ? null : `it ended with ${signal ?? `code ${code}`}`))
+  })
+  process.removeListener('exit', end)
+  if (problem !== null) throw new StartError(`--setup could not run "${words.join(' ')}": ${problem}`)
+}

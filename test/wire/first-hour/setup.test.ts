@@ -1,0 +1,90 @@
+/** The first hour of somebody whose handler needs packages: where they come from, and how they are installed. */
+import assert from 'node:assert/strict'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { temporaryFolder } from '../support/cleanup.ts'
+import { ask } from '../support/client.ts'
+import { root, startServer } from '../support/server.ts'
+
+/** A program of the test's own in a folder for the PATH, which notes its arguments. */
+function program(folder: string, name: string, script: string): void {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, name), `#!/bin/sh\necho "${name} $*" >> '${folder}/calls'\n${script}\n`)
+  chmodSync(join(folder, name), 0o755)
+}
+
+function callsOf(folder: string): string[] {
+  return readFileSync(join(folder, 'calls'), 'utf8').trim().split('\n')
+}
+
+/** A folder with a handler in JavaScript, which the packages of Python do not matter to. */
+function makeFolder(files: Record<string, string>): string {
+  const folder = join(temporaryFolder(), 'my-model')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'handler.mjs'), `import { start } from '${root}/packages/worker/src/index.ts'\n`)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+const UV = `if [ "$1" = venv ]; then mkdir -p "$2/bin"; printf '#!/bin/sh\\n' > "$2/bin/python"; chmod +x "$2/bin/python"; touch "$2/pyvenv.cfg"; fi`
+
+describe('a folder with a list of packages', () => {
+  test('says that they are missing, and how they are installed', async () => {
+    const folder = makeFolder({ 'requirements.txt': 'requests\n' })
+    const server = await startServer({ args: ['--worker', folder] })
+    assert.deepEqual(
+      server.events('folder.not_set_up').map(({ file }) => file),
+      ['requirements.txt'],
+    )
+    assert.equal(existsSync(join(folder, '.venv')), false)
+  })
+
+  test('gets them with --setup: with uv where it is there, and again only when the list has changed', async () => {
+    const bin = join(temporaryFolder(), 'bin')
+    program(bin, 'uv', UV)
+    const folder = makeFolder({ 'requirements.txt': 'requests\n' })
+    const environment = join(folder, '.venv')
+    const start = async () => {
+      const server = await startServer({
+        args: ['--worker', folder, '--setup'],
+        env: { PATH: `${bin}:${process.env.PATH}` },
+      })
+      await server.stop()
+    }
+    await start()
+    const install = `uv pip install --python ${environment}/bin/python -r ${folder}/requirements.txt`
+    assert.deepEqual(callsOf(bin), [`uv venv ${environment}`, install])
+    await start()
+    assert.equal(callsOf(bin).length, 2)
+    writeFileSync(join(folder, 'requirements.txt'), 'requests\nnumpy\n')
+    await start()
+    assert.deepEqual(callsOf(bin).slice(2), [install])
+  })
+
+  test('keeps the server from starting when the installation fails, and tries again at the next start', async () => {
+    const bin = join(temporaryFolder(), 'bin')
+    program(bin, 'uv', `${UV}\n[ "$1" = venv ] || { echo 'no such package: reqests' >&2; exit 3; }`)
+    const folder = makeFolder({ 'pyproject.toml': '[project]\nname = "x"\nversion = "1"\n' })
+    const started = startServer({ args: ['--worker', folder, '--setup'], env: { PATH: `${bin}:${process.env.PATH}` } })
+    await assert.rejects(started, (error: Error) => {
+      assert.match(error.message, /no such package: reqests/)
+      assert.match(error.message, /--setup could not run "uv pip install .*": it ended with code 3/)
+      return true
+    })
+    assert.equal(existsSync(join(folder, '.venv', 'runyard-setup')), false)
+  })
+
+  test('runs with the environment of conda that its file names', async () => {
+    const home = temporaryFolder()
+    const environment = join(home, 'miniconda3', 'envs', 'my-env')
+    mkdirSync(join(home, '.conda'))
+    writeFileSync(join(home, '.conda', 'environments.txt'), `${home}/miniconda3\n${environment}\n`)
+    const script = `import('${root}/packages/worker/src/index.ts').then(({ start }) => start({ handler: () => 'conda' }))`
+    program(join(environment, 'bin'), 'python', `exec '${process.execPath}' -e "${script}"`)
+    const folder = makeFolder({ 'environment.yml': 'name: my-env\ndependencies: [python]\n', 'handler.py': '' })
+    const server = await startServer({ args: ['--worker', folder], env: { HOME: home } })
+    const { json } = await ask(server, '/v2/mymodel/runsync?wait=20000', { body: { input: {} } })
+    assert.equal(json.output, 'conda', JSON.stringify(json))
+  })
+})
