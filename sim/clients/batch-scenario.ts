@@ -65,7 +65,12 @@ export class BatchScenario {
     if (first === this.#plans.length) return id
     const rest = `{"requests":${bodyOf(this.#plans.slice(first))}}`
     const added = await this.#sendUntilResponse('POST', `batch/${id}/requests`, [200, 429], rest, key)
-    if (added?.status !== 200) return null
+    if (added?.status === 429) {
+      // A draft that is left alone counts towards the limit that refused it until it expires.
+      await this.#sendUntilResponse('POST', `batch/${id}/cancel`, [200])
+      return null
+    }
+    if (added === null) return null
     const { requestTotal } = JSON.parse(added.text) as SeenBatch
     if (requestTotal !== this.#plans.length)
       world.report(`batch ${id} has ${requestTotal} requests of ${this.#plans.length}`)
