@@ -84,6 +84,7 @@ const READS: ReadonlySet<string> = new Set([
     'alive',
     'liveTokens',
     'diagnostics',
+    'endpointOf',
     'tokensOf',
     'findByHash',
     'windowCounts',

@@ -165,6 +165,8 @@ export const jobRecordCases: Cases = {
     assert.deepEqual(await listed(world), ['j5', 'j4', 'j3'])
     assert.notEqual(await store.jobRecords.find(E2, jobId('theirs'), LATER, true), null)
     assert.equal(await store.jobRecords.find(E1, jobId('theirs'), LATER, true), null)
+    assert.equal(await store.jobRecords.endpointOf(STRANGER, jobId('theirs')), E2)
+    assert.equal(await store.jobRecords.endpointOf(OWNER, jobId('theirs')), null)
     assert.equal(await store.jobRecords.trim({ ...JOB_RECORD_RULES, maxBytes: 1_000 }, LATER, 100), false)
     assert.deepEqual(await listed(world), ['j5', 'j4'])
   },
@@ -192,6 +194,23 @@ export const jobRecordCases: Cases = {
     assert.equal((await store.removals.removePart(E1, LATER, 9)).more, false)
     assert.equal(await store.endpoints.isFree(E1), true)
     assert.equal(await store.jobRecords.trim({ ...JOB_RECORD_RULES, maxRecords: 0 }, LATER, 9), false)
+  },
+
+  'a job that has ended is removed on demand, with its record, and one that has not is left': async world => {
+    const { jobRecords, jobs } = world.store
+    await world.holder(W1, 'done', 'runs')
+    await world.finish('done', W1, DONE, T0 + 3)
+    await world.job('old', { expiresAtMs: T0 + 5 })
+    await remove(world, {}, T0 + 6)
+    assert.equal(await jobRecords.remove(E1, jobId('runs'), T0 + 7), 'unfinished')
+    const removed = await jobRecords.remove(E1, jobId('done'), T0 + 7)
+    assert.ok(removed !== null && typeof removed === 'object')
+    assert.deepEqual([removed.job.id, removed.job.status], ['done', 'COMPLETED'])
+    assert.equal(await jobs.find(E1, jobId('done'), T0 + 7), null)
+    assert.equal(await jobRecords.remove(E2, jobId('old'), T0 + 7), null)
+    assert.equal(await jobRecords.remove(E1, jobId('old'), T0 + 7), 'record')
+    assert.equal(await jobRecords.remove(E1, jobId('old'), T0 + 7), null)
+    assert.deepEqual(await listed(world, {}, {}, T0 + 7), ['runs'])
   },
 
   'a lost attempt and a retry are notes on the job, and stay in its record': async world => {

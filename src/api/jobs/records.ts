@@ -36,13 +36,17 @@ export async function listRecords(parts: RecordParts, call: Call, endpoint: Endp
   return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
 }
 
-/** `GET /requests/{job_id}`: one job with what is kept of it. */
-export async function showRecord(
+/** `/requests/{job_id}`: GET reads one job with what is kept of it, DELETE removes that. */
+export async function oneRecord(
   parts: RecordParts,
-  _call: Call,
+  call: Call,
   endpoint: Endpoint,
   { jobId }: { readonly jobId: JobId },
 ): Promise<Response> {
+  if (call.req.method === 'DELETE') {
+    await parts.jobRecords.remove(endpoint.id, jobId)
+    return jsonText(JSON.stringify({ id: jobId, removed: true }))
+  }
   const record = await parts.jobRecords.find(endpoint.id, jobId)
   return jsonText(jobRecordViewParts(record, parts.clock.now()))
 }

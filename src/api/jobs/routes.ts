@@ -34,7 +34,7 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
-import { changeMany, listRecords, replay, showRecord } from './records.ts'
+import { changeMany, listRecords, oneRecord, replay } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listWebhooks, webhookKey } from './webhooks.ts'
 
@@ -98,7 +98,14 @@ const ROUTES: readonly Route[] = [
       run: (parts, call, endpoint) => changeMany(parts, call, endpoint, change),
     }),
   ),
-  { path: '/requests/:job', methods: ['GET'], level: 'read', limit: 'requests', run: recordOf(showRecord) },
+  {
+    path: '/requests/:job',
+    methods: ['GET', 'DELETE'],
+    level: 'by-method',
+    limit: 'requests',
+    changes: true,
+    run: recordOf(oneRecord),
+  },
   { path: '/requests/:job/replay', methods: ['POST'], level: 'write', limit: 'run', run: recordOf(replay) },
   { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', changes: true, run: batch(batchesOf) },
   { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', changes: true, run: batch(oneBatch) },

@@ -90,9 +90,9 @@ export function refusalText({ error, detail, errors = [] }: Said, otherwise: str
   return [title, ...failures.map(failure => `  ${failure}`)].join('\n')
 }
 
-/** Whether to print JSON. */
+/** Whether to print JSON: only where it is asked for, so that a pipe gets what a terminal shows. */
 export function wantsJson(options: ConnectionOptions): boolean {
-  return options.json === true || process.stdout.isTTY !== true
+  return options.json === true
 }
 
 /** The server's URL from the options. @throws CliError as {@link ask} */

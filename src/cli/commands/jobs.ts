@@ -3,48 +3,27 @@ import { ask, type ConnectionOptions, wantsJson, withConnection } from '../clien
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { CliError, EXIT } from '../exit.ts'
-import { type Column, column, durationText, type TableRow, timeText } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { print, printList } from './resources.ts'
-import { type SubmitOptions, submission, withSubmission } from './run.ts'
+import { addJobList, changeMany, hasFilter, type ManyOptions, type ManyVerb, showJob, withMany } from './job-history.ts'
+import { type SubmitOptions, submission, withInput, withSubmission } from './run.ts'
 
-interface ListOptions extends ConnectionOptions {
-  readonly status?: string
-  readonly limit: string
-}
-
-/** Maximum jobs per request. */
-const PAGE = 1_000
-
-const COLUMNS: readonly Column[] = [
-  ...[column('ID', 'id'), column('STATUS', 'status')],
-  { title: 'CREATED', text: row => timeText(row.createdAt) },
-  { title: 'WAITED', text: row => durationText(row.delayTime) },
-  { title: 'RAN', text: row => (row.startedAt === null ? '-' : durationText(row.executionTime)) },
-  ...[column('WORKER', 'workerId'), column('RETRIES', 'retries')],
-]
-
-/** `runyard jobs list|get|create|cancel|retry|delete`. */
+/** `runyard jobs list|get|create|cancel|retry|replay|delete`. */
 export function addJobs(program: Command): void {
   const group = program.command('jobs').description('list, show, submit and change jobs')
-  const listing = group
-    .command('list')
-    .alias('ls')
-    .argument('<endpoint>', 'the id or the name of a queue endpoint')
-    .option('-s, --status <states>', 'only those in these states, such as IN_QUEUE,IN_PROGRESS')
-    .option('-n, --limit <count>', 'how many, the newest first', '100')
-  withConnection(listing).description('list the jobs of an endpoint, the newest first').action(list)
+  addJobList(group)
   const creation = group.command('create').argument('<endpoint>', 'the id or the name of a queue endpoint')
   withConnection(withSubmission(creation)).description('submit a job and do not wait for it').action(create)
-  onJob(group, 'get', 'show one job with its output', (options, path, id) =>
-    ask(options, `${path}/status/${id}`).then(print),
-  )
-  onJob(group, 'cancel', 'cancel a job that waits or runs', async (options, path, id) =>
-    printJob(options, await ask(options, `${path}/cancel/${id}`, { method: 'POST' })),
-  )
-  onJob(group, 'retry', 'queue a job again that failed or timed out', async (options, path, id) =>
-    printJob(options, await ask(options, `${path}/retry/${id}`, { method: 'POST' })),
-  )
+  onJob(group, 'get', 'show one job, also one whose result is gone: times, attempts, error, input and output', showJob)
+  addChange(group, 'cancel', 'cancel a job that waits or runs, or all that a filter means')
+  addChange(group, 'retry', 'queue a job again that failed or timed out, or all that a filter means')
+  const replay = group.command('replay').argument('<job>', 'the id of a job, also of one whose result is gone')
+  withConnection(withInput(withEndpoint(replay)))
+    .description('submit a new job with the input of an old one, or with another input')
+    .action(async (id: string, options: InsideOptions & SubmitOptions) => {
+      const path = `/v2/${await endpointOf(options, 'job', id)}/requests/${encodeURIComponent(id)}/replay`
+      const body = options.input === undefined ? {} : { body: submission(options) }
+      printJob(options, await ask(options, path, { method: 'POST', ...body }))
+    })
   onJob(group, 'delete', 'cancel a job if it is not done, and remove it with its output', remove)
   addNoSuchVerb(group, 'update', 'a job does not change once it is submitted; cancel it and submit another one')
 }
@@ -62,29 +41,16 @@ function onJob(group: Command, verb: string, description: string, act: JobAction
     )
 }
 
-async function list(endpoint: string, options: ListOptions): Promise<void> {
-  printList(options, await withEndpointName(options, endpoint, id => jobsOf(id, options)), COLUMNS, 'such jobs')
-}
-
-async function jobsOf(endpoint: string, options: ListOptions): Promise<TableRow[]> {
-  const { status, limit } = options
-  if (!/^[1-9]\d{0,8}$/.test(limit)) throw new CliError(`--limit takes a number from 1 on, not '${limit}'`, EXIT.usage)
-  const rows: TableRow[] = []
-  for (let cursor: string | null = null; rows.length < Number(limit); ) {
-    const query: URLSearchParams = new URLSearchParams({
-      limit: String(Math.min(PAGE, Number(limit) - rows.length)),
-      ...(status === undefined ? {} : { status: status.toUpperCase() }),
-      ...(cursor === null ? {} : { cursor }),
+/** Adds a change of one job, or of all jobs of an endpoint that a filter means. */
+function addChange(group: Command, change: ManyVerb, description: string): void {
+  const command = group.command(change).argument('<job or endpoint>', 'a job; or an endpoint, with a filter')
+  withConnection(withMany(withEndpoint(command)))
+    .description(description)
+    .action(async (id: string, options: InsideOptions & ManyOptions) => {
+      if (hasFilter(options)) return changeMany(options, id, change)
+      const path = `/v2/${await endpointOf(options, 'job', id)}/${change}/${encodeURIComponent(id)}`
+      await printJob(options, await ask(options, path, { method: 'POST' }))
     })
-    const page = (await (await ask(options, `/v2/${encodeURIComponent(endpoint)}/requests?${query}`)).json()) as {
-      requests: TableRow[]
-      pagination: { nextCursor: string | null }
-    }
-    rows.push(...page.requests)
-    cursor = page.pagination.nextCursor
-    if (cursor === null) break
-  }
-  return rows
 }
 
 async function create(endpoint: string, options: SubmitOptions): Promise<void> {
@@ -93,17 +59,17 @@ async function create(endpoint: string, options: SubmitOptions): Promise<void> {
   printJob(options, await withEndpointName(options, endpoint, submit))
 }
 
-/** Removes a job with the shortest possible TTL, because the server only removes expired jobs. */
+/** Removes a job with all that is kept of it. */
 async function remove(options: InsideOptions, path: string, id: string): Promise<void> {
-  const { status } = (await (await ask(options, `${path}/status/${id}`)).json()) as { status: string }
+  const { status } = (await (await ask(options, `${path}/requests/${id}`)).json()) as { status: string }
   if (status.startsWith('IN_')) {
     await ask(options, `${path}/cancel/${id}`, { method: 'POST' }).catch((error: unknown) => {
       // The job may have ended in the meantime.
       if (!(error instanceof CliError && error.exitCode === EXIT.data)) throw error
     })
   }
-  await ask(options, `${path}/status/${id}?ttl=1000`)
-  printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `job ${id} is gone in a second\n`)
+  await ask(options, `${path}/requests/${id}`, { method: 'DELETE' })
+  printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `job ${id} is gone\n`)
 }
 
 async function printJob(options: ConnectionOptions, answer: Response): Promise<void> {

@@ -195,7 +195,7 @@ function addReading(group: Command, { name, one, path, wrapper, columns }: Resou
   )
   withConnection(group.command('get').argument('<id>').description(`show one ${one}`)).action(
     async (id: string, options: ConnectionOptions) =>
-      print(await named(options, name, id, known => ask(options, `${path}/${encodeURIComponent(known)}`))),
+      print(options, await named(options, name, id, known => ask(options, `${path}/${encodeURIComponent(known)}`))),
   )
 }
 
@@ -211,7 +211,7 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
     let whole: Readonly<Record<string, unknown>> = body
     if (name === 'endpoints') whole = await withGpus(options, withScaling({ type: 'QUEUE', ...body }), gpusIn(options))
     if (name === 'keys') whole = await withKeyOptions(options, body)
-    await print(await ask(options, path, { method: 'POST', body: whole }))
+    await print(options, await ask(options, path, { method: 'POST', body: whole }))
   })
   const update = withBody(group.command('update').argument('<id>').description(`change one ${one}`), updateFields)
   if (name === 'endpoints') withGpuOption(update)
@@ -223,7 +223,7 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
       const request: CliRequest = isDone ? {} : { method: 'PATCH', body }
       return ask(options, `${path}/${encodeURIComponent(known)}`, request)
     }
-    await print(await named(options, name, id, change))
+    await print(options, await named(options, name, id, change))
   })
   if (stays) return
   withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
@@ -290,7 +290,7 @@ function addKeyVerbs(group: Command, { path }: Resource): void {
   const set = (verb: string, body: object, description: string) =>
     withConnection(group.command(verb).argument('<id>').description(description)).action(
       async (id: string, options: ConnectionOptions) =>
-        print(await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'PATCH', body })),
+        print(options, await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'PATCH', body })),
     )
   set('disable', { disabled: true }, 'refuse a key until it is enabled again')
   set('enable', { disabled: false }, 'take a disabled key again')
@@ -311,7 +311,7 @@ function addRestart(group: Command): void {
       ask(options, `/ops/restart/${encodeURIComponent(known)}`, { method: 'POST' }),
     )
     const restarted = (await answer.json()) as TableRow
-    if (wantsJson(options)) printValue(restarted)
+    if (wantsJson(options)) printValue(options, restarted)
     else printText(`endpoint ${shown(restarted.id)} gets new workers, version ${shown(restarted.version)}\n`)
   })
 }
@@ -332,7 +332,7 @@ function addEndpointKeyVerbs(group: Command, { path }: Resource): void {
   withConnection(
     rotate.description('give an endpoint a new key, and show it; the one before is refused at once'),
   ).action(async (id: string, options: ConnectionOptions) =>
-    print(await ask(options, `${path}/${encodeURIComponent(id)}/rotate-key`, { method: 'POST' })),
+    print(options, await ask(options, `${path}/${encodeURIComponent(id)}/rotate-key`, { method: 'POST' })),
   )
 }
 
@@ -358,12 +358,12 @@ export function printList(
   else process.stdout.write(table(columns, rows))
 }
 
-/** Prints a resource as JSON, the only format that shows all of it. */
-export async function print(answer: Response): Promise<void> {
-  printValue((await answer.json()) as TableRow)
+/** Prints a resource as JSON, the only format that shows all of it: on one line where JSON is asked for. */
+export async function print(options: ConnectionOptions, answer: Response): Promise<void> {
+  printValue(options, (await answer.json()) as TableRow)
 }
 
 /** As {@link print}, for a value that was read before. */
-export function printValue(value: TableRow): void {
-  printText(`${process.stdout.isTTY ? JSON.stringify(value, null, 2) : JSON.stringify(value)}\n`)
+export function printValue(options: ConnectionOptions, value: TableRow): void {
+  printText(`${wantsJson(options) ? JSON.stringify(value) : JSON.stringify(value, null, 2)}\n`)
 }

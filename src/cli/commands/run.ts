@@ -50,8 +50,18 @@ export function addRun(program: Command): void {
 
 /** Adds the options of a submitted job. */
 export function withSubmission(command: Command): Command {
+  return withPolicy(command.requiredOption('-i, --input <json>', INPUT_HELP))
+}
+
+/** Adds the options of a submitted job, whose input may be left out. */
+export function withInput(command: Command): Command {
+  return withPolicy(command.option('-i, --input <json>', INPUT_HELP))
+}
+
+const INPUT_HELP = 'the input as JSON, @file or - for standard input'
+
+function withPolicy(command: Command): Command {
   return command
-    .requiredOption('-i, --input <json>', 'the input as JSON, @file or - for standard input')
     .option('--timeout <ms>', 'execution timeout of the job')
     .option('--webhook <url>', 'URL to call when the job ends')
     .option('--low-priority', 'after all other jobs, and without starting a worker')

@@ -13,6 +13,9 @@ interface TopOptions extends ConnectionOptions {
   readonly count?: number
 }
 
+/** Width of a screen in a pipe. */
+const PIPE_COLUMNS = 100
+
 /** Timeout of one request, in ms. */
 const ANSWER_MS = 10_000
 
@@ -35,6 +38,7 @@ async function top(endpoint: string | undefined, options: TopOptions): Promise<v
 
 async function watchOrPrint(options: TopOptions, path: string): Promise<void> {
   if (wantsJson(options)) return printLines(options, path)
+  if (process.stdout.isTTY !== true) return printScreens(options, path)
   // The first request runs before the screen opens, so that a wrong URL or key fails as in every other command.
   const first = await read(options, path, AbortSignal.timeout(ANSWER_MS))
   const screen = new TerminalScreen()
@@ -42,6 +46,19 @@ async function watchOrPrint(options: TopOptions, path: string): Promise<void> {
     await watch(options, path, first, screen)
   } finally {
     screen.close()
+  }
+}
+
+/** Screens one below the other, for a pipe or a file: one, unless more are asked for. */
+async function printScreens(options: TopOptions, path: string): Promise<void> {
+  const rates = new Rates()
+  for (let printed = 1; ; printed += 1) {
+    const answer = await read(options, path, AbortSignal.timeout(ANSWER_MS))
+    const size = { columns: PIPE_COLUMNS, rows: Number.POSITIVE_INFINITY }
+    const lines = screenOf(answer, { url: urlOf(options), rates: rates.add(answer), problem: null, ...size })
+    printText(`${lines.map(({ text }) => text.trimEnd()).join('\n')}\n`)
+    if (printed >= (options.count ?? 1)) return
+    await pause(options.interval * 1_000)
   }
 }
 

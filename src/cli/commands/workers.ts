@@ -56,7 +56,7 @@ async function get(id: string, options: InsideOptions): Promise<void> {
   const endpoint = await endpointOf(options, 'worker', id)
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`)
   const worker = (await answer.json()) as TableRow
-  if (wantsJson(options)) printValue(worker)
+  if (wantsJson(options)) printValue(options, worker)
   else printText(workerText(worker))
 }
 

@@ -81,6 +81,15 @@ export function timeText(ms: unknown): string {
   return typeof ms === 'number' ? new Date(ms).toISOString().slice(0, 19).replace('T', ' ') : '-'
 }
 
+/** How long ago an instant in milliseconds was, in its largest unit. */
+export function ageText(ms: unknown, nowMs = Date.now()): string {
+  if (typeof ms !== 'number') return '-'
+  const seconds = Math.max(0, Math.floor((nowMs - ms) / 1_000))
+  if (seconds < 120) return `${seconds}s`
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)}m`
+  return seconds < 172_800 ? `${Math.floor(seconds / 3_600)}h` : `${Math.floor(seconds / 86_400)}d`
+}
+
 /** A duration in its two largest units. */
 export function durationText(ms: unknown): string {
   if (typeof ms !== 'number') return '-'

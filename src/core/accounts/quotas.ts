@@ -101,10 +101,16 @@ const ASK = 'or ask the operator for a higher limit of the account'
 export function heldProblem(held: HeldJobs, limits: AccountLimits): AppError | null {
   const { queuedJobs, queuedMb, storedMb } = limits
   if (queuedJobs !== null && held.queuedJobs > queuedJobs) {
-    return tooMany(`queuedJobs of ${queuedJobs} waiting jobs`, `wait until some are done, purge a queue, cancel drafts of batches, ${ASK}`)
+    return tooMany(
+      `queuedJobs of ${queuedJobs} waiting jobs`,
+      `wait until some are done, purge a queue, cancel drafts of batches, ${ASK}`,
+    )
   }
   if (queuedMb !== null && held.queuedBytes > queuedMb * MIB) {
-    return tooMany(`queuedMb of ${queuedMb} MB of waiting inputs`, `wait until some are done, purge a queue, cancel drafts of batches, ${ASK}`)
+    return tooMany(
+      `queuedMb of ${queuedMb} MB of waiting inputs`,
+      `wait until some are done, purge a queue, cancel drafts of batches, ${ASK}`,
+    )
   }
   if (storedMb !== null && held.storedBytes > storedMb * MIB) {
     const help = `purge queues and delete endpoints that are done with, wait until results have expired, ${ASK}`

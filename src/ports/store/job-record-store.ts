@@ -1,6 +1,7 @@
-import type { EndpointId, JobId } from '../../core/ids.ts'
+import type { EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { JobFilter, JobRecord, JobRecordRules, JobSummary } from '../../core/jobs/job-record.ts'
 import type { Position, Slice } from '../../core/pages.ts'
+import type { Expired } from './job-outcome-store.ts'
 
 /** Which jobs are listed. */
 export interface JobListRequest {
@@ -30,6 +31,13 @@ export interface JobRecordStore {
   list(request: JobListRequest): Promise<JobListPart>
   /** One job with everything that is kept of it; null when nothing is, or its endpoint is gone. */
   find(endpointId: EndpointId, jobId: JobId, nowMs: number, withRecords: boolean): Promise<JobRecord | null>
+  /** The endpoint of a record; null when it is not there, or of another owner. */
+  endpointOf(owner: OwnerId, jobId: JobId): Promise<EndpointId | null>
+  /**
+   * Removes a job that has ended, with everything that is kept of it, or its record.
+   * @returns the job that was kept until then; `record` where only that was left, `unfinished` for a job that waits or runs, null for none
+   */
+  remove(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Expired | 'record' | 'unfinished' | null>
   /** Removes records past the limits, at most `limit`. True when there may be more. */
   trim(rules: JobRecordRules, nowMs: number, limit: number): Promise<boolean>
 }

@@ -74,6 +74,18 @@ export class JobRecords {
   }
 
   /**
+   * Removes a job that has ended, with everything that is kept of it.
+   * @throws AppError `not_found` as {@link find}, `conflict` for a job that waits or runs
+   */
+  async remove(endpointId: EndpointId, jobId: JobId): Promise<void> {
+    const { store, clock } = this.#ports
+    const removed = await store.jobRecords.remove(endpointId, jobId, clock.now())
+    if (removed === null) throw notFound('job', jobId)
+    if (removed === 'unfinished') throw new AppError('conflict', `job ${jobId} waits or runs; cancel it first`)
+    if (removed !== 'record') this.#jobs.removed([removed])
+  }
+
+  /**
    * A new job with the input, the times and the priority of an old one. Its webhook and its `s3Config` are not taken over.
    * @throws AppError `not_found` as {@link find}, `conflict` where the input was not kept, or as {@link Jobs.submit}
    */

@@ -58,8 +58,9 @@ export class LogReading {
     if (worker !== null && worker.owner === owner)
       return { kind: 'worker', id: worker.id, endpointId: worker.endpointId }
     const job = isJobId(id) ? await store.jobs.locate(owner, id, clock.now()) : null
-    if (job === null) throw new AppError('not_found', `there is no endpoint, worker or job ${id} (not found)`)
-    return { kind: 'job', id: job.id, endpointId: job.endpointId }
+    const endpointId = job?.endpointId ?? (isJobId(id) ? await store.jobRecords.endpointOf(owner, id) : null)
+    if (endpointId === null) throw new AppError('not_found', `there is no endpoint, worker or job ${id} (not found)`)
+    return { kind: 'job', id: id as JobId, endpointId }
   }
 
   /**

@@ -66,6 +66,10 @@ export const findRecord = `
   SELECT ${COLUMNS.job_records.all}, ${DETAILS}, input, output, notes
   FROM job_records WHERE id = $2 AND endpoint_id = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
 
+/** $1 owner, $2 job. */
+export const endpointOfRecord = `
+  SELECT endpoint_id FROM job_records WHERE id = $2 AND owner = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
+
 /** $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 what it counts as, $8 whether with its payloads. Of a job that is removed. */
 export const insertRecord = `
   INSERT INTO job_records (id, owner, endpoint_id, status, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, started_at_ms,
@@ -99,6 +103,10 @@ export const ownersOverLimit = `
   WHERE records > $2 OR bytes > $3
     OR (SELECT MIN(finished_at_ms) FROM job_records WHERE job_records.owner = job_record_sizes.owner) < $1
   ORDER BY owner LIMIT $4`
+
+/** $1 endpoint, $2 job. */
+export const recordToRemove = `
+  SELECT id, owner, bytes FROM job_records WHERE endpoint_id = $1 AND id = $2 {{lock}}`
 
 /** $1 endpoint, $2 how many. */
 export const recordsLeft = `

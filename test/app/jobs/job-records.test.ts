@@ -144,6 +144,19 @@ test('many jobs are changed a bounded number at once, and the next call goes on'
   assert.deepEqual([second.json.changed, second.json.nextCursor], [3, null])
 })
 
+test('a job is removed with its record once it has ended', async t => {
+  const { rig, endpoint, done } = await withPast(t)
+  const remove = (id: string) => rig.ask('DELETE', `/v2/${endpoint}/requests/${id}`)
+  const waiting = await rig.submit(endpoint)
+  const refused = await remove(waiting)
+  assert.deepEqual([refused.status, /cancel it first/.test(refused.text)], [409, true])
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${waiting}`)
+  assert.deepEqual((await remove(waiting)).json, { id: waiting, removed: true })
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/status/${waiting}`)).status, 404)
+  assert.equal((await remove(done)).status, 200)
+  assert.deepEqual([(await remove(done)).status, (await listed(rig, endpoint)).length], [404, 1])
+})
+
 test('jobs of another account are neither shown, replayed nor changed', async t => {
   const { rig, endpoint, done } = await withPast(t, { jobRecords: { payloads: true } })
   const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
@@ -152,6 +165,7 @@ test('jobs of another account are neither shown, replayed nor changed', async t 
   for (const [method, path] of [
     ['GET', `/v2/${endpoint}/requests`],
     ['GET', `/v2/${endpoint}/requests/${done}`],
+    ['DELETE', `/v2/${endpoint}/requests/${done}`],
     ['POST', `/v2/${endpoint}/requests/${done}/replay`],
     ['POST', `/v2/${endpoint}/requests/cancel`],
     ['POST', `/v2/${endpoint}/requests/retry`],

@@ -12,8 +12,10 @@ before(async () => {
   server = await startServer({ args: ['--worker', fixture('node-everyday'), '--delete-running-endpoints'] })
 })
 
+/** A command, whose output is for programs where it has such a form. */
 async function runyard(...args: string[]) {
-  return runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey })
+  const isPlain = args[0] === 'completion' || args[0] === '__complete' || args.includes('--help')
+  return runCommand(isPlain ? args : [...args, '--json'], { RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey })
 }
 
 async function shown(...args: string[]) {
@@ -94,7 +96,7 @@ describe('commands for resources', () => {
     const { id } = await shown('accounts', 'create', '--name', 'Grace')
     await shown('accounts', 'update', id, '--limits', '{"queuedJobs":1,"storedMb":null}')
     const { key } = await shown('keys', 'create', '--name', 'k', '--account', id)
-    const as = (...args: string[]) => runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: key })
+    const as = (...args: string[]) => runCommand([...args, '--json'], { RUNYARD_URL: server.url, RUNYARD_API_KEY: key })
     const { code, stdout, stderr } = await as('usage', '--limits')
     assert.equal(code, 0, stderr)
     const limits = new Map(rows(stdout).map(row => [row.name, row]))
@@ -120,7 +122,8 @@ describe('commands for resources', () => {
 
   test('a key that is created works with what it may do, until it is disabled or revoked', async () => {
     const key = await shown('keys', 'create', '--name', 'reader', '--scope', '{"type":"read-only"}')
-    const as = (...args: string[]) => runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: key.key })
+    const as = (...args: string[]) =>
+      runCommand([...args, '--json'], { RUNYARD_URL: server.url, RUNYARD_API_KEY: key.key })
     assert.equal((await as('endpoints', 'list')).code, 0)
     const refused = await as('templates', 'create', '--name', 't', '--image', 'i')
     assert.deepEqual([refused.code, refused.stderr], [77, 'runyard: this API key has no write right for management'])

@@ -39,7 +39,7 @@ function worker(file: string, source: string, tests: unknown = TESTS): string {
 
 async function runTests(folder: string, ...args: string[]) {
   const temporary = temporaryFolder()
-  const { code, stdout, stderr } = await runCommand(['test', folder, ...args], { TMPDIR: temporary })
+  const { code, stdout, stderr } = await runCommand(['test', folder, '--json', ...args], { TMPDIR: temporary })
   const left = readdirSync(temporary).filter(name => name.startsWith('runyard'))
   assert.deepEqual(left, [], 'something is left behind')
   const lines = stdout.split('\n').filter(line => line !== '')

@@ -163,6 +163,7 @@ describe('logs as events', () => {
       'logs',
       workerId,
       '-f',
+      '--json',
       '--tail',
       '0',
       '--source',
@@ -170,14 +171,34 @@ describe('logs as events', () => {
       '--data-dir',
       dataDir,
     ])
-    const searching = runCommand(['logs', endpoint, '-f', '--tail', '0', '--grep', 'LINE', '--data-dir', dataDir])
+    const searching = runCommand([
+      'logs',
+      endpoint,
+      '-f',
+      '--json',
+      '--tail',
+      '0',
+      '--grep',
+      'LINE',
+      '--data-dir',
+      dataDir,
+    ])
     const reader = new SocketReader(server, `${path}?tail=0&source=container`)
     await until('the stream', () => reader.head !== '')
     await until(
       'the commands',
       () => server.events('request.answered').filter(({ surface }) => surface === 'ops').length >= 2,
     )
-    const streaming = runCommand(['run', everyday, '--stream', '-i', '{"n":30,"sleepMs":100}', '--data-dir', dataDir])
+    const streaming = runCommand([
+      'run',
+      everyday,
+      '--stream',
+      '--json',
+      '-i',
+      '{"n":30,"sleepMs":100}',
+      '--data-dir',
+      dataDir,
+    ])
     await print(20)
     await reader.until(first + 19)
     await until('the job', async () => (await healthOf(server, everyday)).jobs.inProgress === 1)

@@ -16,7 +16,7 @@ const build = (folder: string, name: string, ...more: string[]) => {
       .remove({ force: true })
       .catch(() => {}),
   )
-  return runCommand(['build', folder, '-t', name, '--build-arg', `BASE=${testImage}`, ...more], engineEnv)
+  return runCommand(['build', folder, '-t', name, '--json', '--build-arg', `BASE=${testImage}`, ...more], engineEnv)
 }
 
 const example = (name: string) => `${root}/examples/${name}`

@@ -29,7 +29,7 @@ async function answerOf(server: Server): Promise<unknown> {
 }
 
 function runyard(server: Server, ...args: string[]) {
-  return runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey })
+  return runCommand([...args, '--json'], { RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey })
 }
 
 describe('a folder', () => {

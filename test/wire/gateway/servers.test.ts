@@ -150,7 +150,7 @@ describe('servers as workers', { timeout: 240_000 }, () => {
     const stdout = await until(
       'the reason',
       async () => {
-        const said = await runCommand(['why', node.id], connection)
+        const said = await runCommand(['why', node.id, '--json'], connection)
         return said.stdout.includes('PORT') && said.stdout
       },
       START_MS,

@@ -118,6 +118,7 @@ export const OF_CONTAINERS: readonly string[] = ['docker/', 'gateway/', 'attacks
 
 /** Files that do not, and why. */
 export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
+  'clients/job-history': 'the commands are the same wherever workers run',
   'first-hour/folder': 'folders are what processes run',
   'first-hour/setup': 'folders are what processes run',
   'first-hour/terminal': 'folders are what processes run',

@@ -16,7 +16,7 @@ case "$*" in *query-gpu*) for i in 0 1; do echo "$i, GPU-$i, NVIDIA H200, 143771
 const AWAY = { DOCKER_HOST: 'unix:///nowhere.sock' }
 
 async function doctor(args: readonly string[], env: Readonly<Record<string, string>> = AWAY) {
-  const { code, stdout, stderr } = await runCommand(['doctor', ...args], env)
+  const { code, stdout, stderr } = await runCommand(['doctor', '--json', ...args], env)
   assert.equal(stderr, '')
   const findings = stdout
     .trim()

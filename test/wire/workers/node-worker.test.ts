@@ -151,7 +151,7 @@ describe('why a job waits', () => {
   const explain = async (endpoint: string, job = '') =>
     (await ask(server, `/v2/${endpoint}/explain${job === '' ? '' : `/${job}`}`)).json
   const why = async (id: string) => {
-    const { code, stdout, stderr } = await runCommand(['why', id, '--data-dir', server.dataDir])
+    const { code, stdout, stderr } = await runCommand(['why', id, '--json', '--data-dir', server.dataDir])
     assert.deepEqual([code, stderr], [0, ''])
     return JSON.parse(stdout)
   }
@@ -317,12 +317,12 @@ describe('logs', () => {
     )
     const endpoint = await makeEndpoint(server, { folder, settings: one })
     const { id: first, workerId = '' } = await runJob(server, endpoint, { name: 'one' })
-    const following = runCommand(['logs', workerId, '--follow', '--data-dir', server.dataDir])
+    const following = runCommand(['logs', workerId, '--follow', '--json', '--data-dir', server.dataDir])
     const second = await submit(server, endpoint, { name: 'two' })
     await whenFinal(server, endpoint, second)
 
     const logs = async (id: string, ...more: string[]) => {
-      const { code, stdout, stderr } = await runCommand(['logs', id, '--data-dir', server.dataDir, ...more])
+      const { code, stdout, stderr } = await runCommand(['logs', id, '--json', '--data-dir', server.dataDir, ...more])
       assert.deepEqual([code, stderr], [0, ''])
       return read(stdout)
     }

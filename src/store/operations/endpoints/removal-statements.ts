@@ -15,6 +15,10 @@ const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, executio
 export const expiredJobs = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}}`
 
+/** $1 endpoint, $2 job. */
+export const jobToRemove = `
+  SELECT ${REMOVED_COLUMNS} FROM jobs WHERE endpoint_id = $1 AND id = $2 AND ${ENDPOINT_THERE} {{lock}}`
+
 /** $1 ids, as a JSON list. Payloads, chunks and diagnostics go with their job. */
 export const deleteJobs = 'DELETE FROM jobs WHERE id IN ({{id_list}})'
 

@@ -1,15 +1,8 @@
 import type { EndpointId, JobId, OwnerId } from '../../../core/ids.ts'
-import { errorFingerprint } from '../../../core/jobs/error-fingerprint.ts'
-import { JOB_STATUSES } from '../../../core/jobs/job.ts'
-import {
-  type JobFilter,
-  type JobNote,
-  type JobRecord,
-  type JobRecordRules,
-  recordBytes,
-  recordedEnd,
-} from '../../../core/jobs/job-record.ts'
+import { isFinal, JOB_STATUSES } from '../../../core/jobs/job.ts'
+import type { JobFilter, JobRecord, JobRecordRules } from '../../../core/jobs/job-record.ts'
 import type { Position } from '../../../core/pages.ts'
+import type { Expired } from '../../../ports/store/job-outcome-store.ts'
 import type { JobListPart, JobListRequest, JobRecordStore } from '../../../ports/store/job-record-store.ts'
 import * as sql from '../../tables/job-records.ts'
 import {
@@ -21,8 +14,11 @@ import {
   toRecord,
   toSummary,
 } from '../../tables/job-records.ts'
-import { diagnosticsOf, type RemovedRow } from '../../tables/jobs.ts'
-import { type OperationsOf, perform, query, queryOne, read, type SqlValue, type Steps, write } from '../operation.ts'
+import type { RemovedRow } from '../../tables/jobs.ts'
+import { jobToRemove } from '../endpoints/removal-statements.ts'
+import { type OperationsOf, query, queryOne, read, type SqlValue, type Steps, write } from '../operation.ts'
+import { deleteRecords, notesOf, trimOwner } from './kept-records.ts'
+import { removeJobs } from './removed-jobs.ts'
 
 /** Accounts whose records one pass of upkeep looks at. */
 const OWNERS = 10
@@ -46,6 +42,24 @@ export const jobRecords = {
     if (kept !== null) return toRecord(kept, yield* notesOf(jobId))
     const past = withRecords ? yield* queryOne<RecordRow>(sql.findRecord, [endpointId, jobId]) : null
     return past === null ? null : toRecord(past, [])
+  }),
+
+  endpointOf: read(function* (owner: OwnerId, jobId: JobId): Steps<EndpointId | null> {
+    const row = yield* queryOne<{ endpoint_id: EndpointId }>(sql.endpointOfRecord, [owner, jobId])
+    return row?.endpoint_id ?? null
+  }),
+
+  remove: write(function* (
+    endpointId: EndpointId,
+    jobId: JobId,
+    nowMs: number,
+  ): Steps<Expired | 'record' | 'unfinished' | null> {
+    const kept = yield* queryOne<RemovedRow>(jobToRemove, [endpointId, jobId])
+    if (kept !== null && !isFinal(kept.status)) return 'unfinished'
+    if (kept !== null) return (yield* removeJobs([kept], nowMs)).expired[0] ?? null
+    const records = yield* query<SizeRow>(sql.recordToRemove, [endpointId, jobId])
+    yield* deleteRecords(records)
+    return records.length > 0 ? 'record' : null
   }),
 
   trim: write(function* (rules: JobRecordRules, nowMs: number, limit: number): Steps<boolean> {
@@ -103,74 +117,4 @@ function merged(kept: JobListPart, past: JobListPart, limit: number): JobListPar
 
 function newestFirst(a: Position, b: Position): number {
   return b.createdAtMs - a.createdAtMs || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
-}
-
-function* notesOf(jobId: JobId): Steps<JobNote[]> {
-  const rows = yield* query<{ at_ms: number; worker_id: JobNote['workerId']; text: string }>(diagnosticsOf, [jobId])
-  return rows.map(({ at_ms: atMs, worker_id: workerId, text }) => ({ atMs, workerId, text }))
-}
-
-/** Keeps records of jobs that are about to be removed, and removes as many old ones of their accounts as are too many then. */
-export function* keepRecords(rows: readonly RemovedRow[], rules: JobRecordRules, nowMs: number): Steps<void> {
-  const more = new Map<OwnerId, { records: number; bytes: number }>()
-  for (const row of rows) {
-    const bytes = yield* keepRecord(row, rules, nowMs)
-    const sum = more.get(row.owner) ?? { records: 0, bytes: 0 }
-    more.set(row.owner, { records: sum.records + 1, bytes: sum.bytes + bytes })
-  }
-  for (const [owner, { records, bytes }] of more) {
-    yield* query(sql.addToSizes, [owner, records, bytes])
-    // Twice as many as came, so that a limit that was lowered is reached soon.
-    yield* trimOwner(owner, rules, nowMs, 2 * records)
-  }
-}
-
-/** Returns what the record counts as. */
-function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Steps<number> {
-  const job = { status: row.status, error: row.error, finishedAtMs: row.finished_at_ms }
-  const { status, error, finishedAtMs } = recordedEnd(job, nowMs)
-  const notes = row.notes === 0 ? null : JSON.stringify(yield* notesOf(row.id))
-  const payloads = rules.payloads ? row.input_bytes + row.output_bytes : 0
-  const bytes = recordBytes(error, notes, payloads)
-  const fingerprint = error === null ? null : errorFingerprint(error)
-  const kept = rules.payloads ? 1 : 0
-  yield* perform(sql.insertRecord, [row.id, status, finishedAtMs, error, fingerprint, notes, bytes, kept])
-  return bytes
-}
-
-/** Removes records of an account past the limits, the oldest first. Returns how many. @param limit maximum number */
-function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number, limit: number): Steps<number> {
-  if (limit < 1) return 0
-  const sizes = yield* queryOne<{ records: number; bytes: number }>(sql.addToSizes, [owner, 0, 0])
-  const oldest = yield* query<SizeRow>(sql.oldestRecords, [owner, limit])
-  let [records, bytes] = [sizes?.records ?? 0, sizes?.bytes ?? 0]
-  const gone: SizeRow[] = []
-  for (const row of oldest) {
-    const isOver = records > rules.maxRecords || bytes > rules.maxBytes
-    if (!isOver && row.finished_at_ms >= nowMs - rules.keptMs) break
-    gone.push(row)
-    records -= 1
-    bytes -= row.bytes
-  }
-  yield* deleteRecords(gone.map(row => ({ ...row, owner })))
-  return gone.length
-}
-
-/** Removes records, and what they count as. */
-function* deleteRecords(rows: readonly Pick<SizeRow, 'id' | 'owner' | 'bytes'>[]): Steps<void> {
-  if (rows.length === 0) return
-  yield* perform(sql.deleteRecords, [JSON.stringify(rows.map(({ id }) => id))])
-  const sums = Map.groupBy(rows, ({ owner }) => owner)
-  for (const [owner, removed] of sums) {
-    const bytes = removed.reduce((sum, row) => sum + row.bytes, 0)
-    yield* query(sql.addToSizes, [owner, -removed.length, -bytes])
-    yield* perform(sql.dropEmptySizes, [owner])
-  }
-}
-
-/** Removes records of a deleted endpoint. Returns how many. */
-export function* removeRecords(endpointId: EndpointId, limit: number): Steps<number> {
-  const rows = yield* query<SizeRow>(sql.recordsLeft, [endpointId, limit])
-  yield* deleteRecords(rows)
-  return rows.length
 }

@@ -8,7 +8,7 @@ import { deleteJobs } from '../endpoints/removal-statements.ts'
 import { perform, type Steps } from '../operation.ts'
 import { stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'
-import { keepRecords } from './job-records.ts'
+import { keepRecords } from './kept-records.ts'
 import { addDeliveries } from './webhooks.ts'
 
 /** About how many bytes of rows one transaction removes, at least one row: freeing them takes the longer the more there are. */
