@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { packageFile } from '../disk/package-files.ts'
+import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
+import { addCatalog } from './commands/catalog.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addDoctor } from './commands/doctor.ts'
 import { addJobs } from './commands/jobs.ts'
@@ -25,7 +27,7 @@ Examples:
   runyard build ./my-model -t mine   build an image of a folder with a Dockerfile
   runyard test ./my-model            run the tests of its .runpod/tests.json
   runyard run <endpoint> -i '{}'     run one job and wait for it
-  runyard endpoints list             the endpoints; templates, secrets, keys, accounts and volumes likewise
+  runyard endpoints list             the endpoints; templates, secrets, keys, accounts, volumes, registries likewise
   runyard jobs list <endpoint>       its jobs, the newest first; get, cancel, retry and delete take the id of a job
   runyard workers list               the workers of all endpoints, with their phases
   runyard top                        watch endpoints, workers and jobs in place
@@ -50,7 +52,21 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
   const commands = [
-    ...[addServe, addBuild, addRun, addResources, addJobs, addWorkers, addTop, addUsage, addWhy, addLogs, addTest],
+    ...[
+      addServe,
+      addBuild,
+      addRun,
+      addResources,
+      addCatalog,
+      addJobs,
+      addBatches,
+      addWorkers,
+      addTop,
+      addUsage,
+      addWhy,
+      addLogs,
+      addTest,
+    ],
     ...[addDoctor, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)

@@ -3,12 +3,12 @@ import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
+import { print, printList } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { jobErrorText } from '../terminal/job-error.ts'
 import { ageText, type Column, column, durationText, type TableRow, timeText } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { print, printList } from './resources.ts'
 
 /** Options that say which jobs are meant. */
 interface FilterOptions extends ConnectionOptions {
@@ -238,9 +238,10 @@ function tell(options: ConnectionOptions, matched: number, changed: number, word
   printText(wantsJson(options) ? `${JSON.stringify({ matched, changed })}\n` : `${words}\n`)
 }
 
-async function agree(question: string): Promise<void> {
+/** Asks on a terminal. @throws CliError for any answer but yes, and where nobody can be asked */
+export async function agree(question: string): Promise<void> {
   if (process.stdin.isTTY !== true)
-    throw new CliError(`${question.replace('; go on?', '')}; say --yes to do it, or --dry-run to count`, EXIT.usage)
+    throw new CliError(`${question.replace('; go on?', '')}; say --yes to do it`, EXIT.usage)
   const reader = createInterface({ input: process.stdin, output: process.stderr })
   const said = await reader.question(`${question} [y/N] `)
   reader.close()

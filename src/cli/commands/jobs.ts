@@ -2,12 +2,24 @@ import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
+import { printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
+import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { addJobList, changeMany, hasFilter, type ManyOptions, type ManyVerb, showJob, withMany } from './job-history.ts'
+import {
+  addJobList,
+  agree,
+  changeMany,
+  hasFilter,
+  type ManyOptions,
+  type ManyVerb,
+  showJob,
+  withMany,
+} from './job-history.ts'
 import { type SubmitOptions, submission, withInput, withSubmission } from './run.ts'
 
-/** `runyard jobs list|get|create|cancel|retry|replay|delete`. */
+/** `runyard jobs list|get|create|cancel|retry|replay|webhooks|purge|delete`. */
 export function addJobs(program: Command): void {
   const group = program.command('jobs').description('list, show, submit and change jobs')
   addJobList(group)
@@ -24,6 +36,11 @@ export function addJobs(program: Command): void {
       const body = options.input === undefined ? {} : { body: submission(options) }
       printJob(options, await ask(options, path, { method: 'POST', ...body }))
     })
+  onJob(group, 'webhooks', 'list the deliveries of the webhook of a job', async (options, path, id) => {
+    const { deliveries } = (await (await ask(options, `${path}/webhooks/${id}`)).json()) as { deliveries: TableRow[] }
+    printList(options, deliveries, RESOURCE_COLUMNS.deliveries, 'deliveries')
+  })
+  addPurge(group)
   onJob(group, 'delete', 'cancel a job if it is not done, and remove it with its output', remove)
   addNoSuchVerb(group, 'update', 'a job does not change once it is submitted; cancel it and submit another one')
 }
@@ -38,6 +55,22 @@ function onJob(group: Command, verb: string, description: string, act: JobAction
     .description(description)
     .action(async (id: string, options: InsideOptions) =>
       act(options, `/v2/${await endpointOf(options, 'job', id)}`, encodeURIComponent(id)),
+    )
+}
+
+/** Adds `purge`, which asks on a terminal. */
+function addPurge(group: Command): void {
+  const purge = group.command('purge').argument('<endpoint>', 'the id or the name of a queue endpoint')
+  withConnection(purge.option('-y, --yes', 'do not ask'))
+    .description('cancel all jobs that wait; running ones go on')
+    .action(async (endpoint: string, options: ConnectionOptions & { readonly yes?: boolean }) =>
+      withEndpointName(options, endpoint, async id => {
+        const path = `/v2/${encodeURIComponent(id)}`
+        const { jobs } = (await (await ask(options, `${path}/health`)).json()) as { jobs: { inQueue: number } }
+        if (options.yes !== true) await agree(`${jobs.inQueue} waiting jobs are to be cancelled; go on?`)
+        const { removed } = (await (await ask(options, `${path}/purge-queue`, { method: 'POST' })).json()) as TableRow
+        printText(wantsJson(options) ? `${JSON.stringify({ removed })}\n` : `${removed} jobs are cancelled\n`)
+      }),
     )
 }
 

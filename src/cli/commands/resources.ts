@@ -3,11 +3,15 @@ import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection
 import { changedGpus, withGpus } from '../client/endpoint-gpus.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { type BodyOptions, bodyOf, collected, type Field } from '../client/fields.ts'
+import { addNoSuchVerb } from '../client/locate.ts'
 import { pages } from '../client/pages.ts'
+import { print, printList, printValue } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
-import { type Column, column, memberAt, shown, type TableRow, table } from '../terminal/table.ts'
+import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
+import { type Column, shown, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
+import { addReleases } from './endpoint-releases.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
 interface Resource {
@@ -19,7 +23,8 @@ interface Resource {
   readonly wrapper: string
   readonly columns: readonly Column[]
   readonly createFields: readonly Field[]
-  readonly updateFields: readonly Field[]
+  /** Null where there is no verb `update`. */
+  readonly updateFields: readonly Field[] | null
   /** Whether there is no verb `delete`. */
   readonly stays?: true
 }
@@ -85,11 +90,7 @@ const RESOURCES: readonly Resource[] = [
     one: 'endpoint',
     path: '/v2/serverless',
     wrapper: 'endpoints',
-    columns: [
-      ...[column('ID', 'id'), column('NAME', 'name'), column('TYPE', 'type'), column('IMAGE', 'image')],
-      { title: 'WORKERS', text: row => `${memberAt(row, 'workers.min')}-${memberAt(row, 'workers.max')}` },
-      { title: 'HARDWARE', text: row => shown(memberAt(row, 'gpu.pools') ?? row.cpu) },
-    ],
+    columns: RESOURCE_COLUMNS.endpoints,
     createFields: [
       ...ENDPOINT,
       { flag: '--type <type>', help: 'QUEUE (default) or LOAD_BALANCER', path: 'type', kind: 'text' },
@@ -101,7 +102,7 @@ const RESOURCES: readonly Resource[] = [
     one: 'template',
     path: '/v2/templates',
     wrapper: 'templates',
-    columns: [column('ID', 'id'), column('NAME', 'name'), column('IMAGE', 'image'), column('SERVERLESS', 'serverless')],
+    columns: RESOURCE_COLUMNS.templates,
     createFields: TEMPLATE,
     updateFields: TEMPLATE,
   },
@@ -110,12 +111,7 @@ const RESOURCES: readonly Resource[] = [
     one: 'secret',
     path: '/v2/account/secrets',
     wrapper: 'secrets',
-    columns: [
-      column('ID', 'id'),
-      column('NAME', 'name'),
-      column('DESCRIPTION', 'description'),
-      column('CREATED', 'createdAt'),
-    ],
+    columns: RESOURCE_COLUMNS.secrets,
     createFields: [{ flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }, ...SECRET_VALUE],
     updateFields: SECRET_VALUE,
   },
@@ -124,10 +120,7 @@ const RESOURCES: readonly Resource[] = [
     one: 'API key',
     path: '/v2/account/keys',
     wrapper: 'keys',
-    columns: [
-      ...[column('ID', 'id'), column('NAME', 'name'), column('KEY', 'hint'), column('SCOPE', 'scope.type')],
-      ...[column('DISABLED', 'disabled'), column('EXPIRES', 'expiresAt'), column('LAST USED', 'lastUsedAt')],
-    ],
+    columns: RESOURCE_COLUMNS.keys,
     createFields: [
       ...KEY,
       { flag: '--account <id>', help: 'account that it belongs to; for the operator', path: 'account', kind: 'text' },
@@ -141,7 +134,7 @@ const RESOURCES: readonly Resource[] = [
     path: '/v2/account/accounts',
     wrapper: 'accounts',
     stays: true,
-    columns: [column('ID', 'id'), column('NAME', 'name'), column('DELETES RUNNING', 'deleteRunningEndpoints')],
+    columns: RESOURCE_COLUMNS.accounts,
     createFields: [{ flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }],
     updateFields: [
       { flag: '--name <text>', help: 'name; for the operator', path: 'name', kind: 'text' },
@@ -164,7 +157,7 @@ const RESOURCES: readonly Resource[] = [
     one: 'network volume',
     path: '/v2/network-volumes',
     wrapper: 'networkVolumes',
-    columns: [column('ID', 'id'), column('NAME', 'name'), column('GB', 'size'), column('DATA CENTER', 'dataCenter')],
+    columns: RESOURCE_COLUMNS.volumes,
     createFields: [
       { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
       { flag: '--size <GB>', help: 'size', path: 'size', kind: 'number' },
@@ -175,9 +168,27 @@ const RESOURCES: readonly Resource[] = [
       { flag: '--size <GB>', help: 'new size; it only grows', path: 'size', kind: 'number' },
     ],
   },
+  {
+    name: 'registries',
+    one: 'registry',
+    path: '/v2/registries',
+    wrapper: 'registries',
+    columns: RESOURCE_COLUMNS.registries,
+    createFields: [
+      { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
+      { flag: '--username <text>', help: 'user of the registry', path: 'username', kind: 'text' },
+      {
+        flag: '--password <text>',
+        help: 'password or token; better @file or -, which no process list shows',
+        path: 'password',
+        kind: 'source',
+      },
+    ],
+    updateFields: null,
+  },
 ]
 
-/** Adds `runyard endpoints|templates|secrets|keys|accounts|volumes list|get|create|update|delete`; accounts stay. */
+/** Adds `runyard endpoints|templates|secrets|keys|accounts|volumes|registries list|get|create|update|delete`; accounts stay. */
 export function addResources(program: Command): void {
   for (const resource of RESOURCES) {
     const group = program.command(resource.name).description(`list, show and change ${resource.name}`)
@@ -186,6 +197,7 @@ export function addResources(program: Command): void {
     if (resource.name === 'keys') addKeyVerbs(group, resource)
     if (resource.name === 'endpoints') addEndpointKeyVerbs(group, resource)
     if (resource.name === 'endpoints') addRestart(group)
+    if (resource.name === 'endpoints') addReleases(group)
   }
 }
 
@@ -199,7 +211,8 @@ function addReading(group: Command, { name, one, path, wrapper, columns }: Resou
   )
 }
 
-function addChanging(group: Command, { one, path, createFields, updateFields, name, stays }: Resource): void {
+function addChanging(group: Command, resource: Resource): void {
+  const { one, path, createFields, updateFields, name, stays } = resource
   const create = withBody(group.command('create').description(`create one ${one}`), createFields)
   if (name === 'endpoints') withGpuOption(create)
   if (name === 'keys') {
@@ -213,6 +226,21 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
     if (name === 'keys') whole = await withKeyOptions(options, body)
     await print(options, await ask(options, path, { method: 'POST', body: whole }))
   })
+  if (updateFields === null) addNoSuchVerb(group, 'update', `a ${one} does not change; create another one`)
+  else addUpdate(group, resource, updateFields)
+  if (stays) return
+  withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
+    async (id: string, options: ConnectionOptions) => {
+      const deleted = await named(options, name, id, async known => {
+        await ask(options, `${path}/${encodeURIComponent(known)}`, { method: 'DELETE' })
+        return known
+      })
+      printText(wantsJson(options) ? `${JSON.stringify({ deleted })}\n` : `${one} ${deleted} is deleted\n`)
+    },
+  )
+}
+
+function addUpdate(group: Command, { one, path, name }: Resource, updateFields: readonly Field[]): void {
   const update = withBody(group.command('update').argument('<id>').description(`change one ${one}`), updateFields)
   if (name === 'endpoints') withGpuOption(update)
   update.action(async (id: string, options: BodyOptions & ConnectionOptions) => {
@@ -225,16 +253,6 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
     }
     await print(options, await named(options, name, id, change))
   })
-  if (stays) return
-  withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
-    async (id: string, options: ConnectionOptions) => {
-      const deleted = await named(options, name, id, async known => {
-        await ask(options, `${path}/${encodeURIComponent(known)}`, { method: 'DELETE' })
-        return known
-      })
-      printText(wantsJson(options) ? `${JSON.stringify({ deleted })}\n` : `${one} ${deleted} is deleted\n`)
-    },
-  )
 }
 
 /** Does something with a resource of an id, which for endpoints may be a name too. */
@@ -318,14 +336,10 @@ function addRestart(group: Command): void {
 
 /** Adds commands for the keys that belong to endpoints; `runyard keys revoke` deletes one. */
 function addEndpointKeyVerbs(group: Command, { path }: Resource): void {
-  const columns = [
-    ...[column('ID', 'id'), column('ENDPOINT', 'endpoint'), column('NAME', 'name'), column('KEY', 'hint')],
-    ...[column('REVOKED', 'disabled'), column('CREATED', 'createdAt'), column('LAST USED', 'lastUsedAt')],
-  ]
   withConnection(group.command('keys').description('list the keys that endpoints have of their own')).action(
     async (options: ConnectionOptions) => {
       const rows = await pages(options, '/v2/account/endpoint-keys', 'keys')
-      printList(options, rows, columns, 'keys of endpoints')
+      printList(options, rows, RESOURCE_COLUMNS.endpointKeys, 'keys of endpoints')
     },
   )
   const rotate = group.command('rotate-key').argument('<id>')
@@ -344,26 +358,4 @@ function withBody(command: Command, fields: readonly Field[]): Command {
   command.option('--file <file>', 'JSON object to start from; - for standard input')
   command.option('--set <path=value>', 'any member of the body, such as workers.max=5; again for more', collected)
   return withConnection(command)
-}
-
-/** A table for people, JSON lines for programs. */
-export function printList(
-  options: ConnectionOptions,
-  rows: readonly TableRow[],
-  columns: readonly Column[],
-  name: string,
-): void {
-  if (wantsJson(options)) for (const row of rows) printText(`${JSON.stringify(row)}\n`)
-  else if (rows.length === 0) printText(`there are no ${name}\n`)
-  else process.stdout.write(table(columns, rows))
-}
-
-/** Prints a resource as JSON, the only format that shows all of it: on one line where JSON is asked for. */
-export async function print(options: ConnectionOptions, answer: Response): Promise<void> {
-  printValue(options, (await answer.json()) as TableRow)
-}
-
-/** As {@link print}, for a value that was read before. */
-export function printValue(options: ConnectionOptions, value: TableRow): void {
-  printText(`${wantsJson(options) ? JSON.stringify(value) : JSON.stringify(value, null, 2)}\n`)
 }

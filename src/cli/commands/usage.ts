@@ -2,9 +2,9 @@ import { type Command, Option } from 'commander'
 import { BUCKET_SIZES, type BucketSize } from '../../core/billing/billing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { pages } from '../client/pages.ts'
+import { printList } from '../client/printing.ts'
 import { type Column, column, durationText, memberAt, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { printList } from './resources.ts'
 
 interface UsageOptions extends ConnectionOptions {
   readonly bucket: BucketSize

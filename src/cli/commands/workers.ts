@@ -3,11 +3,11 @@ import { ask, type ConnectionOptions, wantsJson, withConnection } from '../clien
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { pages } from '../client/pages.ts'
+import { printList, printValue } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { WORKER_COLUMNS, withEnded, workerText } from '../terminal/worker-table.ts'
-import { printList, printValue } from './resources.ts'
 
 interface ListOptions extends ConnectionOptions {
   readonly ended?: boolean

@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { ask, type ConnectionOptions, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
+import { print, printList } from '../client/printing.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
+import type { TableRow } from '../terminal/table.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+interface CreateOptions extends ConnectionOptions {
+  readonly requests: string
+  readonly name?: string
+  readonly draft?: boolean
+}
+
+/** Items of one page, and requests that one call adds. */
+const PAGE = 1_000
+/** Characters of the requests that one call adds; the server takes 10 MB. */
+const MAX_ADDED = 8_000_000
+
+/** `runyard batches list|create|get|requests|add|finalize|cancel <endpoint> [batch]`. */
+export function addBatches(program: Command): void {
+  const group = program.command('batches').description('many requests as one: list, create, read and end batches')
+  const listing = onEndpoint(group, 'list', 'list the batches of an endpoint').alias('ls')
+  listing.action((endpoint: string, options: ConnectionOptions) =>
+    withEndpointName(options, endpoint, async id =>
+      printList(options, await itemsOf(options, pathOf(id), 'batches'), RESOURCE_COLUMNS.batches, 'batches'),
+    ),
+  )
+  const creation = onEndpoint(group, 'create', 'submit the requests of a file as one batch')
+    .requiredOption('-r, --requests <file>', 'one request a line, as of run: {"input": {...}}; - for standard input')
+    .option('--name <text>', 'name of the batch')
+    .option('--draft', 'leave it open for more requests; finalize submits it')
+  creation.action(create)
+  onBatch(group, 'get', 'show one batch with its counts', async (options, path) =>
+    print(options, await ask(options, path)),
+  )
+  onBatch(group, 'requests', 'print its requests with their outputs, a JSON line each', printRequests)
+  const adding = onBatch(
+    group,
+    'add',
+    'add requests to a draft',
+    async (options: ConnectionOptions & { requests?: string }, path) => {
+      if (options.requests === undefined) throw new CliError('add takes --requests <file>', EXIT.usage)
+      let answer: Response | null = null
+      for (const part of partsOf(requestsIn(options.requests))) answer = await addPart(options, path, part)
+      if (answer !== null) await print(options, answer)
+    },
+  )
+  adding.option('-r, --requests <file>', 'one request a line, as of run: {"input": {...}}; - for standard input')
+  for (const [verb, words] of Object.entries({
+    finalize: 'submit a draft',
+    cancel: 'cancel what waits or runs of it',
+  })) {
+    onBatch(group, verb, words, async (options, path) =>
+      print(options, await ask(options, `${path}/${verb}`, { method: 'POST' })),
+    )
+  }
+}
+
+function pathOf(endpoint: string): string {
+  return `/v2/${encodeURIComponent(endpoint)}/batch`
+}
+
+function onEndpoint(group: Command, verb: string, description: string): Command {
+  const command = group.command(verb).argument('<endpoint>', 'the id or the name of a queue endpoint')
+  return withConnection(command.description(description))
+}
+
+function onBatch(
+  group: Command,
+  verb: string,
+  description: string,
+  act: (options: ConnectionOptions, path: string) => Promise<void>,
+): Command {
+  return onEndpoint(group, verb, description)
+    .argument('<batch>', 'the id of a batch')
+    .action((endpoint: string, batch: string, options: ConnectionOptions) =>
+      withEndpointName(options, endpoint, id => act(options, `${pathOf(id)}/${encodeURIComponent(batch)}`)),
+    )
+}
+
+async function create(endpoint: string, options: CreateOptions): Promise<void> {
+  const parts = partsOf(requestsIn(options.requests))
+  const query = options.name === undefined ? '' : `?${new URLSearchParams({ name: options.name })}`
+  await withEndpointName(options, endpoint, async id => {
+    const made = await ask(options, `${pathOf(id)}${query}`, { method: 'POST', body: parts[0] ?? [] })
+    const { id: batch } = (await made.json()) as { id: string }
+    const path = `${pathOf(id)}/${encodeURIComponent(batch)}`
+    try {
+      for (const part of parts.slice(1)) await addPart(options, path, part)
+      if (options.draft !== true) await ask(options, `${path}/finalize`, { method: 'POST' })
+    } catch (error) {
+      // Half of a batch helps nobody, and a draft counts towards the limits of its account.
+      await ask(options, `${path}/cancel`, { method: 'POST' }).catch(() => {})
+      throw error
+    }
+    await print(options, await ask(options, path))
+  })
+}
+
+function addPart(options: ConnectionOptions, path: string, requests: readonly object[]): Promise<Response> {
+  return ask(options, `${path}/requests`, { method: 'POST', body: { requests } })
+}
+
+/** The requests of a file, one JSON object a line. @throws CliError that names the line of the first mistake */
+function requestsIn(file: string): object[] {
+  let text: string
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (error) {
+    throw new CliError(`${file} cannot be read: ${(error as Error).message}`, EXIT.data)
+  }
+  const requests = text.split('\n').flatMap((line, index) => (line.trim() === '' ? [] : [requestOf(line, index + 1)]))
+  if (requests.length === 0) throw new CliError(`${file} has no requests`, EXIT.data)
+  return requests
+}
+
+function requestOf(line: string, number: number): object {
+  try {
+    const value: unknown = JSON.parse(line)
+    if (typeof value === 'object' && value !== null && 'input' in value) return value
+  } catch (error) {
+    throw new CliError(`line ${number} is not JSON: ${(error as Error).message}`, EXIT.data)
+  }
+  throw new CliError(`line ${number} must be an object with an "input"`, EXIT.data)
+}
+
+/** Requests in parts that one call may have. */
+function partsOf(requests: readonly object[]): object[][] {
+  const parts: object[][] = [[]]
+  let characters = 0
+  for (const request of requests) {
+    const length = JSON.stringify(request).length
+    const last = parts.at(-1)!
+    if (last.length === PAGE || (characters + length > MAX_ADDED && last.length > 0)) {
+      parts.push([request])
+      characters = length
+    } else {
+      last.push(request)
+      characters += length
+    }
+  }
+  return parts
+}
+
+async function printRequests(options: ConnectionOptions, path: string): Promise<void> {
+  for (let offset = 0; ; offset += PAGE) {
+    const page = await pageAt(options, `${path}/requests`, offset)
+    for (const row of page.requests as TableRow[]) printText(`${JSON.stringify(row)}\n`)
+    if (page.hasMore !== true) return
+  }
+}
+
+async function itemsOf(options: ConnectionOptions, path: string, wrapper: string): Promise<TableRow[]> {
+  const rows: TableRow[] = []
+  for (let offset = 0; ; offset += PAGE) {
+    const page = await pageAt(options, path, offset)
+    rows.push(...(page[wrapper] as TableRow[]))
+    if (page.hasMore !== true) return rows
+  }
+}
+
+async function pageAt(options: ConnectionOptions, path: string, offset: number): Promise<Record<string, unknown>> {
+  return (await (await ask(options, `${path}?offset=${offset}&limit=${PAGE}`)).json()) as Record<string, unknown>
+}
