@@ -23,6 +23,7 @@ import type { Keys } from './services/accounts/keys.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
+import { EventFeed } from './services/observing/event-feed.ts'
 import { MetricRecorder } from './services/observing/metric-recorder.ts'
 import { withKnownWorkers } from './services/workers/known-workers.ts'
 
@@ -75,8 +76,10 @@ const DISPATCH_END_MS = 2_000
 export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const known = new KnownEndpoints(given.store, given.clock)
   const recorder = new MetricRecorder(given)
+  const feed = new EventFeed(given)
   const emit: Emit = (name, fields) => {
     recorder.emit(name, fields)
+    feed.emit(name, fields)
     given.emit(name, fields)
   }
   const ports = { ...given, emit, store: withKnownWorkers(known.store, given.clock) }
@@ -88,7 +91,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts)
-  const observing = createObservingServices(ports, config, workers, balancing, recorder, signals)
+  const observing = createObservingServices(ports, config, workers, balancing, { recorder, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorder })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)

@@ -86,8 +86,8 @@ export interface Events {
   'worker.health': { endpointId: EndpointId; workerId: WorkerId; healthy: boolean; problem: string | null }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
   'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
-  'endpoint.saved': { endpointId: EndpointId; version: number; created: boolean }
-  'endpoint.deleted': { endpointId: EndpointId }
+  'endpoint.saved': { endpointId: EndpointId; owner: OwnerId; version: number; created: boolean }
+  'endpoint.deleted': { endpointId: EndpointId; owner: OwnerId }
   'template.saved': { templateId: TemplateId }
   'template.deleted': { templateId: TemplateId }
   'key.created': { keyId: KeyId; owner: OwnerId; by: KeyId }

@@ -1,5 +1,4 @@
-/** Responses with logs: server-sent events or JSON lines. */
-import type { LogEvent, LogStream } from '../services/observing/log-stream.ts'
+/** Responses with events as they happen, such as lines of logs: server-sent events or JSON lines. */
 
 /** Interval between keep-alive comments on a quiet stream, in ms. Shorter than the idle timeouts of proxies. */
 const KEEP_ALIVE_MS = 15_000
@@ -12,26 +11,41 @@ export const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 } as const
 
-/** Format of a log stream. */
-export interface LogWriting {
+/** Events for one reader, who takes them as fast as it wants. */
+export interface ReadableEvents<Event> {
+  /** Id of the last returned event, from which a reader can go on. */
+  readonly id: string
+  /** Whether all events have been returned and no more will come. */
+  readonly ended: boolean
+  /** The next events, none when none come within `forMs`; null when there are no more. `missed`: null where it is not known how many. */
+  next(forMs: number): Promise<{ readonly events: readonly Event[]; readonly missed: number | null } | null>
+  close(): void
+}
+
+interface Identified {
+  readonly id: string
+}
+
+/** Format of a stream. */
+export interface EventWriting<Event> {
   readonly headers: Readonly<Record<string, string>>
-  readonly event: (event: LogEvent) => string
+  readonly event: (event: Event) => string
   /** First text. @param id the event id from which a client resumes if it received no event */
   readonly opening: (id: string) => string
   /** Keep-alive text, which readers ignore. Null: none. */
   readonly quiet: string | null
-  /** Text that reports how many of the requested bytes are no longer kept. */
-  readonly missed: (bytes: number) => string
+  /** Text that reports what the reader asked for and is no longer kept: bytes of logs, otherwise events; null for an unknown number. */
+  readonly missed: (count: number | null) => string
   /** Last text of a complete stream. Not sent if the server stops or the reader disconnects. */
   readonly end: string
 }
 
 /**
- * Server-sent events.
+ * Lines of logs as server-sent events.
  * @param data the JSON of a log line
  * @param own whether the readers are Runyard's own: they get an id before the first log line, and an event `end`
  */
-export function asEvents(data: (event: LogEvent) => object, own: boolean): LogWriting {
+export function asEvents<Event extends Identified>(data: (event: Event) => object, own: boolean): EventWriting<Event> {
   return {
     headers: EVENT_STREAM_HEADERS,
     event: event => `id: ${event.id}\ndata: ${oneLine(data(event))}\n\n`,
@@ -42,8 +56,28 @@ export function asEvents(data: (event: LogEvent) => object, own: boolean): LogWr
   }
 }
 
+/**
+ * Server-sent events with names. What was missed is an event `missed`, whose `events` is their number, null where it is not known.
+ * @param data the name and the JSON of an event
+ */
+export function asNamedEvents<Event extends Identified>(
+  data: (event: Event) => { readonly name: string; readonly data: object },
+): EventWriting<Event> {
+  return {
+    headers: EVENT_STREAM_HEADERS,
+    event: event => {
+      const { name, data: members } = data(event)
+      return `id: ${event.id}\nevent: ${name}\ndata: ${oneLine(members)}\n\n`
+    },
+    opening: id => `id: ${id}\n\n`,
+    quiet: ': nothing new\n\n',
+    missed: count => `event: missed\ndata: ${oneLine({ events: count })}\n\n`,
+    end: '',
+  }
+}
+
 /** JSON lines. @param data the JSON of a log line */
-export function asLines(data: (event: LogEvent) => object): LogWriting {
+export function asLines<Event>(data: (event: Event) => object): EventWriting<Event> {
   return {
     headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' },
     event: event => `${oneLine(data(event))}\n`,
@@ -66,7 +100,11 @@ function oneLine(value: object): string {
  * A response that reads the stream only as fast as its client reads the response.
  * @param signals end the response: the client disconnected, or the server stops
  */
-export function streamedAnswer(stream: LogStream, writing: LogWriting, signals: readonly AbortSignal[]): Response {
+export function streamedAnswer<Event>(
+  stream: ReadableEvents<Event>,
+  writing: EventWriting<Event>,
+  signals: readonly AbortSignal[],
+): Response {
   const encoder = new TextEncoder()
   const close = () => stream.close()
   for (const signal of signals) {
@@ -110,9 +148,13 @@ export function streamedAnswer(stream: LogStream, writing: LogWriting, signals: 
   return new Response(body, { headers: writing.headers })
 }
 
-async function nextText(stream: LogStream, writing: LogWriting, forMs: number): Promise<string | null> {
+async function nextText<Event>(
+  stream: ReadableEvents<Event>,
+  writing: EventWriting<Event>,
+  forMs: number,
+): Promise<string | null> {
   const batch = await stream.next(forMs)
   if (batch === null) return null
   if (batch.events.length === 0 && batch.missed === 0) return writing.quiet ?? ''
-  return (batch.missed > 0 ? writing.missed(batch.missed) : '') + batch.events.map(writing.event).join('')
+  return (batch.missed !== 0 ? writing.missed(batch.missed) : '') + batch.events.map(writing.event).join('')
 }

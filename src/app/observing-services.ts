@@ -1,4 +1,5 @@
 import type { Ports } from '../ports/ports.ts'
+import type { EventFeed } from '../services/observing/event-feed.ts'
 import { Explainer } from '../services/observing/explainer.ts'
 import { LogReading } from '../services/observing/log-reading.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
@@ -16,7 +17,14 @@ export interface ObservingServices {
   readonly logs: LogReading
   readonly scraping: MetricsReader
   readonly series: MetricSeries
+  readonly feed: EventFeed
   readonly ready: () => Promise<boolean>
+}
+
+/** Readers of the event stream, which are made before all services. */
+export interface EventReaders {
+  readonly recorder: MetricRecorder
+  readonly feed: EventFeed
 }
 
 export function createObservingServices(
@@ -24,7 +32,7 @@ export function createObservingServices(
   { placing }: AppConfig,
   { fleet, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
-  recorder: MetricRecorder,
+  { recorder, feed }: EventReaders,
   { stopping }: Stopping,
 ): ObservingServices {
   const explaining = new Explainer(ports, { fleet, running, balancing }, placing)
@@ -34,6 +42,7 @@ export function createObservingServices(
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),
     series: new MetricSeries(ports, recorder),
+    feed,
     ready: () => isReady(ports, stopping),
   }
 }

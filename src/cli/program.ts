@@ -6,6 +6,7 @@ import { addBuild } from './commands/build.ts'
 import { addCatalog } from './commands/catalog.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addDoctor } from './commands/doctor.ts'
+import { addEvents } from './commands/events.ts'
 import { addJobs } from './commands/jobs.ts'
 import { addLogs } from './commands/logs.ts'
 import { addMasterKey } from './commands/master-key.ts'
@@ -36,6 +37,7 @@ Examples:
   runyard why <job>                  why this job waits, or how it ended
   runyard doctor                     what is wrong with this machine, and what to do
   runyard logs <endpoint> --follow   what its newest worker prints
+  runyard events                     what happens to endpoints, jobs and workers, while it happens
 
 The commands talk to the server of the data directory here (./.runyard), or to the one that --url and --api-key, or
 RUNYARD_URL and RUNYARD_API_KEY, name.`
@@ -65,6 +67,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
       addUsage,
       addWhy,
       addLogs,
+      addEvents,
       addTest,
     ],
     ...[addDoctor, addMasterKey, addCompletion],

@@ -35,6 +35,7 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'catalog',
   'billing',
   'account',
+  'events',
   'pods',
   'clusters',
   'sandboxes',

@@ -4,6 +4,7 @@ import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
 import { type EndpointKeyParts, endpointKeyRoutes } from './routes/endpoint-keys.ts'
+import { type EventParts, eventRoutes } from './routes/events.ts'
 import { type MetricParts, metricRoutes } from './routes/metrics.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
@@ -18,6 +19,7 @@ export type RouteParts = ServerlessParts &
   WorkerLogParts &
   WorkerParts &
   MetricParts &
+  EventParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
@@ -32,6 +34,7 @@ export function restRoutes(parts: RouteParts): RestRoute[] {
     ...workerRoutes(parts),
     ...workerLogRoutes(parts),
     ...metricRoutes(parts),
+    ...eventRoutes(parts),
     ...templateRoutes(parts),
     ...volumeRoutes(parts),
     ...registryRoutes(parts),

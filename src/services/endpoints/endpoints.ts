@@ -264,7 +264,7 @@ export class Endpoints {
       notifier.publish('endpoints')
     })
     if (removed === null) throw notFound('endpoint', id)
-    emit('endpoint.deleted', { endpointId: id })
+    emit('endpoint.deleted', { endpointId: id, owner })
     // One that serves drains: the loop that ends it knows whether it has requests.
     for (const { id, serves } of removed.workers) {
       if (serves === null) await this.#workers.kill(id, 'endpoint_deleted')
@@ -292,7 +292,7 @@ export class Endpoints {
     const endpoint: Endpoint = { ...config, id, owner, templateId, version: 1, createdAtMs: clock.now() }
     const insert = () => store.endpoints.insert(endpoint, own)
     await this.#quotas.adding(owner, 'endpoints', () => this.#quotas.keepingWorkers(owner, config.workersMin, insert))
-    emit('endpoint.saved', { endpointId: id, version: 1, created: true })
+    emit('endpoint.saved', { endpointId: id, owner, version: 1, created: true })
     notifier.publish('endpoints')
     return endpoint
   }
@@ -316,7 +316,7 @@ export class Endpoints {
         ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, replace))
         : replace())
       if (!replaced) return null
-      emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
+      emit('endpoint.saved', { endpointId: id, owner, version: after.version, created: false })
       notifier.publish(`load:${id}`)
       notifier.publish('endpoints')
       return after

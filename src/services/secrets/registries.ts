@@ -71,8 +71,9 @@ export class Registries {
     const users = await store.registries.remove(owner, id, clock.now())
     if (users === null) throw notFound('registry', id)
     for (const endpointId of users) {
-      const version = (await store.endpoints.find(endpointId))?.version ?? 0
-      emit('endpoint.saved', { endpointId, version, created: false })
+      const endpoint = await store.endpoints.find(endpointId)
+      if (endpoint === null) continue
+      emit('endpoint.saved', { endpointId, owner: endpoint.owner, version: endpoint.version, created: false })
       notifier.publish(`load:${endpointId}`)
     }
   }

@@ -1,0 +1,52 @@
+import { z } from '@hono/zod-openapi'
+import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
+import type { EventFeed } from '../../../services/observing/event-feed.ts'
+import type { NumberedEvent } from '../../../services/observing/recent-events.ts'
+import { asNamedEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
+import { type RestRoute, route } from '../route.ts'
+import { endpointId } from './serverless.ts'
+
+/** Dependencies of the events route. */
+export interface EventParts {
+  readonly endpoints: Endpoints
+  readonly feed: EventFeed
+  /** Aborts when the server begins to stop. */
+  readonly stopping: AbortSignal
+}
+
+const EVENTS = asNamedEvents(({ type, atMs, endpointId, fields }: NumberedEvent) => ({
+  name: type,
+  data: { type, at: new Date(atMs).toISOString(), endpointId, ...fields },
+}))
+
+/** An addition to the public contract: what happens to the endpoints of an account, while it happens. */
+export function eventRoutes({ endpoints, feed, stopping }: EventParts): RestRoute[] {
+  return [
+    route(
+      {
+        method: 'get',
+        path: '/v2/events',
+        operationId: 'streamEvents',
+        tag: 'Events',
+        level: 'read',
+        summary: 'What happens to endpoints, their jobs and workers, as server-sent events',
+        query: { endpoint: z.string().min(1).max(191).optional() },
+        headers: { 'Last-Event-ID': z.string().min(1).max(100).optional() },
+        success: {
+          status: 200,
+          schema: z.string(),
+          mediaType: 'text/event-stream',
+          headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
+        },
+        problems: [400, 404],
+      },
+      async ({ caller, query, headers, request, held }) => {
+        const only = query.endpoint === undefined ? null : endpointId(query.endpoint)
+        if (only !== null) await endpoints.find(caller.owner, only)
+        if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
+        const reading = feed.open(caller.owner, { endpointId: only, after: headers['Last-Event-ID'] ?? null })
+        return streamedAnswer(reading, EVENTS, [request.signal, stopping, held()])
+      },
+    ),
+  ]
+}

@@ -1,0 +1,130 @@
+import { AppError } from '../../core/errors.ts'
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import type { Emit } from '../../events.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { type EventQuery, EventReading } from './event-reading.ts'
+import { type LiveEvent, liveEventOf } from './live-event.ts'
+import { RecentEvents } from './recent-events.ts'
+
+/** Maximum number of readings of events that an account may have open at once. */
+export const MAX_EVENT_READINGS = 100
+/** Events that are kept for all accounts together; past it those of the account without a new one for longest are dropped. */
+const MAX_KEPT = 50_000
+/** Endpoints whose owner is known without a read of the store. */
+const MAX_OWNERS = 20_000
+/** Events that wait until the owner of their endpoint is known; past it they are dropped. */
+const MAX_UNOWNED = 1_000
+
+type FeedPorts = Pick<Ports, 'clock' | 'store'>
+
+/** Keeps the newest events of each account in memory, for readers that follow them. A restart of the server forgets them. */
+export class EventFeed {
+  readonly #ports: FeedPorts
+  readonly #owners = new Map<EndpointId, OwnerId>()
+  /** Events of endpoints whose owner is being read. */
+  readonly #unowned = new Map<EndpointId, LiveEvent[]>()
+  #unownedEvents = 0
+  /** By account, the one with the newest event last. */
+  readonly #recent = new Map<OwnerId, RecentEvents>()
+  #kept = 0
+  readonly #open = new Map<OwnerId, number>()
+  readonly #startedAt: string
+  #lists = 0
+
+  constructor(ports: FeedPorts) {
+    this.#ports = ports
+    this.#startedAt = ports.clock.now().toString(36)
+  }
+
+  /** A reader of the event stream. */
+  readonly emit: Emit = (name, fields) => {
+    const event = liveEventOf(name, fields, this.#ports.clock.now())
+    if (event === null) return
+    const { owner: ownerOfEvent = null } = fields as { owner?: OwnerId }
+    const owner = ownerOfEvent ?? this.#owners.get(event.endpointId) ?? null
+    if (owner === null) this.#findOwner(event)
+    else if (this.#unowned.has(event.endpointId)) this.#owned(event.endpointId, owner, event)
+    else this.#keep(owner, event)
+    if (owner !== null && name === 'endpoint.saved') this.#remember(event.endpointId, owner)
+  }
+
+  /** Number of open readings of an account. */
+  openBy(owner: OwnerId): number {
+    return this.#open.get(owner) ?? 0
+  }
+
+  /**
+   * Starts to read. The caller closes the reading.
+   * @throws AppError `rate_limited` when the account reads too many at once
+   */
+  open(owner: OwnerId, query: EventQuery): EventReading {
+    if (this.openBy(owner) >= MAX_EVENT_READINGS) {
+      const problem = `${MAX_EVENT_READINGS} readings of events are open already`
+      throw new AppError('rate_limited', problem, { retryAfterSeconds: 5 })
+    }
+    this.#open.set(owner, this.openBy(owner) + 1)
+    const onClose = () => {
+      const left = this.openBy(owner) - 1
+      if (left > 0) this.#open.set(owner, left)
+      else this.#open.delete(owner)
+      const recent = this.#recent.get(owner)
+      if (left === 0 && recent?.size === 0) this.#recent.delete(owner)
+    }
+    return new EventReading(this.#ports.clock, this.#recentOf(owner), query, onClose)
+  }
+
+  #recentOf(owner: OwnerId): RecentEvents {
+    let recent = this.#recent.get(owner)
+    if (recent === undefined) {
+      this.#lists += 1
+      recent = new RecentEvents(`${this.#startedAt}x${this.#lists}`)
+      this.#recent.set(owner, recent)
+    }
+    return recent
+  }
+
+  #keep(owner: OwnerId, event: LiveEvent): void {
+    const recent = this.#recentOf(owner)
+    this.#recent.delete(owner)
+    this.#recent.set(owner, recent)
+    this.#kept += recent.add(event)
+    for (const [other, { size }] of this.#recent) {
+      if (this.#kept <= MAX_KEPT) break
+      this.#kept -= size
+      this.#recent.get(other)!.clear()
+      if (this.openBy(other) === 0) this.#recent.delete(other)
+    }
+  }
+
+  #remember(endpointId: EndpointId, owner: OwnerId): void {
+    if (this.#owners.size >= MAX_OWNERS) this.#owners.clear()
+    this.#owners.set(endpointId, owner)
+  }
+
+  #findOwner(event: LiveEvent): void {
+    if (this.#unownedEvents >= MAX_UNOWNED) return
+    const { endpointId } = event
+    this.#unownedEvents += 1
+    const waiting = this.#unowned.get(endpointId)
+    if (waiting !== undefined) {
+      waiting.push(event)
+      return
+    }
+    this.#unowned.set(endpointId, [event])
+    // Events tell of what the store has already; readers that miss one read the state again.
+    this.#ports.store.endpoints.find(endpointId).then(
+      endpoint => this.#owned(endpointId, endpoint?.owner ?? null),
+      () => this.#owned(endpointId, null),
+    )
+  }
+
+  /** Keeps the events that waited for the owner of their endpoint. @param owner null when there is none, or it cannot be read */
+  #owned(endpointId: EndpointId, owner: OwnerId | null, next?: LiveEvent): void {
+    const waiting = this.#unowned.get(endpointId) ?? []
+    this.#unowned.delete(endpointId)
+    this.#unownedEvents -= waiting.length
+    if (owner === null) return
+    this.#remember(endpointId, owner)
+    for (const event of next === undefined ? waiting : [...waiting, next]) this.#keep(owner, event)
+  }
+}

@@ -1,0 +1,53 @@
+import type { EndpointId } from '../../core/ids.ts'
+import type { EventName, Events } from '../../events.ts'
+
+/** An event as the account that owns its endpoint sees it. */
+export interface LiveEvent {
+  readonly type: EventName
+  readonly atMs: number
+  readonly endpointId: EndpointId
+  /** The other fields, by their public names. */
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+type Fields = { readonly endpointId: EndpointId } & Readonly<Record<string, unknown>>
+type Publishers = { readonly [Name in EventName]?: (fields: Events[Name]) => Fields }
+
+/** Public fields of each published event. What is not here belongs to the operator, or to each request of a load-balancing endpoint. */
+const PUBLISHERS: Publishers = {
+  'job.accepted': ({ endpointId, jobId }) => ({ endpointId, jobId, to: 'IN_QUEUE' }),
+  'job.moved': ({ endpointId, jobId, from, to, workerId, attempt, reason = null, waitedMs = null }) => {
+    return { endpointId, jobId, from, to, workerId, attempt, reason, waitedMs }
+  },
+  'job.expired': ({ endpointId, jobId, from }) => ({ endpointId, jobId, from }),
+  'job.result_ignored': ({ endpointId, jobId, workerId, reason }) => ({ endpointId, jobId, workerId, reason }),
+  'webhook.delivered': ({ endpointId, jobId, tries }) => ({ endpointId, jobId, tries }),
+  'webhook.failed': ({ endpointId, jobId, tries, problem }) => ({ endpointId, jobId, tries, problem }),
+  'worker.created': ({ endpointId, workerId, version }) => ({ endpointId, workerId, version }),
+  'worker.moved': ({ endpointId, workerId, from, to, reason, coldStartMs = null }) => {
+    return { endpointId, workerId, from, to, reason, coldStartMs }
+  },
+  'worker.start_failed': ({ endpointId, workerId, problem }) => ({ endpointId, workerId, problem }),
+  'worker.problem': ({ endpointId, workerId, problem }) => ({ endpointId, workerId, problem }),
+  'worker.avoided': ({ endpointId, workerId, failures, forMs }) => ({ endpointId, workerId, failures, forMs }),
+  'worker.trusted': ({ endpointId, workerId }) => ({ endpointId, workerId }),
+  'worker.health': ({ endpointId, workerId, healthy, problem }) => ({ endpointId, workerId, healthy, problem }),
+  'worker.exited': ({ endpointId, workerId, cause, asked }) => ({ endpointId, workerId, cause, asked }),
+  'worker.clamped': ({ endpointId, problem }) => ({ endpointId, problem }),
+  // The endpoint that it makes room for may be another account's.
+  'worker.evicted': ({ endpointId, workerId, afterJob }) => ({ endpointId, workerId, afterJob }),
+  'worker.unplaced': ({ endpointId, count, resource, reason }) => ({ endpointId, count, resource, reason }),
+  'endpoint.saved': ({ endpointId, version, created }) => ({ endpointId, version, created }),
+  'endpoint.deleted': ({ endpointId }) => ({ endpointId }),
+}
+
+/** The names of all published events. */
+export const LIVE_EVENT_NAMES = Object.keys(PUBLISHERS) as EventName[]
+
+/** An event for the account that owns its endpoint; null for one that is not published. */
+export function liveEventOf<Name extends EventName>(name: Name, given: Events[Name], atMs: number): LiveEvent | null {
+  const publisher = PUBLISHERS[name]
+  if (publisher === undefined) return null
+  const { endpointId, ...fields } = publisher(given)
+  return { type: name, atMs, endpointId, fields }
+}

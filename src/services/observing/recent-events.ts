@@ -1,0 +1,72 @@
+import type { LiveEvent } from './live-event.ts'
+
+/** Events that are kept of an account. */
+export const MAX_RECENT = 2_000
+
+/** An event with the id from which a reader goes on. */
+export interface NumberedEvent extends LiveEvent {
+  readonly id: string
+}
+
+/** The newest events of one account, numbered from 1. */
+export class RecentEvents {
+  readonly #name: string
+  readonly #listeners = new Set<() => void>()
+  #events: LiveEvent[] = []
+  /** Number of the newest event; 0 before the first. */
+  newest = 0
+
+  /** @param name what ids begin with: numbers of another list, such as before a restart, are not mistaken for its own */
+  constructor(name: string) {
+    this.#name = name
+  }
+
+  /** Number of kept events. */
+  get size(): number {
+    return this.#events.length
+  }
+
+  /** Adds an event. @returns by how many there are more now; negative when old ones were dropped */
+  add(event: LiveEvent): number {
+    const before = this.#events.length
+    this.#events.push(event)
+    this.newest += 1
+    // Drops many at once: removing from the front moves the rest.
+    if (this.#events.length >= 2 * MAX_RECENT) this.#events = this.#events.slice(-MAX_RECENT)
+    for (const listener of this.#listeners) listener()
+    return this.#events.length - before
+  }
+
+  /** Drops all events. */
+  clear(): void {
+    this.#events = []
+  }
+
+  /** The id of an event by its number. */
+  idOf(number: number): string {
+    return `${this.#name}-${number}`
+  }
+
+  /** The number in an id; null for an id of another list. */
+  numberOf(id: string): number | null {
+    const [, name, number] = /^(\w+)-(\d{1,15})$/.exec(id) ?? []
+    return name === this.#name && Number(number) <= this.newest ? Number(number) : null
+  }
+
+  /** The kept events after a number, and how many of them are no longer kept. @param limit of events that are looked at */
+  after(number: number, limit: number): { readonly events: readonly NumberedEvent[]; readonly missed: number } {
+    const before = this.newest - this.#events.length
+    const from = Math.max(number, before)
+    const events = this.#events.slice(from - before, from - before + limit)
+    return {
+      events: events.map((event, index) => ({ ...event, id: this.idOf(from + index + 1) })),
+      missed: from - number,
+    }
+  }
+
+  /** Calls `listener` at each new event until the returned function is called. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+}
