@@ -127,6 +127,9 @@ const ROUTES: readonly Route[] = [
   { path: '/explain/:job', methods: ['GET'], level: 'read', run: explainOne },
 ]
 
+/** Path below `/v2/{endpoint_id}` and methods of each job operation. */
+export const JOB_ROUTES = ROUTES.map(({ path, methods }) => ({ path, methods }))
+
 /** The job operations of queue endpoints: `/v2/{endpoint_id}/...`. Errors are `{"error": "<sentence>"}`. */
 export function jobSurface(parts: JobSurfaceParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>().basePath('/v2/:endpoint')

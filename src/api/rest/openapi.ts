@@ -1,4 +1,6 @@
 import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
+import { JobError } from '../jobs/schemas.ts'
+import type { DocumentedOperation } from '../operation.ts'
 import type { BodyContract, RestRoute, Shape } from './route.ts'
 import { Problem } from './schemas/common.ts'
 
@@ -10,7 +12,9 @@ const TITLES: Record<number, string> = {
   403: 'The key lacks the right',
   404: 'There is no such resource, or it is not visible to the caller',
   409: 'The state of the resource forbids it',
-  429: 'Too many requests in one of the windows, which `detail` names',
+  413: 'The body is too large',
+  429: 'Too many requests; `Retry-After` says when to ask again',
+  503: 'The store is away or the server stops; nothing is half done',
 }
 
 const RATE_HEADERS = {
@@ -24,18 +28,75 @@ const RATE_HEADERS = {
   },
 }
 
-/** The OpenAPI 3.1 document of a table of routes, without `servers`. */
-export function openApiDocument(routes: readonly RestRoute[]): Record<string, unknown> {
-  const app = new OpenAPIHono()
-  app.openAPIRegistry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer' })
-  for (const route of routes) app.openAPIRegistry.registerPath(operation(route))
-  return app.getOpenAPI31Document({
-    openapi: '3.1.0',
-    info: { title: 'Runyard REST API', version: '2.0.0', description: 'Management of serverless endpoints.' },
-  }) as unknown as Record<string, unknown>
+/** What the document consists of. */
+export interface DocumentParts {
+  readonly routes: readonly RestRoute[]
+  /** Operations of other surfaces. */
+  readonly operations?: readonly DocumentedOperation[]
+  /** Requests with their responses, by the id of the operation. */
+  readonly examples?: Examples
 }
 
-function operation({ contract }: RestRoute): RouteConfig {
+/** A request of an operation, and what the server answered. */
+export interface OperationExample {
+  readonly params?: Readonly<Record<string, unknown>>
+  readonly query?: Readonly<Record<string, unknown>>
+  readonly body?: unknown
+  readonly status: number
+  /** Body of the response; left out where there is none. */
+  readonly response?: unknown
+}
+
+/** Examples by the id of their operation. */
+export type Examples = Readonly<Record<string, OperationExample>>
+
+/** The OpenAPI 3.1 document, without `servers`. */
+export function openApiDocument({ routes, operations = [], examples = {} }: DocumentParts): OpenApiDocument {
+  const app = new OpenAPIHono()
+  app.openAPIRegistry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer' })
+  for (const operation of operations.flatMap(withPost)) app.openAPIRegistry.registerPath(documented(operation))
+  for (const route of routes) app.openAPIRegistry.registerPath(managed(route))
+  const document = app.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: { title: 'Runyard API', version: '2.0.0', description: DESCRIPTION },
+  }) as unknown as OpenApiDocument
+  addExamples(document, examples)
+  return document
+}
+
+const DESCRIPTION =
+  'Serverless endpoints on your own machines: manage endpoints, submit jobs to them, and see what they do. ' +
+  'Each request carries `Authorization: Bearer <API key>`.'
+
+/** An OpenAPI document, as far as it is read here. */
+export type OpenApiDocument = Record<string, unknown> & {
+  readonly paths: Readonly<Record<string, Record<string, PathOperation>>>
+}
+
+interface PathOperation {
+  readonly operationId: string
+  readonly parameters?: { readonly in: string; readonly name: string; example?: unknown }[]
+  readonly requestBody?: { readonly content: Record<string, { example?: unknown }> }
+  readonly responses: Record<string, { readonly content?: Record<string, { example?: unknown }> }>
+}
+
+function addExamples({ paths }: OpenApiDocument, examples: Examples): void {
+  for (const operation of Object.values(paths).flatMap(methods => Object.values(methods))) {
+    const example = examples[operation.operationId.replace(new RegExp(`${BY_POST}$`), '')]
+    if (example === undefined) continue
+    const given: Record<string, unknown> = { ...example.params, ...example.query }
+    for (const parameter of operation.parameters ?? []) {
+      if (given[parameter.name] !== undefined) parameter.example = given[parameter.name]
+    }
+    for (const content of Object.values(operation.requestBody?.content ?? {})) content.example = example.body
+    const contents = Object.values(operation.responses[String(example.status)]?.content ?? {})
+    if (example.response !== undefined) for (const content of contents) content.example = example.response
+  }
+}
+
+const OBJECT = (shape: Readonly<Record<string, z.ZodType>>) => z.object(shape as z.ZodRawShape)
+
+function managed({ contract }: RestRoute): RouteConfig {
   const { method, path, operationId, tag, summary, level, params, query, headers, body } = contract
   return {
     method,
@@ -45,14 +106,75 @@ function operation({ contract }: RestRoute): RouteConfig {
     tags: [tag],
     security: level === 'open' ? [] : [{ apiKey: [] }],
     request: {
-      ...(params === undefined ? {} : { params: z.object(params as z.ZodRawShape) }),
-      ...(query === undefined ? {} : { query: z.object(query as z.ZodRawShape) }),
-      ...(headers === undefined ? {} : { headers: z.object(headers as z.ZodRawShape) }),
+      ...requestShapes({ params, query, headers }),
       ...(body === undefined
         ? {}
         : { body: { required: true, content: { 'application/json': { schema: bodySchema(body) } } } }),
     },
     responses: { ...success(contract), ...problems(contract) },
+  }
+}
+
+/** Statuses of errors that every job operation can have. */
+const JOB_ERRORS = [400, 401, 403, 404, 429, 503] as const
+
+/** An operation, and its second method where it has two. */
+function withPost(operation: DocumentedOperation): DocumentedOperation[] {
+  if (operation.postToo !== true) return [operation]
+  const { operationId, summary } = operation
+  const post = {
+    method: 'post',
+    operationId: `${operationId}${BY_POST}`,
+    summary: `As GET: ${lowerFirst(summary)}`,
+  } as const
+  return [operation, { ...operation, ...post }]
+}
+
+/** Ends the id of an operation that is the same as the one with GET. */
+export const BY_POST = 'ByPost'
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}
+
+function documented(operation: DocumentedOperation): RouteConfig {
+  const { method, path, operationId, tag, summary, params, query, headers, body, response, mediaType } = operation
+  const { error = JobError } = operation
+  const errors = [...JOB_ERRORS, ...(operation.errors ?? [])].sort()
+  return {
+    method,
+    path,
+    operationId,
+    summary,
+    tags: [tag],
+    security: [{ apiKey: [] }],
+    request: {
+      ...requestShapes({ params, query, headers }),
+      ...(body === undefined
+        ? {}
+        : { body: { required: body.required, content: { 'application/json': { schema: body.schema } } } }),
+    },
+    responses: {
+      200: { description: 'Done', content: { [mediaType ?? 'application/json']: { schema: response } } },
+      ...Object.fromEntries(
+        errors.map(status => [
+          status,
+          { description: TITLES[status]!, content: { 'application/json': { schema: error } } },
+        ]),
+      ),
+    },
+  }
+}
+
+function requestShapes({
+  params,
+  query,
+  headers,
+}: Readonly<Record<'params' | 'query' | 'headers', Shape | undefined>>) {
+  return {
+    ...(params === undefined ? {} : { params: OBJECT(params) }),
+    ...(query === undefined ? {} : { query: OBJECT(query) }),
+    ...(headers === undefined ? {} : { headers: OBJECT(headers) }),
   }
 }
 

@@ -1,3 +1,5 @@
+import { JOB_OPERATIONS } from '../jobs/operations.ts'
+import { EXAMPLES } from './examples.ts'
 import type { RestRoute } from './route.ts'
 import { type AccountParts, accountRoutes } from './routes/account.ts'
 import { billingRoutes } from './routes/billing.ts'
@@ -44,5 +46,6 @@ export function restRoutes(parts: RouteParts): RestRoute[] {
     ...accountRoutes(parts),
     ...endpointKeyRoutes(parts),
   ]
-  return [...routes, ...documentationRoutes(routes, parts.addresses)]
+  const document = { routes, operations: JOB_OPERATIONS, examples: EXAMPLES }
+  return [...routes, ...documentationRoutes(document, parts.addresses)]
 }

@@ -1,19 +1,25 @@
 import { z } from '@hono/zod-openapi'
 import type { Addresses } from '../../addresses.ts'
+import type { DocumentedOperation } from '../../operation.ts'
 import { StaticPage } from '../../static-page.ts'
 import { docsPage } from '../docs-page.ts'
-import { openApiDocument } from '../openapi.ts'
+import { type DocumentParts, type OpenApiDocument, openApiDocument } from '../openapi.ts'
 import { type RestRoute, route } from '../route.ts'
 
-/** The OpenAPI document of all other routes and the page that shows it; both are open to everybody. */
-export function documentationRoutes(routes: readonly RestRoute[], addresses: () => Addresses): RestRoute[] {
-  let document: Record<string, unknown> | null = null
+/** The OpenAPI document of all other operations and the page that shows it; both are open to everybody. */
+export function documentationRoutes(parts: DocumentParts, addresses: () => Addresses): RestRoute[] {
+  let document: OpenApiDocument | null = null
   let made: ReturnType<typeof documentation> | null = null
   // Made once: the route needs no key, and making the document takes longer than most requests.
   const current = () => {
-    const url = addresses().publicUrl
-    document ??= openApiDocument(routes)
-    if (made?.url !== url) made = documentation({ ...document, servers: [{ url }] }, url)
+    const { publicUrl, queueUrl } = addresses()
+    document ??= openApiDocument(parts)
+    if (made?.publicUrl !== publicUrl || made.queueUrl !== queueUrl) {
+      made = documentation(withServers(document, parts.operations ?? [], { publicUrl, queueUrl }), {
+        publicUrl,
+        queueUrl,
+      })
+    }
     return made
   }
   return [
@@ -44,13 +50,34 @@ export function documentationRoutes(routes: readonly RestRoute[], addresses: () 
   ]
 }
 
-function documentation(document: Record<string, unknown>, url: string) {
+type ServerUrls = Pick<Addresses, 'publicUrl' | 'queueUrl'>
+
+function documentation(document: Record<string, unknown>, urls: ServerUrls) {
   const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY }
   return {
-    url,
+    ...urls,
     document: new StaticPage(() => JSON.stringify(document), { 'content-type': 'application/json' }),
     page: new StaticPage(() => docsPage(document), html),
   }
+}
+
+/** Names the server of the document, and for job operations another one where they have an address of their own. */
+function withServers(
+  document: OpenApiDocument,
+  operations: readonly DocumentedOperation[],
+  { publicUrl, queueUrl }: ServerUrls,
+): Record<string, unknown> {
+  const servers = [{ url: publicUrl }]
+  if (queueUrl === publicUrl) return { ...document, servers }
+  const ofJobs = new Set(operations.map(({ operationId }) => operationId))
+  const paths = Object.entries(document.paths).map(([path, methods]) => {
+    const located = Object.entries(methods).map(([method, operation]) => [
+      method,
+      ofJobs.has(operation.operationId) ? { ...operation, servers: [{ url: queueUrl }] } : operation,
+    ])
+    return [path, Object.fromEntries(located)]
+  })
+  return { ...document, servers, paths: Object.fromEntries(paths) }
 }
 
 /** Content Security Policy: allows only the page's own style. */
