@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, Option } from 'commander'
 import { packageFile } from '../disk/package-files.ts'
 import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
@@ -19,37 +19,45 @@ import { addUsage } from './commands/usage.ts'
 import { addWhy } from './commands/why.ts'
 import { addWorkers } from './commands/workers.ts'
 import { CliError, EXIT } from './exit.ts'
+import { HELP_FORMAT } from './terminal/help-format.ts'
 import { printText } from './terminal/terminal-text.ts'
 
 const EXAMPLES = `
 Examples:
-  runyard serve --sample             a server with a sample endpoint, on http://127.0.0.1:8080
-  runyard serve --worker ./my-model  run the handler in ./my-model as an endpoint
-  runyard build ./my-model -t mine   build an image of a folder with a Dockerfile
+  runyard serve --sample             a server with a sample endpoint
+  runyard serve --worker ./my-model  run the handler in a folder as an endpoint
+  runyard build ./my-model -t mine   build an image of a folder
   runyard test ./my-model            run the tests of its .runpod/tests.json
   runyard run <endpoint> -i '{}'     run one job and wait for it
-  runyard endpoints list             the endpoints; templates, secrets, keys, accounts, volumes, registries likewise
-  runyard jobs list <endpoint>       its jobs, the newest first; get, cancel, retry and delete take the id of a job
-  runyard workers list               the workers of all endpoints, with their phases
+  runyard endpoints list             the endpoints; other resources likewise
+  runyard jobs list <endpoint>       its jobs, the newest first
+  runyard workers list               the workers of all endpoints
   runyard top                        watch endpoints, workers and jobs in place
-  runyard usage --last 7             what endpoints have used in the last 7 days, and what it costs
+  runyard usage --last 7             what endpoints have used in 7 days
   runyard why                        why jobs wait, for all endpoints
   runyard why <job>                  why this job waits, or how it ended
-  runyard doctor                     what is wrong with this machine, and what to do
   runyard logs <endpoint> --follow   what its newest worker prints
-  runyard events                     what happens to endpoints, jobs and workers, while it happens
+  runyard events                     what happens, while it happens
+  runyard doctor                     what is wrong with this machine
 
-The commands talk to the server of the data directory here (./.runyard), or to the one that --url and --api-key, or
-RUNYARD_URL and RUNYARD_API_KEY, name.`
+The commands talk to the server of the data directory here (./.runyard), or to
+the one that --url and --api-key, or RUNYARD_URL and RUNYARD_API_KEY, name.`
 
-/** Runs the command of the arguments and sets the exit code. Wrong arguments end with code 64. */
-export async function runCommandLine(argv: readonly string[]): Promise<void> {
+/** All commands with their options. */
+export function commandLine(): Command {
   const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
     version: string
   }
   const program = new Command('runyard')
     .description('Self-hosted serverless endpoints, compatible with RunPod Serverless clients and workers.')
     .version(version)
+    .configureHelp(HELP_FORMAT)
+    .addOption(
+      new Option('--color <when>', 'colors: auto (on a terminal, unless NO_COLOR is set)')
+        .choices(['auto', 'always', 'never'])
+        .default('auto'),
+    )
+    .hook('preAction', command => setColors(command.opts<{ color: string }>().color))
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
@@ -73,6 +81,12 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     ...[addDoctor, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)
+  return program
+}
+
+/** Runs the command of the arguments and sets the exit code. Wrong arguments end with code 64. */
+export async function runCommandLine(argv: readonly string[]): Promise<void> {
+  const program = commandLine()
   // A reader such as `head` may have enough. A server goes on without one.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -83,6 +97,14 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = report(error)
   }
+}
+
+/** Colors follow the variables that Node and other programs know. */
+function setColors(when: string): void {
+  if (when === 'auto') return
+  delete process.env.FORCE_COLOR
+  delete process.env.NO_COLOR
+  process.env[when === 'always' ? 'FORCE_COLOR' : 'NO_COLOR'] = '1'
 }
 
 function report(error: unknown): number {

@@ -1,8 +1,10 @@
 /** Lists on a terminal of 80 columns, with names and ids of ordinary length. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { beforeEach, mock, test } from 'node:test'
 import { RESOURCE_COLUMNS } from '../../src/cli/terminal/resource-columns.ts'
 import { table } from '../../src/cli/terminal/table.ts'
+import { LIST_SAMPLES, LISTED_AT } from '../support/list-rows.ts'
 
 const NOW = 1_800_000_000_000
 const HOUR_AGO = new Date(NOW - 3_600_000 - 500).toISOString()
@@ -68,4 +70,16 @@ test('releases are shown with what they changed', () => {
     diff: [{ field: 'image' }, { field: 'env.A' }],
   })
   assert.deepEqual(lines, ['VERSION  AGE  WORKERS  CHANGED', '2        60m  1        image, env.A'])
+})
+
+test('each list fits a terminal of 80 columns and is as the page of commands shows it', () => {
+  mock.timers.setTime(LISTED_AT)
+  const page = readFileSync(new URL('../../docs/reference/commands.md', import.meta.url), 'utf8')
+  const blocks = LIST_SAMPLES.map(({ command, columns, rows }) => `$ ${command}\n${table(columns, rows, 80)}`)
+  for (const block of blocks) {
+    const wide = block.split('\n').filter(line => line.length > 80)
+    assert.deepEqual(wide, [])
+  }
+  const missing = blocks.filter(block => !page.includes(block))
+  assert.deepEqual(missing.join('\n'), '')
 })

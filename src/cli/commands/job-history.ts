@@ -7,7 +7,8 @@ import { print, printList } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { jobErrorText } from '../terminal/job-error.ts'
-import { ageText, type Column, column, durationText, type TableRow, timeText } from '../terminal/table.ts'
+import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
+import { durationText, type TableRow, timeText } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 /** Options that say which jobs are meant. */
@@ -36,13 +37,6 @@ export type ManyVerb = 'cancel' | 'retry'
 
 /** Maximum jobs per request. */
 const PAGE = 1_000
-
-const COLUMNS: readonly Column[] = [
-  ...[column('ID', 'id'), column('STATUS', 'status')],
-  { title: 'AGE', text: row => ageText(row.createdAt) },
-  { title: 'WAITED', text: row => durationText(row.delayTime) },
-  { title: 'RAN', text: row => (row.startedAt === null ? '-' : durationText(row.executionTime)) },
-]
 
 /** `runyard jobs list <endpoint>`. */
 export function addJobList(group: Command): void {
@@ -102,7 +96,12 @@ function instantOf(option: string, text: string): string {
 }
 
 async function list(endpoint: string, options: ListOptions): Promise<void> {
-  printList(options, await withEndpointName(options, endpoint, id => jobsOf(id, options)), COLUMNS, 'such jobs')
+  printList(
+    options,
+    await withEndpointName(options, endpoint, id => jobsOf(id, options)),
+    RESOURCE_COLUMNS.jobs,
+    'such jobs',
+  )
 }
 
 async function jobsOf(endpoint: string, options: ListOptions): Promise<TableRow[]> {

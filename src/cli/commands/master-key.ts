@@ -4,11 +4,14 @@ import { readConfig } from '../../config/config.ts'
 import { CliError, EXIT } from '../exit.ts'
 
 const ABOUT = `
-Stop the server first. All that is sealed (secrets, signing keys, passwords of registries, keys of endpoints, s3Config of
-jobs) is sealed with a new key, which then takes the place of the old one in the data directory. It can be
-interrupted at any moment: until everything is done the file has both keys, and the same command goes on.
+Stop the server first. All that is sealed (secrets, signing keys, passwords of
+registries, keys of endpoints, s3Config of jobs) is sealed with a new key, which
+then takes the place of the old one in the data directory. It can be interrupted
+at any moment: until everything is done the file has both keys, and the same
+command goes on.
 
-A key in RUNYARD_MASTER_KEY: set RUNYARD_MASTER_KEY=<new>,<old>, run this, then set RUNYARD_MASTER_KEY=<new>.`
+A key in RUNYARD_MASTER_KEY: set RUNYARD_MASTER_KEY=<new>,<old>, run this, then
+set RUNYARD_MASTER_KEY=<new>.`
 
 /** Adds `runyard master-key`. */
 export function addMasterKey(program: Command): void {

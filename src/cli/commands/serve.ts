@@ -6,25 +6,31 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { packageFile } from '../../disk/package-files.ts'
 import type { RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { SERVE_OPTION_GROUPS } from './serve-option-groups.ts'
 
 /** `runyard serve`: runs the server until a signal stops it. */
 export function addServe(program: Command): void {
   const command = program.command('serve').description('run the server; Ctrl-C drains the workers and stops it')
-  for (const setting of Object.values(SETTINGS)) {
-    const names = setting.argument === null ? setting.flag : `${setting.flag} ${setting.argument}`
-    const standard = setting.argument === null || setting.fallback === null ? '' : ` (default: ${setting.fallback})`
-    const option = new Option(names, `${setting.help}${standard}`)
-    if (setting.many === true) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
-    command.addOption(option)
+  const settings = new Map(Object.values(SETTINGS).map(setting => [setting.flag, setting]))
+  for (const [heading, flags] of SERVE_OPTION_GROUPS) {
+    for (const flag of flags) command.addOption(optionOf(settings.get(flag)!).helpGroup(heading))
   }
   command.addHelpText(
     'after',
-    '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT. RUNYARD_API_KEY sets the API key.',
+    '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT.\nRUNYARD_API_KEY sets the API key.',
   )
   command.argument('[command...]', 'command of the workers of the folder, behind --')
   command.action(async (words: readonly string[], options: Record<string, unknown>) =>
     serve(withCommand(words, options)),
   )
+}
+
+function optionOf(setting: (typeof SETTINGS)[keyof typeof SETTINGS]): Option {
+  const names = setting.argument === null ? setting.flag : `${setting.flag} ${setting.argument}`
+  const standard = setting.argument === null || setting.fallback === null ? '' : ` (default: ${setting.fallback})`
+  const option = new Option(names, `${setting.help}${standard}`)
+  if (setting.many === true) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
+  return option
 }
 
 /** The words behind `--` as the setting `--command`, a command line. @throws CliError when both are given, or there is no `--` */

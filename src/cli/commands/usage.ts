@@ -1,16 +1,21 @@
 import { type Command, Option } from 'commander'
 import { BUCKET_SIZES, type BucketSize } from '../../core/billing/billing.ts'
+import { METRIC_INTERVALS } from '../../core/observing/metric-series.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
 import { pages } from '../client/pages.ts'
 import { printList } from '../client/printing.ts'
-import { type Column, column, durationText, memberAt, type TableRow } from '../terminal/table.ts'
+import { CliError, EXIT } from '../exit.ts'
+import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
+import { LIMIT_COLUMNS, money, TIMES_COLUMNS, usageColumns } from '../terminal/usage-columns.ts'
 
 interface UsageOptions extends ConnectionOptions {
   readonly bucket: BucketSize
   readonly last?: string
   readonly from?: string
   readonly to?: string
+  readonly times?: boolean
   readonly limits?: boolean
 }
 
@@ -23,12 +28,14 @@ export function addUsage(program: Command): void {
     .option('-n, --last <count>', 'number of spans, with the present one')
     .option('--from <time>', 'from when, as 2026-05-01 or 2026-05-01T12:00:00Z (default: 30 days ago)')
     .option('--to <time>', 'until when (default: now)')
+    .option('--times', 'how requests of one endpoint ended and how long they took, by hour or day')
     .option('--limits', 'what the account has now, beside its limits')
   withConnection(command).description('what endpoints have used in spans of time, and what it costs').action(usage)
 }
 
 async function usage(endpoint: string | undefined, options: UsageOptions): Promise<void> {
   if (options.limits === true) return limits(options)
+  if (options.times === true) return times(endpoint, options)
   const { bucket, last, from, to } = options
   const endpoints = await pages(options, '/v2/serverless', 'endpoints')
   const isId = endpoints.some(({ id }) => id === endpoint)
@@ -46,8 +53,39 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   }
   if (wantsJson(options)) return printList(options, bill.records, [], 'usage')
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
-  printList(options, bill.records, columnsFor(bucket, names), 'records of usage in this time')
+  printList(options, bill.records, usageColumns(bucket, names), 'records of usage in this time')
   if (bill.records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
+}
+
+/** Metrics of one endpoint over time. */
+async function times(endpoint: string | undefined, options: UsageOptions): Promise<void> {
+  const { bucket, last, from, to } = options
+  if (endpoint === undefined) throw new CliError('--times is about one endpoint; give its id or name', EXIT.usage)
+  const interval = INTERVALS[bucket]
+  if (interval === undefined) throw new CliError("--times takes a --bucket 'hour' or 'day'", EXIT.usage)
+  if (last !== undefined && !/^[1-9]\d{0,3}$/.test(last)) throw new CliError('--last takes a whole number', EXIT.usage)
+  const start = from ?? (last === undefined ? undefined : startOfLast(Number(last), interval.lengthMs))
+  const query = new URLSearchParams({
+    interval: interval.name,
+    ...(start === undefined ? {} : { from: wholeTime(start) }),
+    ...(to === undefined ? {} : { to: wholeTime(to) }),
+  })
+  const answer = await withEndpointName(options, endpoint, id =>
+    ask(options, `/v2/serverless/${encodeURIComponent(id)}/metrics?${query}`),
+  )
+  const { points } = (await answer.json()) as { points: TableRow[] }
+  printList(options, points, TIMES_COLUMNS, 'requests in this time')
+}
+
+/** The intervals in which metrics are read. */
+const INTERVALS: Partial<Record<BucketSize, { readonly name: string; readonly lengthMs: number }>> = {
+  hour: { name: '1h', lengthMs: METRIC_INTERVALS['1h'].lengthMs },
+  day: { name: '1d', lengthMs: METRIC_INTERVALS['1d'].lengthMs },
+}
+
+/** The beginning of the last intervals, the present one included. */
+function startOfLast(count: number, lengthMs: number): string {
+  return new Date((Math.floor(Date.now() / lengthMs) - count + 1) * lengthMs).toISOString()
 }
 
 async function limits(options: UsageOptions): Promise<void> {
@@ -55,38 +93,10 @@ async function limits(options: UsageOptions): Promise<void> {
     quotas: Record<string, { used: number; limit: number | null }>
   }
   const rows = Object.entries(quotas).map(([name, { used, limit }]) => ({ name, used, limit: limit ?? 'none' }))
-  printList(options, rows, [column('NAME', 'name'), column('USED', 'used'), column('LIMIT', 'limit')], 'limits')
-}
-
-function columnsFor(bucket: BucketSize, names: ReadonlyMap<unknown, string>): Column[] {
-  const time = (title: string, member: string): Column => ({
-    title,
-    text: row => durationText(memberAt(row, `usage.${member}`)),
-  })
-  return [
-    { title: 'FROM', text: row => startText(String(row.startTime), bucket) },
-    column('ENDPOINT', 'serverlessId'),
-    { title: 'NAME', text: row => names.get(row.serverlessId) ?? '-' },
-    column('COMPLETED', 'usage.jobs.completed'),
-    column('FAILED', 'usage.jobs.failed'),
-    ...[time('RUNNING', 'runningMs'), time('IDLE', 'idleMs'), time('STARTING', 'startingMs')],
-    { title: 'COST', text: row => money(Number(row.totalAmount)) },
-  ]
+  printList(options, rows, LIMIT_COLUMNS, 'limits')
 }
 
 /** Expands a day to its first instant in UTC. */
 function wholeTime(text: string): string {
   return /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text
-}
-
-function startText(time: string, bucket: BucketSize): string {
-  const [day = '', clock = ''] = time.split('T')
-  if (bucket === 'hour') return `${day} ${clock.slice(0, 5)}`
-  return bucket === 'year' ? day.slice(0, 4) : bucket === 'month' ? day.slice(0, 7) : day
-}
-
-/** Dollars with two decimals, or more for small amounts. */
-function money(dollars: number): string {
-  if (dollars === 0 || dollars >= 0.01) return `$${dollars.toFixed(2)}`
-  return `$${dollars.toFixed(6)}`
 }

@@ -1,5 +1,5 @@
 /** The columns of lists of resources, which fit into 80 characters with names of ordinary length; JSON has everything. */
-import { ageText, type Column, column, memberAt, shown, type TableRow } from './table.ts'
+import { ageText, type Column, column, durationText, memberAt, shown, type TableRow } from './table.ts'
 
 /** A column with the age of an instant that the server writes as a date and time. */
 function age(title: string, path: string): Column {
@@ -65,6 +65,12 @@ export const RESOURCE_COLUMNS = {
     ...[column('VERSION', 'version'), age('AGE', 'createdAt'), column('WORKERS', 'workerCount')],
     { title: 'CHANGED', text: row => changedFields(row) },
   ],
+  jobs: [
+    ...[column('ID', 'id'), column('STATUS', 'status')],
+    { title: 'AGE', text: row => ageText(row.createdAt) },
+    { title: 'WAITED', text: row => durationText(row.delayTime) },
+    { title: 'RAN', text: row => (row.startedAt === null ? '-' : durationText(row.executionTime)) },
+  ],
   batches: [
     ...[column('ID', 'id'), column('STATUS', 'status')],
     { title: 'AGE', text: row => ageText(row.createdAt) },
@@ -72,7 +78,7 @@ export const RESOURCE_COLUMNS = {
   ],
   deliveries: [
     ...[column('ID', 'id'), column('STATE', 'state'), column('JOB', 'jobStatus'), age('AGE', 'createdAt')],
-    { title: 'TRIES', text: row => String((row.tries as readonly unknown[]).length) },
+    { title: 'TRY', text: row => String((row.tries as readonly unknown[]).length) },
     { title: 'LAST', text: row => lastTry(row) },
   ],
   gpus: [

@@ -5,11 +5,9 @@ import { type Column, column, durationText, onOneLine, shown, type TableRow, tim
 /** The columns of a list of workers; rows are as REST shows them, with `endpointId`. */
 export const WORKER_COLUMNS: readonly Column[] = [
   ...[column('ID', 'id'), column('ENDPOINT', 'endpointId')],
-  { title: 'STATUS', text: row => `${row.status}${row.isStale === true ? ' (outdated)' : ''}` },
-  { title: 'PHASE', text: phaseText },
+  { title: 'PHASE', text: row => `${phaseText(row)}${row.isStale === true ? ' (outdated)' : ''}` },
   { title: 'FOR', text: row => (row.status === 'EXITED' ? '-' : durationText(since(row.phaseSince))) },
-  { title: 'GPU', text: gpuText },
-  column('ISOLATION', 'isolation'),
+  { title: 'GPU', text: shortGpuText },
   { title: 'JOBS', text: row => shown(row.jobsHeld) },
   { title: 'WHY', text: row => shown(row.reason) },
 ]
@@ -17,6 +15,12 @@ export const WORKER_COLUMNS: readonly Column[] = [
 /** The phase of a worker, with the progress of its image download. */
 export function phaseText({ phase, pullPercent }: TableRow): string {
   return typeof pullPercent === 'number' ? `${phase} ${Math.round(pullPercent)}%` : shown(phase)
+}
+
+/** The GPUs of a worker for a list: `1x RTX 4090`, or a dash. */
+function shortGpuText({ gpuCount, gpuTypeId }: TableRow): string {
+  if (gpuCount === 0 || gpuCount === undefined) return '-'
+  return `${gpuCount}x ${shown(gpuTypeId).replace(/^NVIDIA (?:GeForce )?/, '')}`
 }
 
 /** The GPUs of a worker: `2x NVIDIA L40`, a type alone for one, or a dash. */

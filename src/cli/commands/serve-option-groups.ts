@@ -1,0 +1,53 @@
+/** The options of `serve` under the headings of its help, by their flags, in the order of the help. */
+export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: readonly string[]])[] = [
+  [
+    'What runs:',
+    [
+      ...['--worker', '--lb', '--sample', '--container', '--command', '--gpu', '--gpus', '--max-workers'],
+      ...['--setup', '--watch', '--process-root'],
+    ],
+  ],
+  [
+    'Server:',
+    ['--port', '--host', '--data-dir', '--database', '--store-host', '--drain-timeout', '--json', '--log-level'],
+  ],
+  [
+    'Addresses and origins:',
+    [
+      ...['--public-url', '--queue-url', '--lb-domain', '--allowed-host', '--cors-origin', '--trusted-proxy'],
+      ...['--admin-port', '--admin-host', '--direct-workers'],
+    ],
+  ],
+  ['Containers:', ['--docker', '--docker-network', '--docker-worker-address']],
+  [
+    'Isolation of processes:',
+    [
+      ...['--worker-sandbox', '--worker-network', '--worker-readable', '--worker-writable', '--worker-disk'],
+      ...['--processes', '--accept-shared-host'],
+    ],
+  ],
+  ['Placement:', ['--require-gpu', '--dwell', '--cpu-overcommit', '--memory-overcommit']],
+  [
+    'Limits:',
+    [
+      ...['--max-connections', '--max-connections-per-address', '--max-connections-per-account'],
+      ...['--max-connections-per-endpoint', '--max-body-memory', '--max-body-disk', '--max-lb-body'],
+      ...['--rate-limits', '--job-rate-limits'],
+    ],
+  ],
+  [
+    'Limits of accounts:',
+    [
+      ...['--account-objects', '--account-workers-min', '--account-workers', '--account-gpus'],
+      ...['--account-queued-jobs', '--account-queued-mb', '--account-stored-mb'],
+    ],
+  ],
+  ['Jobs:', ['--history-days', '--history-jobs', '--history-mb', '--keep-payloads', '--seal-payloads']],
+  [
+    'Permissions and prices:',
+    [
+      ...['--lb-public', '--webhook-public-only', '--webhook-private', '--delete-running-endpoints'],
+      ...['--metrics-public', '--prices'],
+    ],
+  ],
+]

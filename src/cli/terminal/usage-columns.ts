@@ -1,0 +1,60 @@
+/** Columns of `runyard usage`. */
+import type { BucketSize } from '../../core/billing/billing.ts'
+import { type Column, column, durationText, memberAt, shown, type TableRow } from './table.ts'
+
+/** Usage and cost by span of time. @param names of endpoints by their ids */
+export function usageColumns(bucket: BucketSize, names: ReadonlyMap<unknown, string>): Column[] {
+  const time = (title: string, member: string): Column => ({
+    title,
+    text: row => durationText(memberAt(row, `usage.${member}`)),
+  })
+  return [
+    { title: 'FROM', text: row => startText(String(row.startTime), bucket) },
+    { title: 'ENDPOINT', text: row => names.get(row.serverlessId) ?? shown(row.serverlessId) },
+    column('COMPLETED', 'usage.jobs.completed'),
+    column('FAILED', 'usage.jobs.failed'),
+    ...[time('RUNNING', 'runningMs'), time('IDLE', 'idleMs'), time('STARTING', 'startingMs')],
+    { title: 'COST', text: row => money(Number(row.totalAmount)) },
+  ]
+}
+
+/** How the requests of an endpoint ended and how long they took, by interval. */
+export const TIMES_COLUMNS: readonly Column[] = [
+  { title: 'FROM', text: row => String(row.at).slice(0, 16).replace('T', ' ') },
+  { title: 'DONE', text: row => shown(memberAt(row, 'requests.completed')) },
+  { title: 'FAILED', text: row => String(failedOf(row)) },
+  { title: 'WAITED 50% 95%', text: row => twoTimes(row, 'delayMs') },
+  { title: 'RAN 50% 95%', text: row => twoTimes(row, 'executionMs') },
+  { title: 'COLD START', text: row => durationText(memberAt(row, 'coldStartMs.p50')) },
+  { title: 'WORKERS', text: row => shown(memberAt(row, 'workers.running.max')) },
+]
+
+/** What the account has beside its limits. */
+export const LIMIT_COLUMNS: readonly Column[] = [
+  column('NAME', 'name'),
+  column('USED', 'used'),
+  column('LIMIT', 'limit'),
+]
+
+/** Dollars with two decimals, or more for small amounts. */
+export function money(dollars: number): string {
+  if (dollars === 0 || dollars >= 0.01) return `$${dollars.toFixed(2)}`
+  return `$${dollars.toFixed(6)}`
+}
+
+function failedOf(row: TableRow): number {
+  const count = (name: string) => Number(memberAt(row, `requests.${name}`) ?? 0)
+  return count('failed') + count('timedOut') + count('expired')
+}
+
+/** The median and the 95th percentile. */
+function twoTimes(row: TableRow, time: string): string {
+  const [p50, p95] = [memberAt(row, `${time}.p50`), memberAt(row, `${time}.p95`)]
+  return p50 === null || p50 === undefined ? '-' : `${durationText(p50)} ${durationText(p95)}`
+}
+
+function startText(time: string, bucket: BucketSize): string {
+  const [day = '', clock = ''] = time.split('T')
+  if (bucket === 'hour') return `${day} ${clock.slice(0, 5)}`
+  return bucket === 'year' ? day.slice(0, 4) : bucket === 'month' ? day.slice(0, 7) : day
+}
