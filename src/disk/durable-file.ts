@@ -12,6 +12,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -28,11 +29,23 @@ const CANNOT = new Set(['EINVAL', 'ENOSYS', 'ENOTSUP', 'EISDIR', 'EPERM', 'EACCE
 
 /** Makes a folder for its owner alone, with those above it that are missing. One that is there stays as it is. @throws the system's error */
 export function ensureFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true, mode: OWN_FOLDER })
-  if (first === undefined) return
-  for (let made = resolve(folder); ; made = dirname(made)) {
-    flushFolder(dirname(made))
-    if (made === resolve(first)) return
+  const missing: string[] = []
+  for (let path = resolve(folder); !existsSync(path); path = dirname(path)) missing.unshift(path)
+  // One by one: where a file system makes no folders, such as /proc, the recursive mkdir of Node does not end.
+  for (const path of missing) {
+    makeFolder(path)
+    flushFolder(dirname(path))
+  }
+  // Fails where a file has this name.
+  if (missing.length === 0) makeFolder(resolve(folder))
+}
+
+/** Makes a folder, unless another process made it meanwhile. */
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { mode: OWN_FOLDER })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory()) throw error
   }
 }
 

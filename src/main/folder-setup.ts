@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { keepDurably } from '../disk/durable-file.ts'
 import { ENVIRONMENTS } from '../drivers/process/python-environment.ts'
 import type { createLog } from '../system/observing/log.ts'
@@ -77,7 +77,8 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
   const { file, environment, commands, fingerprint } = packages
   const note = join(environment, NOTE)
   if (!install) {
-    if (!existsSync(environment)) log.warn({ folder, file, environment }, 'folder.not_set_up')
+    if (!existsSync(environment) && !(file === 'package.json' && hasPackagesAbove(folder)))
+      log.warn({ folder, file, environment }, 'folder.not_set_up')
     return
   }
   if (existsSync(note) && readFileSync(note, 'utf8') === fingerprint) return
@@ -86,6 +87,28 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
     await run(words, folder)
   }
   keepDurably(note, fingerprint)
+}
+
+/** Whether all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm. */
+function hasPackagesAbove(folder: string): boolean {
+  const { dependencies = {} } = parsed(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return Object.keys(dependencies).every(name => isAbove(folder, name))
+}
+
+function isAbove(folder: string, name: string): boolean {
+  for (let path = folder; path !== dirname(path); path = dirname(path)) {
+    if (existsSync(join(path, 'node_modules', name, 'package.json'))) return true
+  }
+  return false
+}
+
+function parsed(text: string): { readonly dependencies?: object } {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    // What is wrong with it, npm or the worker says.
+    return {}
+  }
 }
 
 function inPath(program: string): boolean {

@@ -1,8 +1,9 @@
 /** Where a run of the server listens: for clients, and through the relay for workers. */
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { SurfaceName } from '../api/surface.ts'
 import type { App } from '../app.ts'
-import type { Config } from '../config/config.ts'
+import { type Config, SETTINGS } from '../config/config.ts'
 import { AppError } from '../core/errors.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import type { ContainerConnection } from '../drivers/docker/container-spec.ts'
@@ -45,6 +46,7 @@ export async function openRelay(config: Config, log: Log): Promise<RelaySupervis
 }
 
 const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
+const STANDARD_CONNECTIONS = Number(SETTINGS.maxConnections?.fallback)
 const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
 
 /** Reports the events of the relay. */
@@ -135,7 +137,11 @@ export async function bind(
   const limits = countsOf(config)
   const { maxConnections } = limits
   if (maxConnections < config.maxConnections)
-    log.warn({ maxConnections }, 'the limit of open files (ulimit -n) allows fewer connections than --max-connections')
+    // Whoever gave no number has nothing to change.
+    log[config.maxConnections === STANDARD_CONNECTIONS ? 'debug' : 'warn'](
+      { maxConnections },
+      'the limit of open files (ulimit -n) allows fewer connections than --max-connections',
+    )
   let loggedMs = Number.NEGATIVE_INFINITY
   const onFull = () => {
     if (systemClock.monotonic() - loggedMs < FULL_LOG_MS) return
@@ -179,13 +185,36 @@ async function listenAt(
   try {
     return await listen(app.fetch(surfaces), options)
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'EADDRINUSE') {
-      const holder = portHolder(port)
-      throw new StartError(`port ${port} is in use${holder === null ? '' : ` by ${holder}`}; give another ${option}`)
-    }
-    throw new StartError(`cannot listen on ${host} port ${port}: ${(error as Error).message}`)
+    throw listenProblem(error as NodeJS.ErrnoException, host, port, option)
   }
+}
+
+function listenProblem(error: NodeJS.ErrnoException, host: string, port: number, option: string): StartError {
+  if (error.code !== 'EADDRINUSE') return new StartError(`cannot listen on ${host} port ${port}: ${error.message}`)
+  const holder = portHolder(port)
+  return new StartError(`port ${port} is in use${holder === null ? '' : ` by ${holder}`}; give another ${option}`)
+}
+
+/**
+ * Tries the ports of the settings, before anything is written.
+ * @throws StartError when the server could not listen at one
+ */
+export async function tryPorts({ host, port, adminHost, adminPort }: Config): Promise<void> {
+  await tryPort(host, port, '--port')
+  if (adminPort !== null) await tryPort(adminHost, adminPort, '--admin-port')
+}
+
+async function tryPort(host: string, port: number, option: string): Promise<void> {
+  const probe = createServer()
+  try {
+    await new Promise<void>((resolve, reject) => {
+      probe.once('error', reject)
+      probe.listen({ host, port }, resolve)
+    })
+  } catch (error) {
+    throw listenProblem(error as NodeJS.ErrnoException, host, port, option)
+  }
+  await new Promise(resolve => probe.close(resolve))
 }
 
 /** One address, account or endpoint gets at most half unless a limit is given. */

@@ -1,5 +1,6 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Addresses, balancedUrl } from '../api/addresses.ts'
 import { type App, type AppConfig, createApp } from '../app.ts'
@@ -48,6 +49,7 @@ import {
   openContainerAddress,
   openRelay,
   StartError,
+  tryPorts,
 } from './listeners.ts'
 import { RelayTokens } from './relay-tokens.ts'
 import { openSeals } from './seals.ts'
@@ -103,8 +105,12 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const apiKeyFile = join(config.dataDir, 'api-key')
   const late = new LateParts()
 
+  // A server that runs on this data directory has the port: that it runs is what people want to know.
+  const isFresh = !existsSync(config.dataDir)
+  if (isFresh) await tryPorts(config)
   const lock = acquire(config.dataDir)
   opened.defer(() => lock.release())
+  if (!isFresh) await tryPorts(config)
   const leader = await lead(config)
   opened.defer(() => leader?.close())
   const deposed = whenDeposed(leader, emit)

@@ -1,6 +1,6 @@
 /** Where a server keeps everything: its data directory, and the database that belongs to it. */
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { keepDurably } from '../disk/durable-file.ts'
 import type { Store } from '../ports/store/store.ts'
@@ -30,11 +30,32 @@ export function keyFile(config: Config): string {
 
 /** Takes the data directory. @throws StartError when another server has it */
 export function acquire(dataDir: string): DataDirLock {
-  const lock = lockDataDir(dataDir)
+  const lock = lockOf(dataDir)
   if (!lock.held) return lock
   const who =
     lock.by === null ? 'another server that is starting' : `the server with pid ${lock.by.pid} at ${lock.by.url}`
   throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
+}
+
+function lockOf(dataDir: string): ReturnType<typeof lockDataDir> {
+  try {
+    return lockDataDir(dataDir)
+  } catch (error) {
+    const why = folderProblem(dataDir, error as NodeJS.ErrnoException)
+    throw new StartError(`the data directory ${dataDir} cannot be used: ${why}; give another --data-dir`, {
+      cause: error,
+    })
+  }
+}
+
+/** Why a folder cannot be made or written to. */
+function folderProblem(folder: string, { code, message }: NodeJS.ErrnoException): string {
+  for (let path = folder; path !== dirname(path); path = dirname(path)) {
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() === true) return `${path} is a file`
+  }
+  if (code === 'EROFS') return 'its file system is read-only'
+  if (code === 'ENOSPC' || code === 'EDQUOT') return 'there is no space left'
+  return code === 'EACCES' || code === 'EPERM' ? `this user may not write there (${code})` : message
 }
 
 /** A store, and what is to be awaited before the first large body is handed on. */
