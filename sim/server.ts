@@ -220,6 +220,7 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
   return {
     name: driver.name,
     nameOf: () => driver.nameOf(),
+    savedImage: image => driver.savedImage(image),
     check: (image, args) => call(() => driver.check(image, args)),
     start: spec => call(() => driver.start(spec)),
     adopt: (worker, handle) => call(() => driver.adopt(worker, handle)),

@@ -9,6 +9,7 @@ export function createNoDriver(reason: StartFailure): Driver {
   return {
     name: 'none',
     nameOf: () => 'none',
+    savedImage: image => image,
     check: async () => reason,
     start: async () => {
       throw new WorkerStartError(reason)

@@ -30,6 +30,10 @@ class Routed implements Driver {
     this.#options = options
   }
 
+  savedImage(image: string): string {
+    return this.#of(image).savedImage(image)
+  }
+
   nameOf(image: string): string {
     return this.#of(image).name
   }

@@ -73,6 +73,8 @@ export interface Driver {
   readonly name: string
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
   nameOf(image: string): string
+  /** The image as it is saved: that of a folder has an absolute path, so that it is the same folder wherever the server starts. */
+  savedImage(image: string): string
   /**
    * Why this image and command line can never be started here; null when they can.
    * @param type of the endpoint whose workers they are for; those of one or the other unless given

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { CliError, EXIT } from '../exit.ts'
 
 /** An option of a command that sets a member of the request body. */
@@ -8,7 +9,7 @@ export interface Field {
   readonly help: string
   /** Path of the member in the body, such as `workers.max`. */
   readonly path: string
-  readonly kind: 'text' | 'number' | 'boolean' | 'list' | 'pairs' | 'json' | 'source'
+  readonly kind: 'text' | 'number' | 'boolean' | 'list' | 'pairs' | 'json' | 'source' | 'image'
 }
 
 /** Options of a command that sends a body. */
@@ -84,6 +85,7 @@ function memberValue({ flag, kind }: Field, given: unknown): unknown {
   if (kind === 'json') return jsonArgument(text, flag)
   if (kind === 'list') return text === '' ? [] : text.split(',').map(item => item.trim())
   if (kind === 'text') return text
+  if (kind === 'image') return text.startsWith('dir:') ? `dir:${resolve(text.slice('dir:'.length))}` : text
   if (kind === 'source') return textArgument(text)
   return Object.fromEntries((given as string[]).map(pair => namedValue(flag, pair)))
 }

@@ -34,7 +34,7 @@ const CONTAINER: readonly Field[] = [
     flag: '--image <reference>',
     help: 'image reference, or dir:<folder> of this machine',
     path: 'image',
-    kind: 'text',
+    kind: 'image',
   },
   { flag: '--args <text>', help: 'arguments of the entry point', path: 'args', kind: 'text' },
   { flag: '--disk <GB>', help: 'container disk', path: 'disk', kind: 'number' },

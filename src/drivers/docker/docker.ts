@@ -118,6 +118,10 @@ class Containers implements DockerDriver {
     this.#disks = new DiskWatch(this.#engine, clock, () => this.#containers.values())
   }
 
+  savedImage(image: string): string {
+    return image
+  }
+
   nameOf(): string {
     return this.name
   }

@@ -162,6 +162,10 @@ class FleetDriver implements MockDriver {
     fleet.listeners.add(this.#listener)
   }
 
+  savedImage(image: string): string {
+    return image
+  }
+
   nameOf(): string {
     return this.name
   }

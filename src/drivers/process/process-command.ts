@@ -55,6 +55,13 @@ export async function resolveCommand(
   return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
 }
 
+/** An image with the absolute path of its folder; one that names none stays as it is. @param roots a relative path is below the first */
+export function absoluteImage(image: string, [first]: readonly string[]): string {
+  const path = image.slice(SCHEME.length)
+  if (!image.startsWith(SCHEME) || first === undefined || path === '' || path.includes('\0')) return image
+  return `${SCHEME}${resolve(first, path)}`
+}
+
 async function resolveFolder(path: string, roots: readonly string[]): Promise<string> {
   const [first] = roots
   if (first === undefined) throw new WorkerStartError({ kind: 'process_root_missing', image: `${SCHEME}${path}` })

@@ -25,7 +25,7 @@ import { type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
 import type { CageDisks } from '../cage/disk-watch.ts'
 import { conflictOf, portsNamedIn, takenOf } from '../named-ports.ts'
 import { FreePorts, portsOf } from '../served-ports.ts'
-import { findProgram, resolveCommand, spawnFailure } from './process-command.ts'
+import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
 import { WorkerNetworks } from './process-networks.ts'
@@ -119,6 +119,10 @@ class Processes implements ProcessDriver {
 
   nameOf(): string {
     return this.name
+  }
+
+  savedImage(image: string): string {
+    return absoluteImage(image, this.#options.roots)
   }
 
   async check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {

@@ -156,7 +156,7 @@ export class Endpoints {
       const template = await this.#ports.store.templates.find(owner, before.templateId)
       if (template === null) return null
       const wanted = settled(changes, before, template)
-      const content = settled(templateChanges, before, template)
+      const content = this.#withSavedImage(settled(templateChanges, before, template))
       const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
       const own = await this.#changedTemplate(template, merged.name, content)
       const problems = await this.#problems(owner, merged, before)
@@ -342,14 +342,19 @@ export class Endpoints {
     return taken === null ? { ...own, name: content.name } : own
   }
 
+  #withSavedImage(content: Partial<TemplateInput>): Partial<TemplateInput> {
+    return content.image === undefined ? content : { ...content, image: this.#ports.driver.savedImage(content.image) }
+  }
+
   #ownTemplate(owner: OwnerId, endpointName: string, content: OwnTemplate): Template {
-    const { random, clock } = this.#ports
+    const { random, clock, driver } = this.#ports
     const id = shortId(random) as TemplateId
     return {
       ...TEMPLATE_DEFAULTS,
       diskGb: DISK_GB,
       volumeGb: 0,
       ...content,
+      image: driver.savedImage(content.image),
       isServerless: true,
       isPublic: false,
       listed: false,

@@ -33,8 +33,9 @@ export class Templates {
    * @throws AppError `invalid` with all failures, the taken name among them; `conflict` past a limit of the account; `forbidden`
    *   as services/endpoints/host-folders.ts says
    */
-  async create(by: Changer, input: TemplateInput, listed = true): Promise<Template> {
-    const { store, random, clock } = this.#ports
+  async create(by: Changer, given: TemplateInput, listed = true): Promise<Template> {
+    const { store, random, clock, driver } = this.#ports
+    const input = { ...given, image: driver.savedImage(given.image) }
     const owner = ownerOf(by)
     requireFolderRight(by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
@@ -52,11 +53,12 @@ export class Templates {
    *   others keep changing it
    */
   async update(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
-    const { store, notifier, emit, clock } = this.#ports
+    const { store, notifier, emit, clock, driver } = this.#ports
     const owner = ownerOf(by)
     const { template, users } = await retryOnConflict(`template ${id}`, async () => {
       const before = await this.find(owner, id)
-      const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
+      const changed = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
+      const template = { ...changed, image: driver.savedImage(changed.image) }
       requireFolderRight(by, { template, config: null }, { template: before, config: null })
       const problems = await savedTemplateProblems(this.#ports, owner, template)
       problems.push(...(await this.#servingProblems(template, before)))

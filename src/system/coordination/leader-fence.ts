@@ -27,6 +27,7 @@ export function fencedDriver(driver: Driver, leader: Leader): Driver {
   return {
     name: driver.name,
     nameOf: image => driver.nameOf(image),
+    savedImage: image => driver.savedImage(image),
     check: (...args) => driver.check(...args),
     observe: worker => driver.observe(worker),
     address: worker => driver.address(worker),

@@ -1,7 +1,7 @@
 /** The first hour of somebody with a folder: it becomes an endpoint, is changed, crashes, and is mended. */
 import assert from 'node:assert/strict'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, submit, whenFinal } from '../support/client.ts'
@@ -109,5 +109,34 @@ describe('a name', () => {
     assert.deepEqual([changed.gpu.pools, changed.workers.max], [['AMPERE_24'], 1])
     const back = JSON.parse((await runyard(server, 'endpoints', 'update', 'my-model', '--gpu', 'none')).stdout)
     assert.equal(back.cpu[0].id, 'cpu3g')
+  })
+})
+
+describe('a folder by a relative path', () => {
+  test('is saved by its absolute path: of the terminal by the command, of the first process root by the API', async () => {
+    const folder = makeFolder('relative')
+    const server = await startServer({ args: ['--process-root', dirname(folder)] })
+    const cpu = JSON.stringify([{ id: 'cpu3g', vcpuCount: 2 }])
+    const path = relative(root, folder)
+    const command = await runyard(
+      server,
+      'endpoints',
+      'create',
+      '--name',
+      'one',
+      '--image',
+      `dir:${path}`,
+      '--cpu',
+      cpu,
+    )
+    assert.equal(command.code, 0, command.stderr)
+    const created = JSON.parse(command.stdout)
+    assert.equal(created.image, `dir:${folder}`)
+    const image = { image: `dir:./${basename(folder)}` }
+    const changed = await ask(server, `/v2/serverless/${created.id}`, { method: 'PATCH', body: image })
+    assert.equal(changed.json.image, `dir:${folder}`)
+    const body = { name: 'two', ...image, serverless: true }
+    const template = await ask(server, '/v2/templates', { body })
+    assert.equal(template.json.image, `dir:${folder}`, JSON.stringify(template.json))
   })
 })
