@@ -95,7 +95,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorder })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)
-  const cors = new CorsOrigins(config.corsOrigins ?? [])
+  const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))
   const { access, sharing, keys } = accounts
   const { store, driver, machine } = ports
 

@@ -1,5 +1,7 @@
 /** CORS of the job operations: which web pages may call them from a browser, each time with a key in the request. */
 
+import { type EndpointId, isEndpointId } from '../core/ids.ts'
+
 /** The value that allows every page. */
 export const ANY_ORIGIN = '*'
 
@@ -8,44 +10,64 @@ const METHODS = 'GET, POST'
 /** Besides the few that browsers always show to a page. */
 const EXPOSED = 'retry-after'
 
-/** Pages by their origins. */
+/** The origins that an endpoint names itself. */
+export type OriginsOfEndpoint = (id: EndpointId) => Promise<readonly string[]>
+
+/** Pages by their origins: those of the server for all endpoints, and those of each endpoint. */
 export class CorsOrigins {
   readonly #origins: ReadonlySet<string>
+  readonly #ofEndpoint: OriginsOfEndpoint
 
   /** @param origins such as `https://app.example`, or {@link ANY_ORIGIN} */
-  constructor(origins: readonly string[]) {
+  constructor(origins: readonly string[], ofEndpoint: OriginsOfEndpoint) {
     this.#origins = new Set(origins)
+    this.#ofEndpoint = ofEndpoint
   }
 
   /** The response to the question of a browser whether a page may send a request; null for anything else, and where no page may. */
-  preflight(request: Request): Response | null {
+  async preflight(request: Request): Promise<Response | null> {
     if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return null
-    const headers = this.#headersFor(request)
-    if (headers === null) return null
+    const origin = await this.#allowed(request)
+    if (origin === null) return null
     const asked = request.headers.get('access-control-request-headers')
-    if (asked !== null) headers['access-control-allow-headers'] = asked
-    headers['access-control-allow-methods'] = METHODS
-    headers['access-control-max-age'] = MAX_AGE_S
-    headers.vary = `${headers.vary}, access-control-request-headers`
-    return new Response(null, { status: 204, headers })
+    const headers = {
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': METHODS,
+      'access-control-max-age': MAX_AGE_S,
+      vary: 'origin, access-control-request-headers',
+    }
+    return new Response(null, {
+      status: 204,
+      headers: asked === null ? headers : { ...headers, 'access-control-allow-headers': asked },
+    })
   }
 
   /** Lets the page of a request read the response, where it may. */
-  allow(request: Request, response: Response): void {
-    if (this.#origins.size === 0) return
-    // Also without an origin: a cache must not give the response to a page.
-    response.headers.append('vary', 'origin')
-    const headers = this.#headersFor(request)
-    if (headers === null) return
-    response.headers.set('access-control-allow-origin', headers['access-control-allow-origin'] ?? '')
+  async allow(request: Request, response: Response): Promise<void> {
+    if (this.#origins.size > 0 || request.headers.has('origin')) response.headers.append('vary', 'origin')
+    const origin = await this.#allowed(request)
+    if (origin === null) return
+    response.headers.set('access-control-allow-origin', origin)
     response.headers.set('access-control-expose-headers', EXPOSED)
   }
 
-  /** No cookies are allowed (`Access-Control-Allow-Credentials`), since a key is in a header that the page has to set. */
-  #headersFor(request: Request): Record<string, string> | null {
+  /**
+   * The origin that a page of this request is allowed by; null where it may not. No cookies are allowed
+   * (`Access-Control-Allow-Credentials`), since a key is in a header that the page has to set.
+   */
+  async #allowed(request: Request): Promise<string | null> {
     const origin = request.headers.get('origin')
     if (origin === null) return null
-    if (this.#origins.has(ANY_ORIGIN)) return { 'access-control-allow-origin': ANY_ORIGIN, vary: 'origin' }
-    return this.#origins.has(origin) ? { 'access-control-allow-origin': origin, vary: 'origin' } : null
+    const found = allowedBy(this.#origins, origin)
+    if (found !== null) return found
+    const id = new URL(request.url).pathname.split('/')[2] ?? ''
+    if (!isEndpointId(id)) return null
+    // Without the database no request does anything, so no page has to read the answer.
+    const ofEndpoint = await this.#ofEndpoint(id).catch(() => [])
+    return allowedBy(new Set(ofEndpoint), origin)
   }
+}
+
+function allowedBy(origins: ReadonlySet<string>, origin: string): string | null {
+  return origins.has(ANY_ORIGIN) ? ANY_ORIGIN : origins.has(origin) ? origin : null
 }

@@ -56,8 +56,8 @@ export function dispatch(
     const response =
       surface === null
         ? jsonText('{"error":"there is nothing at this path"}', 404)
-        : ((forPages ? cors.preflight(request) : null) ?? (await surfaces[surface](request, env)))
-    if (forPages) cors.allow(request, response)
+        : ((forPages ? await cors.preflight(request) : null) ?? (await surfaces[surface](request, env)))
+    if (forPages) await cors.allow(request, response)
     guard(response)
     emit('request.answered', { surface, status: response.status, tookMs: clock.monotonic() - startMs })
     return response

@@ -30,6 +30,7 @@ export type FieldName =
   | 'locations'
   | 'networkVolumeIds'
   | 'modelReferences'
+  | 'corsOrigins'
   | 'compliance'
   | 'sizeGb'
   | 'dataCenter'

@@ -102,6 +102,7 @@ export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoin
     flashboot: 'OFF',
     env: { A: '1' },
     modelReferences: ['a/b:c'],
+    corsOrigins: ['https://app.example'],
     compliance: ['GDPR'],
     workersPfbTarget: 0,
     flashEnvironmentId: null,

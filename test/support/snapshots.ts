@@ -87,6 +87,7 @@ export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
     env: {},
     createdAtMs: 0,
     modelReferences: [],
+    corsOrigins: [],
     compliance: [],
     workersPfbTarget: 0,
     flashEnvironmentId: null,

@@ -34,6 +34,7 @@ export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   flashBootType: FlashBoot
   env: (Variable | null)[]
   modelReferences: (string | null)[]
+  corsOrigins: (string | null)[]
   compliance: (string | null)[]
   flashEnvironmentId: string
   modelName: string
@@ -71,6 +72,7 @@ export function readEndpointInput(input: EndpointInput, before: EndpointConfig |
   if (input.locations != null) config.locations = commaList(input.locations)
   if (input.env != null) config.env = readEnv(input.env)
   if (input.modelReferences != null) config.modelReferences = texts(input.modelReferences)
+  if (input.corsOrigins != null) config.corsOrigins = texts(input.corsOrigins)
   if (input.compliance != null) config.compliance = texts(input.compliance)
   if (input.flashEnvironmentId != null) config.flashEnvironmentId = input.flashEnvironmentId || null
   const volumes = readVolumes(input)

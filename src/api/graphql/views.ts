@@ -42,6 +42,7 @@ export function endpointView(endpoint: Endpoint) {
     flashBootType: endpoint.flashboot,
     env: variables(endpoint.env),
     modelReferences: endpoint.modelReferences,
+    corsOrigins: endpoint.corsOrigins,
     compliance: endpoint.compliance,
     flashEnvironmentId: endpoint.flashEnvironmentId,
     version: endpoint.version,

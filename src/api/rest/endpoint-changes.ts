@@ -26,6 +26,7 @@ export function newConfig(body: Created, template: Template | null): EndpointCon
     executionTimeoutMs: body.timeout,
     flashboot: body.flashboot,
     modelReferences: body.modelReferences,
+    corsOrigins: body.corsOrigins,
     env: {},
     compliance: [],
     workersPfbTarget: 0,
@@ -45,7 +46,7 @@ export function newTemplate(body: Created, template: Template | null): Partial<T
 
 /** The endpoint fields of a request, without hardware. */
 export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partial<EndpointConfig> {
-  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences } = body
+  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences, corsOrigins } = body
   return {
     ...given('name', name),
     ...given('workersMin', workers?.min),
@@ -57,6 +58,7 @@ export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partia
     ...given('locations', dataCenterIds),
     ...given('networkVolumeIds', networkVolumes as VolumeId[] | undefined),
     ...given('modelReferences', modelReferences),
+    ...given('corsOrigins', corsOrigins),
   }
 }
 

@@ -19,6 +19,7 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
     dataCenterIds: [...endpoint.locations],
     networkVolumes: [...endpoint.networkVolumeIds],
     modelReferences: [...endpoint.modelReferences],
+    corsOrigins: [...endpoint.corsOrigins],
     timeout: endpoint.executionTimeoutMs,
     flashboot: endpoint.flashboot,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),

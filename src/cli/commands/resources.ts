@@ -59,6 +59,12 @@ const ENDPOINT: readonly Field[] = [
   { flag: '--timeout <ms>', help: 'execution timeout of a job', path: 'timeout', kind: 'number' },
   { flag: '--scaling <json>', help: 'such as {"type":"QUEUE_DELAY","queueDelay":4}', path: 'scaling', kind: 'json' },
   { flag: '--flashboot <mode>', help: 'OFF, FLASHBOOT or PRIORITY_FLASHBOOT', path: 'flashboot', kind: 'text' },
+  {
+    flag: '--cors-origins <list>',
+    help: 'web pages that may call it, such as https://app.example',
+    path: 'corsOrigins',
+    kind: 'list',
+  },
   { flag: '--template <id>', help: 'template whose settings it starts from', path: 'templateId', kind: 'text' },
 ]
 

@@ -51,6 +51,8 @@ export interface EndpointConfig {
   readonly env: Readonly<Record<string, string>>
   /** Models that workers want to find on their disk, as they were given; see {@link MODEL_REFERENCE}. */
   readonly modelReferences: readonly string[]
+  /** Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link isPageOrigin}. */
+  readonly corsOrigins: readonly string[]
   /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
   readonly compliance: readonly string[]
   /** Kept for clients and without an effect. */
@@ -101,6 +103,7 @@ export const ENDPOINT_DEFAULTS = {
   executionTimeoutMs: 600_000,
   flashboot: 'OFF',
   modelReferences: [],
+  corsOrigins: [],
   compliance: [],
   workersPfbTarget: 0,
   flashEnvironmentId: null,
@@ -264,7 +267,8 @@ function cpuListProblems(configs: readonly CpuConfig[]): FieldProblem[] {
 }
 
 function listProblems(config: Partial<EndpointConfig>): FieldProblem[] {
-  const { networkVolumeIds = [], modelReferences = [], compliance = [], workersPfbTarget } = config
+  const { networkVolumeIds = [], modelReferences = [], corsOrigins = [] } = config
+  const { compliance = [], workersPfbTarget } = config
   const tooMany = `must have at most ${MAX_ITEMS} items`
   return [
     ...(networkVolumeIds.length > MAX_ITEMS ? [fieldProblem('networkVolumeIds', tooMany)] : []),
@@ -273,6 +277,10 @@ function listProblems(config: Partial<EndpointConfig>): FieldProblem[] {
     ...modelReferences
       .filter(reference => !MODEL_REFERENCE.test(reference))
       .map(reference => fieldProblem('modelReferences', REFERENCE_FORM, `'${reference}'`)),
+    ...(corsOrigins.length > MAX_ITEMS ? [fieldProblem('corsOrigins', tooMany)] : []),
+    ...corsOrigins
+      .filter(origin => !isPageOrigin(origin))
+      .map(origin => fieldProblem('corsOrigins', ORIGIN_FORM, `'${origin}'`)),
     ...compliance
       .filter(item => !COMPLIANCE.includes(item))
       .map(item => fieldProblem('compliance', `is not known; known are ${COMPLIANCE.join(', ')}`, `'${item}'`)),
@@ -281,6 +289,14 @@ function listProblems(config: Partial<EndpointConfig>): FieldProblem[] {
       : [fieldProblem('workersPfbTarget', `must be an integer from 0 to ${MAX_WORKERS}`)]),
   ]
 }
+
+/** Whether a text is the origin of web pages, such as `https://app.example`, as browsers send it, or `*` for all pages. */
+export function isPageOrigin(text: string): boolean {
+  if (text === '*') return true
+  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text
+}
+
+const ORIGIN_FORM = 'is no origin of web pages such as https://app.example, without a path, or * for all'
 
 const REFERENCE_FORM =
   'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/'

@@ -28,6 +28,11 @@ export class KnownEndpoints {
     }
   }
 
+  /** Origins of the web pages that may call an endpoint; none where there is no such endpoint. @throws AppError `unavailable` */
+  async corsOrigins(id: EndpointId): Promise<readonly string[]> {
+    return (await this.#rows.find(id))?.corsOrigins ?? []
+  }
+
   /** @throws AppError `not_found`, also for an endpoint of another owner; `unavailable` */
   async find(owner: OwnerId, id: EndpointId): Promise<Endpoint> {
     const endpoint = await this.#rows.find(id)

@@ -175,7 +175,7 @@ export interface EndpointRow {
 type Config = Omit<EndpointConfig, 'name' | 'workersMin' | 'workersMax'>
 
 /** What rows of older versions lack. */
-const ADDED = { modelReferences: [], compliance: [], workersPfbTarget: 0, flashEnvironmentId: null }
+const ADDED = { modelReferences: [], corsOrigins: [], compliance: [], workersPfbTarget: 0, flashEnvironmentId: null }
 
 /** A row as an endpoint. */
 export function toEndpoint(row: EndpointRow): Endpoint {
@@ -208,7 +208,7 @@ export function ofChangedEndpoint(endpoint: Endpoint): SqlValue[] {
 function configText(endpoint: Endpoint): string {
   const { type, compute, idleTimeoutS, scaler, locations, networkVolumeIds } = endpoint
   const { executionTimeoutMs, flashboot, env } = endpoint
-  const { modelReferences, compliance, workersPfbTarget, flashEnvironmentId } = endpoint
+  const { modelReferences, corsOrigins, compliance, workersPfbTarget, flashEnvironmentId } = endpoint
   const config: Config = {
     type,
     compute,
@@ -220,6 +220,7 @@ function configText(endpoint: Endpoint): string {
     flashboot,
     env,
     modelReferences,
+    corsOrigins,
     compliance,
     workersPfbTarget,
     flashEnvironmentId,

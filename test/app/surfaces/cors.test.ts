@@ -58,3 +58,52 @@ test('a star stands for all pages, without a setting there are none', async t =>
   assert.deepEqual([answer.status, answer.headers.get('access-control-allow-origin')], [200, null])
   assert.equal((await closed.open(`/v2/${second}/run`, preflight(PAGE), 'OPTIONS')).status, 405)
 })
+
+test('an endpoint names pages of its own, and no other endpoint has them', async t => {
+  const rig = await openRig(t)
+  const [mine, other] = [await rig.endpoint(), await rig.endpoint()]
+  const named = await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: [PAGE] } })
+  assert.deepEqual([named.status, named.json.corsOrigins], [200, [PAGE]])
+  const allowed = async (id: string) => {
+    const asked = await rig.open(`/v2/${id}/run`, preflight(PAGE), 'OPTIONS')
+    const answer = await rig.ask('POST', `/v2/${id}/run`, { body: { input: {} }, headers: { origin: PAGE } })
+    return [
+      asked.status,
+      asked.headers.get('access-control-allow-origin'),
+      answer.headers.get('access-control-allow-origin'),
+    ]
+  }
+  assert.deepEqual(await allowed(mine), [204, PAGE, PAGE])
+  assert.deepEqual(await allowed(other), [405, null, null])
+  assert.deepEqual(await allowed('nothing1'), [405, null, null])
+  const wrong = await rig.open(`/v2/${mine}/run`, preflight('https://evil.example'), 'OPTIONS')
+  assert.equal(wrong.status, 405)
+  await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: [] } })
+  assert.deepEqual(await allowed(mine), [405, null, null])
+})
+
+test('what is no origin is refused with its form', async t => {
+  const rig = await openRig(t)
+  const mine = await rig.endpoint()
+  for (const origin of [
+    'app.example',
+    'https://app.example/',
+    'https://app.example/x',
+    'ftp://app.example',
+    'https://App.example',
+    'null',
+    '',
+  ]) {
+    const { status, text } = await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: [origin] } })
+    assert.equal(status, 400, origin)
+    assert.match(text, /corsOrigins: .*is no origin of web pages such as https:\/\/app\.example/)
+  }
+})
+
+test('pages that call an endpoint with a star are answered while the database is away, without permission', async t => {
+  const rig = await openRig(t)
+  const mine = await rig.endpoint()
+  await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: ['*'] } })
+  rig.failNext('endpoints.find', 'before', 5)
+  assert.equal((await rig.open(`/v2/${mine}/run`, preflight(PAGE), 'OPTIONS')).status, 405)
+})

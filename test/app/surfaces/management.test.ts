@@ -332,6 +332,7 @@ test('REST shows the whole endpoint with its template', async t => {
     timeout: 60_000,
     flashboot: 'FLASHBOOT',
     modelReferences: [],
+    corsOrigins: [],
     createdAt: new Date(rig.clock.now()).toISOString(),
     args: 'go',
     disk: 7,

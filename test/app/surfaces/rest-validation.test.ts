@@ -220,6 +220,7 @@ test('an endpoint is created with the defaults of REST, and reads back as it was
     dataCenterIds: [],
     networkVolumes: [],
     modelReferences: [],
+    corsOrigins: [],
     timeout: 300_000,
     flashboot: 'OFF',
   })

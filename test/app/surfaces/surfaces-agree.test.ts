@@ -13,7 +13,7 @@ type Shown = any
 const FIELDS = `id name type templateId gpuIds gpuCount instanceIds allowedCudaVersions minCudaVersion idleTimeout locations
   networkVolumeIds { networkVolumeId } networkVolumeId scalerType scalerValue workersMin workersMax executionTimeoutMs
   flashBootType env { key value } template { id imageName dockerArgs containerDiskInGb env { key value } ports
-  containerRegistryAuthId } modelReferences createdAt`
+  containerRegistryAuthId } modelReferences corsOrigins createdAt`
 
 const list = (text: string | null) => (text === null || text === '' ? [] : text.split(','))
 const record = (env: readonly { key: string; value: string }[]) =>
@@ -50,6 +50,7 @@ function asRest(seen: Shown): Shown {
     dataCenterIds: list(seen.locations),
     networkVolumes: seen.networkVolumeIds.map((volume: { networkVolumeId: string }) => volume.networkVolumeId),
     modelReferences: seen.modelReferences,
+    corsOrigins: seen.corsOrigins,
     timeout: seen.executionTimeoutMs,
     flashboot: seen.flashBootType,
     createdAt: seen.createdAt,
@@ -102,6 +103,7 @@ const count = fc.integer({ min: 1, max: 9 })
 const pools = fc.constantFrom(['ADA_24'], ['ADA_48_PRO', 'AMPERE_16'], ['ADA_48_PRO'])
 const cuda = fc.constantFrom('12.1', '12.4', '12.8')
 const volumes = fc.subarray([0, 1])
+const corsOrigins = fc.subarray(['*', 'https://app.example', 'http://localhost:3000'])
 const modelReferences = fc.subarray(['a/b', 'a/b:main', 'https://huggingface.co/a/b:main'])
 
 const pairs = (variables: Record<string, string>) => Object.entries(variables).map(([key, value]) => ({ key, value }))
@@ -150,6 +152,7 @@ const graphqlChange = fc
       volumes,
       template: templateFields,
       modelReferences,
+      corsOrigins,
     }),
     name,
     scalers,
@@ -182,6 +185,7 @@ const restChange = some({
   dataCenterIds: locations,
   volumes,
   modelReferences,
+  corsOrigins,
   image,
   args,
   disk,

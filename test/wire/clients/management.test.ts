@@ -44,6 +44,7 @@ describe('REST', () => {
       dataCenterIds: [],
       networkVolumes: [],
       modelReferences: [],
+      corsOrigins: [],
       timeout: 600_000,
       flashboot: 'OFF',
       args: '',

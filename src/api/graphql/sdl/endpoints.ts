@@ -42,6 +42,8 @@ export const endpointSdl = /* GraphQL */ `
     "Variables of this endpoint alone; they win over the template's."
     env: [EnvironmentVariable]
     modelReferences: [String]
+    "Origins of web pages that may call its job operations; * for all."
+    corsOrigins: [String]
     compliance: [Compliance]
     flashEnvironmentId: String
     "Grows with each change that workers must see."
@@ -107,6 +109,8 @@ export const endpointSdl = /* GraphQL */ `
     flashBootType: FlashBootType
     env: [EnvironmentVariableInput]
     modelReferences: [String]
+    "Origins of web pages that may call its job operations; * for all."
+    corsOrigins: [String]
     compliance: [Compliance]
     flashEnvironmentId: String
     "Has no effect."

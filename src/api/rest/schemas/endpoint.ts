@@ -159,6 +159,9 @@ const Ids = z.array(Id).max(100)
 const Locations = z.array(listed(LOCATIONS)).max(100)
 /** Core checks the rule, with a sentence that names the accepted forms. The document shows it. */
 const ModelReferences = z.array(z.string().max(1_000).openapi({ pattern: MODEL_REFERENCE.source })).max(MAX_ITEMS)
+const CorsOrigins = z
+  .array(z.string().max(300).openapi({ pattern: '^(\\*|https?://[a-z0-9.-]+(:[1-9][0-9]{0,4})?)$' }))
+  .max(MAX_ITEMS)
 const Timeout = z.int().min(5_000).max(604_800_000)
 
 /** Body that creates an endpoint. */
@@ -175,6 +178,7 @@ export const CreateEndpoint = {
   dataCenterIds: Locations.default([]),
   networkVolumes: Ids.openapi({ uniqueItems: true }).default([]),
   modelReferences: ModelReferences.default([]),
+  corsOrigins: CorsOrigins.default([]),
   templateId: Id.optional(),
 }
 
@@ -191,6 +195,7 @@ export const UpdateEndpoint = {
   dataCenterIds: Locations.optional(),
   networkVolumes: Ids.openapi({ uniqueItems: true }).optional(),
   modelReferences: ModelReferences.optional(),
+  corsOrigins: CorsOrigins.optional(),
   templateId: Id.optional(),
 }
 
@@ -208,6 +213,7 @@ export const EndpointBody = z
     dataCenterIds: z.array(z.string()),
     networkVolumes: z.array(z.string()),
     modelReferences: z.array(z.string()),
+    corsOrigins: z.array(z.string()),
     timeout: z.int(),
     flashboot: FlashBoot,
     createdAt: DateTime,
