@@ -5,6 +5,7 @@ import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
 import { addCatalog } from './commands/catalog.ts'
 import { addCompletion } from './commands/completion.ts'
+import { addDeploy } from './commands/deploy.ts'
 import { addDoctor } from './commands/doctor.ts'
 import { addEvents } from './commands/events.ts'
 import { addJobs } from './commands/jobs.ts'
@@ -27,6 +28,7 @@ Examples:
   runyard serve --sample             a server with a sample endpoint
   runyard serve --worker ./my-model  run the handler in a folder as an endpoint
   runyard build ./my-model -t mine   build an image of a folder
+  runyard deploy vllm --run          an endpoint of a ready worker; --list
   runyard test ./my-model            run the tests of its .runpod/tests.json
   runyard run <endpoint> -i '{}'     run one job and wait for it
   runyard endpoints list             the endpoints; other resources likewise
@@ -65,6 +67,7 @@ export function commandLine(): Command {
     ...[
       addServe,
       addBuild,
+      addDeploy,
       addRun,
       addResources,
       addCatalog,

@@ -1,8 +1,10 @@
 /** A few rows for each list of the command line, as the server sends them, with names and ids of ordinary length. */
+
 import { RESOURCE_COLUMNS } from '../../src/cli/terminal/resource-columns.ts'
 import type { Column, TableRow } from '../../src/cli/terminal/table.ts'
 import { LIMIT_COLUMNS, TIMES_COLUMNS, usageColumns } from '../../src/cli/terminal/usage-columns.ts'
 import { WORKER_COLUMNS } from '../../src/cli/terminal/worker-table.ts'
+import { READY_WORKERS } from '../../src/core/endpoints/ready-workers.ts'
 
 /** The time at which the lists are printed. */
 export const LISTED_AT = Date.parse('2026-11-20T12:00:00Z')
@@ -229,6 +231,11 @@ export const LIST_SAMPLES: readonly ListSample[] = [
     command: 'runyard catalog datacenters',
     columns: RESOURCE_COLUMNS.datacenters,
     rows: [{ id: 'EU-RO-1', region: 'EUROPE' }],
+  },
+  {
+    command: 'runyard deploy --list',
+    columns: RESOURCE_COLUMNS.readyWorkers,
+    rows: Object.entries(READY_WORKERS).map(([name, worker]) => ({ name, ...worker })),
   },
   {
     command: 'runyard usage --bucket hour',

@@ -189,7 +189,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     accounts: '',
     secrets: '',
     hardware: '',
-    endpoints: 'hardware secrets',
+    endpoints: 'hardware json secrets',
     workers: 'endpoints',
     jobs: 'json',
     scaling: 'endpoints workers',

@@ -87,7 +87,12 @@ function memberValue({ flag, kind }: Field, given: unknown): unknown {
   if (kind === 'text') return text
   if (kind === 'image') return text.startsWith('dir:') ? `dir:${resolve(text.slice('dir:'.length))}` : text
   if (kind === 'source') return textArgument(text)
-  return Object.fromEntries((given as string[]).map(pair => namedValue(flag, pair)))
+  return namedValues(flag, given as string[])
+}
+
+/** The members of pairs such as `NAME=value`. @throws CliError for what is no pair */
+export function namedValues(flag: string, pairs: readonly string[]): Record<string, string> {
+  return Object.fromEntries(pairs.map(pair => namedValue(flag, pair)))
 }
 
 function namedValue(flag: string, pair: string): [string, string] {

@@ -67,7 +67,8 @@ function withPolicy(command: Command): Command {
     .option('--low-priority', 'after all other jobs, and without starting a worker')
 }
 
-async function run(endpoint: string, options: RunOptions): Promise<void> {
+/** Runs one job of an endpoint, by its id or name, and prints what becomes of it. */
+export async function run(endpoint: string, options: RunOptions): Promise<void> {
   const body = submission(options)
   const { path, job } = await withEndpointName(options, endpoint, async id => {
     const path = `/v2/${encodeURIComponent(id)}`

@@ -89,6 +89,12 @@ export const RESOURCE_COLUMNS = {
     ...[column('ID', 'id'), column('NAME', 'name'), column('GB PER VCPU', 'ramGbPerVcpu')],
     { title: 'VCPUS', text: row => `${memberAt(row, 'vcpu.min')}-${memberAt(row, 'vcpu.max')}` },
   ],
+  readyWorkers: [
+    column('NAME', 'name'),
+    { title: 'GPU', text: row => (row.gpuMemoryGb === 0 ? '-' : `${row.gpuMemoryGb} GB`) },
+    { title: 'DISK', text: row => `${row.diskGb} GB` },
+    column('WHAT', 'about'),
+  ],
   datacenters: [column('ID', 'id'), column('REGION', 'region')],
 } as const satisfies Readonly<Record<string, readonly Column[]>>
 

@@ -1,0 +1,87 @@
+import { isJsonObject } from '../json/json-text.ts'
+import recorded from './ready-workers.json' with { type: 'json' }
+
+/** A variable of a ready worker. */
+export interface ReadyWorkerVariable {
+  readonly name: string
+  /** One sentence. */
+  readonly about: string
+  /** Its value where nothing else is set; left out where the image has a default, or needs none. */
+  readonly default?: string
+}
+
+/** A public worker image with what it needs. */
+export interface ReadyWorker {
+  readonly title: string
+  /** One sentence. */
+  readonly about: string
+  readonly image: string
+  /** GPU memory that one worker needs, in GB; 0 for a worker without a GPU. */
+  readonly gpuMemoryGb: number
+  readonly diskGb: number
+  /** Execution timeout of a job, in milliseconds. */
+  readonly timeoutMs: number
+  readonly env: readonly ReadyWorkerVariable[]
+  /** Input of a first job that shows that it works. */
+  readonly input: Readonly<Record<string, unknown>>
+  /** Whether OpenAI clients can call it. */
+  readonly openAi: boolean
+}
+
+/** Ready workers by their names. */
+export type ReadyWorkers = Readonly<Record<string, ReadyWorker>>
+
+/** The workers of the package. */
+export const READY_WORKERS: ReadyWorkers = recorded
+
+const NAME = /^[a-z][a-z0-9-]{0,62}$/
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** Reads a catalogue of ready workers. @returns it, or everything wrong with it, one sentence each */
+export function readReadyWorkers(
+  value: unknown,
+): { readonly workers: ReadyWorkers } | { readonly mistakes: readonly string[] } {
+  if (!isJsonObject(value)) return { mistakes: ['it must be an object of workers by their names'] }
+  const mistakes = Object.entries(value).flatMap(([name, worker]) => [
+    ...(NAME.test(name) ? [] : [`'${name}' must begin with a small letter, and have small letters, digits and - only`]),
+    ...workerMistakes(worker).map(mistake => `${name}: ${mistake}`),
+  ])
+  return mistakes.length > 0 ? { mistakes } : { workers: value as unknown as ReadyWorkers }
+}
+
+/** The members of a worker, each with what it must be. */
+const MEMBERS: Readonly<Record<keyof ReadyWorker, readonly [rule: string, holds: (value: unknown) => boolean]>> = {
+  title: ['must be a text', isText],
+  about: ['must be a text', isText],
+  image: ['must be the reference of an image', isText],
+  gpuMemoryGb: ['must be a whole number of GB, 0 for none', value => isWhole(value, 0)],
+  diskGb: ['must be a whole number of GB', value => isWhole(value, 1)],
+  timeoutMs: ['must be a whole number of milliseconds from 5000', value => isWhole(value, 5_000)],
+  env: ['must be a list of {"name", "about", "default"?}', value => Array.isArray(value) && value.every(isVariable)],
+  input: ['must be an object', isJsonObject],
+  openAi: ['must be true or false', value => typeof value === 'boolean'],
+}
+
+function workerMistakes(worker: unknown): string[] {
+  if (!isJsonObject(worker)) return ['it must be an object']
+  const unknown = Object.keys(worker).filter(name => !Object.hasOwn(MEMBERS, name))
+  return [
+    ...unknown.map(name => `"${name}" is not known`),
+    ...Object.entries(MEMBERS).flatMap(([name, [rule, holds]]) => (holds(worker[name]) ? [] : [`"${name}" ${rule}`])),
+  ]
+}
+
+function isVariable(value: unknown): boolean {
+  if (!isJsonObject(value)) return false
+  const { name, about, default: given = '', ...others } = value
+  const isNamed = typeof name === 'string' && VARIABLE.test(name)
+  return isNamed && isText(about) && typeof given === 'string' && Object.keys(others).length === 0
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '' && value.length <= 1_000
+}
+
+function isWhole(value: unknown, min: number): boolean {
+  return Number.isInteger(value) && Number(value) >= min
+}
