@@ -92,6 +92,7 @@ test('top says why jobs wait and what is wrong with a worker', () => {
     action: 'free a GPU',
     sinceMs: NOW,
     evidence: [],
+    commands: [],
     notes: [],
   }
   const throttled = worker({

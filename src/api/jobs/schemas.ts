@@ -176,6 +176,7 @@ const EXPLANATION = {
   cause: z.string(),
   summary: z.string(),
   action: z.string().nullable(),
+  commands: z.array(z.string()),
   sinceMs: z.number().nullable(),
   evidence: z.array(z.string()),
   notes: z.array(z.string()),

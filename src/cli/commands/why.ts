@@ -55,10 +55,11 @@ async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator
   return pagination?.nextCursor ?? null
 }
 
-function forPeople({ kind, id, name, cause, summary, action, sinceMs, evidence, notes }: Row): string {
+function forPeople({ kind, id, name, cause, summary, action, commands, sinceMs, evidence, notes }: Row): string {
   const since = sinceMs === null ? '' : `, for ${roughDuration(Date.now() - sinceMs)}`
   const lines = [`${kind} ${id} (${name}): ${cause}${since}`, `  ${summary}`]
   if (action !== null) lines.push(`  -> ${action}`)
+  for (const command of commands) lines.push(`     $ ${command}`)
   for (const note of notes) lines.push(`  note: ${note}`)
   for (const line of evidence) lines.push(`  | ${line}`)
   // Worker output may contain terminal control characters.

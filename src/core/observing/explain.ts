@@ -1,4 +1,4 @@
-import type { BatchId } from '../ids.ts'
+import type { BatchId, EndpointId } from '../ids.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
@@ -37,6 +37,8 @@ export interface Explanation {
   readonly summary: string
   /** What to do; null when there is nothing to do but wait. */
   readonly action: string | null
+  /** Commands that do it, or show more, as they can be pasted; `<...>` stands for what a person has to choose. */
+  readonly commands: readonly string[]
   /** Epoch milliseconds since when it is so; null when that does not apply. */
   readonly sinceMs: number | null
   /** The last lines of a worker's output, or the state of workers and queue; empty where nothing waits. */
@@ -158,7 +160,7 @@ function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running
 
 /** What keeps workers from working, whether or not something waits for them. */
 function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  return cannotStart(context) ?? unhealthyWorker(snapshot, context) ?? crashing(snapshot, context)
+  return cannotStart(snapshot, context) ?? unhealthyWorker(snapshot, context) ?? crashing(snapshot, context)
 }
 
 function paused(snapshot: EndpointSnapshot): Explanation | null {
@@ -167,15 +169,17 @@ function paused(snapshot: EndpointSnapshot): Explanation | null {
   return {
     ...plain('paused', `${endpoint.name} is paused: workersMax is 0, so ${wordsOf(snapshot).whilePaused}`),
     action: 'set workersMax to 1 or more',
+    commands: [`${update(endpoint.id)} --max 1`],
     sinceMs: queue.headQueuedAtMs,
   }
 }
 
-function cannotStart({ startFailure }: ExplainContext): Explanation | null {
+function cannotStart({ endpoint }: EndpointSnapshot, { startFailure }: ExplainContext): Explanation | null {
   if (startFailure === null) return null
   const { cause, advice } = startRemedy(startFailure)
   const text = startFailureText(startFailure)
-  return { ...plain(cause, `no worker can be started: ${text}`), action: advice, evidence: [text] }
+  const commands = startCommands(startFailure, endpoint.id)
+  return { ...plain(cause, `no worker can be started: ${text}`), action: advice, commands, evidence: [text] }
 }
 
 /** A worker with a problem, where no other one can work in its place. */
@@ -193,6 +197,7 @@ function unhealthyWorker(
       `worker ${worker.id} ${wordsOf(snapshot).unhealthy}: ${problemText(worker.problem)}`,
     ),
     action: adviceForProblem(worker.problem),
+    commands: [`runyard logs ${worker.id}`, `runyard workers delete ${worker.id}`],
     sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
     evidence: workerFacts(snapshot, nowMs, pullPercent),
   }
@@ -213,6 +218,7 @@ function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanat
     summary: `${what}${nextTry(backoff, snapshot, context)}`,
     action: adviceFor(last.exit, last.problem),
     sinceMs: last.exitedAtMs,
+    commands: [`runyard logs ${last.id}`, `runyard endpoints restart ${snapshot.endpoint.id}`],
     evidence: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${ended}`],
     notes: [],
   }
@@ -263,6 +269,7 @@ function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
   return {
     ...plain('worker_restarting', `${counted(workers.length, 'worker')}${which} ${jobs} before new ones start`),
     action: 'wait, or raise workersMax so that new workers need not wait for old ones',
+    commands: [`${update(endpoint.id)} --max ${endpoint.workersMax + 1}`],
     sinceMs: workers[0]!.stopRequestedAtMs,
     evidence: workerFacts(snapshot, nowMs, pullPercent),
   }
@@ -284,6 +291,7 @@ function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
   return {
     ...plain('max_reached', `${max} ${busy}${takes}${limit}`),
     action: most === null ? 'wait, or raise workersMax' : 'wait, or raise workersMax or RUNYARD_MAX_CONCURRENCY',
+    commands: [`${update(endpoint.id)} --max ${endpoint.workersMax + 1}`],
     sinceMs: queue.headQueuedAtMs,
     evidence: [queueFact(snapshot, nowMs), ...workerFacts(snapshot, nowMs, pullPercent)],
   }
@@ -297,13 +305,14 @@ function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext
   const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
   if (reason === null || desiredWorkers(snapshot, nowMs).desired <= current) return null
   const action = placeAction(queuedWorkers[0]?.resource ?? 'workers')
+  const commands = ['runyard top']
   const evidence = queuedWorkerFacts(queuedWorkers, nowMs)
   const sinceMs = queuedWorkers[0]?.queuedAtMs ?? queue.headQueuedAtMs
   if (current === 0) {
-    return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), action, sinceMs, evidence }
+    return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), action, commands, sinceMs, evidence }
   }
   const summary = `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one: ${reason}`
-  return { ...plain('throttled', summary), action, sinceMs, evidence }
+  return { ...plain('throttled', summary), action, commands, sinceMs, evidence }
 }
 
 function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
@@ -349,6 +358,7 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
     return {
       ...plain('low_priority', `${counted(waiting, 'queued job')} of low priority; they never start a worker`),
       action: 'wait until another job starts one, set workersMin to 1, or submit without lowPriority',
+      commands: [`${update(endpoint.id)} --min 1`],
     }
   }
   return {
@@ -377,5 +387,18 @@ function isAre(count: number): string {
 const unknown: PullPercent = () => null
 
 function plain(cause: WaitCause, summary: string): Explanation {
-  return { cause, summary, action: null, sinceMs: null, evidence: [], notes: [] }
+  return { cause, summary, action: null, commands: [], sinceMs: null, evidence: [], notes: [] }
+}
+
+function update(id: EndpointId): string {
+  return `runyard endpoints update ${id}`
+}
+
+/** What people run to put right why no worker can be started. */
+function startCommands(failure: StartFailure, id: EndpointId): string[] {
+  if (failure.kind === 'secrets_missing')
+    return failure.names.map(name => `runyard secrets create --name ${name} --value -`)
+  if (failure.kind === 'volume_missing')
+    return ['runyard volumes list', `${update(id)} --set 'networkVolumes=["<volume>"]'`]
+  return ['runyard doctor']
 }

@@ -91,3 +91,24 @@ test('why a worker could not be started is kept as a value, and explained alike 
   const { cause, action } = await rig.why(endpoint)
   assert.deepEqual([cause, action], [before.cause, before.action])
 })
+
+test('each cause that a setting mends comes with the command that mends it', async t => {
+  const rig = await openRig(t)
+  const commands = async (id: EndpointId) => (await rig.ask('GET', `/v2/${id}/explain`)).json.commands
+  const paused = await rig.endpoint({ workersMax: 0 })
+  await rig.submit(paused)
+  assert.deepEqual(await commands(paused), [`runyard endpoints update ${paused} --max 1`])
+  const secret = '{{ RUNPOD_SECRET_hugging-face }}'
+  const closed = await rig.endpoint({ template: { env: [{ key: 'HF_TOKEN', value: secret }] } })
+  await rig.submit(closed)
+  await rig.clock.advance(1_000)
+  assert.deepEqual(await commands(closed), ['runyard secrets create --name hugging-face --value -'])
+  const { endpoint: full, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  await rig.submit(full)
+  await worker.takeJob()
+  await rig.submit(full)
+  assert.deepEqual(await commands(full), [`runyard endpoints update ${full} --max 2`])
+  const low = await rig.endpoint()
+  await rig.submit(low, { input: {}, policy: { lowPriority: true } })
+  assert.deepEqual(await commands(low), [`runyard endpoints update ${low} --min 1`])
+})

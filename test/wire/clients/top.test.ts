@@ -22,6 +22,7 @@ function answer(name: string): string {
     action: 'raise it',
     sinceMs: 0,
     evidence: [],
+    commands: [],
     notes: [],
   }
   return JSON.stringify({ atMs: Date.now(), endpoints: [{ ...endpoint, explanation, workers: [] }], more: false })
