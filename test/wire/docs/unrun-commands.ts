@@ -1,0 +1,22 @@
+/** Commands of the documentation that its test does not run, each with the reason. A line is here as it is on the page. */
+export const UNRUN: Readonly<Record<string, string>> = {
+  'npm ci': 'the clone of the test is installed already',
+  'npm start': 'it runs serve --sample, which the other pages run',
+  'npm ci && npm start': 'as above',
+  'npm ci && npm test': 'this is that test',
+  'python3 -m venv my-model/.venv': 'test/wire/first-hour/setup installs packages',
+  'my-model/.venv/bin/pip install runpod': 'test/wire/first-hour/setup installs packages',
+  'iptables -I INPUT -i ry-+ -p tcp -m multiport --dports 22,5432 -j REJECT': 'it changes the firewall of this machine',
+  'runyard build ./my-model -t my-model:1': 'test/wire/docker/docker-images builds images',
+  "./bin/runyard test ./my-model --container      # the same, from the folder's Dockerfile":
+    'test/wire/docker/docker-images builds images',
+  'createuser --pwprompt runyard && createdb --owner=runyard runyard':
+    'it makes a user of the database of this machine',
+  "RUNYARD_DATABASE='postgres://runyard:password@127.0.0.1:5432/runyard' ./bin/runyard serve":
+    'test/wire/faults/postgres runs servers on PostgreSQL',
+  'runyard deploy vllm --set MODEL_NAME=Qwen/Qwen2.5-7B-Instruct --run':
+    'the image cannot be pulled here; test/wire/docker/deploy runs one of its own',
+  './bin/node scripts/torture.ts --jobs 1000 --kills 10 --worker python': 'test/wire/faults/torture runs a short one',
+  'runyard master-key rotate --data-dir ./.runyard        # with RUNYARD_DATABASE as the server has it':
+    'test/wire/faults/master-key rotates keys, while the server is stopped',
+}
