@@ -37,6 +37,8 @@ export class SimLogs implements WorkerLogs {
     return [...this.#watches.values()].reduce((sum, { size }) => sum + size, 0)
   }
 
+  mark(): void {}
+
   path(worker: WorkerId): string {
     return `/sim/logs/${worker}`
   }

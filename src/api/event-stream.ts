@@ -32,6 +32,8 @@ export interface EventWriting<Event> {
   readonly event: (event: Event) => string
   /** First text. @param id the event id from which a client resumes if it received no event */
   readonly opening: (id: string) => string
+  /** Text that says something about the events. */
+  readonly note: (text: string) => string
   /** Keep-alive text, which readers ignore. Null: none. */
   readonly quiet: string | null
   /** Text that reports what the reader asked for and is no longer kept: bytes of logs, otherwise events; null for an unknown number. */
@@ -50,6 +52,7 @@ export function asEvents<Event extends Identified>(data: (event: Event) => objec
     headers: EVENT_STREAM_HEADERS,
     event: event => `id: ${event.id}\ndata: ${oneLine(data(event))}\n\n`,
     opening: id => (own ? `id: ${id}\n\n` : ''),
+    note: text => (own ? `event: note\ndata: ${oneLine({ text })}\n\n` : ''),
     quiet: ': nothing new\n\n',
     missed: bytes => `: ${bytes} bytes in front of this are no longer kept\n\n`,
     end: own ? 'event: end\ndata: {}\n\n' : '',
@@ -70,6 +73,7 @@ export function asNamedEvents<Event extends Identified>(
       return `id: ${event.id}\nevent: ${name}\ndata: ${oneLine(members)}\n\n`
     },
     opening: id => `id: ${id}\n\n`,
+    note: () => '',
     quiet: ': nothing new\n\n',
     missed: count => `event: missed\ndata: ${oneLine({ events: count })}\n\n`,
     end: '',
@@ -82,6 +86,7 @@ export function asLines<Event>(data: (event: Event) => object): EventWriting<Eve
     headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' },
     event: event => `${oneLine(data(event))}\n`,
     opening: () => '',
+    note: () => '',
     quiet: null,
     missed: () => '',
     end: '',

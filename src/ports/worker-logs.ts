@@ -53,6 +53,11 @@ export interface WorkerLogs {
   startOfLast(worker: WorkerId, lines: number): Promise<number>
   /** Where the lines begin that were written at an instant or after it. */
   startOfTime(worker: WorkerId, tsMs: number): Promise<number>
+  /**
+   * Divides the output here: lines in front of this moment and lines behind it get different times, also where nobody reads. Does nothing while
+   * many other outputs are in use.
+   */
+  mark(worker: WorkerId): void
   /** Calls `listener` soon after each growth of the output, until the returned function is called. It must not throw. */
   watch(worker: WorkerId, listener: () => void): () => void
   /**

@@ -178,6 +178,28 @@ test('a line has the time at which it was first read, or at which its file was l
   }
 })
 
+test('a mark divides an output: lines in front of it are earlier, and lines behind it later, whatever the time of the file', async () => {
+  const { folder, logs, write, close } = await openFiles()
+  const worker = 'a' as WorkerId
+  try {
+    const startMs = systemClock.now()
+    await write(worker, 'before\n')
+    logs.mark(worker)
+    const markedMs = systemClock.now()
+    await write(worker, 'behind\n')
+    // The time of a file is coarse: it may be before the mark.
+    await utimes(join(folder, 'logs', 'a.log'), startMs / 1000 - 1, startMs / 1000 - 1)
+    logs.mark('without output' as WorkerId)
+    while (systemClock.now() <= markedMs + 1);
+    const [before, behind] = await rest(logs, worker, 0)
+    assert.ok(before!.tsMs <= markedMs, `${before!.tsMs} is not in front of ${markedMs}`)
+    assert.ok(behind!.tsMs > before!.tsMs, `${behind!.tsMs} is not behind ${before!.tsMs}`)
+    assert.ok(behind!.tsMs >= markedMs)
+  } finally {
+    await close()
+  }
+})
+
 test('a server that is killed in the middle of a cut loses and doubles nothing', async () => {
   const worker = 'a' as WorkerId
   const text = Array.from({ length: 3_000 }, (_, n) => `line ${n}`)

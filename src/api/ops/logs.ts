@@ -38,7 +38,8 @@ export async function logs(
   const writing = request.headers.get('accept')?.includes('text/event-stream') === true ? EVENTS : LINES
   if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
   const stream = await logs.open(caller.owner, found, query)
-  return streamedAnswer(stream, writing, [request.signal, stopping, held()])
+  const opening = (id: string) => `${writing.opening(id)}${stream.note === null ? '' : writing.note(stream.note)}`
+  return streamedAnswer(stream, { ...writing, opening }, [request.signal, stopping, held()])
 }
 
 function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {

@@ -49,6 +49,8 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
   const asJson = wantsJson(options)
   await withEndpointName(options, id, async known => {
     for await (const { event, data } of events(options, `/ops/logs/${encodeURIComponent(known)}?${query}`, 'end')) {
+      if (event === 'note' && !asJson)
+        printText(`runyard: ${(JSON.parse(data) as { text: string }).text}\n`, process.stderr)
       if (event === 'message') printText(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
     }
   })

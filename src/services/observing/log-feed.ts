@@ -8,11 +8,21 @@ import type { LogReader, PlacedLine } from '../../ports/worker-logs.ts'
 /** The writer of a line: the worker, or the server about the worker. */
 export type LogSource = 'container' | 'system'
 
+/** The time in which one worker had a job, and no other one; no time while `workerId` is null. */
+export interface LogSpan {
+  workerId: WorkerId | null
+  /** After this instant, and up to the other one. */
+  fromMs: number
+  untilMs: number
+}
+
 /** Which lines a reader wants. */
 export interface LogFilter {
   readonly sources: ReadonlySet<LogSource>
   /** Only lines of this job; null for all. */
   readonly jobId: string | null
+  /** What was printed meanwhile belongs to the job too; changes with the job. */
+  readonly span?: LogSpan
   /** Only lines with this text, in upper or lower case; null for all. */
   readonly text: string | null
   /** Whether the unfinished last line of a running worker counts; for readers that do not wait for its end. */
@@ -45,7 +55,7 @@ export interface FeedBatch {
  */
 export class LogFeed {
   readonly #logs: Ports['logs']
-  readonly #matches: (line: string, jobId: string | null) => boolean
+  readonly #matches: ReturnType<typeof matcherOf>
   readonly #filter: LogFilter
   readonly #start: LogCursor
   readonly #workers = new Map<WorkerId, WorkerFeed>()
@@ -100,14 +110,25 @@ export class LogFeed {
   }
 }
 
-/** A function that says whether a line matches the filter. */
+/** A line with what a filter looks at. */
+interface MatchedLine {
+  readonly line: string
+  readonly jobId: string | null
+  readonly tsMs: number
+}
+
+/** A function that says whether a line of a worker matches the filter. */
 export function matcherOf({
   jobId,
   text,
-}: Pick<LogFilter, 'jobId' | 'text'>): (line: string, jobId: string | null) => boolean {
+  span,
+}: Pick<LogFilter, 'jobId' | 'text' | 'span'>): (worker: WorkerId, line: MatchedLine) => boolean {
   const wanted = text?.toLowerCase() ?? null
-  return (line, ofJob) =>
-    (jobId === null || ofJob === jobId) && (wanted === null || line.toLowerCase().includes(wanted))
+  const isMeanwhile = (worker: WorkerId, tsMs: number) =>
+    span !== undefined && span.workerId === worker && tsMs > span.fromMs && tsMs <= span.untilMs
+  return (worker, { line, jobId: ofJob, tsMs }) =>
+    (jobId === null || ofJob === jobId || (ofJob === null && isMeanwhile(worker, tsMs))) &&
+    (wanted === null || line.toLowerCase().includes(wanted))
 }
 
 interface FeedParts {
@@ -115,7 +136,7 @@ interface FeedParts {
   readonly reader: LogReader | null
   readonly hasHistory: boolean
   readonly unfinished: boolean
-  readonly matches: (line: string, jobId: string | null) => boolean
+  readonly matches: ReturnType<typeof matcherOf>
 }
 
 /** One worker of a feed. */
@@ -145,7 +166,7 @@ class WorkerFeed {
     const { reader, matches, unfinished } = this.#parts
     if (this.#printed.length > 0 || reader === null) return
     const page = await reader.next(unfinished || this.#worker.state === 'EXITED' ? 'over' : 'open')
-    this.#printed = page.lines.filter(({ line, jobId }) => matches(line, jobId))
+    this.#printed = page.lines.filter(line => matches(this.#worker.id, line))
     this.#more = page.more
     this.#missed += page.missed
   }
@@ -190,7 +211,9 @@ class WorkerFeed {
 
   #entryLines({ atMs, line }: WorkerHistoryEntry): FeedLine[] {
     this.place = { ...this.place, historyRead: this.place.historyRead + 1 }
-    return this.#parts.matches(line, null) ? [this.#lineOf('system', atMs, line, null)] : []
+    return this.#parts.matches(this.#worker.id, { line, jobId: null, tsMs: atMs })
+      ? [this.#lineOf('system', atMs, line, null)]
+      : []
   }
 
   #lineOf(source: LogSource, tsMs: number, line: string, jobId: string | null): FeedLine {

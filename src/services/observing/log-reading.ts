@@ -3,7 +3,7 @@ import { type EndpointId, isEndpointId, isJobId, type JobId, type OwnerId, type 
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { LogFeed, type LogFilter, type LogSource } from './log-feed.ts'
+import { LogFeed, type LogFilter, type LogSource, type LogSpan } from './log-feed.ts'
 import { type LogStart, startOf } from './log-start.ts'
 import { LogStream, type LogSubject } from './log-stream.ts'
 
@@ -107,15 +107,17 @@ export class LogReading {
   async #stream(owner: OwnerId, found: Found, query: LogQuery, onClose: () => void): Promise<LogStream> {
     const { logs } = this.#ports
     const job = found.kind === 'job' ? await this.#job(owner, found.id) : null
+    const span: LogSpan = { workerId: null, fromMs: 0, untilMs: 0 }
     const filter: LogFilter = {
       sources: new Set(
         query.source === null ? (job === null ? ['container', 'system'] : ['container']) : [query.source],
       ),
       jobId: job?.id ?? null,
+      span,
       text: query.text,
       unfinished: !query.follow,
     }
-    const refresh = () => this.#subjectOf(owner, found, job)
+    const refresh = () => this.#subjectOf(owner, found, job, span)
     const subject = await refresh()
     const places = await startOf(logs, subject.workers, query, filter, job === null ? null : job.queuedAtMs - CLOCK_MS)
     const feed = new LogFeed(logs, filter, places)
@@ -131,13 +133,14 @@ export class LogReading {
         several: found.kind !== 'worker',
         follow,
         lingerMs,
+        note: jobNote(job, subject.workers),
         onClose,
       },
       places,
     )
   }
 
-  async #subjectOf(owner: OwnerId, found: Found, job: Job | null): Promise<LogSubject> {
+  async #subjectOf(owner: OwnerId, found: Found, job: Job | null, span: LogSpan): Promise<LogSubject> {
     const { store } = this.#ports
     if (found.kind === 'worker') {
       const worker = await store.workers.find(found.id)
@@ -147,6 +150,7 @@ export class LogReading {
     if (found.kind === 'job') {
       const now = await this.#job(owner, found.id)
       const workers = all.filter(worker => mayHaveHeld(worker, now ?? job))
+      Object.assign(span, spanOf(now ?? job, all))
       return { workers: workers.slice(-MAX_WORKERS_READ), ended: now === null || isFinal(now.status) }
     }
     const ended = all.every(({ state }) => state === 'EXITED') && (await store.endpoints.find(found.id)) === null
@@ -156,6 +160,33 @@ export class LogReading {
   async #job(owner: OwnerId, id: JobId): Promise<Job | null> {
     return this.#ports.store.jobs.locate(owner, id, this.#ports.clock.now())
   }
+}
+
+/** How long the output of a container may take to its file. */
+const COPY_MS = 200
+
+/** What a reader of a job's logs has to know: a worker with several jobs at once prints for all of them, and the output of a container is copied. */
+function jobNote(job: Job | null, workers: readonly Worker[]): string | null {
+  const worker = workers.find(({ id }) => id === job?.workerId)
+  if (worker === undefined) return null
+  if (worker.capacity <= 1)
+    return isCopied(worker)
+      ? `lines within ${COPY_MS} ms of the end may be of the job after it: the output of containers is copied`
+      : null
+  return `worker ${worker.id} runs up to ${worker.capacity} jobs at once: only lines that name this job are shown`
+}
+
+/** When the worker of a job had it, where it takes one job at a time: what it printed meanwhile belongs to the job. */
+function spanOf(job: Job | null, workers: readonly Worker[]): LogSpan {
+  const worker = workers.find(({ id }) => id === job?.workerId)
+  if (job === null || job.startedAtMs === null || worker === undefined || worker.capacity > 1)
+    return { workerId: null, fromMs: 0, untilMs: 0 }
+  const untilMs = (job.finishedAtMs ?? Number.POSITIVE_INFINITY) + (isCopied(worker) ? COPY_MS : 0)
+  return { workerId: worker.id, fromMs: job.startedAtMs, untilMs }
+}
+
+function isCopied({ driver }: Worker): boolean {
+  return driver === 'docker'
 }
 
 /** Whether the job and the worker existed at the same time, so that the worker may have held the job. */

@@ -39,7 +39,9 @@ export async function startOf(
     const printed = await lastPrinted(logs, worker.id, { tail, fromMs, filter })
     found.push(...printed.found)
     const entries = history.flatMap(({ atMs, line }, index) =>
-      atMs >= fromMs && matches(line, null) ? [{ workerId: worker.id, tsMs: atMs, entry: index }] : [],
+      atMs >= fromMs && matches(worker.id, { line, jobId: null, tsMs: atMs })
+        ? [{ workerId: worker.id, tsMs: atMs, entry: index }]
+        : [],
     )
     if (filter.sources.has('system')) found.push(...entries)
     ends.set(worker.id, { position: printed.end, historyRead: history.length })
@@ -76,7 +78,7 @@ async function lastPrinted(
   let end = from
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { lines, position, more } = await reader.next(filter.unfinished ? 'over' : 'open')
-    const wanted = lines.filter(({ line, jobId, tsMs }) => tsMs >= fromMs && matches(line, jobId))
+    const wanted = lines.filter(line => line.tsMs >= fromMs && matches(workerId, line))
     found.push(...wanted.map(line => ({ workerId, tsMs: line.tsMs, position: line.position - 1 })))
     if (found.length > 2 * tail) found = found.slice(found.length - tail)
     end = position

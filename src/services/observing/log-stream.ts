@@ -39,6 +39,8 @@ export interface LogStreamParts {
   readonly follow: boolean
   /** How long the stream stays open without lines after the end of its subject, for readers that end by themselves in silence. */
   readonly lingerMs: number
+  /** What readers have to know about the lines; null for nothing. */
+  readonly note?: string | null
   /** Called once, when the stream is closed. */
   readonly onClose: () => void
 }
@@ -77,6 +79,11 @@ export class LogStream {
     this.#unsubscribe = parts.topic === null ? () => {} : notifier.subscribe(parts.topic, changed)
     this.#subject = parts.subject
     this.#use(parts.subject)
+  }
+
+  /** What readers have to know about the lines; null for nothing. */
+  get note(): string | null {
+    return this.#parts.note ?? null
   }
 
   /** The event id of the lines that were returned so far, from which a reader can go on. */

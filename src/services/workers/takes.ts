@@ -49,14 +49,14 @@ interface TakeInProgress {
 
 /** Takes of workers: each is recorded, claims jobs or waits for some, and is settled once the response was written or lost. */
 export class Takes {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit' | 'logs'>
   readonly #parts: TakeParts
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
   readonly #polls: PollQueues
 
   /** @param ends `stopping` aborts when no more jobs are to be dispatched, `closed` when held takes have to end */
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
+    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit' | 'logs'>,
     parts: TakeParts,
     ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal },
   ) {
@@ -149,8 +149,9 @@ export class Takes {
   }
 
   #dispatch(running: RunningWorker, endpointId: EndpointId, claimed: readonly ClaimedJob[]): void {
-    const { emit, notifier } = this.#ports
+    const { emit, notifier, logs } = this.#ports
     const { id: workerId } = running
+    logs.mark(workerId)
     running.claimed(claimed.map(({ id }) => id))
     for (const { id: jobId, attempt, waitedMs } of claimed) {
       const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const

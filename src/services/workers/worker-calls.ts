@@ -50,13 +50,13 @@ export interface LimitedBody {
 
 /** Authenticates calls of workers, and takes what they report: results, chunks and pings (docs/internals/worker-protocol.md). */
 export class WorkerCalls {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs'>
   readonly #parts: WorkerCallParts
   /** Keeps the order of chunks and results of one job where some are read in a thread. */
   readonly #order = new InOrder<JobId>()
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit'>,
+    ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs'>,
     parts: WorkerCallParts,
   ) {
     this.#ports = ports
@@ -93,6 +93,7 @@ export class WorkerCalls {
       if (kept) this.#ports.notifier.publish(`job:${jobId}`)
       return
     }
+    this.#ports.logs.mark(worker.id)
     if (reading.refresh) await this.#parts.fleet.drain(worker.id, 'refresh')
     await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
     const running = this.#parts.running.of(worker)

@@ -31,6 +31,8 @@ export class LogOutput {
   readonly #bookFile: string
   readonly #now: () => number
   readonly #book: WorkerLogJournal
+  /** What is new was written at this instant or after it. The time of the file is a few milliseconds coarse. */
+  #notBeforeMs = 0
 
   /** @param file the file that the worker appends to */
   constructor(file: string, now: () => number) {
@@ -53,9 +55,21 @@ export class LogOutput {
     if (begin + size < known) {
       // Another program has emptied the file. New bytes follow everything that was ever written.
       this.#book.place({ begin: known, olderBegin, olderEnd })
-      if (size > 0) this.#book.note(known + size, Math.min(this.#now(), found!.mtimeMs))
-    } else if (begin + size > known) this.#book.note(begin + size, Math.min(this.#now(), found!.mtimeMs))
+      if (size > 0) this.#book.note(known + size, this.#timeOf(found!.mtimeMs))
+    } else if (begin + size > known) this.#book.note(begin + size, this.#timeOf(found!.mtimeMs))
     return this.#book.end
+  }
+
+  /** Notes the time of what was written, and that what comes is later. A file that cannot be read has its times by the next reader. */
+  mark(): void {
+    try {
+      this.refresh()
+      this.#notBeforeMs = this.#now() + 1
+    } catch {}
+  }
+
+  #timeOf(writtenMs: number): number {
+    return Math.min(this.#now(), Math.max(writtenMs, this.#notBeforeMs))
   }
 
   get oldest(): number {

@@ -49,6 +49,7 @@ export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: 
       output.refresh()
       return output.startOf(tsMs)
     },
+    mark: worker => outputs.mark(worker),
     watch: (worker, listener) => watches.add(worker, listener),
     since: (worker, from) => readSince(outputs, worker, from),
     async trim(keep) {
@@ -93,6 +94,12 @@ class Outputs {
     const [oldest] = this.#open.keys()
     if (this.#open.size > MAX_OPEN) this.#open.delete(oldest!)
     return output
+  }
+
+  /** Divides an output, unless that would push others out of memory. */
+  mark(worker: string): void {
+    if (!this.#open.has(worker) && this.#open.size >= MAX_OPEN) return
+    this.of(worker).mark()
   }
 
   /** Refreshes an output that has changed, and cuts one that is too long. */

@@ -330,6 +330,37 @@ test('the logs of a job are the lines that say so, of all workers that held it, 
   assert.deepEqual((await ops(id, '?tail=1')).lines, ['INFO Finished.'])
 })
 
+test('what a worker with one job at a time prints meanwhile belongs to the job, and nothing of before and after', async t => {
+  const { rig, endpoint, worker, ops } = await reading(t, 'loading')
+  await rig.clock.advance(10)
+  const [first, second] = [await rig.submit(endpoint), await rig.submit(endpoint)]
+  for (const job of [first, second]) {
+    assert.equal(await worker.takeJob(), job)
+    await rig.clock.advance(10)
+    rig.print(worker.id, `working on ${job}`)
+    await rig.clock.advance(10)
+    await worker.done(job)
+    await rig.clock.advance(10)
+    rig.print(worker.id, 'between jobs')
+    await rig.clock.advance(10)
+  }
+  assert.deepEqual((await ops(first)).lines, [`working on ${first}`])
+  assert.deepEqual((await ops(second)).lines, [`working on ${second}`])
+  assert.deepEqual((await ops(second, '?text=between')).lines, [])
+})
+
+test('what a worker with several jobs at a time prints belongs to none of them, and the reader is told', async t => {
+  const { rig, endpoint, worker, ops } = await reading(t)
+  const job = await rig.submit(endpoint)
+  await worker.take({ batch: 4 })
+  await rig.clock.advance(10)
+  rig.print(worker.id, 'of some job')
+  const stream = await ops(job)
+  assert.deepEqual(stream.lines, [])
+  const [note] = stream.events.filter(({ event }) => event === 'note')
+  assert.match(note?.data.text, /^worker \w+ runs up to 4 jobs at once: only lines that name this job are shown$/)
+})
+
 test('a reader that had seen nothing yet resumes where it began', async t => {
   const { rig, worker, endpoint, ops } = await reading(t, 'old')
   for (const id of [worker.id, endpoint]) {

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { before, describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, changeEndpoint, healthOf, makeEndpoint, runJob } from '../support/client.ts'
+import { skip as noPython, python } from '../support/python.ts'
 import { rawAsk } from '../support/raw-http.ts'
 import { fixture, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -238,5 +239,27 @@ describe('logs as events', () => {
       numbersOf((await searching).stdout),
       Array.from({ length: 40 }, (_, n) => first + n),
     )
+  })
+})
+
+describe('what a Python handler prints', { skip: noPython }, () => {
+  test('is in the logs of its job, and nothing that it prints for others', async () => {
+    const server = await startServer()
+    const settings = { workersMin: 1, workersMax: 1, idleTimeout: 3600 }
+    const folder = fixture('python-worker')
+    const env = { WIRE_FOLDER: temporaryFolder() }
+    const id = await makeEndpoint(server, { folder, args: `"${python}" handler.py`, settings, env })
+    const jobs: string[] = []
+    for (const word of ['first', 'second', 'third']) {
+      const { id: job, status } = await runJob(server, id, { print: `the ${word} job` }, 60_000)
+      assert.equal(status, 'COMPLETED')
+      jobs.push(job)
+    }
+    const connection = { RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
+    for (const [index, word] of ['first', 'second', 'third'].entries()) {
+      const { stdout } = await runCommand(['logs', jobs[index]!, '--grep', 'the '], connection)
+      const printed = [...stdout.matchAll(/\| (the \w+ job)$/gm)].map(([, line]) => line)
+      assert.deepEqual(printed, [`the ${word} job`], stdout)
+    }
   })
 })

@@ -24,7 +24,10 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
   },
   'clients/js-client': {},
   'workers/load-balancing': {},
-  'clients/logs': {},
+  'clients/logs': {
+    'is in the logs of its job, and nothing that it prints for others':
+      'the output of containers is copied, so lines of jobs in a row may be of both',
+  },
   'clients/management': {
     'an endpoint is shown whole, with the rate windows in the headers': 'it compares the definition of a process',
     'inline literals, with an enum and a blank before a colon, make a template and an endpoint':
