@@ -179,11 +179,14 @@ function workerTokens(server: Server): string[] {
   return [...new Set(tokens.filter(token => token !== ''))]
 }
 
+/** Paths of operations whose response goes on: logs, which other reads here show, and events. */
+const ENDLESS = /\/logs$|^\/v2\/events$/
+
 /** The paths of all GET operations that end, each with an id of something that is there. */
 function restPaths({ ids, worker }: World): string[] {
   const routes = [...restRoutes({} as RouteParts), ...v1Routes({} as V1Parts)]
   return routes
-    .filter(({ contract: { method, path } }) => method === 'get' && !path.endsWith('/logs'))
+    .filter(({ contract: { method, path } }) => method === 'get' && !ENDLESS.test(path))
     .map(({ contract: { path } }) => {
       const id = Object.entries(ids).find(([start]) => path.startsWith(`${start}/`))?.[1] ?? ''
       const url = path.replace('{id}', encodeURIComponent(id)).replace('{workerId}', worker)
