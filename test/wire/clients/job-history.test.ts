@@ -96,6 +96,8 @@ describe('commands for the rest of the API', () => {
     await text('endpoints', 'update', 'node-everyday', '--env', 'A=1')
     assert.match(await text('endpoints', 'releases', 'node-everyday'), /^VERSION +AGE +WORKERS +CHANGED\n2 .* env/)
     assert.match(await text('endpoints', 'releases', 'node-everyday', '2'), /^env.*\n {2}- .*\n {2}\+ .*1/)
+    assert.match(await text('endpoints', 'releases', 'node-everyday', '1..2'), /^env.*\n {2}- .*\n {2}\+ .*1/)
+    assert.equal((await runyard('endpoints', 'releases', 'node-everyday', '2..1')).code, 64)
     assert.equal((await runyard('endpoints', 'releases', 'node-everyday', '99')).code, 66)
     assert.match(await text('catalog', 'gpus'), /^NVIDIA GeForce RTX 4090 +RTX 4090 +ADA_24 +24 /m)
     assert.match(await text('catalog', 'cpus'), /^cpu3g /m)

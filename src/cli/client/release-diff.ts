@@ -1,0 +1,32 @@
+/** What changed between two releases of an endpoint. */
+
+/** A change of one field. */
+export interface FieldChange {
+  readonly field: string
+  readonly old: unknown
+  readonly new: unknown
+}
+
+/** A release with what it changed beside the one before it. */
+export interface ReleaseRow {
+  readonly version: number
+  readonly diff: readonly FieldChange[]
+}
+
+/**
+ * The fields in which two releases differ, in the order in which they changed first.
+ * @param releases with all from the one after `from` up to `to`
+ */
+export function releaseDiff(releases: readonly ReleaseRow[], from: number, to: number): FieldChange[] {
+  const changes = new Map<string, FieldChange>()
+  const changedBack = new Set<string>()
+  const between = releases.filter(({ version }) => version > from && version <= to)
+  for (const { field, old, new: now } of between.sort((a, b) => a.version - b.version).flatMap(({ diff }) => diff)) {
+    const first = changes.get(field)
+    // Of one change both values may be hidden, and so look the same.
+    if (first !== undefined && JSON.stringify(first.old) === JSON.stringify(now)) changedBack.add(field)
+    else changedBack.delete(field)
+    changes.set(field, { field, old: first === undefined ? old : first.old, new: now })
+  }
+  return [...changes.values()].filter(({ field }) => !changedBack.has(field))
+}
