@@ -1,24 +1,24 @@
 /** What changed between two releases of an endpoint. */
 
 /** A change of one field. */
-export interface FieldChange {
+export interface ReleaseFieldChange {
   readonly field: string
   readonly old: unknown
   readonly new: unknown
 }
 
 /** A release with what it changed beside the one before it. */
-export interface ReleaseRow {
+export interface ReleaseWithChanges {
   readonly version: number
-  readonly diff: readonly FieldChange[]
+  readonly diff: readonly ReleaseFieldChange[]
 }
 
 /**
  * The fields in which two releases differ, in the order in which they changed first.
  * @param releases with all from the one after `from` up to `to`
  */
-export function releaseDiff(releases: readonly ReleaseRow[], from: number, to: number): FieldChange[] {
-  const changes = new Map<string, FieldChange>()
+export function releaseDiff(releases: readonly ReleaseWithChanges[], from: number, to: number): ReleaseFieldChange[] {
+  const changes = new Map<string, ReleaseFieldChange>()
   const changedBack = new Set<string>()
   const between = releases.filter(({ version }) => version > from && version <= to)
   for (const { field, old, new: now } of between.sort((a, b) => a.version - b.version).flatMap(({ diff }) => diff)) {

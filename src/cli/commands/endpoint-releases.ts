@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { printList, printValue } from '../client/printing.ts'
-import { type FieldChange, type ReleaseRow, releaseDiff } from '../client/release-diff.ts'
+import { type ReleaseFieldChange, type ReleaseWithChanges, releaseDiff } from '../client/release-diff.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
 import type { TableRow } from '../terminal/table.ts'
@@ -21,7 +21,7 @@ export function addReleases(group: Command): void {
     const answer = await withEndpointName(options, endpoint, id =>
       ask(options, `/v2/serverless/${encodeURIComponent(id)}/releases`),
     )
-    const { releases } = (await answer.json()) as { releases: readonly (TableRow & ReleaseRow)[] }
+    const { releases } = (await answer.json()) as { releases: readonly (TableRow & ReleaseWithChanges)[] }
     if (version === undefined) return printList(options, releases, RESOURCE_COLUMNS.releases, 'releases')
     const range = /^(\d{1,9})\.\.(\d{1,9})$/.exec(version)
     if (range !== null) return printDiff(options, endpoint, releases, Number(range[1]), Number(range[2]))
@@ -31,7 +31,7 @@ export function addReleases(group: Command): void {
   })
 }
 
-function releaseOf<Row extends ReleaseRow>(releases: readonly Row[], endpoint: string, version: string): Row {
+function releaseOf<Row extends ReleaseWithChanges>(releases: readonly Row[], endpoint: string, version: string): Row {
   const release = releases.find(row => String(row.version) === version)
   if (release !== undefined) return release
   throw new CliError(`${endpoint} has no release ${version}; it may be too old`, EXIT.notFound)
@@ -40,7 +40,7 @@ function releaseOf<Row extends ReleaseRow>(releases: readonly Row[], endpoint: s
 function printDiff(
   options: ConnectionOptions,
   endpoint: string,
-  releases: readonly ReleaseRow[],
+  releases: readonly ReleaseWithChanges[],
   from: number,
   to: number,
 ): void {
@@ -51,6 +51,6 @@ function printDiff(
   else printText(changes.length === 0 ? 'they do not differ\n' : changes.map(text).join(''))
 }
 
-function text({ field, old, new: now }: FieldChange): string {
+function text({ field, old, new: now }: ReleaseFieldChange): string {
   return `${field}\n  - ${shown(old)}\n  + ${shown(now)}\n`
 }
