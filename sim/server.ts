@@ -188,7 +188,7 @@ export class Server {
       bodies: inlineBodies,
       probes: { probe: address => life.guard(programs.probe(address)) },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
-      machine: { parts: async () => machine.parts },
+      machine: { parts: async () => machine.parts, gpuUse: () => new Map() },
       spill: null,
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
       emit: (name, fields) => {

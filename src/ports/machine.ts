@@ -1,4 +1,5 @@
 import type { MachineParts } from '../core/hardware/inventory.ts'
+import type { GpuUse } from '../core/observing/gpu-use.ts'
 
 /**
  * The machine that workers run on. It publishes the topic `machine` when a reading differs from the one before.
@@ -9,4 +10,9 @@ export interface Machine {
    * was read last, and lead to another read where that is old. Never rejects: the result has the problem.
    */
   parts(): Promise<MachineParts>
+  /**
+   * The use of its GPUs by `gpuKey`, as last measured. Each call starts the next measurement, so a caller that asks every 20 s gets values of 20 s
+   * ago. Empty at first; without the GPUs of which nothing is known; empty where the last measurement failed.
+   */
+  gpuUse(): ReadonlyMap<string, GpuUse>
 }

@@ -260,6 +260,7 @@ export const LIST_SAMPLES: readonly ListSample[] = [
         executionMs: time(1_240, 8_900),
         coldStartMs: time(21_000, 21_000),
         workers: { running: { max: 3 } },
+        gpus: { busyPercent: { average: 71.4, max: 100 }, memoryPercent: { average: 82.5, max: 88 } },
       },
       {
         at: '2026-11-20T12:00:00.000Z',
@@ -268,6 +269,7 @@ export const LIST_SAMPLES: readonly ListSample[] = [
         executionMs: time(null, null),
         coldStartMs: time(null, null),
         workers: { running: { max: 0 } },
+        gpus: { busyPercent: null, memoryPercent: null },
       },
     ],
   },

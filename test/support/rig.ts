@@ -23,6 +23,7 @@ import {
 } from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { JobRecordRules } from '../../src/core/jobs/job-record.ts'
+import type { GpuUse } from '../../src/core/observing/gpu-use.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { StartFailure } from '../../src/core/workers/start-failure.ts'
@@ -131,6 +132,8 @@ export class Rig {
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
   readonly outbound = new FakeOutbound(this.clock)
   readonly volumes = new MemoryVolumes()
+  /** The use of its GPUs, by their keys. */
+  readonly gpuUse = new Map<string, GpuUse>()
   /** The parts of the machine of the workers. */
   machine: MachineParts = aMachine([], { vcpus: 64, memoryGb: 512 })
   readonly events: Happening[] = []
@@ -187,7 +190,7 @@ export class Rig {
       metrics.emit(name, fields)
     }
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
-    const machine = { parts: async () => this.machine }
+    const machine = { parts: async () => this.machine, gpuUse: () => this.gpuUse }
     const { metricsPublic = false, placing, prices } = this.#options
     const accountLimits = { ...NO_LIMITS, ...this.#options.accountLimits }
     const rules = { rateWindows, limitJobs, deleteRunningEndpoints }

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { gpuSummary } from '../../src/core/hardware/inventory.ts'
 import type { Clock } from '../../src/ports/clock.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { parseAmdUse, parseNvidiaUse } from '../../src/system/hardware/gpu-use.ts'
 import { createMachine, describeGpus, FRESH_MS, KEPT_MS } from '../../src/system/hardware/machine.ts'
 
 const CARD = (index: number, name: string, mib: number | string) =>
@@ -69,6 +70,15 @@ function open(context: TestContext, more: { env?: NodeJS.ProcessEnv; toolMs?: nu
     topics,
     install,
     nvidia: (fake: Fake) => install('nvidia-smi', script(fake)),
+    /** The use of the GPUs once it is measured. */
+    async measured() {
+      for (let tries = 0; tries < 400; tries += 1) {
+        const use = machine.gpuUse()
+        if (use.size > 0) return use
+        await new Promise<void>(resolve => void systemClock.after(10, resolve))
+      }
+      throw new Error('the use was not measured')
+    },
     /** What is told after another look; the look itself is in the background. */
     async later(ms = FRESH_MS) {
       aheadMs += ms
@@ -289,4 +299,46 @@ test('cards of AMD are read from amd-smi, in both of its forms, or from rocm-smi
   assert.equal(gpus[0]?.name, 'AMD Instinct MI300X OAM', 'the vendor is told even where the tool leaves it out')
   install('rocm-smi', '#!/bin/sh\necho rubbish\n')
   assert.equal((await later()).problem, 'rocm-smi printed what cannot be read: rubbish')
+})
+
+test('the use of cards is measured in the background, of NVIDIA and of AMD, where the tool knows it', async context => {
+  const { machine, install, measured } = open(context)
+  const amd = {
+    gpu: 0,
+    asic: { market_name: 'AMD Instinct MI300X' },
+    vram: { size: { value: 196592, unit: 'MB' } },
+    driver: { version: '6.7.0' },
+    usage: { gfx_activity: { value: 42, unit: '%' } },
+    mem_usage: { total_vram: { value: 1000, unit: 'MB' }, used_vram: { value: 250, unit: 'MB' } },
+  }
+  const list = JSON.stringify([{ gpu: 0, uuid: 'amd-0' }])
+  install('amd-smi', `#!/bin/sh\ncase "$1" in list) echo '${list}' ;; *) echo '${JSON.stringify([amd])}' ;; esac\n`)
+  const uses = ['0, 87, 20480, 23034', '1, [N/A], 11517, 23034', '2, 13, 1, [Not Supported]']
+  const cards = [CARD(0, 'NVIDIA L4', 23034), CARD(1, 'NVIDIA L4', 23034), CARD(2, 'NVIDIA L4', 23034)]
+  install(
+    'nvidia-smi',
+    `#!/bin/sh\ncase "$*" in *utilization*) printf '${uses.join('\\n')}\\n' ;; *--query*) printf '${cards.join('\\n')}\\n' ;; esac\n`,
+  )
+  await machine.parts()
+  assert.equal(machine.gpuUse().size, 0, 'nothing is known yet, and nobody waits')
+  assert.deepEqual(
+    [...(await measured())],
+    [
+      ['GPU-0aaa', { busy: 87, memory: 89 }],
+      ['GPU-1aaa', { busy: null, memory: 50 }],
+      ['GPU-2aaa', { busy: 13, memory: null }],
+      ['amd-0', { busy: 42, memory: 25 }],
+    ],
+  )
+})
+
+test('the older tool of AMD measures too, and what is no JSON measures nothing', async context => {
+  const { machine, install, measured } = open(context)
+  const card = { 'Unique ID': '0x1', 'VRAM Total Memory (B)': '2147483648', 'Card Series': 'Radeon RX 7900 XT' }
+  const use = { 'GPU use (%)': '7', 'VRAM Total Used Memory (B)': '1073741824' }
+  install('rocm-smi', `#!/bin/sh\necho '${JSON.stringify({ card0: { ...card, ...use } })}'\n`)
+  await machine.parts()
+  assert.deepEqual([...(await measured())], [['GPU-1', { busy: 7, memory: 50 }]])
+  assert.deepEqual([...parseNvidiaUse('rubbish')], [])
+  assert.throws(() => parseAmdUse('rubbish'))
 })

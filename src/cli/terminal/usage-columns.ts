@@ -23,10 +23,11 @@ export const TIMES_COLUMNS: readonly Column[] = [
   { title: 'FROM', text: row => String(row.at).slice(0, 16).replace('T', ' ') },
   { title: 'DONE', text: row => shown(memberAt(row, 'requests.completed')) },
   { title: 'FAILED', text: row => String(failedOf(row)) },
-  { title: 'WAITED 50% 95%', text: row => twoTimes(row, 'delayMs') },
+  { title: 'WAIT 50% 95%', text: row => twoTimes(row, 'delayMs') },
   { title: 'RAN 50% 95%', text: row => twoTimes(row, 'executionMs') },
-  { title: 'COLD START', text: row => durationText(memberAt(row, 'coldStartMs.p50')) },
+  { title: 'START', text: row => durationText(memberAt(row, 'coldStartMs.p50')) },
   { title: 'WORKERS', text: row => shown(memberAt(row, 'workers.running.max')) },
+  { title: 'GPU', text: row => percentText(memberAt(row, 'gpus.busyPercent.average')) },
 ]
 
 /** What the account has beside its limits. */
@@ -51,6 +52,10 @@ function failedOf(row: TableRow): number {
 function twoTimes(row: TableRow, time: string): string {
   const [p50, p95] = [memberAt(row, `${time}.p50`), memberAt(row, `${time}.p95`)]
   return p50 === null || p50 === undefined ? '-' : `${durationText(p50)} ${durationText(p95)}`
+}
+
+function percentText(percent: unknown): string {
+  return typeof percent === 'number' ? `${Math.round(percent)}%` : '-'
 }
 
 function startText(time: string, bucket: BucketSize): string {

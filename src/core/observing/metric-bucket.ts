@@ -1,7 +1,8 @@
 /**
- * What is counted of an endpoint in one span of time: how its requests ended, how long they waited and ran, and how many workers it had. Buckets
- * add up: those of the minutes of an hour are the bucket of the hour.
+ * What is counted of an endpoint in one span of time: how its requests ended, how long they waited and ran, how many workers it had, and how busy
+ * their GPUs were. Buckets add up: those of the minutes of an hour are the bucket of the hour.
  */
+import type { GpuUse } from './gpu-use.ts'
 
 /** How requests end. Of a load-balancing endpoint a response of the worker below 500 is `completed`, and a client that went away `cancelled`. */
 export const METRIC_RESULTS = ['completed', 'failed', 'timedOut', 'cancelled', 'expired'] as const
@@ -18,6 +19,11 @@ export const METRIC_WORKERS = ['starting', 'idle', 'running'] as const
 /** One of {@link METRIC_WORKERS}. */
 export type MetricWorkers = (typeof METRIC_WORKERS)[number]
 
+/** What is measured of the GPUs of workers, in percent: the time in which they computed, and the part of their memory in use. */
+export const METRIC_GPU_USES = ['busy', 'memory'] as const
+/** One of {@link METRIC_GPU_USES}. */
+export type MetricGpuUse = (typeof METRIC_GPU_USES)[number]
+
 /** Counts of times by size class; see {@link percentile}. Class `n` has times up to `GROWTH ** n` milliseconds. */
 export type TimeClasses = number[]
 
@@ -31,6 +37,8 @@ export interface MetricBucket {
     readonly sum: Record<MetricWorkers, number>
     readonly max: Record<MetricWorkers, number>
   }
+  /** Measurements of single GPUs, in percent. */
+  readonly gpus: Record<MetricGpuUse, { samples: number; sum: number; max: number }>
 }
 
 /** Each size class reaches a fifth farther than the one before, so a percentile is off by a tenth at most. */
@@ -41,10 +49,12 @@ const LAST_CLASS = 120
 /** A bucket in which nothing is counted. */
 export function emptyBucket(): MetricBucket {
   const zeros = () => ({ starting: 0, idle: 0, running: 0 })
+  const unmeasured = () => ({ samples: 0, sum: 0, max: 0 })
   return {
     results: { completed: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 },
     times: { delay: [], execution: [], coldStart: [] },
     workers: { samples: 0, sum: zeros(), max: zeros() },
+    gpus: { busy: unmeasured(), memory: unmeasured() },
   }
 }
 
@@ -65,6 +75,18 @@ export function countWorkers(bucket: MetricBucket, now: Readonly<Record<MetricWo
   }
 }
 
+/** Counts a measurement of one GPU of a worker. */
+export function countGpu(bucket: MetricBucket, use: GpuUse): void {
+  for (const kind of METRIC_GPU_USES) {
+    const percent = use[kind]
+    if (percent === null) continue
+    const measured = bucket.gpus[kind]
+    measured.samples += 1
+    measured.sum += percent
+    measured.max = Math.max(measured.max, percent)
+  }
+}
+
 /** Adds the counts of one bucket to another. */
 export function addBucket(to: MetricBucket, from: MetricBucket): void {
   for (const result of METRIC_RESULTS) to.results[result] += from.results[result]
@@ -79,6 +101,12 @@ export function addBucket(to: MetricBucket, from: MetricBucket): void {
   for (const state of METRIC_WORKERS) {
     to.workers.sum[state] += from.workers.sum[state]
     to.workers.max[state] = Math.max(to.workers.max[state], from.workers.max[state])
+  }
+  for (const use of METRIC_GPU_USES) {
+    const [sum, part] = [to.gpus[use], from.gpus[use]]
+    sum.samples += part.samples
+    sum.sum += part.sum
+    sum.max = Math.max(sum.max, part.max)
   }
 }
 
@@ -104,14 +132,16 @@ export function percentile(classes: TimeClasses, part: number): number | null {
 }
 
 /** A bucket as a text: lists of numbers, without the zeros between them. */
-export function bucketText({ results, times, workers }: MetricBucket): string {
+export function bucketText({ results, times, workers, gpus }: MetricBucket): string {
   const counts = METRIC_RESULTS.map(result => results[result])
   const classes = METRIC_TIMES.map(time => times[time].flatMap((count, index) => (count === 0 ? [] : [index, count])))
   const states = METRIC_WORKERS.flatMap(state => [workers.sum[state], workers.max[state]])
-  return JSON.stringify([counts, ...classes, [workers.samples, ...states]])
+  const uses = METRIC_GPU_USES.flatMap(use => [gpus[use].samples, gpus[use].sum, gpus[use].max])
+  const measured = uses.some(number => number > 0) ? [uses] : []
+  return JSON.stringify([counts, ...classes, [workers.samples, ...states], ...measured])
 }
 
-/** The bucket of such a text. */
+/** The bucket of such a text. What an older version of the server did not count is 0. */
 export function readBucket(text: string): MetricBucket {
   const bucket = emptyBucket()
   const [counts = [], ...rest] = JSON.parse(text) as number[][]
@@ -129,6 +159,11 @@ export function readBucket(text: string): MetricBucket {
   for (const [index, state] of METRIC_WORKERS.entries()) {
     bucket.workers.sum[state] = states[2 * index] ?? 0
     bucket.workers.max[state] = states[2 * index + 1] ?? 0
+  }
+  const uses = rest[METRIC_TIMES.length + 1] ?? []
+  for (const [index, use] of METRIC_GPU_USES.entries()) {
+    const [samples = 0, sum = 0, max = 0] = uses.slice(3 * index, 3 * index + 3)
+    bucket.gpus[use] = { samples, sum, max }
   }
   return bucket
 }

@@ -1,6 +1,8 @@
+import { gpuKey } from '../../core/hardware/inventory.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import {
   addBucket,
+  countGpu,
   countTime,
   countWorkers,
   emptyBucket,
@@ -9,6 +11,7 @@ import {
   type MetricWorkers,
 } from '../../core/observing/metric-bucket.ts'
 import { METRIC_SPANS, type MetricPoint, startOf } from '../../core/observing/metric-series.ts'
+import type { Worker } from '../../core/workers/worker.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { MetricCount } from '../../ports/store/metric-store.ts'
@@ -35,12 +38,12 @@ type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
  * server is killed is not counted: nothing depends on it.
  */
 export class MetricRecorder {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'machine'>
   /** Counts that are not stored, by minute and endpoint. */
   readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
   #held = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'machine'>) {
     this.#ports = ports
   }
 
@@ -73,7 +76,7 @@ export class MetricRecorder {
   /** A reader of the event stream. */
   readonly emit: Emit = (name, fields) => this.#readers[name]?.(fields)
 
-  /** Counts the workers that there are, and stores what was counted. */
+  /** Counts the workers that there are and the use of their GPUs, and stores what was counted. */
   async step(): Promise<void> {
     await this.#countWorkers()
     await this.flush()
@@ -101,12 +104,27 @@ export class MetricRecorder {
 
   async #countWorkers(): Promise<void> {
     const workers = new Map<EndpointId, Record<MetricWorkers, number>>()
-    for (const { endpointId, state, held } of await this.#ports.store.workers.loads()) {
+    const loads = await this.#ports.store.workers.loads()
+    for (const { endpointId, state, held } of loads) {
       const now = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0 }
       now[state === 'STARTING' ? 'starting' : held > 0 ? 'running' : 'idle'] += 1
       workers.set(endpointId, now)
     }
     for (const [endpointId, now] of workers) countWorkers(this.#bucket(endpointId), now)
+    this.#countGpus(loads)
+  }
+
+  /** Counts the use of the GPUs that workers have. Without such workers nothing is measured. */
+  #countGpus(workers: readonly Worker[]): void {
+    const withGpus = workers.filter(({ placement }) => placement !== null && placement.gpus.length > 0)
+    if (withGpus.length === 0) return
+    const measured = this.#ports.machine.gpuUse()
+    for (const { endpointId, placement } of withGpus) {
+      for (const gpu of placement?.gpus ?? []) {
+        const use = measured.get(gpuKey(gpu))
+        if (use !== undefined) countGpu(this.#bucket(endpointId), use)
+      }
+    }
   }
 
   #bucket(endpointId: EndpointId): MetricBucket {

@@ -3,7 +3,8 @@ import type { MachineGpu } from '../../core/hardware/inventory.ts'
 import { type GpuReading, NO_TOOL } from './nvidia-gpus.ts'
 import { runTool, said, type ToolOptions } from './vendor-tool.ts'
 
-type Fields = Readonly<Record<string, unknown>>
+/** The members of an object of which nothing is known. */
+export type Fields = Readonly<Record<string, unknown>>
 
 /** Asks the newer tool, and the older one where there is no newer. */
 export async function readAmd(options: ToolOptions): Promise<GpuReading> {
@@ -34,8 +35,8 @@ function readingOf(tool: string, text: string, parse: (text: string) => MachineG
 export function parseAmd(text: string, list: string): MachineGpu[] {
   const ids = new Map(rowsOf(list).map(row => [Number(row.gpu), row.uuid]))
   return rowsOf(text).flatMap(row => {
-    const [asic, vram, driver] = [fields(row.asic), fields(row.vram), fields(row.driver)]
-    const size = fields(vram.size)
+    const [asic, vram, driver] = [fieldsOf(row.asic), fieldsOf(row.vram), fieldsOf(row.driver)]
+    const size = fieldsOf(vram.size)
     const index = Number(row.gpu)
     const memoryMb = Number(size.value) * (size.unit === 'GB' ? 1024 : 1)
     return gpuOf(index, ids.get(index), asic.market_name, memoryMb / 1024, driver.version)
@@ -44,12 +45,12 @@ export function parseAmd(text: string, list: string): MachineGpu[] {
 
 /** The JSON of `rocm-smi`. @throws for anything else */
 export function parseRocm(text: string): MachineGpu[] {
-  const whole = fields(JSON.parse(text))
-  const driver = fields(whole.system)['Driver version']
+  const whole = fieldsOf(JSON.parse(text))
+  const driver = fieldsOf(whole.system)['Driver version']
   return Object.entries(whole).flatMap(([card, value]) => {
     const index = /^card(\d+)$/.exec(card)?.[1]
     if (index === undefined) return []
-    const row = fields(value)
+    const row = fieldsOf(value)
     const id = row['Unique ID']
     const uuid = typeof id === 'string' && id.startsWith('0x') ? `GPU-${id.slice(2)}` : null
     const memoryGb = Number(row['VRAM Total Memory (B)']) / 2 ** 30
@@ -76,14 +77,15 @@ function gpuOf(index: number, uuid: unknown, name: unknown, memoryGb: number, dr
   ]
 }
 
-/** Newer versions put the list into an object. */
-function rowsOf(text: string): Fields[] {
+/** The list of GPUs in the JSON of `amd-smi`: newer versions put it into an object. @throws for anything else */
+export function rowsOf(text: string): Fields[] {
   const whole: unknown = JSON.parse(text)
-  const rows = Array.isArray(whole) ? whole : fields(whole).gpu_data
+  const rows = Array.isArray(whole) ? whole : fieldsOf(whole).gpu_data
   if (!Array.isArray(rows)) throw new SyntaxError('no list of GPUs')
-  return rows.map(fields)
+  return rows.map(fieldsOf)
 }
 
-function fields(value: unknown): Fields {
+/** The members of an object; none of anything else. */
+export function fieldsOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }

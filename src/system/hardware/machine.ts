@@ -1,10 +1,12 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { gpuKey, gpuSummary, type MachineGpu, type MachineParts } from '../../core/hardware/inventory.ts'
+import type { GpuUse } from '../../core/observing/gpu-use.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import { readAmd } from './amd-gpus.ts'
+import { readAmdUse, readNvidiaUse, type UseByIndex } from './gpu-use.ts'
 import { type GpuReading, problemOf, readNvidia } from './nvidia-gpus.ts'
 import type { ToolOptions } from './vendor-tool.ts'
 
@@ -69,6 +71,8 @@ class ThisMachine implements Machine {
   #parts: MachineParts | null = null
   #reading: Promise<MachineParts> | null = null
   #readMs = Number.NEGATIVE_INFINITY
+  #use: ReadonlyMap<string, GpuUse> = new Map()
+  #isMeasuring = false
 
   constructor(options: MachineOptions) {
     this.#options = options
@@ -86,14 +90,35 @@ class ThisMachine implements Machine {
     return this.#parts === null ? this.#reading! : Promise.resolve(this.#parts)
   }
 
+  gpuUse(): ReadonlyMap<string, GpuUse> {
+    if (!this.#isMeasuring) {
+      this.#isMeasuring = true
+      void this.#measure().finally(() => {
+        this.#isMeasuring = false
+      })
+    }
+    return this.#use
+  }
+
+  async #measure(): Promise<void> {
+    const tool = this.#tool()
+    const readings = await Promise.all([readNvidiaUse(tool), readAmdUse(tool)])
+    this.#use = new Map(this.#vendors.flatMap(({ gpus }, index) => usesOf(gpus, readings[index]!)))
+  }
+
+  #tool(): ToolOptions {
+    const { clock, env, toolMs = TOOL_MS } = this.#options
+    return { clock, env, timeoutMs: toolMs, hung: this.#hung }
+  }
+
   #later(): Promise<void> {
     return new Promise(resolve => void this.#options.clock.after(LATER_MS, resolve))
   }
 
   async #read(): Promise<MachineParts> {
-    const { clock, env, toolMs = TOOL_MS } = this.#options
+    const { env } = this.#options
     const memoryGb = Math.floor(ownMemory() / 2 ** 30)
-    const tool = { clock, env, timeoutMs: toolMs, hung: this.#hung }
+    const tool = this.#tool()
     const readings = await Promise.all([readNvidia(tool, memoryGb), readAmd(tool)])
     const merged = readings.map((reading, index) => this.#merge(this.#vendors[index]!, reading))
     const problems = [...merged.flatMap(({ problem }) => problem ?? [])]
@@ -148,6 +173,14 @@ class ThisMachine implements Machine {
     if (problem !== null && problem !== before?.problem) emit('machine.problem', { problem })
     if (before !== null) notifier.publish('machine')
   }
+}
+
+/** The use of the whole cards among these. What a tool tells of a card that is parted is that of no part of it. */
+function usesOf(gpus: readonly MachineGpu[], readings: UseByIndex): [string, GpuUse][] {
+  return gpus.flatMap(gpu => {
+    const use = gpu.mig === null ? readings.get(gpu.index) : undefined
+    return use === undefined ? [] : [[gpuKey(gpu), use]]
+  })
 }
 
 function isAmong(lost: readonly string[], { index, uuid }: MachineGpu): boolean {

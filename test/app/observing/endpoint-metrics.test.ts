@@ -1,6 +1,7 @@
 /** Metrics of an endpoint over time, as its owner reads them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 async function points(rig: Rig, endpoint: string, query = '') {
@@ -56,6 +57,26 @@ test('workers are counted by their state, and cold starts with their time', asyn
       Math.max(idle.max, running.max),
   )
   assert.ok(Math.max(...workers) >= 1, JSON.stringify(found))
+})
+
+test('the use of the GPUs that its workers have is measured, that of others and unknown values are not', async t => {
+  const rig = await openRig(t)
+  rig.machine = aMachine([aGpu(0), aGpu(1), aGpu(2)])
+  const gpu = { instanceIds: undefined, gpuIds: 'ADA_24', workersMin: 1 }
+  const [one, two] = [await rig.endpoint({ ...gpu, gpuCount: 2 }), await rig.endpoint(gpu)]
+  await rig.clock.advance(100)
+  const [held] = await rig.alive(two)
+  const { index } = held!.placement!.gpus[0]!
+  for (const other of [0, 1, 2]) rig.gpuUse.set(`GPU-${other}`, { busy: 20 + 40 * other, memory: 50 })
+  rig.gpuUse.set(`GPU-${index}`, { busy: null, memory: 7 })
+  await rig.clock.advance(30_000)
+  const [first] = await points(rig, one, 'interval=1d')
+  const busy = [0, 1, 2].filter(other => other !== index).map(other => 20 + 40 * other)
+  const average = (busy[0]! + busy[1]!) / 2
+  const memoryPercent = { average: 50, max: 50 }
+  assert.deepEqual(first.gpus, { busyPercent: { average, max: Math.max(...busy) }, memoryPercent })
+  const [second] = await points(rig, two, 'interval=1d')
+  assert.deepEqual(second.gpus, { busyPercent: null, memoryPercent: { average: 7, max: 7 } })
 })
 
 test('metrics survive a restart, and are not counted twice', async t => {

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import {
   addBucket,
   bucketText,
+  countGpu,
   countOf,
   countTime,
   countWorkers,
@@ -18,19 +19,31 @@ const aBucket: fc.Arbitrary<MetricBucket> = fc
   .record({
     delays: fc.array(fc.integer({ min: 0, max: 1e10 }), { maxLength: 20 }),
     workers: fc.array(fc.record({ starting: fc.nat(9), idle: fc.nat(9), running: fc.nat(9) }), { maxLength: 4 }),
+    gpus: fc.array(fc.record({ busy: fc.option(fc.nat(100)), memory: fc.option(fc.nat(100)) }), { maxLength: 4 }),
     failed: fc.nat(99),
   })
-  .map(({ delays, workers, failed }) => {
+  .map(({ delays, workers, gpus, failed }) => {
     const bucket = emptyBucket()
     bucket.results.failed = failed
     for (const delay of delays) countTime(bucket, 'delay', delay)
     for (const delay of delays.slice(3)) countTime(bucket, 'coldStart', delay)
     for (const now of workers) countWorkers(bucket, now)
+    for (const use of gpus) countGpu(bucket, use)
     return bucket
   })
 
 test('a bucket survives its text', () => {
   fc.assert(fc.property(aBucket, bucket => assert.deepEqual(readBucket(bucketText(bucket)), bucket)))
+})
+
+test('the text of an older version has no GPUs, and that of an endpoint without is as short', () => {
+  const bucket = emptyBucket()
+  countWorkers(bucket, { starting: 0, idle: 1, running: 0 })
+  const text = bucketText(bucket)
+  assert.deepEqual(readBucket(text).gpus.busy, { samples: 0, sum: 0, max: 0 })
+  countGpu(bucket, { busy: 90, memory: null })
+  assert.ok(bucketText(bucket).length > text.length)
+  assert.deepEqual(readBucket(bucketText(bucket)).gpus.busy, { samples: 1, sum: 90, max: 90 })
 })
 
 test('the sum of two buckets is that of their parts in any order', () => {

@@ -1,6 +1,7 @@
 import {
   countOf,
   type MetricBucket,
+  type MetricGpuUse,
   type MetricTime,
   type MetricWorkers,
   percentile,
@@ -31,7 +32,7 @@ export function metricRoutes({ endpoints, series }: MetricParts): RestRoute[] {
         tag: 'Serverless',
         level: 'read',
         summary:
-          'How the requests of an endpoint ended, how long they took, and how many workers there were, over time',
+          'How the requests of an endpoint ended, how long they took, how many workers there were, and how busy their GPUs were, over time',
         params: IdParam,
         query: MetricQuery,
         queryRules: [rangeRule(() => series)],
@@ -80,6 +81,7 @@ function pointBody(bucket: MetricBucket): Omit<MetricSeriesBody['points'][number
       idle: workersBody(bucket, 'idle'),
       running: workersBody(bucket, 'running'),
     },
+    gpus: { busyPercent: gpusBody(bucket, 'busy'), memoryPercent: gpusBody(bucket, 'memory') },
   }
 }
 
@@ -91,7 +93,16 @@ function timeBody({ times }: MetricBucket, time: MetricTime) {
 
 function workersBody({ workers }: MetricBucket, state: MetricWorkers) {
   const average = workers.samples === 0 ? 0 : workers.sum[state] / workers.samples
-  return { average: Math.round(average * 100) / 100, max: workers.max[state] }
+  return { average: twoDecimals(average), max: workers.max[state] }
+}
+
+function gpusBody({ gpus }: MetricBucket, use: MetricGpuUse) {
+  const { samples, sum, max } = gpus[use]
+  return samples === 0 ? null : { average: twoDecimals(sum / samples), max }
+}
+
+function twoDecimals(number: number): number {
+  return Math.round(number * 100) / 100
 }
 
 function instant(text: string | undefined): number | undefined {

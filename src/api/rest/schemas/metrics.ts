@@ -24,6 +24,8 @@ const Time = z
 
 const Workers = z.object({ average: z.number(), max: z.int() }).openapi('EndpointMetricWorkers')
 
+const GpuUse = z.object({ average: z.number(), max: z.int() }).openapi('EndpointMetricGpuUse')
+
 const Point = z
   .object({
     at: DateTime,
@@ -38,6 +40,7 @@ const Point = z
     executionMs: Time,
     coldStartMs: Time,
     workers: z.object({ starting: Workers, idle: Workers, running: Workers }),
+    gpus: z.object({ busyPercent: GpuUse.nullable(), memoryPercent: GpuUse.nullable() }),
   })
   .openapi('EndpointMetricPoint')
 
