@@ -116,14 +116,14 @@ export class MetricRecorder {
 
   /** Counts the use of the GPUs that workers have. Without such workers nothing is measured. */
   #countGpus(workers: readonly Worker[]): void {
-    const withGpus = workers.filter(({ placement }) => placement !== null && placement.gpus.length > 0)
-    if (withGpus.length === 0) return
+    const held = workers.flatMap(({ endpointId, placement }) =>
+      (placement?.gpus ?? []).map(gpu => ({ endpointId, key: gpuKey(gpu) })),
+    )
+    if (held.length === 0) return
     const measured = this.#ports.machine.gpuUse()
-    for (const { endpointId, placement } of withGpus) {
-      for (const gpu of placement?.gpus ?? []) {
-        const use = measured.get(gpuKey(gpu))
-        if (use !== undefined) countGpu(this.#bucket(endpointId), use)
-      }
+    for (const { endpointId, key } of held) {
+      const use = measured.get(key)
+      if (use !== undefined) countGpu(this.#bucket(endpointId), use)
     }
   }
 

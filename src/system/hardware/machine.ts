@@ -102,8 +102,11 @@ class ThisMachine implements Machine {
 
   async #measure(): Promise<void> {
     const tool = this.#tool()
-    const readings = await Promise.all([readNvidiaUse(tool), readAmdUse(tool)])
-    this.#use = new Map(this.#vendors.flatMap(({ gpus }, index) => usesOf(gpus, readings[index]!)))
+    const readings = [readNvidiaUse, readAmdUse].map(async (read, index) => {
+      const { gpus } = this.#vendors[index]!
+      return gpus.length === 0 ? [] : usesOf(gpus, await read(tool))
+    })
+    this.#use = new Map((await Promise.all(readings)).flat())
   }
 
   #tool(): ToolOptions {
