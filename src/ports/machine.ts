@@ -12,7 +12,7 @@ export interface Machine {
   parts(): Promise<MachineParts>
   /**
    * The use of its GPUs by `gpuKey`, as last measured. Each call starts the next measurement, so a caller that asks every 20 s gets values of 20 s
-   * ago. Empty at first; without the GPUs of which nothing is known; empty where the last measurement failed.
+   * ago. Empty at first; without the GPUs of which nothing is known; empty where the last measurement failed or is over a minute old.
    */
   gpuUse(): ReadonlyMap<string, GpuUse>
 }

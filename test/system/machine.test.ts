@@ -8,7 +8,7 @@ import { gpuSummary } from '../../src/core/hardware/inventory.ts'
 import type { Clock } from '../../src/ports/clock.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { parseAmdUse, parseNvidiaUse } from '../../src/system/hardware/gpu-use.ts'
-import { createMachine, describeGpus, FRESH_MS, KEPT_MS } from '../../src/system/hardware/machine.ts'
+import { createMachine, describeGpus, FRESH_MS, KEPT_MS, USE_KEPT_MS } from '../../src/system/hardware/machine.ts'
 
 const CARD = (index: number, name: string, mib: number | string) =>
   `${index}, GPU-${index}aaa, ${name}, ${mib}, 550.54.15`
@@ -70,6 +70,10 @@ function open(context: TestContext, more: { env?: NodeJS.ProcessEnv; toolMs?: nu
     topics,
     install,
     nvidia: (fake: Fake) => install('nvidia-smi', script(fake)),
+    /** Lets time pass. */
+    pass: (ms: number) => {
+      aheadMs += ms
+    },
     /** The use of the GPUs once it is measured. */
     async measured() {
       for (let tries = 0; tries < 400; tries += 1) {
@@ -333,12 +337,14 @@ test('the use of cards is measured in the background, of NVIDIA and of AMD, wher
 })
 
 test('the older tool of AMD measures too, and what is no JSON measures nothing', async context => {
-  const { machine, install, measured } = open(context)
+  const { machine, install, measured, pass } = open(context)
   const card = { 'Unique ID': '0x1', 'VRAM Total Memory (B)': '2147483648', 'Card Series': 'Radeon RX 7900 XT' }
   const use = { 'GPU use (%)': '7', 'VRAM Total Used Memory (B)': '1073741824' }
   install('rocm-smi', `#!/bin/sh\necho '${JSON.stringify({ card0: { ...card, ...use } })}'\n`)
   await machine.parts()
   assert.deepEqual([...(await measured())], [['GPU-1', { busy: 7, memory: 50 }]])
+  pass(USE_KEPT_MS)
+  assert.equal(machine.gpuUse().size, 0, 'what was measured when a worker last had a GPU is no use of now')
   assert.deepEqual([...parseNvidiaUse('rubbish')], [])
   assert.throws(() => parseAmdUse('rubbish'))
 })

@@ -18,6 +18,8 @@ export const FRESH_MS = 30_000
 const LATER_MS = 200
 /** How long GPUs that cannot be read any more are still listed. */
 export const KEPT_MS = 600_000
+/** Age from which a measurement of the use of GPUs says nothing about now. */
+export const USE_KEPT_MS = 60_000
 
 /** What {@link createMachine} needs. */
 export interface MachineOptions {
@@ -72,6 +74,7 @@ class ThisMachine implements Machine {
   #reading: Promise<MachineParts> | null = null
   #readMs = Number.NEGATIVE_INFINITY
   #use: ReadonlyMap<string, GpuUse> = new Map()
+  #measuredMs = Number.NEGATIVE_INFINITY
   #isMeasuring = false
 
   constructor(options: MachineOptions) {
@@ -97,7 +100,8 @@ class ThisMachine implements Machine {
         this.#isMeasuring = false
       })
     }
-    return this.#use
+    const isOld = this.#options.clock.monotonic() - this.#measuredMs >= USE_KEPT_MS
+    return isOld ? new Map() : this.#use
   }
 
   async #measure(): Promise<void> {
@@ -107,6 +111,7 @@ class ThisMachine implements Machine {
       return gpus.length === 0 ? [] : usesOf(gpus, await read(tool))
     })
     this.#use = new Map((await Promise.all(readings)).flat())
+    this.#measuredMs = this.#options.clock.monotonic()
   }
 
   #tool(): ToolOptions {

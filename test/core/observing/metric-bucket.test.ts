@@ -40,6 +40,7 @@ test('the text of an older version has no GPUs, and that of an endpoint without 
   const bucket = emptyBucket()
   countWorkers(bucket, { starting: 0, idle: 1, running: 0 })
   const text = bucketText(bucket)
+  assert.equal(text, '[[0,0,0,0,0],[],[],[],[1,0,0,1,1,0,0]]')
   assert.deepEqual(readBucket(text).gpus.busy, { samples: 0, sum: 0, max: 0 })
   countGpu(bucket, { busy: 90, memory: null })
   assert.ok(bucketText(bucket).length > text.length)
