@@ -75,8 +75,20 @@ export const outcomeCases: Cases = {
       completed: 2,
       failed: 1,
       retried: 0,
-      averageExecutionMs: 1_200,
+      averageExecutionMs: 1_500,
     })
+  },
+
+  'the average counts the first thirty jobs alike, and moves by a thirtieth with each later one': async world => {
+    const { endpoints } = world.store
+    const average = async () => (await endpoints.snapshot(E1))?.counters.averageExecutionMs ?? 0
+    const ids = Array.from({ length: 32 }, (_, index) => `j${index}`)
+    await world.holder(W1, ...ids)
+    for (const id of ids.slice(0, 29)) await world.finish(id, W1, DONE, T0 + 1_000)
+    await world.finish('j29', W1, DONE, T0 + 31_000)
+    assert.ok(Math.abs((await average()) - 2_000) < 1e-6)
+    await world.finish('j30', W1, DONE, T0 + 32_000)
+    assert.ok(Math.abs((await average()) - 3_000) < 1e-6)
   },
 
   'a clock that was set back does not make an execution time negative': async world => {

@@ -75,7 +75,7 @@ export interface EndpointCounters {
   readonly completed: number
   readonly failed: number
   readonly retried: number
-  /** Moving average of execution times in milliseconds; null before the first result. */
+  /** Moving average of execution times in milliseconds, with a memory of 30 jobs; null before the first result. */
   readonly averageExecutionMs: number | null
 }
 

@@ -84,10 +84,15 @@ export const addToCounters = `
   ON CONFLICT (endpoint_id, shard) DO UPDATE SET completed = endpoint_counters.completed + excluded.completed,
     failed = endpoint_counters.failed + excluded.failed, retried = endpoint_counters.retried + excluded.retried`
 
-/** $1 endpoint, $2 how long a job ran. The average moves by a fifth of the difference, unless another job moves it at the same time. */
+/** The memory of the average: the first jobs count alike, and each later one moves it by this part of the difference. */
+const REMEMBERED = 30
+
+/** $1 endpoint, $2 how long a job ran. Moves the average, unless another job moves it at the same time. */
 export const moveAverage = `
   UPDATE endpoint_counters
-  SET average_execution_ms = COALESCE(average_execution_ms * 0.8 + CAST($2 AS {{real}}) * 0.2, CAST($2 AS {{real}}))
+  SET measured = CASE WHEN measured < ${REMEMBERED} THEN measured + 1 ELSE measured END,
+    average_execution_ms = COALESCE(average_execution_ms, 0) + (CAST($2 AS {{real}}) - COALESCE(average_execution_ms, 0))
+      / (CASE WHEN measured < ${REMEMBERED} THEN measured + 1 ELSE measured END)
   WHERE shard = ${AVERAGE} AND endpoint_id IN (
     SELECT endpoint_id FROM endpoint_counters WHERE endpoint_id = $1 AND shard = ${AVERAGE} {{skip_locked}})`
 

@@ -50,7 +50,7 @@ export const releases = `CREATE TABLE releases (
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`
 
-/** Counts are the sums of the rows of an endpoint: each connection adds to one of its own. Row -1 has the average. */
+/** Counts are the sums of the rows of an endpoint: each connection adds to one of its own. Row -1 has the average, of `measured` jobs. */
 export const endpointCounters = `CREATE TABLE endpoint_counters (
   endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
   shard {{integer}} NOT NULL,
@@ -58,6 +58,7 @@ export const endpointCounters = `CREATE TABLE endpoint_counters (
   completed {{integer}} NOT NULL,
   failed {{integer}} NOT NULL,
   retried {{integer}} NOT NULL,
+  measured {{integer}} NOT NULL DEFAULT 0,
   average_execution_ms {{real}},
   PRIMARY KEY (endpoint_id, shard)
 ) {{strict}}`
