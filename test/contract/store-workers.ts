@@ -155,14 +155,14 @@ export const workerCases: Cases = {
     assert.equal(move?.from, 'STARTING')
   },
 
-  'further requests keep the largest capacity and the latest SDK, and move nothing': async world => {
+  'further requests note the capacity and the latest SDK, and move nothing': async world => {
     const { workers } = world.store
     await world.worker()
     assert.equal(await workers.seen(W1, 5, 'sdk/1', T0 + 1), null)
     assert.equal(await workers.seen(W1, 3, null, T0 + 2), null)
     assert.equal(await workers.seen(W1, 3, 'sdk/2', T0 + 3), null)
     const { readyAtMs, idleSinceMs, capacity, sdk } = await world.readWorker()
-    assert.deepEqual([readyAtMs, idleSinceMs, capacity, sdk], [T0, T0, 5, 'sdk/2'])
+    assert.deepEqual([readyAtMs, idleSinceMs, capacity, sdk], [T0, T0, 3, 'sdk/2'])
     assert.equal(await workers.seen(W2, 1, null, T0), null)
   },
 

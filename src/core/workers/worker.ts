@@ -79,7 +79,7 @@ export interface Worker {
   /** When that was found; null also for a problem that an older version of the server noted. */
   readonly problemAtMs: number | null
   readonly exit: WorkerExit | null
-  /** Maximum number of jobs of one of its takes: its concurrency, as far as it shows. */
+  /** How many jobs it runs at once, as its takes have lately shown; see asked-concurrency.ts. */
   readonly capacity: number
   readonly jobsFinished: number
   /** Name and version of its SDK, from its requests. */

@@ -310,7 +310,7 @@ export interface WorkerStore {
   started(id: WorkerId, handle: string, nowMs: number): Promise<void>
   /** Records when the download of its image began or ended, once for each. */
   pulling(id: WorkerId, what: 'started' | 'ended', nowMs: number): Promise<void>
-  /** Notes a request for jobs: makes a STARTING worker READY and keeps its capacity and SDK. */
+  /** Notes a request for jobs: makes a STARTING worker READY, and notes its concurrency and its SDK. */
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /**
    * Notes what workers that serve requests were about since this was noted last, so that their time is counted: those that

@@ -1,5 +1,6 @@
 import type { JobId, WorkerId } from '../../core/ids.ts'
 import type { SdkOutputReport } from '../../core/jobs/sdk-output.ts'
+import { type AskedConcurrency, afterAsking, concurrencyAsked } from '../../core/workers/asked-concurrency.ts'
 import {
   afterPing,
   afterTake,
@@ -51,6 +52,7 @@ const CHUNK_RETRY_MS = 6_000
  *
  * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity} after a time in which
  *   this server did not listen, since nothing may be concluded from a silence that it did not hear.
+ * - Asked concurrency: changed by each take.
  * - Told stops: a job is noted when the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
  * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
@@ -70,6 +72,7 @@ export class RunningWorker {
   #activity: Omit<WorkerActivity, 'openTakes'> | null = null
   readonly #jobs = new Map<JobId, JobActivity>()
   #isSerial = false
+  #asked: AskedConcurrency | null = null
   readonly #toldStops = new Map<JobId, 'told' | 'again'>()
   /** Where the reading of its output goes on; null before the first. */
   outputPosition: number | null = null
@@ -127,6 +130,17 @@ export class RunningWorker {
     this.#takes.add(take)
     this.worked()
     return take
+  }
+
+  /**
+   * Notes how many jobs a take asks for, of a worker that says `idle` where it holds none.
+   * @param noted the concurrency that the store has
+   * @returns the concurrency that it has lately shown
+   */
+  asks({ limit, idle }: { limit: number; idle: boolean | null }, noted: number): number {
+    const asked = this.#isSerial ? 1 : limit + (idle === true ? 0 : this.#jobs.size)
+    this.#asked = afterAsking(this.#asked, asked, this.#clock.monotonic())
+    return concurrencyAsked(this.#asked, noted)
   }
 
   /** Notes that a take is answered. */

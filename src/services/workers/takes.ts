@@ -98,8 +98,9 @@ export class Takes {
       await stops.letGoAll(worker, running)
       await lostJobs.afterIdleTake(worker, sdk)
     }
-    if (worker.state === 'STARTING' || worker.capacity < limit || worker.sdk !== sdk) {
-      const move = await store.workers.seen(worker.id, limit, sdk, clock.now())
+    const capacity = running.asks({ limit, idle }, worker.capacity)
+    if (worker.state === 'STARTING' || worker.capacity !== capacity || worker.sdk !== sdk) {
+      const move = await store.workers.seen(worker.id, capacity, sdk, clock.now())
       if (move !== null) fleet.moved(move)
     }
   }

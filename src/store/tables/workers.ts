@@ -110,7 +110,7 @@ export const pullEnded = `
 /** $1 worker, $2 capacity, $3 SDK, $4 now. */
 export const workerReady = `
   UPDATE workers SET state = 'READY', ready_at_ms = COALESCE(ready_at_ms, $4), sdk = COALESCE($3, sdk),
-    capacity = CASE WHEN capacity < $2 THEN $2 ELSE capacity END,
+    capacity = $2,
     idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $4 END
   WHERE id = $1 AND state = 'STARTING'
   RETURNING ${WORKER_COLUMNS}`
@@ -118,8 +118,8 @@ export const workerReady = `
 /** $1 worker, $2 capacity, $3 SDK, $4 now. Touches nothing when nothing is new. */
 export const workerSeen = `
   UPDATE workers SET ready_at_ms = COALESCE(ready_at_ms, $4), sdk = COALESCE($3, sdk),
-    capacity = CASE WHEN capacity < $2 THEN $2 ELSE capacity END
-  WHERE id = $1 AND ${ALIVE} AND (ready_at_ms IS NULL OR capacity < $2 OR COALESCE($3, sdk) IS DISTINCT FROM sdk)`
+    capacity = $2
+  WHERE id = $1 AND ${ALIVE} AND (ready_at_ms IS NULL OR capacity <> $2 OR COALESCE($3, sdk) IS DISTINCT FROM sdk)`
 
 /** The idle time of a worker when `idle_since_ms` gets another value. @param now the parameter with the instant */
 const idleUntil = (now: string) => `idle_ms + CASE WHEN idle_since_ms < ${now} THEN ${now} - idle_since_ms ELSE 0 END`

@@ -116,6 +116,22 @@ test('the only worker gets as many as it asks for, in order', async t => {
   assert.equal((await worker.record()).capacity, 4)
 })
 
+test('the concurrency of a worker is what it takes besides what it holds, and is forgotten when it asks for less', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const concurrency = async () => (await worker.record()).capacity
+  const held: JobId[] = []
+  for (let number = 0; number < 3; number += 1) await rig.submit(endpoint)
+  for (let number = 0; number < 3; number += 1) held.push((await worker.take({ busy: number > 0 })).json.id)
+  assert.equal(await concurrency(), 3)
+  for (const id of held) await worker.done(id)
+  for (let minute = 0; minute < 3; minute += 1) {
+    await worker.done(await rig.submit(endpoint).then(() => worker.takeJob()))
+    await rig.clock.advance(60_000)
+  }
+  assert.equal(await concurrency(), 1)
+})
+
 test('a batch that never reached its worker is queued again as a whole, in order', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
