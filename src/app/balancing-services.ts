@@ -30,7 +30,7 @@ export function createBalancingServices(
     limits: config.requestQueueLimits ?? {},
     canResume: (endpointId, workerId) => canResume(store, endpointId, workerId),
   })
-  const balancing = new Balancing(ports, requests ?? requestQueues)
+  const balancing = new Balancing(ports, requests ?? requestQueues, config.startAware ?? false)
   const nextTurn = (callback: () => void) => void clock.after(0, callback)
   const forwarder = new Forwarder(
     { clock, reservations: requestQueues, nextTurn },

@@ -26,6 +26,8 @@ export interface AppConfig {
   readonly placing?: Partial<PlacementRules> | undefined
   /** Maximum bytes of clients' request bodies in memory, and the same again for results of workers. */
   readonly bodyBytes?: number
+  /** Whether QUEUE_DELAY counts from when a further worker could be ready; false when left out. */
+  readonly startAware?: boolean
   /** What hardware costs; nothing when left out. */
   readonly prices?: PriceList | undefined
   /** Whether load-balancing endpoints admit requests without a key, and trusted proxies; none unless given. */

@@ -102,6 +102,10 @@ export const SETTING_TABLE = {
     wholeNumber(1, 10_000),
     `maximum workers at once, over all endpoints, and of the endpoint of each --worker or --lb folder (default: ${MAX_WORKERS}, and 3)`,
   ),
+  startAware: flag(
+    '--start-aware',
+    'count the queue delay from when a further worker could be ready, so that none is started that would come too late to help',
+  ),
   /** How workers share the machine. */
   placing: {
     requireGpu: flag(

@@ -252,9 +252,9 @@ async function warnOfExposure({ services }: App, { host, adminHost, adminPort }:
 }
 
 function appConfigOf(config: Config): AppConfig {
-  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices } = config
+  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, startAware, prices } = config
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
-  const chosen = { placing, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
+  const chosen = { placing, startAware, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }

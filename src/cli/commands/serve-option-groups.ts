@@ -26,7 +26,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
       ...['--processes', '--accept-shared-host'],
     ],
   ],
-  ['Placement:', ['--require-gpu', '--dwell', '--cpu-overcommit', '--memory-overcommit']],
+  ['Placement and scaling:', ['--start-aware', '--require-gpu', '--dwell', '--cpu-overcommit', '--memory-overcommit']],
   [
     'Limits:',
     [

@@ -54,6 +54,8 @@ export interface EndpointSnapshot {
   readonly exits: readonly Worker[]
   /** For a load-balancing endpoint, whose queue and workers count requests; see core/balancing/balanced.ts. */
   readonly requests?: RequestFacts
+  /** Whether QUEUE_DELAY counts from when a further worker could be ready; see queue-delay.ts. False when left out. */
+  readonly startAware?: boolean
 }
 
 /** The number of workers wanted, and when that may change without an event. */
@@ -110,8 +112,9 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
   if (queue.queued === 0) return { desired: 1, wakeAtMs: null }
   const { averageExecutionMs } = snapshot.counters
   const exits = snapshot.exits.filter(({ version }) => version === endpoint.version)
-  const line = { ...queue, averageExecutionMs, workers: snapshot.workers, exits }
-  return workersForDelay(line, endpoint.scaler.queueDelayS * 1000, nowMs)
+  const { workers, startAware = false } = snapshot
+  const delayed = { ...queue, averageExecutionMs, workers, exits, startAware }
+  return workersForDelay(delayed, endpoint.scaler.queueDelayS * 1000, nowMs)
 }
 
 /** The load on workers that stay: draining workers finish theirs, and a concurrency below the target needs more workers. */

@@ -67,6 +67,7 @@ export class Balancing {
   readonly #variables: ServingVariables
   readonly #targets: Targets
   readonly #traffic: Traffic
+  readonly #startAware: boolean
   readonly #workers = new Map<WorkerId, KnownWorker>()
   readonly #settings = new Map<EndpointId, Settings>()
   readonly #peaks = new Map<EndpointId, MaxWindow>()
@@ -75,9 +76,17 @@ export class Balancing {
   #reads = 0
   #learned: () => void = () => {}
 
-  /** @param requests the request queues, which count requests and need the workers */
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier'>, requests: Targets & Traffic) {
+  /**
+   * @param requests the request queues, which count requests and need the workers
+   * @param startAware as {@link EndpointSnapshot} has it
+   */
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier'>,
+    requests: Targets & Traffic,
+    startAware = false,
+  ) {
     this.#ports = ports
+    this.#startAware = startAware
     this.#variables = new ServingVariables(ports)
     this.#targets = requests
     this.#traffic = requests
@@ -85,7 +94,7 @@ export class Balancing {
 
   /** An endpoint as the store has it, with its requests if it balances load. Null when it does not exist. */
   async snapshot(id: EndpointId): Promise<EndpointSnapshot | null> {
-    const snapshot = await this.#ports.store.endpoints.snapshot(id)
+    const snapshot = await this.#read(id)
     if (snapshot?.endpoint.type !== 'LOAD_BALANCER') return snapshot
     return this.#withTraffic(snapshot, await this.#settingsOf(snapshot), null)
   }
@@ -107,8 +116,13 @@ export class Balancing {
     }
   }
 
-  async #refresh(id: EndpointId, read: number, refreshes: Refreshes): Promise<EndpointSnapshot | null> {
+  async #read(id: EndpointId): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
+    return snapshot === null || !this.#startAware ? snapshot : { ...snapshot, startAware: true }
+  }
+
+  async #refresh(id: EndpointId, read: number, refreshes: Refreshes): Promise<EndpointSnapshot | null> {
+    const snapshot = await this.#read(id)
     const settings = snapshot?.endpoint.type === 'LOAD_BALANCER' ? await this.#settingsOf(snapshot) : null
     const counts = refreshes.latest < read
     if (counts) refreshes.latest = read

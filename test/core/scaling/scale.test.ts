@@ -11,6 +11,9 @@ const count = (requestCount: number): Scaler => ({ type: 'REQUEST_COUNT', reques
 
 type Fields = Parameters<typeof aSnapshot>[0]
 
+const TWENTY: Fields = { endpoint: { workersMax: 50 }, queue: { queued: 20 } }
+const MANY: Fields = { endpoint: { workersMax: 50 }, averageExecutionMs: 60_000 }
+
 /** How many workers a snapshot should have, and when that is to be looked at again, from now. */
 const decisions: [what: string, fields: Fields, desired: number, wakeInMs: number | null][] = [
   ['nothing to do', {}, 0, null],
@@ -53,6 +56,27 @@ const decisions: [what: string, fields: Fields, desired: number, wakeInMs: numbe
       workers: [{ capacity: 4 }],
     },
     2,
+    null,
+  ],
+  ['jobs of just under the delay', { ...TWENTY, averageExecutionMs: 3_900 }, 10, null],
+  ['jobs of the delay', { ...TWENTY, averageExecutionMs: 4_000 }, 10, null],
+  ['jobs of just over the delay', { ...TWENTY, averageExecutionMs: 4_100 }, 11, null],
+  [
+    'slow jobs, and one worker that asked for fifty beside two that take one',
+    { ...MANY, queue: { queued: 100 }, workers: [{ capacity: 50 }, { capacity: 1 }, { capacity: 1 }] },
+    45,
+    184_000,
+  ],
+  [
+    'slow jobs, and a worker that takes four beside one that starts',
+    { ...MANY, queue: { queued: 16 }, workers: [{ capacity: 4 }, { capacity: 1, state: 'STARTING' }] },
+    4,
+    null,
+  ],
+  [
+    'slow jobs, where the workers that have ended took four at once',
+    { ...MANY, queue: { queued: 16 }, exits: [anExit({ capacity: 4, stopReason: 'idle' })] },
+    4,
     null,
   ],
   ['jobs that take no time', { queue: { queued: 4_000 }, averageExecutionMs: 0 }, 1, null],
@@ -237,11 +261,102 @@ test('nothing that only time brings makes fewer workers wanted, and a wake-up co
 test('one more worker that comes up for the line never makes more wanted than there are', () => {
   fc.assert(
     fc.property(SNAPSHOTS, snapshot => {
-      const up = snapshot.workers.map(worker =>
+      const capacity = snapshot.workers[0]?.capacity ?? 1
+      const alike = snapshot.workers.map(worker => ({ ...worker, capacity }))
+      const up = alike.map(worker =>
         worker.state === 'STARTING' ? { ...worker, state: 'READY' as const, readyAtMs: NOW } : worker,
       )
-      const before = desiredWorkers(snapshot, NOW).desired
+      const before = desiredWorkers({ ...snapshot, workers: alike }, NOW).desired
       assert.ok(desiredWorkers({ ...snapshot, workers: up }, NOW).desired <= before)
+    }),
+  )
+})
+
+const JOBS = fc.record({ queued: fc.integer({ min: 1, max: 500 }), inProgress: fc.nat(200) })
+const wide = (fields: Fields) => aSnapshot({ ...fields, endpoint: { workersMax: 1_000, ...fields.endpoint } })
+
+test('with jobs of exactly a part of the delay, no job waits longer than it in rounds', () => {
+  fc.assert(
+    fc.property(JOBS, fc.integer({ min: 1, max: 20 }), (queue, parts) => {
+      const endpoint = { scaler: delay(parts) }
+      const { desired } = desiredWorkers(wide({ endpoint, queue, averageExecutionMs: 1_000 }), NOW)
+      assert.equal(desired, Math.ceil((queue.queued + queue.inProgress) / (parts + 1)))
+    }),
+  )
+})
+
+test('a small change of the average execution time changes the wanted number by one at most', () => {
+  fc.assert(
+    fc.property(
+      JOBS,
+      fc.integer({ min: 1, max: 600_000 }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (queue, ms, part) => {
+        const wanted = (averageExecutionMs: number) => desiredWorkers(wide({ queue, averageExecutionMs }), NOW).desired
+        // Half a percent for 200 jobs.
+        const change = part / (queue.queued + queue.inProgress)
+        const [before, after] = [wanted(ms), wanted(ms * (1 + change))]
+        assert.ok(after >= before && after <= before + 1, `${before} became ${after}`)
+      },
+    ),
+  )
+})
+
+test('a worker that takes more at once than the others never makes more workers wanted, and counts for itself alone', () => {
+  fc.assert(
+    fc.property(JOBS, fc.integer({ min: 2, max: 9 }), fc.integer({ min: 1, max: 100 }), (queue, others, capacity) => {
+      const ones = Array.from({ length: others }, () => ({ capacity: 1 }))
+      const fields = { queue, averageExecutionMs: 60_000 }
+      const [before, after] = [ones, [{ capacity }, ...ones.slice(1)]].map(
+        workers => desiredWorkers(wide({ ...fields, workers }), NOW).desired,
+      )
+      assert.ok(after! <= before! && after! > before! - capacity)
+    }),
+  )
+})
+
+const SLOW_START = { placedAtMs: NOW - 90_000, readyAtMs: NOW - 60_000 }
+/** Twenty jobs of 10 s with a delay of 4 s and workers that start in 30 s. */
+const STARTS = (workers: NonNullable<Fields['workers']>): Fields => ({
+  ...TWENTY,
+  averageExecutionMs: 10_000,
+  workers,
+})
+const began = (agoMs: number) => ({ state: 'STARTING', placedAtMs: NOW - agoMs, readyAtMs: null }) as const
+
+/** What is wanted by default, and where the delay counts from when a further worker could be ready. */
+const startAware: [what: string, fields: Fields, desired: number, aware: number][] = [
+  ['no worker', STARTS([]), 15, 15],
+  ['ready workers, which work while others start', STARTS([SLOW_START, SLOW_START]), 15, 10],
+  ['enough ready workers for the time of a start', STARTS(Array.from({ length: 5 }, () => SLOW_START)), 15, 5],
+  ['a worker that has just begun to start', STARTS([SLOW_START, SLOW_START, began(0)]), 15, 10],
+  ['a worker that is about to be ready', STARTS([SLOW_START, SLOW_START, began(30_000)]), 15, 8],
+]
+
+for (const [what, fields, desired, aware] of startAware) {
+  test(`${what}: ${desired} worker(s), or ${aware} where starts are counted`, () => {
+    const snapshot = aSnapshot(fields)
+    assert.equal(desiredWorkers(snapshot, NOW).desired, desired)
+    assert.equal(desiredWorkers({ ...snapshot, startAware: true }, NOW).desired, aware)
+  })
+}
+
+test('where starts are counted, no more workers are wanted than without, and one more job never makes fewer wanted', () => {
+  fc.assert(
+    fc.property(SNAPSHOTS, fc.nat(60_000), (snapshot, startMs) => {
+      const workers = snapshot.workers.map(worker =>
+        worker.readyAtMs === null
+          ? { ...worker, placedAtMs: NOW - startMs / 2 }
+          : { ...worker, placedAtMs: worker.readyAtMs - startMs },
+      )
+      const { queue, endpoint } = snapshot
+      const aware = { ...snapshot, workers, startAware: true }
+      const { desired, wakeAtMs } = desiredWorkers(aware, NOW)
+      assert.ok(desired <= desiredWorkers({ ...aware, startAware: false }, NOW).desired)
+      assert.ok(desired >= endpoint.workersMin && desired <= endpoint.workersMax)
+      assert.ok(wakeAtMs === null || wakeAtMs > NOW)
+      const longer = { ...queue, queued: queue.queued + 1, headQueuedAtMs: queue.headQueuedAtMs ?? NOW }
+      assert.ok(desiredWorkers({ ...aware, queue: longer }, NOW).desired >= desired)
     }),
   )
 })

@@ -1,0 +1,18 @@
+/** How many jobs workers run at once, as far as their takes have shown. */
+import type { Worker } from '../workers/worker.ts'
+
+/** What one worker runs at once. @param typical of workers of its endpoint, for one that has not taken jobs yet */
+export function concurrencyOf({ state, capacity }: Worker, typical: number): number {
+  return state === 'READY' ? Math.max(1, capacity) : Math.max(capacity, typical)
+}
+
+/**
+ * What a further worker of the endpoint will run at once: the median of those that are ready, the smaller one of two, so that one worker
+ * that asked for many jobs does not speak for all. Without a ready one, that of those that were ready and have ended; 1 where nothing is known.
+ */
+export function typicalConcurrency(workers: readonly Worker[], exits: readonly Worker[]): number {
+  const ready = workers.filter(({ state }) => state === 'READY')
+  const known = ready.length > 0 ? ready : exits.filter(({ readyAtMs }) => readyAtMs !== null)
+  const sorted = known.map(({ capacity }) => capacity).sort((a, b) => a - b)
+  return Math.max(1, sorted[Math.floor((sorted.length - 1) / 2)] ?? 1)
+}
