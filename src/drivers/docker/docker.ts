@@ -6,6 +6,7 @@
  * with their file systems when their workers are released.
  */
 import { join } from 'node:path'
+import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
@@ -23,7 +24,6 @@ import { Container, type ContainerHandle, handleOf, isolationOf, parseHandle } f
 import { DiskWatch } from './disk-watch.ts'
 import { type ContainerEngineOptions, Engine, type EngineEvent } from './engine.ts'
 import { engineError, startRefusal } from './engine-error.ts'
-import { parseReference } from './images/image-reference.ts'
 import { Images, type ImageWish } from './images/images.ts'
 import { freeShareOf, PulledImages } from './images/pulled-images.ts'
 import type { InspectedContainer } from './inspected-container.ts'

@@ -2,12 +2,13 @@
  * The images of containers: which one a worker gets, when it is downloaded, and when a downloaded one is removed. Images that were loaded
  * into the engine by others are used and never removed.
  */
+
+import { isFloating, parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential, StartWatch } from '../../../ports/driver.ts'
 import type { Engine } from '../engine.ts'
 import { engineError } from '../engine-error.ts'
-import { isFloating, parseReference, sameRepository } from './image-reference.ts'
 import { authOf, Pulls } from './pull.ts'
 import type { PulledImages } from './pulled-images.ts'
 

@@ -1,11 +1,12 @@
 /** Downloads of images: one for all workers that wait for the same image, with how far it has come. */
+
+import { parseReference } from '../../../core/endpoints/image-reference.ts'
 import { AppError } from '../../../core/errors.ts'
 import { type PullProblem, WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential } from '../../../ports/driver.ts'
 import type { Engine } from '../engine.ts'
 import { clean, EngineAway, type EngineError, engineError } from '../engine-error.ts'
-import { parseReference } from './image-reference.ts'
 
 /** What to download, for whom. */
 export interface PullRequest {

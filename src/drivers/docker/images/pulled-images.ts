@@ -1,8 +1,8 @@
 /** Which images of the engine were downloaded for workers, and when each was last used: in a file, since engines keep no such notes. */
 import { readFileSync, statfsSync } from 'node:fs'
+import { parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { writeDurably } from '../../../disk/durable-file.ts'
 import type { Clock } from '../../../ports/clock.ts'
-import { parseReference, sameRepository } from './image-reference.ts'
 
 /** An image that was downloaded for workers. */
 export interface PulledImage {
