@@ -90,7 +90,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const workers = createWorkerServices(ports, jobs, addresses, signals)
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
-  const resources = createResourceServices(ports, config, accounts)
+  const resources = createResourceServices(ports, config, accounts, endpoints)
   const observing = createObservingServices(ports, config, workers, balancing, { recorder, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorder })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }

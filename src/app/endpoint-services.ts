@@ -46,11 +46,12 @@ export function createResourceServices(
   ports: Ports,
   { prices }: AppConfig,
   { quotas }: AccountServices,
+  { endpoints }: EndpointServices,
 ): ResourceServices {
   return {
     catalog: new Catalog(ports, prices),
     registries: new Registries(ports, quotas),
-    releases: new Releases(ports),
+    releases: new Releases(ports, endpoints),
     secrets: new Secrets(ports, quotas),
     volumes: new Volumes(ports, quotas),
   }

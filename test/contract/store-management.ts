@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { MAX_RELEASES } from '../../src/core/endpoints/release.ts'
+import { MAX_KEPT_CHARACTERS, MAX_RELEASES } from '../../src/core/endpoints/release.ts'
 import type { RegistryId, TemplateId, VolumeId } from '../../src/core/ids.ts'
 import { SEAL_KINDS } from '../../src/ports/store/management-store.ts'
 import {
@@ -115,7 +115,7 @@ export const managementCases: Cases = {
     const [third, second, first, ...more] = await releases.list(E1)
     assert.deepEqual(more, [])
     const [endpointId, owner, source, createdBy] = [E1, OWNER, 'MANUAL', OWNER] as const
-    const common = { endpointId, owner, source, createdBy }
+    const common = { endpointId, owner, source, createdBy, restores: null, image: null }
     assert.deepEqual(first, { ...common, id: 'e1-1', version: 1, createdAtMs: T0, diff: [] })
     assert.deepEqual(second, {
       ...common,
@@ -134,8 +134,46 @@ export const managementCases: Cases = {
       createdAtMs: T0 + 2,
       diff: [{ field: 'image', old: 'dir:worker', new: 'image:2' }],
     })
+    const { configuration, ...listed } = (await releases.find(E1, 2))!
+    assert.deepEqual(listed, second)
+    assert.deepEqual(
+      [configuration?.endpoint.flashboot, configuration?.endpoint.env, configuration?.template.image],
+      ['FLASHBOOT', { A: '2' }, 'dir:worker'],
+    )
+    assert.equal(await releases.find(E1, 4), null)
     await endpoints.remove(E1, T0)
     assert.deepEqual(await releases.list(E1), [])
+    assert.equal(await releases.find(E1, 2), null)
+  },
+
+  'the release of a rollback has the exact image of the one that it goes back to': async ({ store }) => {
+    const { endpoints, releases } = store
+    const before = (await endpoints.find(E1))!
+    const after = { ...before, version: 2 }
+    assert.equal(await endpoints.replace(after, before, T0, undefined, { restores: 1, image: 'a@1' }), true)
+    const [second] = await releases.list(E1)
+    assert.deepEqual([second?.restores, second?.image], [1, 'a@1'])
+    assert.equal(await releases.image(E1, 2), 'a@1')
+  },
+
+  'configurations of releases are kept up to a limit, and those of the last two in any case': async ({ store }) => {
+    const { endpoints, releases } = store
+    const kept = async () =>
+      (await Promise.all((await releases.list(E1)).map(({ version }) => releases.find(E1, version)))).map(
+        release => release?.configuration !== null,
+      )
+    const grow = async (version: number, characters: number) => {
+      const before = (await endpoints.find(E1))!
+      await endpoints.replace({ ...before, version, env: { BIG: 'x'.repeat(characters) } }, before, T0)
+    }
+    await grow(2, MAX_KEPT_CHARACTERS / 2)
+    await grow(3, MAX_KEPT_CHARACTERS / 4)
+    assert.deepEqual(await kept(), [true, true, true])
+    await grow(4, MAX_KEPT_CHARACTERS / 4)
+    assert.deepEqual(await kept(), [true, true, false, false])
+    await grow(5, MAX_KEPT_CHARACTERS)
+    await grow(6, MAX_KEPT_CHARACTERS)
+    assert.deepEqual(await kept(), [true, true, false, false, false, false])
   },
 
   'which image a release runs is settled once, and settled anew only by who knows what it was': async ({ store }) => {
@@ -179,6 +217,9 @@ export const managementCases: Cases = {
     await keys.ensureForEndpoint(keyOf('2', { kind: 'endpoint', endpointId: E1 }), 'k')
     await world.job('plain')
     await world.job('stored', { s3Config: 'j', input: 'sealed:i', webhook: 'sealed:u' })
+    const before = (await world.store.endpoints.find(E1))!
+    await world.store.endpoints.replace({ ...before, version: 2, env: { A: 'sealed:e' } }, before, T0)
+    await world.store.endpoints.replace(before, { ...before, version: 2, env: { A: 'sealed:e' } }, T0)
     const { env, ...rest } = templateOf('sealed-env', { name: 'sealed-env', env: { A: 'sealed:e' } })
     await world.store.templates.insert({ ...rest, env })
     const all: Record<string, string[]> = {}
@@ -199,8 +240,11 @@ export const managementCases: Cases = {
       deliveries: [],
       templates: all.templates,
       endpoints: [],
+      releases: all.releases,
     })
     assert.match(all.templates!.join(), /^sealed-env \{.*"env":\{"A":"sealed:e"\}/)
+    assert.equal(all.releases!.length, 1)
+    assert.match(all.releases!.join(), /^e1-2 \{.*"env":\{"A":"sealed:e"\}/)
     assert.ok((await seals.listPayloads('templates', '', 9)).length > 1, 'plain ones too')
     assert.equal((await seals.listPayloads('jobInputs', '', 9)).length, 2)
     assert.equal((await seals.listPayloads('jobWebhooks', '', 9)).length, 1)

@@ -26,17 +26,18 @@ export function servicesOf({ ports }: Rig) {
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const fleet = new Fleet(ports, { jobs, running, undelivered }, () => ({ workerUrl: '' }))
+  const endpoints = new Endpoints(ports, fleet, quotas)
   return {
     access,
     fleet,
     running,
     accounts: new Accounts(ports, new Sharing(ports), quotas),
     keys: new Keys(ports, access),
-    endpoints: new Endpoints(ports, fleet, quotas),
+    endpoints,
     templates: new Templates(ports, quotas),
     registries: new Registries(ports, quotas),
     volumes: new Volumes(ports, quotas),
-    releases: new Releases(ports),
+    releases: new Releases(ports, endpoints),
     secrets: new Secrets(ports, quotas),
   }
 }

@@ -1,31 +1,48 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { KeptConfiguration } from '../../core/endpoints/release.ts'
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { shownHealthPath } from '../../core/endpoints/serving.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
 import { type Addresses, balancedUrl } from '../addresses.ts'
-import type { EndpointBody } from './schemas/endpoint.ts'
+import type { EndpointBody, ReleaseConfiguration } from './schemas/endpoint.ts'
 
 /** The full REST representation of an endpoint with the container configuration of its template. */
 export function endpointBody(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody {
-  const { id, name, type, compute } = endpoint
+  const { id, name, type } = endpoint
   return {
     id,
     name,
     type,
     requestUrls: requestUrls(endpoint, template, addresses),
-    ...(compute.kind === 'gpu' ? { gpu: gpuBody(compute) } : { cpu: cpuBody(compute) }),
     workers: workersBody(endpoint),
     scaling: scalingBody(endpoint),
+    corsOrigins: [...endpoint.corsOrigins],
+    timeout: endpoint.executionTimeoutMs,
+    createdAt: new Date(endpoint.createdAtMs).toISOString(),
+    ...seenBody(endpoint, template),
+  }
+}
+
+/** What the workers of a release see. */
+export function configurationBody({ endpoint, template }: KeptConfiguration): ReleaseConfiguration {
+  return { type: endpoint.type, ...seenBody(endpoint, template) }
+}
+
+function seenBody(
+  endpoint: KeptConfiguration['endpoint'],
+  template: KeptConfiguration['template'],
+): Omit<ReleaseConfiguration, 'type'> {
+  const { compute } = endpoint
+  return {
+    ...(compute.kind === 'gpu' ? { gpu: gpuBody(compute) } : { cpu: cpuBody(compute) }),
     dataCenterIds: [...endpoint.locations],
     networkVolumes: [...endpoint.networkVolumeIds],
     modelReferences: [...endpoint.modelReferences],
-    corsOrigins: [...endpoint.corsOrigins],
-    timeout: endpoint.executionTimeoutMs,
     flashboot: endpoint.flashboot,
-    createdAt: new Date(endpoint.createdAtMs).toISOString(),
     args: template.args,
     disk: template.diskGb,
-    env: { ...template.env, ...endpoint.env },
+    env: savedEnv(endpoint, template),
     image: template.image,
     ports: [...template.ports],
     registry: template.registry,

@@ -125,7 +125,7 @@ async function authenticate({ parts, env, rate }: Env['Bindings'], request: Requ
   return caller
 }
 
-/** Emits an event for a change. @param params path parameters; the last one names the object, else the response body does */
+/** Emits an event for a change. @param params path parameters; the last id names the object, else the response body does */
 function emitChange(
   { parts, env }: Env['Bindings'],
   { contract }: RestRoute,
@@ -133,7 +133,8 @@ function emitChange(
   params: object,
   answer: unknown,
 ): void {
-  const named = Object.values(params).at(-1) ?? (Object(answer) as { id?: unknown }).id
+  const ids = Object.entries(params).filter(([name]) => name !== 'version')
+  const named = ids.at(-1)?.[1] ?? (Object(answer) as { id?: unknown }).id
   const object = typeof named === 'string' ? named : null
   const { owner: account, keyId: by } = caller
   const address = env.address?.() ?? null

@@ -9,46 +9,103 @@ import type { TableRow } from '../terminal/table.ts'
 import { shown } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
+/** A release as the list has it. */
+type ListedRelease = TableRow & ReleaseWithChanges
+
+/** A release with what its workers see, by the names of REST. */
+interface FullRelease extends ListedRelease {
+  /** Null where it is not kept any more. */
+  readonly configuration: TableRow | null
+}
+
 /** Adds `runyard endpoints releases <endpoint> [version]`: what changed, and when. */
 export function addReleases(group: Command): void {
   const command = group
     .command('releases')
     .argument('<endpoint>', 'the id or the name of an endpoint')
-    .argument('[version]', 'one release, with what it changed; 2..5 for what differs between two')
+    .argument('[version]', 'one release, with its configuration; 2..5 for what differs')
   withConnection(
     command.description('list the changes of an endpoint that its workers had to see, newest first'),
   ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
-    const answer = await withEndpointName(options, endpoint, id =>
-      ask(options, `/v2/serverless/${encodeURIComponent(id)}/releases`),
-    )
-    const { releases } = (await answer.json()) as { releases: readonly (TableRow & ReleaseWithChanges)[] }
-    if (version === undefined) return printList(options, releases, RESOURCE_COLUMNS.releases, 'releases')
-    const range = /^(\d{1,9})\.\.(\d{1,9})$/.exec(version)
-    if (range !== null) return printDiff(options, endpoint, releases, Number(range[1]), Number(range[2]))
-    const release = releaseOf(releases, endpoint, version)
-    if (wantsJson(options)) return printValue(options, release)
-    printText(release.diff.length === 0 ? 'the first release, or new workers alone\n' : release.diff.map(text).join(''))
+    const range = /^(\d{1,9})\.\.(\d{1,9})$/.exec(version ?? '')
+    if (version !== undefined && range === null) return printRelease(options, endpoint, version)
+    const releases = await releasesOf(options, endpoint)
+    if (range === null) return printList(options, releases, RESOURCE_COLUMNS.releases, 'releases')
+    printDiff(options, endpoint, releases, Number(range[1]), Number(range[2]))
   })
 }
 
-function releaseOf<Row extends ReleaseWithChanges>(releases: readonly Row[], endpoint: string, version: string): Row {
-  const release = releases.find(row => String(row.version) === version)
-  if (release !== undefined) return release
-  throw new CliError(`${endpoint} has no release ${version}; it may be too old`, EXIT.notFound)
+/** Adds `runyard endpoints rollback <endpoint> [version]`: back to an older release. */
+export function addRollback(group: Command): void {
+  const command = group
+    .command('rollback')
+    .argument('<endpoint>', 'the id or the name of an endpoint')
+    .argument('[version]', 'an older release; the one before unless given')
+  withConnection(
+    command.description('go back to an older release: a new one gets its configuration, and its exact image'),
+  ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
+    const to = version ?? String(before(await releasesOf(options, endpoint), endpoint))
+    const answer = await withEndpointName(options, endpoint, id =>
+      ask(options, `${pathOf(id)}/${encodeURIComponent(to)}/rollback`, { method: 'POST' }),
+    )
+    const release = (await answer.json()) as FullRelease
+    if (wantsJson(options)) return printValue(options, release)
+    printText(`${endpoint} goes back to release ${to} with the new release ${shown(release.version)}\n`)
+    printText(changesText(release))
+  })
+}
+
+function pathOf(id: string): string {
+  return `/v2/serverless/${encodeURIComponent(id)}/releases`
+}
+
+async function releasesOf(options: ConnectionOptions, endpoint: string): Promise<readonly ListedRelease[]> {
+  const answer = await withEndpointName(options, endpoint, id => ask(options, pathOf(id)))
+  return ((await answer.json()) as { releases: readonly ListedRelease[] }).releases
+}
+
+function before([, second]: readonly ListedRelease[], endpoint: string): number {
+  if (second === undefined) throw new CliError(`${endpoint} has no release before the present one`, EXIT.notFound)
+  return second.version
+}
+
+async function printRelease(options: ConnectionOptions, endpoint: string, version: string): Promise<void> {
+  const answer = await withEndpointName(options, endpoint, id =>
+    ask(options, `${pathOf(id)}/${encodeURIComponent(version)}`),
+  )
+  const release = (await answer.json()) as FullRelease
+  if (wantsJson(options)) return printValue(options, release)
+  const { configuration } = release
+  const fields = configuration === null ? 'not kept any more\n' : fieldTexts(configuration).join('')
+  printText(`${changesText(release)}\nconfiguration\n${fields.replaceAll(/^(?=.)/gm, '  ')}`)
+}
+
+function changesText({ diff }: ReleaseWithChanges): string {
+  return diff.length === 0 ? 'the first release, or new workers alone\n' : diff.map(text).join('')
+}
+
+function fieldTexts({ env, ...rest }: TableRow): string[] {
+  const variables = Object.entries(env as Record<string, string>).map(([name, value]) => [`env.${name}`, value])
+  return [...Object.entries(rest), ...variables].map(([field, value]) => `${field}: ${shown(value)}\n`)
 }
 
 function printDiff(
   options: ConnectionOptions,
   endpoint: string,
-  releases: readonly ReleaseWithChanges[],
+  releases: readonly ListedRelease[],
   from: number,
   to: number,
 ): void {
   if (from >= to) throw new CliError(`the first release has to be the older one, as in ${to}..${from}`, EXIT.usage)
-  for (const version of [from, to]) releaseOf(releases, endpoint, String(version))
+  for (const version of [from, to]) requireRelease(releases, endpoint, version)
   const changes = releaseDiff(releases, from, to)
   if (wantsJson(options)) for (const change of changes) printText(`${JSON.stringify(change)}\n`)
   else printText(changes.length === 0 ? 'they do not differ\n' : changes.map(text).join(''))
+}
+
+function requireRelease(releases: readonly ListedRelease[], endpoint: string, version: number): void {
+  if (releases.some(row => row.version === version)) return
+  throw new CliError(`${endpoint} has no release ${version}; it may be too old`, EXIT.notFound)
 }
 
 function text({ field, old, new: now }: ReleaseFieldChange): string {

@@ -11,7 +11,7 @@ import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
 import { type Column, shown, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { addReleases } from './endpoint-releases.ts'
+import { addReleases, addRollback } from './endpoint-releases.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
 interface Resource {
@@ -204,6 +204,7 @@ export function addResources(program: Command): void {
     if (resource.name === 'endpoints') addEndpointKeyVerbs(group, resource)
     if (resource.name === 'endpoints') addRestart(group)
     if (resource.name === 'endpoints') addReleases(group)
+    if (resource.name === 'endpoints') addRollback(group)
   }
 }
 

@@ -1,7 +1,8 @@
 import type { EndpointId, OwnerId } from '../ids.ts'
 import { isSealedPayload } from '../secrets/payload-seal.ts'
-import type { Compute, Endpoint } from './endpoint.ts'
-import type { Template } from './template.ts'
+import type { Compute, Endpoint, EndpointConfig } from './endpoint.ts'
+import { isFloating, parseReference } from './image-reference.ts'
+import type { Template, TemplateInput } from './template.ts'
 
 /** A value in a list of changes, as it goes into JSON. */
 export type DiffValue = string | number | boolean | null | readonly DiffValue[] | { readonly [name: string]: DiffValue }
@@ -26,10 +27,16 @@ export interface Release {
   readonly createdAtMs: number
   /** Empty for the first version. */
   readonly diff: readonly DiffEntry[]
+  /** The release whose configuration it has again; null for one that is no rollback. */
+  readonly restores: number | null
+  /** The exact image that its workers run; null before the first of them was started. */
+  readonly image: string | null
 }
 
 /** Limit of releases that are kept of an endpoint, the newest. */
 export const MAX_RELEASES = 100
+/** Limit of characters of the configurations that are kept of an endpoint, the newest; those of the last two are kept in any case. */
+export const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024
 /** Longer texts are shortened in a list of changes. */
 const MAX_TEXT = 500
 /** Stands for what is sealed. */
@@ -39,6 +46,50 @@ const HIDDEN = '(sealed)'
 export interface Configuration {
   readonly endpoint: Endpoint
   readonly template: Template
+}
+
+/** The fields of an endpoint that its workers see, and the scaler, which has to fit the type. */
+const KEPT = [
+  ...(['type', 'compute', 'locations', 'networkVolumeIds', 'env', 'flashboot', 'modelReferences', 'scaler'] as const),
+] as const
+
+/** What a release keeps: all that its workers see, as it was saved, so that a secret is there as the reference to it. */
+export interface KeptConfiguration {
+  readonly endpoint: Pick<EndpointConfig, (typeof KEPT)[number]>
+  readonly template: Omit<TemplateInput, 'name' | 'readme' | 'isPublic' | 'isServerless'>
+}
+
+/** A release with its configuration; null where that is not kept any more, see {@link MAX_KEPT_CHARACTERS}. */
+export interface KeptRelease extends Release {
+  readonly configuration: KeptConfiguration | null
+}
+
+/** What is kept of a configuration. */
+export function keptConfiguration({ endpoint, template }: Configuration): KeptConfiguration {
+  const { image, args, diskGb, volumeGb, volumeMountPath, env, ports, portLabels, registry } = template
+  const { category, startSsh, startJupyter, allowedCudaVersions } = template
+  const forClients = { portLabels, category, startSsh, startJupyter, allowedCudaVersions }
+  return {
+    endpoint: Object.fromEntries(KEPT.map(name => [name, endpoint[name]])) as unknown as KeptConfiguration['endpoint'],
+    template: { image, args, diskGb, volumeGb, volumeMountPath, env, ports, registry, ...forClients },
+  }
+}
+
+/** The changes of an endpoint that restore a release. What makes no release, such as its name and workersMax, stays as it is. */
+export function restoredEndpoint(now: EndpointConfig, { endpoint }: KeptConfiguration): Partial<EndpointConfig> {
+  const { scaler, ...seen } = endpoint
+  return seen.type === now.type ? seen : { ...seen, scaler }
+}
+
+/**
+ * What a rollback runs. A name that means whatever was published last, such as `latest`, becomes the exact image that the release ran:
+ * the next release would run another one again.
+ * @param exact the image that the release ran; null where that is not known
+ */
+export function restoredTemplate({ template }: KeptConfiguration, exact: string | null): KeptConfiguration['template'] {
+  const reference = parseReference(template.image)
+  const isNamed = exact === null || parseReference(exact)?.digest == null
+  return isNamed || reference === null || !isFloating(reference) ? template : { ...template, image: exact }
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Account, AccountChanges } from '../../core/accounts/account.ts'
-import type { Release } from '../../core/endpoints/release.ts'
+import type { KeptRelease, Release } from '../../core/endpoints/release.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../../core/ids.ts'
@@ -50,10 +50,18 @@ export interface VolumeStore {
   remove(owner: OwnerId, id: VolumeId): Promise<'removed' | 'absent' | EndpointId[]>
 }
 
+/** What the release of a rollback has of the one that it goes back to. */
+export interface Restored {
+  readonly restores: Release['restores']
+  readonly image: Release['image']
+}
+
 /** Releases, which appear in the transaction that makes a new version of an endpoint, and go with the endpoint. */
 export interface ReleaseStore {
   /** Those that are kept, newest first; see `MAX_RELEASES`. */
   list(endpointId: EndpointId): Promise<Release[]>
+  /** One with its configuration; null when it is not kept. */
+  find(endpointId: EndpointId, version: number): Promise<KeptRelease | null>
   /** The exact image that the workers of a version run; null before the first of them was started. */
   image(endpointId: EndpointId, version: number): Promise<string | null>
   /**

@@ -19,6 +19,7 @@ import type {
   AccountStore,
   RegistryStore,
   ReleaseStore,
+  Restored,
   SealStore,
   SecretStore,
   TemplateStore,
@@ -238,8 +239,9 @@ export interface EndpointStore {
    * Replaces what there is when that is still `before`; false when another call was faster. An unlisted template that no
    * endpoint has any more goes. A new version gets its release.
    * @param own the endpoint's template: a new one, or the changed one that it has
+   * @param restored for a rollback
    */
-  replace(endpoint: Endpoint, before: Endpoint, nowMs: number, own?: Template): Promise<boolean>
+  replace(endpoint: Endpoint, before: Endpoint, nowMs: number, own?: Template, restored?: Restored): Promise<boolean>
   find(id: EndpointId): Promise<Endpoint | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>

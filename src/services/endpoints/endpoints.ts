@@ -16,6 +16,7 @@ import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.t
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { StopReason } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { Restored } from '../../ports/store/management-store.ts'
 import type { WorkerStore } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
@@ -49,6 +50,14 @@ export type GivenEndpoint<Value> = Value | ((endpoint: Endpoint, template: Templ
 
 /** As {@link GivenEndpoint}, from the endpoint alone. */
 export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointChanges)
+
+/** Rarer options of {@link Endpoints.updateOwnTemplate}. */
+export interface OwnTemplateUpdate {
+  /** Whether an idleTimeout that has no effect now is kept; it is refused otherwise. */
+  readonly keepsUnusedIdleTimeout?: boolean
+  /** For a rollback: makes a new version in any case. */
+  readonly restored?: Restored
+}
 
 /** Operations of {@link Endpoints} on workers; the fleet implements them. */
 export interface EndpointWorkers {
@@ -141,7 +150,7 @@ export class Endpoints {
    * of its own first. An environment that is given replaces the whole one that the endpoint has.
    * @param changes of the endpoint
    * @param templateChanges of what it runs
-   * @param unusedIdleTimeout what becomes of an idleTimeout that has no effect now
+   * @param how in which way, besides
    * @throws AppError as {@link update}; `invalid` also for an idleTimeout that has no effect, where that is refused
    */
   async updateOwnTemplate(
@@ -149,7 +158,7 @@ export class Endpoints {
     id: EndpointId,
     changes: GivenEndpoint<EndpointChanges>,
     templateChanges: GivenEndpoint<Partial<TemplateInput>> = {},
-    unusedIdleTimeout: 'refused' | 'kept' = 'refused',
+    { keepsUnusedIdleTimeout = false, restored }: OwnTemplateUpdate = {},
   ): Promise<Endpoint> {
     const owner = ownerOf(by)
     return this.#change(owner, id, async before => {
@@ -160,7 +169,7 @@ export class Endpoints {
       const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
       const own = await this.#changedTemplate(template, merged.name, content)
       const problems = await this.#problems(owner, merged, before)
-      if (unusedIdleTimeout === 'refused' && wanted.idleTimeoutS !== undefined) {
+      if (!keepsUnusedIdleTimeout && wanted.idleTimeoutS !== undefined) {
         problems.push(...idleTimeoutProblems(merged))
       }
       if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
@@ -169,7 +178,8 @@ export class Endpoints {
       problems.push(...servingChangeProblems(serving, { config: before, template }))
       if (problems.length > 0) throw invalidFields(distinctProblems(problems))
       const after = { ...merged, templateId: own?.id ?? before.templateId }
-      return { after, newVersion: own !== undefined || workersMustSee(before, after), own }
+      const newVersion = own !== undefined || workersMustSee(before, after) || restored !== undefined
+      return { after, newVersion, own, restored }
     })
   }
 
@@ -307,10 +317,10 @@ export class Endpoints {
       const before = await this.find(owner, id)
       const change = await decide(before)
       if (change === null) return null
-      const { after: merged, newVersion, own } = change
+      const { after: merged, newVersion, own, restored } = change
       await this.#checkTypeChange(before, merged)
       const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
-      const replace = () => store.endpoints.replace(after, before, clock.now(), own)
+      const replace = () => store.endpoints.replace(after, before, clock.now(), own, restored)
       const more = after.workersMin - before.workersMin
       const replaced = await (more > 0
         ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, replace))
@@ -398,6 +408,7 @@ interface Change {
   readonly after: Endpoint
   readonly newVersion: boolean
   readonly own: Template | undefined
+  readonly restored?: Restored | undefined
 }
 
 function settled<Value extends object>(given: GivenEndpoint<Value>, endpoint: Endpoint, template: Template): Value {

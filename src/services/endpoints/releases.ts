@@ -1,12 +1,27 @@
-import { type Release, type Rollout, rolloutOf } from '../../core/endpoints/release.ts'
-import { notFound } from '../../core/errors.ts'
+import {
+  type KeptRelease,
+  type Release,
+  type Rollout,
+  restoredEndpoint,
+  restoredTemplate,
+  rolloutOf,
+} from '../../core/endpoints/release.ts'
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
+import { type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import { secretNames } from '../../core/secrets/secret.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { Endpoints } from './endpoints.ts'
+import { type Changer, ownerOf } from './host-folders.ts'
 
 /** A release with how many workers run it. */
 export interface ListedRelease extends Release {
   readonly workerCount: number
 }
+
+/** A release with its configuration, and how many workers run it. */
+export type ShownRelease = KeptRelease & ListedRelease
 
 /** The releases of an endpoint and how far the newest one has come. */
 export interface ReleaseList {
@@ -16,25 +31,88 @@ export interface ReleaseList {
   readonly releases: readonly ListedRelease[]
 }
 
-/** Releases: which changes of endpoints their workers had to see. */
+/** Releases: which changes of endpoints their workers had to see, and the way back. */
 export class Releases {
   readonly #ports: Pick<Ports, 'store'>
+  readonly #endpoints: Endpoints
 
-  constructor(ports: Pick<Ports, 'store'>) {
+  constructor(ports: Pick<Ports, 'store'>, endpoints: Endpoints) {
     this.#ports = ports
+    this.#endpoints = endpoints
   }
 
   /** @throws AppError `not_found`, also for an endpoint of another owner */
   async list(owner: OwnerId, id: EndpointId): Promise<ReleaseList> {
-    const { store } = this.#ports
-    const snapshot = await store.endpoints.snapshot(id)
-    if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)
-    const { version } = snapshot.endpoint
-    const versions = snapshot.workers.map(worker => worker.version)
-    const releases = (await store.releases.list(id)).map(release => ({
-      ...release,
-      workerCount: versions.filter(one => one === release.version).length,
-    }))
+    const { version, versions } = await this.#versions(owner, id)
+    const releases = (await this.#ports.store.releases.list(id)).map(release => counted(release, versions))
     return { endpointVersion: version, rollout: rolloutOf(version, versions), releases }
   }
+
+  /**
+   * One release with its configuration.
+   * @throws AppError `not_found`, also for an endpoint of another owner
+   */
+  async find(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
+    const { versions } = await this.#versions(owner, id)
+    return counted(await this.#found(id, version), versions)
+  }
+
+  /**
+   * Makes a new version whose workers run what those of an older one ran, with the same exact image. Where its template is shared or
+   * listed, the endpoint gets a copy of its own first, so that no other one changes. What makes no release, such as workersMax, stays.
+   * @returns the new version
+   * @throws AppError `not_found`; `conflict` for the present version, for one whose configuration is not kept any more, and as a change of
+   *   the endpoint; `invalid` with all that the configuration names and that is gone; `forbidden` as services/endpoints/host-folders.ts says
+   */
+  async rollBack(by: Changer, id: EndpointId, version: number): Promise<ShownRelease> {
+    const owner = ownerOf(by)
+    const { version: present } = await this.#endpoints.find(owner, id)
+    const { configuration, image } = await this.#found(id, version)
+    if (version === present) throw new AppError('conflict', isPresent(id, version))
+    if (configuration === null) throw new AppError('conflict', notKept(id, version))
+    const missing = await this.#missingSecrets(owner, savedEnv(configuration.endpoint, configuration.template))
+    if (missing.length > 0) throw invalidFields(missing)
+    const after = await this.#endpoints.updateOwnTemplate(
+      by,
+      id,
+      now => {
+        // Another rollback may have come first, while this one is made up.
+        if (now.version === version) throw new AppError('conflict', isPresent(id, version))
+        return restoredEndpoint(now, configuration)
+      },
+      restoredTemplate(configuration, image),
+      { restored: { restores: version, image } },
+    )
+    return this.find(owner, id, after.version)
+  }
+
+  async #versions(owner: OwnerId, id: EndpointId): Promise<{ version: number; versions: readonly number[] }> {
+    const snapshot = await this.#ports.store.endpoints.snapshot(id)
+    if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)
+    return { version: snapshot.endpoint.version, versions: snapshot.workers.map(worker => worker.version) }
+  }
+
+  async #found(id: EndpointId, version: number): Promise<KeptRelease> {
+    const release = await this.#ports.store.releases.find(id, version)
+    if (release === null) throw notFound('release', `${version} of endpoint ${id}`)
+    return release
+  }
+
+  async #missingSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<FieldProblem[]> {
+    const names = secretNames(env)
+    const known = names.length === 0 ? new Map() : await this.#ports.store.secrets.sealedValues(owner, names)
+    return names.filter(name => !known.has(name)).map(name => fieldProblem('env', 'not found', `secret ${name}`))
+  }
+}
+
+function counted<Kind extends Release>(release: Kind, versions: readonly number[]): Kind & ListedRelease {
+  return { ...release, workerCount: versions.filter(one => one === release.version).length }
+}
+
+function isPresent(id: EndpointId, version: number): string {
+  return `endpoint ${id} runs release ${version} already; name an older one`
+}
+
+function notKept(id: EndpointId, version: number): string {
+  return `the configuration of release ${version} of endpoint ${id} is not kept any more; the newest ones are, up to 4 MiB together`
 }

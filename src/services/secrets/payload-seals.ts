@@ -77,6 +77,12 @@ export class PayloadSeals {
   }
 }
 
+/** The configuration of a release, as its JSON has it. */
+interface ReleaseText {
+  readonly endpoint: { readonly env: Variables }
+  readonly template: { readonly env: Variables }
+}
+
 type Rewrite = (value: string, place: SealPlace) => string
 
 function rewritten(kind: PayloadKind, row: string, text: string, rewrite: Rewrite): string {
@@ -87,6 +93,14 @@ function rewritten(kind: PayloadKind, row: string, text: string, rewrite: Rewrit
       if (config.env === undefined) return text
       const env = mapped(config.env, (value, name) => rewrite(value, variablePlace(row, name)))
       return JSON.stringify({ ...config, env })
+    }
+    case 'releases': {
+      const { endpoint, template } = JSON.parse(text) as ReleaseText
+      const again = (env: Variables) => mapped(env, (value, name) => rewrite(value, variablePlace(row, name)))
+      return JSON.stringify({
+        endpoint: { ...endpoint, env: again(endpoint.env) },
+        template: { ...template, env: again(template.env) },
+      })
     }
     case 'jobInputs':
     case 'recordInputs':

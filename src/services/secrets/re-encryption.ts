@@ -13,6 +13,7 @@ const STEP: Readonly<Record<SealKind, number>> = {
   jobs: 5,
   templates: 100,
   endpoints: 100,
+  releases: 20,
   jobInputs: 5,
   recordInputs: 5,
   jobWebhooks: 100,
@@ -23,7 +24,7 @@ const STEP: Readonly<Record<SealKind, number>> = {
 }
 /** Of what was there before payloads were to be sealed, what stays for long. Inputs go with their jobs. */
 const LASTING = [
-  ...(['templates', 'endpoints', 'jobWebhooks', 'draftWebhooks', 'batchWebhooks', 'deliveries'] as const),
+  ...(['templates', 'endpoints', 'releases', 'jobWebhooks', 'draftWebhooks', 'batchWebhooks', 'deliveries'] as const),
 ] as const
 const MAX_NAMED = 20
 
@@ -72,7 +73,7 @@ export async function reEncryptAll(
 }
 
 /**
- * Seals variables of templates and endpoints and URLs of webhooks that are plain, in small steps as {@link reEncryptAll}.
+ * Seals variables of templates, endpoints and releases and URLs of webhooks that are plain, in small steps as {@link reEncryptAll}.
  * @returns how many texts were not wholly sealed
  */
 export async function encryptPlain({ store, vault }: Pick<Ports, 'store' | 'vault'>): Promise<number> {

@@ -32,6 +32,7 @@ export function sealedStore(store: Store, seals: PayloadSeals): Store {
     },
     templates: templatesOf(store, seals),
     endpoints: endpointsOf(store, seals),
+    releases: releasesOf(store, seals),
     close: () => store.close(),
   }
 }
@@ -84,11 +85,12 @@ function endpointsOf({ endpoints, templates }: Store, seals: PayloadSeals): Stor
     ...endpoints,
     insert: (endpoint, own) =>
       endpoints.insert(sealed(seals, endpoint), own === undefined ? undefined : sealed(seals, own)),
-    async replace(endpoint, before, nowMs, own) {
+    async replace(endpoint, before, nowMs, own, restored) {
       const now = await endpoints.find(before.id)
       const ownNow = own === undefined ? null : await templates.find(own.owner, own.id)
       const ownSealed = own === undefined ? undefined : sealed(seals, own, ownNow?.env)
-      return endpoints.replace(sealed(seals, endpoint, now?.env), asStored(seals, before, now), nowMs, ownSealed)
+      const after = sealed(seals, endpoint, now?.env)
+      return endpoints.replace(after, asStored(seals, before, now), nowMs, ownSealed, restored)
     },
     async find(id) {
       const endpoint = await endpoints.find(id)
@@ -98,6 +100,23 @@ function endpointsOf({ endpoints, templates }: Store, seals: PayloadSeals): Stor
     async snapshot(id) {
       const snapshot = await endpoints.snapshot(id)
       return snapshot === null ? null : { ...snapshot, endpoint: opened(seals, snapshot.endpoint) }
+    },
+  }
+}
+
+function releasesOf({ releases }: Store, seals: PayloadSeals): Store['releases'] {
+  return {
+    ...releases,
+    async find(endpointId, version) {
+      const release = await releases.find(endpointId, version)
+      if (release === null || release.configuration === null) return release
+      const { endpoint, template } = release.configuration
+      const open = (env: Variables) => seals.openedVariables(release.owner, env)
+      const configuration = {
+        endpoint: { ...endpoint, env: open(endpoint.env) },
+        template: { ...template, env: open(template.env) },
+      }
+      return { ...release, configuration }
     },
   }
 }

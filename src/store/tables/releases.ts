@@ -1,20 +1,32 @@
 /** Statements and rows of releases of endpoints. */
-import type { DiffEntry, Release } from '../../core/endpoints/release.ts'
+import type { DiffEntry, KeptConfiguration, KeptRelease, Release } from '../../core/endpoints/release.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
-/** The columns of a release; see releases.ts. */
-export const RELEASE_COLUMNS = 'endpoint_id, version, owner, source, created_by, created_at_ms, diff'
+/** The columns of a release in lists, without the configuration; see schema/initial/endpoints.ts. */
+const LISTED_COLUMNS = 'id, endpoint_id, version, owner, source, created_by, created_at_ms, diff, restores, image'
 
 /** A new release. */
-export const insertRelease = `INSERT INTO releases (${RELEASE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+export const insertRelease = `
+  INSERT INTO releases (${LISTED_COLUMNS}, config) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 /** $1 endpoint, $2 the newest version that goes. */
 export const deleteOldReleases = 'DELETE FROM releases WHERE endpoint_id = $1 AND version <= $2'
 
+/** $1 endpoint, $2 the newest version whose configuration may go, $3 how many characters those of all releases may have. */
+export const dropOldConfigurations = `
+  UPDATE releases SET config = NULL WHERE endpoint_id = $1 AND version <= $2 AND config IS NOT NULL AND version <= (
+    SELECT MAX(version) FROM (
+      SELECT version, SUM(LENGTH(config)) OVER (ORDER BY version DESC) AS characters
+      FROM releases WHERE endpoint_id = $1 AND config IS NOT NULL) AS sums
+    WHERE characters > $3)`
+
 /** $1 endpoint, $2 how many. */
 export const listReleases = `
-  SELECT ${RELEASE_COLUMNS} FROM releases WHERE endpoint_id = $1 ORDER BY version DESC LIMIT $2`
+  SELECT ${LISTED_COLUMNS} FROM releases WHERE endpoint_id = $1 ORDER BY version DESC LIMIT $2`
+
+/** $1 endpoint, $2 version. */
+export const findRelease = `SELECT ${LISTED_COLUMNS}, config FROM releases WHERE endpoint_id = $1 AND version = $2`
 
 /** $1 endpoint, $2 version. */
 export const imageOfRelease = 'SELECT image FROM releases WHERE endpoint_id = $1 AND version = $2'
@@ -28,8 +40,9 @@ export const imagesInUse = `
   SELECT DISTINCT releases.image AS image FROM releases JOIN endpoints ON endpoints.id = releases.endpoint_id
   WHERE releases.image IS NOT NULL AND releases.version >= endpoints.version - 1`
 
-/** A row of `releases`. */
+/** A row of `releases` without its configuration. */
 export interface ReleaseRow {
+  readonly id: string
   readonly endpoint_id: EndpointId
   readonly version: number
   readonly owner: OwnerId
@@ -37,13 +50,20 @@ export interface ReleaseRow {
   readonly created_by: OwnerId | null
   readonly created_at_ms: number
   readonly diff: string
+  readonly restores: number | null
+  readonly image: string | null
 }
 
-/** A row as a release. Its id is its endpoint's with the version, so that it needs no column. */
+/** A row with its configuration. */
+export interface KeptReleaseRow extends ReleaseRow {
+  readonly config: string | null
+}
+
+/** A row as a release. */
 export function toRelease(row: ReleaseRow): Release {
-  const { endpoint_id: endpointId, version, owner, source } = row
+  const { id, endpoint_id: endpointId, version, owner, source, restores, image } = row
   return {
-    id: `${endpointId}-${version}`,
+    id,
     endpointId,
     owner,
     version,
@@ -51,11 +71,20 @@ export function toRelease(row: ReleaseRow): Release {
     createdBy: row.created_by,
     createdAtMs: row.created_at_ms,
     diff: JSON.parse(row.diff) as DiffEntry[],
+    restores,
+    image,
   }
 }
 
-/** A release's values in the order of its columns. */
-export function ofRelease(release: Omit<Release, 'id'>): SqlValue[] {
-  const { endpointId, version, owner, source, createdBy, createdAtMs, diff } = release
-  return [endpointId, version, owner, source, createdBy, createdAtMs, JSON.stringify(diff)]
+/** A row with its configuration as a release. */
+export function toKeptRelease(row: KeptReleaseRow): KeptRelease {
+  const { config } = row
+  return { ...toRelease(row), configuration: config === null ? null : (JSON.parse(config) as KeptConfiguration) }
+}
+
+/** A release's values in the order of the columns of `insertRelease`. */
+export function ofRelease(release: KeptRelease): SqlValue[] {
+  const { id, endpointId, version, owner, source, createdBy, createdAtMs, diff, restores, image } = release
+  const texts = [JSON.stringify(diff), restores, image, JSON.stringify(release.configuration)] as const
+  return [id, endpointId, version, owner, source, createdBy, createdAtMs, ...texts]
 }

@@ -143,6 +143,7 @@ test('for the keys of another account nothing of this one exists', async t => {
   const key = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
   for (const path of [
     ...[`serverless/${endpoint}`, `serverless/${endpoint}/workers`, `serverless/${endpoint}/releases`],
+    `serverless/${endpoint}/releases/1`,
     ...[`templates/${template}`, `account/secrets/${secret}`, `network-volumes/${volume}`, `registries/${registry}`],
     ...[`account/keys/${own}`, `${endpoint}/status/${job}`, `${endpoint}/health`, `${endpoint}/explain`],
   ]) {
@@ -158,6 +159,8 @@ test('for the keys of another account nothing of this one exists', async t => {
     assert.equal((await rig.ask('DELETE', `/v2/${path}`, { key })).status, 404, path)
     assert.equal((await rig.ask('PATCH', `/v2/${path}`, { key, body: {} })).status, 404, path)
   }
+  const rollback = `/v2/serverless/${endpoint}/releases/1/rollback`
+  assert.equal((await rig.ask('POST', rollback, { key })).status, 404)
   for (const [path, list] of [
     ['serverless', 'endpoints'],
     ['templates', 'templates'],

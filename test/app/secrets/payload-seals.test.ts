@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { inputPlace, webhookUrlPlace } from '../../../src/core/secrets/seal-place.ts'
 import { PayloadSeals } from '../../../src/services/secrets/payload-seals.ts'
 import { encryptPlain, reEncryptAll } from '../../../src/services/secrets/re-encryption.ts'
+import { sealedStore } from '../../../src/services/secrets/sealed-store.ts'
 import { createVault } from '../../../src/system/keys/vault.ts'
 import { openRig } from '../../support/rig.ts'
 
@@ -38,6 +39,25 @@ test('a variable that looks sealed is kept as it was given', () => {
     const stored = seals.sealedVariables('me', { A: 'sealed:v3.mine' })
     assert.deepEqual(seals.openedVariables('me', stored), { A: 'sealed:v3.mine' })
   }
+})
+
+test('a release keeps sealed variables sealed, opens them for a rollback, and is sealed anew with another key', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ env: [{ key: 'TOKEN', value: 'hidden' }] })
+  await rig.change(endpoint, { env: [{ key: 'TOKEN', value: 'other' }] })
+  await encryptPlain({ store: rig.store, vault })
+  const next = createVault(NEW, OLD)
+  await reEncryptAll({ store: rig.store, vault: next })
+  const kept = await rig.store.seals.list('releases', '', 9)
+  assert.equal(kept.length, 2)
+  assert.equal(JSON.stringify(kept).includes('hidden'), false)
+  const alone = sealedStore(rig.store, new PayloadSeals(createVault(NEW), true))
+  const { configuration } = (await alone.releases.find(endpoint, 1))!
+  assert.deepEqual(configuration?.endpoint.env, { TOKEN: 'hidden' })
+  const before = (await alone.endpoints.find(endpoint))!
+  await alone.endpoints.replace({ ...before, version: 3, env: { TOKEN: 'third' } }, before, rig.clock.now())
+  const stored = (await rig.store.releases.find(endpoint, 3))!
+  assert.match(stored.configuration!.endpoint.env.TOKEN!, /^sealed:/)
 })
 
 test('plain variables and URLs are sealed in the store, inputs are not, and all is sealed anew with another key', async t => {

@@ -254,6 +254,8 @@ test('the server answers each example of the document as the document says', asy
   })
   await call('updateEndpoint', { params: { id }, body: { env: { MODEL: 'large' } } })
   await call('listEndpointReleases', { params: { id } })
+  await call('getEndpointRelease', { params: { id, version: '1' } })
+  await call('rollbackEndpoint', { params: { id, version: '1' } })
   await call('getEndpointMetrics', { params: { id }, query: { interval: '1h' } })
   await call('listServerlessBilling')
   await call('listEndpointKeys')

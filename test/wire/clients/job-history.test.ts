@@ -99,6 +99,12 @@ describe('commands for the rest of the API', () => {
     assert.match(await text('endpoints', 'releases', 'node-everyday', '1..2'), /^env.*\n {2}- .*\n {2}\+ .*1/)
     assert.equal((await runyard('endpoints', 'releases', 'node-everyday', '2..1')).code, 64)
     assert.equal((await runyard('endpoints', 'releases', 'node-everyday', '99')).code, 66)
+    assert.match(await text('endpoints', 'releases', 'node-everyday', '2'), /configuration\n.*env\.A: 1\n/s)
+    assert.match(
+      await text('endpoints', 'rollback', 'node-everyday'),
+      /^node-everyday goes back to release 1 with the new release 3\nenv/,
+    )
+    assert.equal((await runyard('endpoints', 'rollback', 'node-everyday', '99')).code, 66)
     assert.match(await text('catalog', 'gpus'), /^NVIDIA GeForce RTX 4090 +RTX 4090 +ADA_24 +24 /m)
     assert.match(await text('catalog', 'cpus'), /^cpu3g /m)
     await text('endpoints', 'update', 'node-everyday', '--max', '0')

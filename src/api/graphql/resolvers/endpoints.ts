@@ -86,7 +86,7 @@ async function change(endpoints: Endpoints, caller: Caller, id: EndpointId, inpu
   if (own.template !== null) {
     // GraphQL keeps the endpoint's variables apart from those of its template.
     const changes = (now: Endpoint) => ({ env: now.env, ...readEndpointInput(input, now).config })
-    return endpoints.updateOwnTemplate(caller, id, changes, own.template, 'kept')
+    return endpoints.updateOwnTemplate(caller, id, changes, own.template, { keepsUnusedIdleTimeout: true })
   }
   const templateId = input.templateId ? { templateId: input.templateId as TemplateId } : {}
   return endpoints.update(caller, id, now => ({ ...readEndpointInput(input, now).config, ...templateId }))

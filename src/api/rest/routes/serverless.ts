@@ -2,15 +2,23 @@ import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId, type WorkerId } from '../../../core/ids.ts'
 import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import type { Releases } from '../../../services/endpoints/releases.ts'
+import type { ListedRelease, Releases, ShownRelease } from '../../../services/endpoints/releases.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Addresses } from '../../addresses.ts'
 import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } from '../endpoint-changes.ts'
 import { containerRules, createKeywords, createRules, updateKeywords, updateRules } from '../endpoint-rules.ts'
-import { endpointBody } from '../endpoint-view.ts'
+import { configurationBody, endpointBody } from '../endpoint-view.ts'
 import { type RestRoute, type Rule, route } from '../route.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
-import { CreateEndpoint, EndpointBody, EndpointList, ReleaseList, UpdateEndpoint } from '../schemas/endpoint.ts'
+import {
+  CreateEndpoint,
+  EndpointBody,
+  EndpointList,
+  ReleaseBody,
+  ReleaseList,
+  ReleaseParams,
+  UpdateEndpoint,
+} from '../schemas/endpoint.ts'
 
 /** Dependencies of the endpoint routes. */
 export interface ServerlessParts {
@@ -29,7 +37,7 @@ export function serverlessRoutes(parts: ServerlessParts): RestRoute[] {
     const { endpoint, template } = await parts.endpoints.withTemplate(owner, id)
     return endpointBody(endpoint, template, parts.addresses())
   }
-  return [...collection(parts, show), ...single(parts, show), ...observing(parts), ending(parts)]
+  return [...collection(parts, show), ...single(parts, show), ...releasing(parts), ending(parts)]
 }
 
 type Show = (owner: OwnerId, id: EndpointId) => Promise<EndpointBody>
@@ -143,7 +151,7 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
   ]
 }
 
-function observing({ releases }: ServerlessParts): RestRoute[] {
+function releasing({ releases }: ServerlessParts): RestRoute[] {
   return [
     route(
       {
@@ -159,20 +167,67 @@ function observing({ releases }: ServerlessParts): RestRoute[] {
       },
       async ({ caller, params }) => {
         const { endpointVersion, rollout, releases: all } = await releases.list(caller.owner, endpointId(params.id))
-        const shown = all.map(({ id, version, source, createdBy, createdAtMs, workerCount, diff }) => ({
-          id,
-          version,
-          source,
-          buildId: null,
-          createdByUserId: createdBy,
-          workerCount,
-          createdAt: new Date(createdAtMs).toISOString(),
-          diff,
-        }))
-        return { endpointVersion, rollout, releases: shown }
+        return { endpointVersion, rollout, releases: all.map(listedRelease) }
       },
     ),
+    route(
+      {
+        method: 'get',
+        path: `${ONE}/releases/{version}`,
+        operationId: 'getEndpointRelease',
+        tag: TAG,
+        level: 'read',
+        summary: 'One release with its configuration',
+        params: ReleaseParams,
+        success: { status: 200, schema: ReleaseBody },
+        problems: [404],
+      },
+      async ({ caller, params }) =>
+        releaseBody(await releases.find(caller.owner, endpointId(params.id), versionOf(params))),
+    ),
+    route(
+      {
+        method: 'post',
+        path: `${ONE}/releases/{version}/rollback`,
+        operationId: 'rollbackEndpoint',
+        tag: TAG,
+        level: 'write',
+        summary: 'Makes a new release that has the configuration of an older one',
+        params: ReleaseParams,
+        success: { status: 201, schema: ReleaseBody },
+        problems: [400, 404, 409],
+      },
+      async ({ caller, params }) =>
+        releaseBody(await releases.rollBack(caller, endpointId(params.id), versionOf(params))),
+    ),
   ]
+}
+
+function listedRelease(release: ListedRelease) {
+  const { id, version, source, createdBy, createdAtMs, workerCount, diff, restores, image } = release
+  return {
+    id,
+    version,
+    source,
+    buildId: null,
+    createdByUserId: createdBy,
+    workerCount,
+    createdAt: new Date(createdAtMs).toISOString(),
+    diff,
+    restoredVersion: restores,
+    exactImage: image,
+  }
+}
+
+function releaseBody(release: ShownRelease) {
+  const { configuration } = release
+  return { ...listedRelease(release), configuration: configuration && configurationBody(configuration) }
+}
+
+/** @throws AppError `not_found` for text that is no version */
+function versionOf({ id, version }: { readonly id: string; readonly version: string }): number {
+  if (!/^[1-9][0-9]{0,8}$/.test(version)) throw notFound('release', `${version} of endpoint ${id}`)
+  return Number(version)
 }
 
 /** An addition to the public contract. */

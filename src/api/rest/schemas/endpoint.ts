@@ -10,7 +10,7 @@ import {
 } from '../../../core/endpoints/template.ts'
 import { LOCATIONS } from '../../../core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../../core/hardware/catalog-data.ts'
-import { CudaVersion, DateTime, Id, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
+import { CudaVersion, DateTime, Id, IdParam, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
 
 const QueueRequestUrls = z
   .strictObject({
@@ -245,8 +245,35 @@ const Release = z
     workerCount: Count,
     createdAt: DateTime,
     diff: z.array(z.object({ field: z.string(), old: AnyJson, new: AnyJson }).openapi('ReleaseDiffEntry')),
+    restoredVersion: z.int().nullable(),
+    exactImage: z.string().nullable(),
   })
   .openapi('Release')
+
+/** What the workers of a release see, in the words of an endpoint. Variables refer to secrets. */
+const ReleaseConfiguration = z
+  .object({
+    type: EndpointType,
+    gpu: GpuShown.optional(),
+    cpu: z.array(CpuShown).min(1).optional(),
+    dataCenterIds: z.array(z.string()),
+    networkVolumes: z.array(z.string()),
+    modelReferences: z.array(z.string()),
+    flashboot: FlashBoot,
+    ...ContainerShown,
+  })
+  .openapi('ReleaseConfiguration')
+
+/** The shape of a release's configuration. */
+export type ReleaseConfiguration = z.infer<typeof ReleaseConfiguration>
+
+/** One release with its configuration. */
+export const ReleaseBody = Release.extend({ configuration: ReleaseConfiguration.nullable() }).openapi(
+  'ReleaseWithConfiguration',
+)
+
+/** Parameters of the path of a release. */
+export const ReleaseParams = { ...IdParam, version: z.string().openapi({ pattern: '^[1-9][0-9]{0,8}$' }) }
 
 /** The releases of an endpoint, newest first, with the progress of the newest. */
 export const ReleaseList = z

@@ -4,6 +4,7 @@ import { AppError } from '../../../core/errors.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale.ts'
+import type { Restored } from '../../../ports/store/management-store.ts'
 import type { DeletedEndpoint, EndpointStore, QueueDemand } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/endpoints.ts'
 import {
@@ -51,7 +52,13 @@ export const endpoints = {
     if (template !== null) yield* addRelease(null, { endpoint, template }, endpoint.createdAtMs)
   }),
 
-  replace: write(function* (endpoint: Endpoint, before: Endpoint, nowMs: number, own?: Template): Steps<boolean> {
+  replace: write(function* (
+    endpoint: Endpoint,
+    before: Endpoint,
+    nowMs: number,
+    own?: Template,
+    restored?: Restored,
+  ): Steps<boolean> {
     // Templates before their endpoints, as everywhere.
     for (const id of new Set([before.templateId, endpoint.templateId])) yield* lock(lockTemplate, [id])
     yield* lock(sql.lockEndpoint, [endpoint.id])
@@ -63,7 +70,7 @@ export const endpoints = {
     yield* linkVolumes(endpoint)
     const templateNow = yield* templateOf(endpoint)
     if (endpoint.version > before.version && template !== null && templateNow !== null) {
-      yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs)
+      yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs, restored)
     }
     if (before.templateId !== endpoint.templateId) yield* perform(deleteUnlistedTemplate, [before.templateId])
     return true

@@ -1,8 +1,16 @@
-import { type Configuration, configDiff, MAX_RELEASES, type Release } from '../../../core/endpoints/release.ts'
+import {
+  type Configuration,
+  configDiff,
+  type KeptRelease,
+  keptConfiguration,
+  MAX_KEPT_CHARACTERS,
+  MAX_RELEASES,
+  type Release,
+} from '../../../core/endpoints/release.ts'
 import type { EndpointId } from '../../../core/ids.ts'
-import type { ReleaseStore } from '../../../ports/store/management-store.ts'
+import type { ReleaseStore, Restored } from '../../../ports/store/management-store.ts'
 import * as sql from '../../tables/releases.ts'
-import { ofRelease, type ReleaseRow, toRelease } from '../../tables/releases.ts'
+import { type KeptReleaseRow, ofRelease, type ReleaseRow, toKeptRelease, toRelease } from '../../tables/releases.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 function* imageOf(endpointId: EndpointId, version: number): Steps<string | null> {
@@ -13,6 +21,10 @@ function* imageOf(endpointId: EndpointId, version: number): Steps<string | null>
 export const releases = {
   list: read(function* (endpointId: EndpointId): Steps<Release[]> {
     return (yield* query<ReleaseRow>(sql.listReleases, [endpointId, MAX_RELEASES])).map(toRelease)
+  }),
+  find: read(function* (endpointId: EndpointId, version: number): Steps<KeptRelease | null> {
+    const row = yield* queryOne<KeptReleaseRow>(sql.findRelease, [endpointId, version])
+    return row === null ? null : toKeptRelease(row)
   }),
   image: read(imageOf),
   pinImage: write(function* (endpointId, version, { image, replaced }): Steps<string | null> {
@@ -27,11 +39,29 @@ export const releases = {
 /**
  * The release of an endpoint's new version, in the transaction that makes it.
  * @param before null for the first version
+ * @param restored what a rollback goes back to
  */
-export function* addRelease(before: Configuration | null, after: Configuration, nowMs: number): Steps<void> {
+export function* addRelease(
+  before: Configuration | null,
+  after: Configuration,
+  nowMs: number,
+  { restores, image }: Restored = { restores: null, image: null },
+): Steps<void> {
   const { id: endpointId, owner, version } = after.endpoint
-  const diff = before === null ? [] : configDiff(before, after)
-  const rest = { source: 'MANUAL', createdBy: owner, createdAtMs: nowMs, diff } as const
-  yield* perform(sql.insertRelease, ofRelease({ endpointId, owner, version, ...rest }))
+  const release: KeptRelease = {
+    id: `${endpointId}-${version}`,
+    endpointId,
+    owner,
+    version,
+    source: 'MANUAL',
+    createdBy: owner,
+    createdAtMs: nowMs,
+    diff: before === null ? [] : configDiff(before, after),
+    restores,
+    image,
+    configuration: keptConfiguration(after),
+  }
+  yield* perform(sql.insertRelease, ofRelease(release))
   yield* perform(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
+  yield* perform(sql.dropOldConfigurations, [endpointId, version - 2, MAX_KEPT_CHARACTERS])
 }

@@ -13,6 +13,7 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
   jobs: ['jobs', 'id', 's3_config', 'id'],
   templates: ['templates', 'id', 'config', 'owner'],
   endpoints: ['endpoints', 'id', 'config', 'owner'],
+  releases: ['releases', 'id', 'config', 'owner'],
   jobInputs: ['jobs', 'id', payload('input'), 'id'],
   recordInputs: ['job_records', 'id', 'input', 'id'],
   jobWebhooks: ['jobs', 'id', 'webhook', 'id'],
@@ -23,7 +24,7 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
 }
 
 /** Kinds that are a text with sealed ones in it. */
-const WITHIN: ReadonlySet<SealKind> = new Set(['templates', 'endpoints'])
+const WITHIN: ReadonlySet<SealKind> = new Set(['templates', 'endpoints', 'releases'])
 const PAYLOADS: ReadonlySet<string> = new Set(PAYLOAD_KINDS)
 
 /** $1 id behind which to begin, $2 how many. */

@@ -37,8 +37,12 @@ export const endpointVolumes = [
   'CREATE INDEX endpoint_volumes_by_volume ON endpoint_volumes (volume_id)',
 ]
 
-/** Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release started. */
+/**
+ * Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release started. `restores` is
+ * the version that a rollback goes back to. `config` is what its workers see, as JSON, with sealed variables where those are sealed.
+ */
 export const releases = `CREATE TABLE releases (
+  id TEXT NOT NULL UNIQUE,
   endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
   version {{integer}} NOT NULL,
   owner TEXT NOT NULL,
@@ -47,6 +51,8 @@ export const releases = `CREATE TABLE releases (
   created_at_ms {{integer}} NOT NULL,
   diff TEXT NOT NULL,
   image TEXT,
+  restores {{integer}},
+  config TEXT,
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`
 
