@@ -15,6 +15,8 @@ export interface Taker {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId
   readonly holdMs: number
+  /** When the worker completed a job last, in monotonic milliseconds; 0 for never, or where its last one failed. */
+  readonly completedAtMs: number
   readonly signals: readonly AbortSignal[]
   /**
    * Tries to claim jobs.
@@ -29,6 +31,10 @@ const HELD_BACK_MS = 1_000
 /**
  * The takes that wait for jobs, one poll queue for each endpoint. A notification wakes the first take, and a take
  * that leaves the queue wakes the next: a hundred idle workers cost one claim per job, not a hundred.
+ *
+ * The first take is that of the worker that completed a job last, so that under little load few workers have all of it and the others end
+ * when their idle time is over; in turns, each would be needed now and then. A worker whose last job failed comes behind all others:
+ * else one that fails at once would be given every job.
  */
 export class PollQueues {
   readonly #clock: Clock
@@ -46,8 +52,8 @@ export class PollQueues {
    * The jobs of the first claim that gets some; none when the time is over, a signal came, or the claim is null.
    * @throws AppError `rate_limited` when too many workers wait
    */
-  async take({ endpointId, workerId, holdMs, signals, claim }: Taker): Promise<ClaimedJob[]> {
-    const place = new Place(this.#clock, () => this.#queueOf(endpointId))
+  async take({ endpointId, workerId, holdMs, completedAtMs, signals, claim }: Taker): Promise<ClaimedJob[]> {
+    const place = new Place(this.#clock, completedAtMs, () => this.#queueOf(endpointId))
     const jobs = await this.#longPoll.until({
       topics: [`worker:${workerId}`],
       join: wake => place.open(wake),
@@ -61,7 +67,7 @@ export class PollQueues {
   #queueOf(endpointId: EndpointId): PollQueue {
     let queue = this.#queues.get(endpointId)
     if (queue === undefined) {
-      const takes = new Set<() => void>()
+      const takes: WaitingTake[] = []
       const unsubscribe = this.#notifier.subscribe(`queue:${endpointId}`, () => wakeFirst(takes))
       const close = () => {
         unsubscribe()
@@ -96,9 +102,15 @@ async function claimAt(place: Place, claim: Taker['claim']): Promise<ClaimedJob[
   }
 }
 
-/** The waiting takes of one endpoint, as functions that wake them, in their order. */
+/** A take in a poll queue. */
+interface WaitingTake {
+  readonly wake: () => void
+  readonly completedAtMs: number
+}
+
+/** The waiting takes of one endpoint, in their order. */
 interface PollQueue {
-  readonly takes: Set<() => void>
+  readonly takes: WaitingTake[]
   /** Called when the last take has left. */
   readonly close: () => void
 }
@@ -107,19 +119,20 @@ interface PollQueue {
 class Place {
   readonly #clock: Clock
   readonly #find: () => PollQueue
-  #wake = () => {}
+  #take: WaitingTake
   #queue: PollQueue | null = null
   #cancelTimer = () => {}
 
   /** @param find the poll queue of the endpoint, a new one where no take waits */
-  constructor(clock: Clock, find: () => PollQueue) {
+  constructor(clock: Clock, completedAtMs: number, find: () => PollQueue) {
     this.#clock = clock
+    this.#take = { wake: () => {}, completedAtMs }
     this.#find = find
   }
 
   /** Joins the poll queue for the first time. The returned function ends the wait. */
   open(wake: () => void): () => void {
-    this.#wake = wake
+    this.#take = { ...this.#take, wake }
     this.join()
     return () => {
       this.cancelWake()
@@ -129,40 +142,38 @@ class Place {
 
   join(): void {
     this.#queue = this.#find()
-    this.#queue.takes.add(this.#wake)
+    const { takes } = this.#queue
+    const behind = takes.findIndex(({ completedAtMs }) => completedAtMs < this.#take.completedAtMs)
+    takes.splice(behind < 0 ? takes.length : behind, 0, this.#take)
   }
 
   /** Leaves the queue and wakes the first take in it: the last notification may have been meant for that one. */
   leave(): void {
     const queue = this.#queue
-    if (queue?.takes.delete(this.#wake) !== true) return
-    if (queue.takes.size > 0) wakeFirst(queue.takes)
+    const at = queue?.takes.indexOf(this.#take) ?? -1
+    if (queue === null || at < 0) return
+    queue.takes.splice(at, 1)
+    if (queue.takes.length > 0) wakeFirst(queue.takes)
     else queue.close()
   }
 
   get isQueued(): boolean {
-    return this.#queue?.takes.has(this.#wake) === true
+    return this.#queue?.takes.includes(this.#take) === true
   }
 
   /** How many takes wait in the poll queue. */
   get takers(): number {
-    return this.#queue?.takes.size ?? 0
+    return this.#queue?.takes.length ?? 0
   }
 
   /** Wakes the take behind this one. */
   wakeNext(): void {
-    let isBehind = false
-    for (const wake of this.#queue?.takes ?? []) {
-      if (isBehind) {
-        wake()
-        return
-      }
-      isBehind = wake === this.#wake
-    }
+    const takes = this.#queue?.takes ?? []
+    takes[takes.indexOf(this.#take) + 1]?.wake()
   }
 
   wakeAfter(ms: number): void {
-    this.#cancelTimer = this.#clock.after(ms, this.#wake)
+    this.#cancelTimer = this.#clock.after(ms, this.#take.wake)
   }
 
   /** Takes {@link wakeAfter} back. */
@@ -172,9 +183,6 @@ class Place {
   }
 }
 
-function wakeFirst(takes: ReadonlySet<() => void>): void {
-  for (const wake of takes) {
-    wake()
-    return
-  }
+function wakeFirst(takes: readonly WaitingTake[]): void {
+  takes[0]?.wake()
 }

@@ -53,6 +53,7 @@ const CHUNK_RETRY_MS = 6_000
  * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity} after a time in which
  *   this server did not listen, since nothing may be concluded from a silence that it did not hear.
  * - Asked concurrency: changed by each take.
+ * - Completed: changed by each result.
  * - Told stops: a job is noted when the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
  * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
@@ -73,6 +74,7 @@ export class RunningWorker {
   readonly #jobs = new Map<JobId, JobActivity>()
   #isSerial = false
   #asked: AskedConcurrency | null = null
+  #completedAtMs = 0
   readonly #toldStops = new Map<JobId, 'told' | 'again'>()
   /** Where the reading of its output goes on; null before the first. */
   outputPosition: number | null = null
@@ -183,6 +185,17 @@ export class RunningWorker {
       // Its result may have come before the end of the response was noted.
       else if (this.#jobs.has(jobId)) this.#jobs.set(jobId, { deliveredAtMs, askedSince: false, omissions: 0 })
     }
+  }
+
+  /** Notes a result. @param completed whether the job was done without an error */
+  finished(jobId: JobId, completed: boolean): void {
+    this.#completedAtMs = completed ? this.#clock.monotonic() : 0
+    this.holdsNot(jobId)
+  }
+
+  /** When it completed a job last, in monotonic milliseconds; 0 for never, or where its last one failed. */
+  get completedAtMs(): number {
+    return this.#completedAtMs
   }
 
   /** Notes that a job is not its own any more: its result is stored. */

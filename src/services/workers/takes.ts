@@ -82,6 +82,7 @@ export class Takes {
         endpointId: worker.endpointId,
         workerId: worker.id,
         holdMs,
+        completedAtMs: running.completedAtMs,
         signals: [request.signal, this.#ends.closed],
         claim: takers => this.#claimOrEnd(take, takers),
       })

@@ -97,7 +97,7 @@ export class WorkerCalls {
     if (reading.refresh) await this.#parts.fleet.drain(worker.id, 'refresh')
     await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
     const running = this.#parts.running.of(worker)
-    running.holdsNot(jobId)
+    running.finished(jobId, reading.outcome.status === 'COMPLETED')
     this.#parts.stops.holdsLess(running)
   }
 

@@ -48,7 +48,7 @@ test('a hundred idle workers and a hundred jobs at once: each gets one', async t
   assert.ok(tried <= 210, `${tried} claims for a hundred jobs`)
 })
 
-test('the worker that waits longest gets the next job', async t => {
+test('of workers that have completed no job the one that waits longest gets the next one', async t => {
   const rig = await openRig(t)
   const { endpoint, workers, polls } = await idleWorkers(rig, 3)
   for (const [index, worker] of workers.entries()) {
@@ -56,6 +56,32 @@ test('the worker that waits longest gets the next job', async t => {
     assert.equal((await polls[index])!.json.id, id)
     assert.equal((await rig.job(endpoint, id)).workerId, worker.id)
   }
+})
+
+test('the worker that completed a job last gets the next one, and one whose last job failed comes behind the others', async t => {
+  const rig = await openRig(t)
+  const { endpoint, workers, polls } = await idleWorkers(rig, 3)
+  const next = async (): Promise<{ id: JobId; holder: string }> => {
+    const id = await rig.submit(endpoint)
+    await rig.clock.settle()
+    return { id, holder: (await rig.job(endpoint, id)).workerId! }
+  }
+  const ends = async ({ id, holder }: { id: JobId; holder: string }, result?: unknown) => {
+    const worker = workers.find(one => one.id === holder)!
+    await worker.done(id, result)
+    await rig.clock.advance(10)
+    void worker.take()
+    await rig.clock.settle()
+  }
+  const [first, second] = [await next(), await next()]
+  await Promise.all(polls.slice(0, 2))
+  await ends(second)
+  await ends(first)
+  const third = await next()
+  assert.equal(third.holder, first.holder)
+  await ends(third, { error: 'broken' })
+  assert.equal((await next()).holder, second.holder)
+  assert.notEqual((await next()).holder, third.holder)
 })
 
 test('a take is held for 25 seconds and then answered 204', async t => {
