@@ -226,6 +226,8 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
     adopt: (worker, handle) => call(() => driver.adopt(worker, handle)),
     observe: worker => call(() => driver.observe(worker)),
     address: worker => call(() => driver.address(worker)),
+    freeze: worker => call(() => driver.freeze(worker)),
+    thaw: worker => call(() => driver.thaw(worker)),
     terminate: worker => call(() => driver.terminate(worker)),
     kill: worker => call(() => driver.kill(worker)),
     release: worker => call(() => driver.release(worker)),

@@ -20,6 +20,8 @@ export function createNoDriver(reason: StartFailure): Driver {
       exit: { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown' } },
     }),
     address: async () => null,
+    freeze: async () => {},
+    thaw: async () => {},
     terminate: async () => {},
     kill: async () => {},
     release: async () => {},

@@ -65,6 +65,14 @@ class Routed implements Driver {
     return (await this.#places.get(worker)?.address(worker)) ?? null
   }
 
+  async freeze(worker: WorkerId): Promise<void> {
+    await this.#places.get(worker)?.freeze(worker)
+  }
+
+  async thaw(worker: WorkerId): Promise<void> {
+    await this.#places.get(worker)?.thaw(worker)
+  }
+
   async terminate(worker: WorkerId): Promise<void> {
     await this.#places.get(worker)?.terminate(worker)
   }

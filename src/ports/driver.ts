@@ -101,9 +101,24 @@ export interface Driver {
    * may be asked as soon as the worker was started, and does not change while it runs.
    */
   address(worker: WorkerId): Promise<ServedAt | null>
-  /** Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off at a second signal. */
+  /**
+   * Freezes the worker: when it resolves, nothing of it runs any more, and it keeps its memory, its GPUs and its connections. It is still
+   * observed as running. Does nothing about a frozen worker, one that was asked to end, and one that is not there or has ended.
+   * @throws AppError `unavailable` when it cannot be frozen, such as while the container engine is away; it then runs on
+   */
+  freeze(worker: WorkerId): Promise<void>
+  /**
+   * Lets everything of a frozen worker run again. A worker that an earlier server froze stays frozen when it is adopted, until this is
+   * called. Does nothing about a worker that is not frozen, is not there or has ended.
+   * @throws AppError `unavailable` when it cannot be done now; it may then be frozen or not
+   */
+  thaw(worker: WorkerId): Promise<void>
+  /**
+   * Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off at a second signal. A frozen worker
+   * is thawed after the signal, so that it can follow it.
+   */
   terminate(worker: WorkerId): Promise<void>
-  /** Ends the worker and everything that it started, at once. */
+  /** Ends the worker and everything that it started, at once, also when it is frozen. */
   kill(worker: WorkerId): Promise<void>
   /** Forgets an ended worker and removes its private folder. */
   release(worker: WorkerId): Promise<void>

@@ -24,6 +24,8 @@ if (noDocker === false) {
       unusable: { image: 'Not an image', args: '' },
       ready: worker => machine.said(worker, 'ready'),
       asked: worker => machine.asked(worker),
+      frozen: worker => machine.frozen(worker),
+      responds: worker => machine.responds(worker),
       restart: async () => {
         await driver.close()
         driver = machine.driver()

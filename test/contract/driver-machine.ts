@@ -10,7 +10,7 @@ import {
   type ProcessDriver,
   type ProcessDriverOptions,
 } from '../../src/drivers/process/process.ts'
-import { readBootId } from '../../src/drivers/process/process-table.ts'
+import { readBootId, readProcess } from '../../src/drivers/process/process-table.ts'
 import { PORT_RANGE } from '../../src/drivers/served-ports.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -130,6 +130,17 @@ export async function openMachine() {
       await line.life(worker, 'later', before)
       return line.count(worker, 'asked')
     },
+    /** Whether all processes of a worker that have told something are stopped. */
+    frozen(worker: WorkerId): boolean {
+      return line.pids(worker).every(pid => readProcess(pid)?.stopped === true)
+    },
+    /** Waits until all processes of a worker that have told something do what they are told now. */
+    async responds(worker: WorkerId): Promise<void> {
+      const pids = line.pids(worker)
+      const before = line.count(worker, 'later')
+      for (const pid of pids) process.kill(pid, 'SIGWINCH')
+      await line.life(worker, 'later', before + pids.length - 1)
+    },
     /** A driver over this machine, as a server makes one when it starts. */
     driver(changes: Partial<ProcessDriverOptions> = {}): ProcessDriver {
       const driver = createProcessDriver({ ...options, ...changes })
@@ -199,6 +210,10 @@ async function openLifeline(path: string) {
         await wake.promise
       }
     },
+    /** The processes of a worker that have told something. */
+    pids: (worker: WorkerId) => [
+      ...new Set(lives.filter(({ told }) => told.worker === worker).map(({ told }) => told.pid)),
+    ],
     /** How often the worker's processes have told the event. */
     count: (worker: WorkerId, event: string) => told(worker, event).length,
     async close(): Promise<void> {

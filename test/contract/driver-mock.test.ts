@@ -46,6 +46,10 @@ driverContract('mock', async () => {
       assert.ok(fleet.terminated.has(worker))
       return asked.filter(id => id === worker).length
     },
+    frozen: async worker => fleet.frozen.has(worker),
+    async responds(worker) {
+      assert.ok(fleet.running().includes(worker) && !fleet.frozen.has(worker))
+    },
     restart: async () => {
       driver.close()
       driver = open()

@@ -15,6 +15,8 @@ driverContract('process', async () => {
     unusable: { image: 'registry.example.org/some/image:1', args: '' },
     ready: async worker => void (await machine.life(worker)),
     asked: worker => machine.asked(worker),
+    frozen: async worker => machine.frozen(worker),
+    responds: worker => machine.responds(worker),
     restart: async () => {
       driver.close()
       driver = machine.driver()

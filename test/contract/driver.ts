@@ -32,6 +32,10 @@ export interface DriverHarness {
   ready(worker: WorkerId): Promise<void>
   /** Waits until a worker has noticed that it was asked to end. How often it was so far. */
   asked(worker: WorkerId): Promise<number>
+  /** Whether all of a worker is frozen, without asking the driver. */
+  frozen(worker: WorkerId): Promise<boolean>
+  /** Waits until a worker that is `stubborn` does something that it is told now. */
+  responds(worker: WorkerId): Promise<void>
   /** The server dies without a word and another one starts: a new driver on the same machine. */
   restart(): Promise<Driver>
   /** Ends all that still runs. */
@@ -131,6 +135,8 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
 
     test('a worker that was never started does not exist, and every call about it does nothing', async () => {
       const { workerId } = harness.spec('obedient')
+      await harness.driver.freeze(workerId)
+      await harness.driver.thaw(workerId)
       await harness.driver.terminate(workerId)
       await harness.driver.kill(workerId)
       await harness.driver.release(workerId)
@@ -143,6 +149,8 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       const { worker } = await startReady('obedient')
       await harness.driver.kill(worker)
       await exitOf(harness.notifier, harness.driver, worker)
+      await harness.driver.freeze(worker)
+      await harness.driver.thaw(worker)
       await harness.driver.terminate(worker)
       await harness.driver.kill(worker)
       assert.equal((await harness.driver.observe(worker)).state, 'exited')
@@ -216,7 +224,110 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.deepEqual(await harness.driver.capacity(), before)
     })
 
+    freezeContract(() => harness, startReady)
     addressContract(() => harness)
+  })
+}
+
+/** Workers that are frozen and thawed. */
+function freezeContract(
+  harness: () => DriverHarness,
+  startReady: (behaviour: Behaviour) => Promise<{ readonly worker: WorkerId; readonly handle: string }>,
+): void {
+  test('a frozen worker does nothing until it is thawed, and is there all the time', async () => {
+    const { driver, frozen, responds } = harness()
+    const { worker } = await startReady('stubborn')
+    for (let round = 0; round < 3; round += 1) {
+      await Promise.all([driver.freeze(worker), driver.freeze(worker)])
+      assert.equal(await frozen(worker), true)
+      await driver.freeze(worker)
+      assert.deepEqual(await driver.observe(worker), { state: 'running' })
+      await driver.thaw(worker)
+      assert.equal(await frozen(worker), false)
+      await driver.thaw(worker)
+      await responds(worker)
+    }
+    await driver.kill(worker)
+  })
+
+  test('a worker that is thawed without having been frozen goes on', async () => {
+    const { worker } = await startReady('stubborn')
+    await harness().driver.thaw(worker)
+    await harness().responds(worker)
+    await harness().driver.kill(worker)
+  })
+
+  test('the last of several calls to freeze and thaw a worker counts', async () => {
+    const { driver, frozen, responds } = harness()
+    const { worker } = await startReady('stubborn')
+    await Promise.all([driver.freeze(worker), driver.thaw(worker), driver.freeze(worker)])
+    assert.equal(await frozen(worker), true)
+    await Promise.all([driver.thaw(worker), driver.freeze(worker), driver.thaw(worker)])
+    await responds(worker)
+    await driver.kill(worker)
+  })
+
+  test('a frozen worker that is asked to end does so by itself', async () => {
+    const { driver, notifier } = harness()
+    const { worker } = await startReady('obedient')
+    await driver.freeze(worker)
+    await driver.terminate(worker)
+    const exit = await exitOf(notifier, driver, worker)
+    assert.deepEqual([exit.code, exit.signal], [0, null])
+  })
+
+  test('a frozen worker that does not end when asked runs on, and is not frozen again', async () => {
+    const { driver, frozen, asked, responds } = harness()
+    const { worker } = await startReady('stubborn')
+    await driver.freeze(worker)
+    await driver.terminate(worker)
+    assert.equal(await asked(worker), 1)
+    await driver.freeze(worker)
+    assert.equal(await frozen(worker), false)
+    await responds(worker)
+    await driver.terminate(worker)
+    assert.equal(await asked(worker), 1)
+    await driver.kill(worker)
+  })
+
+  test('a frozen worker can be killed', async () => {
+    const { driver, notifier } = harness()
+    const { worker } = await startReady('stubborn')
+    await driver.freeze(worker)
+    await driver.kill(worker)
+    const exit = await exitOf(notifier, driver, worker)
+    assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
+  })
+
+  test('a frozen worker is adopted frozen, and the next server thaws it', async () => {
+    const { driver, frozen, responds, restart } = harness()
+    const [known, lost] = [await startReady('stubborn'), await startReady('stubborn')]
+    for (const { worker } of [known, lost]) await driver.freeze(worker)
+    const next = await restart()
+    assert.equal(await next.adopt(known.worker, known.handle), true)
+    assert.equal(await next.adopt(lost.worker, null), true)
+    for (const { worker } of [known, lost]) {
+      assert.deepEqual(await next.observe(worker), { state: 'running' })
+      assert.equal(await frozen(worker), true)
+    }
+    // The next server makes true what is written, whether it was already or not.
+    await next.freeze(known.worker)
+    assert.equal(await frozen(known.worker), true)
+    for (const { worker } of [known, lost]) {
+      await next.thaw(worker)
+      await responds(worker)
+      await next.kill(worker)
+    }
+  })
+
+  test('a frozen worker that was adopted ends when it is asked', async () => {
+    const { driver, notifier, restart } = harness()
+    const { worker, handle } = await startReady('obedient')
+    await driver.freeze(worker)
+    const next = await restart()
+    await next.adopt(worker, handle)
+    await next.terminate(worker)
+    await exitOf(notifier, next, worker)
   })
 }
 

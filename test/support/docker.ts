@@ -120,6 +120,16 @@ export async function openDockerMachine(url = engineUrl) {
       await this.said(worker, 'later', before + 1)
       return this.count(worker, 'asked')
     },
+    /** Whether the engine has paused a worker. */
+    async frozen(worker: WorkerId): Promise<boolean> {
+      return (await engine.getContainer(containerName(worker)).inspect()).State.Paused
+    },
+    /** Waits until a worker that writes `later` on SIGWINCH has done so for one that is sent now. */
+    async responds(worker: WorkerId): Promise<void> {
+      const before = await this.count(worker, 'later')
+      await engine.getContainer(containerName(worker)).kill({ signal: 'SIGWINCH' })
+      await this.said(worker, 'later', before + 1)
+    },
     async close(): Promise<void> {
       await Promise.all(drivers.map(driver => driver.close()))
       for (const { Id } of await own())

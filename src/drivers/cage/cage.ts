@@ -18,7 +18,7 @@ import type { ServedPorts } from '../served-ports.ts'
 import { type CageSpec, cageOptions, gpuDevices } from './arguments.ts'
 import { programFolders, systemFolders } from './folders.ts'
 import { type Layer, layerOf, layerWords, sameUser } from './layer.ts'
-import { joinCommand, type Limits, leaveGroups } from './limits.ts'
+import { freezerOf, joinCommand, type Limits, leaveGroups } from './limits.ts'
 import { NetworkWatch } from './network-watch.ts'
 import type { OwnNetwork } from './own-network.ts'
 
@@ -71,6 +71,8 @@ export interface CagedCommand {
   /** An open file with the options, which the process is given as its fourth; to be closed after the start. */
   readonly options: number
   readonly isolation: Isolation
+  /** The control group by which the worker can be frozen; null where there is none. */
+  readonly freezer: string | null
   /** Is called with the process: gives its network a way to the outside. Null where there is nothing to be done. */
   readonly attach: ((child: ChildProcess) => void) | null
 }
@@ -110,6 +112,7 @@ export class Cage {
       attach,
       options: openOptions(join(folder, 'cage'), options),
       isolation: { kind: 'cage', limits: this.#limitsOf(spec) },
+      freezer: freezerOf(limits, spec.workerId),
     }
   }
 

@@ -1,5 +1,6 @@
 /** Limits of workers in cages: control groups where this server may make them. */
-import { accessSync, constants, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
@@ -10,12 +11,14 @@ export interface Limits {
   readonly memory: string | null
   readonly processes: string | null
   readonly cpu: string | null
+  /** Where groups are made that can be frozen, which takes version 2. */
+  readonly freezer: string | null
   /** Whether the files are those of version 2. */
   readonly unified: boolean
 }
 
 /** No limits at all. */
-export const NO_LIMITS: Limits = { memory: null, processes: null, cpu: null, unified: false }
+export const NO_LIMITS: Limits = { memory: null, processes: null, cpu: null, freezer: null, unified: false }
 
 /** The most processes and threads of a worker. */
 const MAX_PROCESSES = 4_096
@@ -26,6 +29,8 @@ const PERIOD_US = 100_000
 const JOIN =
   'ulimit -c 0; n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
 const MB = 1024 * 1024
+/** How long the entry into a group may take. */
+const TRIAL_MS = 5_000
 
 /** Finds where this server may make control groups. Version 2 needs a delegated group with active controllers. */
 export function findLimits(root = '/sys/fs/cgroup', own = readOwn()): Limits {
@@ -36,14 +41,22 @@ export function findLimits(root = '/sys/fs/cgroup', own = readOwn()): Limits {
     const parent = join(root, dirname(unified))
     const on = new Set(readText(join(parent, 'cgroup.subtree_control')).trim().split(' '))
     const given = (name: string) => (on.has(name) && usable(parent) ? parent : null)
-    return { memory: given('memory'), processes: given('pids'), cpu: given('cpu'), unified: true }
+    return {
+      memory: given('memory'),
+      processes: given('pids'),
+      cpu: given('cpu'),
+      freezer: freezing(parent),
+      unified: true,
+    }
   }
   const given = (name: string) => {
     const path = paths.get(name)
     const folder = path === undefined ? null : join(root, name, path)
     return folder !== null && usable(folder) ? folder : null
   }
-  return { memory: given('memory'), processes: given('pids'), cpu: given('cpu'), unified: false }
+  // Both versions may be there; the second one then limits nothing, and freezes.
+  const freezer = unified === undefined ? null : freezing(join(root, 'unified', dirname(unified)))
+  return { memory: given('memory'), processes: given('pids'), cpu: given('cpu'), freezer, unified: false }
 }
 
 /** What is held and what is not, as a clause. */
@@ -64,7 +77,7 @@ export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, v
   for (const group of groups) mkdirSync(group, { recursive: true })
   const memory = memoryMb === null ? Math.floor(totalmem() * MEMORY_SHARE) : memoryMb * MB
   const quota = vcpus === null ? null : Math.floor(vcpus * PERIOD_US)
-  const name = `runyard-${workerId}`
+  const name = nameOf(workerId)
   const set = (parent: string | null, file: string, value: string | number) => {
     if (parent !== null) writeFileSync(join(parent, name, file), `${value}`)
   }
@@ -78,6 +91,11 @@ export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, v
   return ['/bin/sh', '-c', JOIN, 'sh', String(files.length), ...files]
 }
 
+/** The group by which a worker can be frozen; null where there is none. It may have been started without it. */
+export function freezerOf({ freezer }: Limits, worker: WorkerId): string | null {
+  return freezer === null ? null : join(freezer, nameOf(worker))
+}
+
 /** Removes the groups of a worker that has ended. */
 export function leaveGroups(limits: Limits, worker: WorkerId): void {
   for (const group of groupsOf(limits, worker)) {
@@ -89,9 +107,13 @@ export function leaveGroups(limits: Limits, worker: WorkerId): void {
   }
 }
 
-function groupsOf({ memory, processes, cpu }: Limits, worker: WorkerId): string[] {
-  const parents = new Set([memory, processes, cpu].filter(parent => parent !== null))
-  return [...parents].map(parent => join(parent, `runyard-${worker}`))
+function groupsOf({ memory, processes, cpu, freezer }: Limits, worker: WorkerId): string[] {
+  const parents = new Set([memory, processes, cpu, freezer].filter(parent => parent !== null))
+  return [...parents].map(parent => join(parent, nameOf(worker)))
+}
+
+function nameOf(worker: WorkerId): string {
+  return `runyard-${worker}`
 }
 
 /** The group of this process in each hierarchy; the empty name is version 2. */
@@ -113,6 +135,23 @@ function readText(path: string): string {
     return readFileSync(path, 'utf8')
   } catch {
     return ''
+  }
+}
+
+/** The folder, if a process can enter a group in it that can be frozen; null if not. */
+function freezing(folder: string): string | null {
+  const trial = join(folder, `runyard-freezer-${process.pid}`)
+  try {
+    mkdirSync(trial)
+    try {
+      const enter = ['-c', 'echo 0 >"$1"', 'sh', join(trial, 'cgroup.procs')]
+      const entered = spawnSync('/bin/sh', enter, { stdio: 'ignore', timeout: TRIAL_MS }).status === 0
+      return entered && existsSync(join(trial, 'cgroup.freeze')) ? folder : null
+    } finally {
+      rmdirSync(trial)
+    }
+  } catch {
+    return null
   }
 }
 

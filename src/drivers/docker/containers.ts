@@ -5,11 +5,12 @@ import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { isAlive, type ProcessIdentity, readProcess, signal } from '../process/process-table.ts'
+import { ContainerPause } from './container-pause.ts'
 import { LABELS } from './container-spec.ts'
 import type { Engine } from './engine.ts'
 import { engineError } from './engine-error.ts'
 import { containerExit } from './exit-cause.ts'
-import type { InspectedContainer } from './inspected-container.ts'
+import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 import { LogCopy } from './logs/log-copy.ts'
 import { servedAddress } from './served-address.ts'
 
@@ -46,6 +47,7 @@ export class Container {
   readonly handle: ContainerHandle
   readonly #options: ContainerOptions
   readonly #copy: LogCopy
+  readonly #pause: ContainerPause
   #exit: ObservedExit | null = null
   #settling = false
   #outOfMemory = false
@@ -66,7 +68,9 @@ export class Container {
   constructor(options: ContainerOptions) {
     this.#options = options
     this.handle = options.handle
-    this.#copy = new LogCopy({ ...options, container: options.handle.container })
+    const { container } = options.handle
+    this.#copy = new LogCopy({ ...options, container })
+    this.#pause = new ContainerPause({ ...options, container, inspect: () => this.#inspect() })
   }
 
   /** How it ended; null while it runs. */
@@ -84,7 +88,8 @@ export class Container {
     this.#learned = true
     this.#memoryMb = memoryOf(found)
     this.#diskGb = Number(found.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN) || null
-    if (found.State.Running) this.#served = servedAddress(found) ?? this.#served
+    if (hasNotEnded(found)) this.#served = servedAddress(found) ?? this.#served
+    this.#pause.learn(found)
   }
 
   /** Its addresses for requests; null when it serves none, has ended, or the engine is away. */
@@ -111,6 +116,16 @@ export class Container {
     cancel()
   }
 
+  /** Pauses it. @throws AppError `unavailable` when the engine cannot do that */
+  async freeze(): Promise<void> {
+    if (this.#exit === null && this.#asked === null) await this.#pause.freeze()
+  }
+
+  /** Lets a paused one go on. @throws AppError `unavailable` when the engine cannot do that now */
+  async thaw(): Promise<void> {
+    if (this.#exit === null) await this.#pause.thaw()
+  }
+
   /** Ends it at once. @param fault why */
   async end(fault: ExitCause): Promise<void> {
     this.#fault = fault
@@ -121,18 +136,19 @@ export class Container {
   async ended(code: number | null): Promise<void> {
     if (this.#settling || this.#exit !== null) return
     this.#settling = true
-    let state: InspectedContainer['State'] | null = null
+    let found: InspectedContainer | null = null
     let withEngine = false
     try {
-      state = (await this.#inspect()).State
+      found = await this.#inspect()
     } catch (thrown) {
       withEngine = engineError(thrown).away
     }
-    if (state?.Running === true) {
+    if (found !== null && hasNotEnded(found)) {
       this.#settling = false
       return
     }
-    await this.#settle(state?.ExitCode ?? code, { withEngine, outOfMemory: state?.OOMKilled === true })
+    const { ExitCode, OOMKilled } = found?.State ?? {}
+    await this.#settle(ExitCode ?? code, { withEngine, outOfMemory: OOMKilled === true })
   }
 
   /**
@@ -146,17 +162,18 @@ export class Container {
       this.#copy.resume()
       // After a restart of the engine it may have another address, and that of an adopted container is not known yet.
       if (withEngine || !this.#learned) await this.#inspect().catch(() => {})
+      await this.#pause.restore()
       if (this.#asked !== null) await this.signal(this.#asked)
       return
     }
     this.#settling = true
-    const state = summary === 'gone' ? null : ((await this.#inspect().catch(() => null))?.State ?? null)
-    if (state?.Running === true) {
+    const found = summary === 'gone' ? null : await this.#inspect().catch(() => null)
+    if (found !== null && hasNotEnded(found)) {
       this.#settling = false
       return
     }
-    const outOfMemory = state?.OOMKilled === true
-    await this.#settle(state?.ExitCode ?? null, { withEngine, outOfMemory, gone: summary === 'gone' })
+    const outOfMemory = found?.State.OOMKilled === true
+    await this.#settle(found?.State.ExitCode ?? null, { withEngine, outOfMemory, gone: summary === 'gone' })
   }
 
   /** Checks its process while the engine is away. */
@@ -203,8 +220,15 @@ export class Container {
 
   async #send(name: NodeJS.Signals): Promise<void> {
     const path = `/containers/${this.handle.container}/kill`
+    const send = () =>
+      this.#options.engine.call({ method: 'POST', path, query: { signal: name }, deadlineMs: SIGNAL_MS })
     try {
-      await this.#options.engine.call({ method: 'POST', path, query: { signal: name }, deadlineMs: SIGNAL_MS })
+      await send().catch(async thrown => {
+        // Some engines send no signal to a paused one.
+        if (engineError(thrown).status === null || (await this.#inspect()).State.Paused !== true) throw thrown
+        await this.#pause.thaw()
+        await send()
+      })
       this.#terminated ||= name === 'SIGTERM'
     } catch (thrown) {
       const { status } = engineError(thrown)
@@ -214,6 +238,9 @@ export class Container {
       // The engine is away, but its containers may run.
       if (status !== null || process === null || !isAlive(process, this.#options.bootId)) return
       if (signal(process.pid, name)) this.#terminated ||= name === 'SIGTERM'
+    } finally {
+      // A paused one follows it as soon as it goes on.
+      await this.#pause.thaw().catch(() => {})
     }
   }
 }

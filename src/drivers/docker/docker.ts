@@ -26,7 +26,7 @@ import { type ContainerEngineOptions, Engine, type EngineEvent } from './engine.
 import { engineError, startRefusal } from './engine-error.ts'
 import { Images, type ImageWish } from './images/images.ts'
 import { freeShareOf, PulledImages } from './images/pulled-images.ts'
-import type { InspectedContainer } from './inspected-container.ts'
+import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 import { forgetCopy } from './logs/log-copy.ts'
 
 /** What {@link createDockerDriver} needs. */
@@ -167,7 +167,7 @@ class Containers implements DockerDriver {
     }
     if (found === null) return false
     const container = this.#track(worker, found)
-    if (found.State.Running) return true
+    if (hasNotEnded(found)) return true
     // It has ended, but its output is still readable.
     await container.ended(found.State.ExitCode ?? null)
     return false
@@ -181,6 +181,14 @@ class Containers implements DockerDriver {
 
   async address(worker: WorkerId): Promise<ServedAt | null> {
     return (await this.#containers.get(worker)?.address()) ?? null
+  }
+
+  async freeze(worker: WorkerId): Promise<void> {
+    await this.#containers.get(worker)?.freeze()
+  }
+
+  async thaw(worker: WorkerId): Promise<void> {
+    await this.#containers.get(worker)?.thaw()
   }
 
   async terminate(worker: WorkerId): Promise<void> {
@@ -261,7 +269,7 @@ class Containers implements DockerDriver {
         stopIfAsked(signal)
         const found = await this.#calls.start(id)
         const container = this.#track(workerId, found)
-        if (!found.State.Running || this.#deaths.has(id)) void container.ended(found.State.ExitCode ?? null)
+        if (!hasNotEnded(found) || this.#deaths.has(id)) void container.ended(found.State.ExitCode ?? null)
         if (signal.aborted) await container.signal('SIGKILL')
         return JSON.stringify(container.handle)
       } catch (thrown) {

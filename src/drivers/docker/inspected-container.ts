@@ -14,10 +14,17 @@ export interface InspectedContainer {
     readonly Networks?: Readonly<Record<string, { readonly IPAddress?: string }>> | null
   }
   readonly State: {
+    /** Docker counts paused ones, Podman does not. */
     readonly Running: boolean
+    readonly Paused?: boolean
     readonly Pid?: number
     readonly ExitCode?: number
     readonly OOMKilled?: boolean
     readonly Error?: string
   }
+}
+
+/** Whether it has begun and not ended. A paused one has not. */
+export function hasNotEnded({ State: { Running, Paused } }: Pick<InspectedContainer, 'State'>): boolean {
+  return Running || Paused === true
 }

@@ -17,7 +17,11 @@ import type { Notifier } from '../../ports/notifier.ts'
 export interface MockFleetHooks {
   /** A worker was started. `start` returns when this does; a server may be taken for dead in between. */
   readonly onStart?: (spec: WorkerSpec) => void | Promise<void>
-  /** A worker was asked to end. Without this hook it ends at once with code 0. */
+  /** A worker was frozen: nothing of it runs until it is thawed. */
+  readonly onFreeze?: (worker: WorkerId) => void
+  /** A frozen worker was thawed. */
+  readonly onThaw?: (worker: WorkerId) => void
+  /** A worker was asked to end; a frozen one is thawed just after. Without this hook it ends at once with code 0. */
   readonly onTerminate?: (worker: WorkerId) => void
   /** A worker was killed; it has ended already. */
   readonly onKill?: (worker: WorkerId) => void
@@ -30,7 +34,9 @@ export interface MockFleet {
   /** Those that were asked to end, and those that were killed. */
   readonly terminated: ReadonlySet<WorkerId>
   readonly killed: ReadonlySet<WorkerId>
-  /** Those that run, in the order of their start. */
+  /** Those that are frozen now. */
+  readonly frozen: ReadonlySet<WorkerId>
+  /** Those that run, frozen ones too, in the order of their start. */
   running(): WorkerId[]
   /** Those that have ended and were not released: what they left behind is still there. */
   left(): WorkerId[]
@@ -81,6 +87,7 @@ class Fleet implements MockFleet {
   readonly started: WorkerSpec[] = []
   readonly terminated = new Set<WorkerId>()
   readonly killed = new Set<WorkerId>()
+  readonly frozen = new Set<WorkerId>()
   readonly workers = new Map<WorkerId, MockWorker>()
   readonly listeners = new Set<() => void>()
   readonly #hooks: MockFleetHooks
@@ -112,6 +119,7 @@ class Fleet implements MockFleet {
     const signal = how.signal ?? null
     const code = signal === null ? (how.code ?? 0) : null
     found.exit = { code, signal, cause: { kind: 'ended' } }
+    this.frozen.delete(worker)
     for (const listener of [...this.listeners]) listener()
   }
 
@@ -133,6 +141,17 @@ class Fleet implements MockFleet {
     this.terminated.add(worker)
     if (this.#hooks.onTerminate === undefined) this.exit(worker)
     else this.#hooks.onTerminate(worker)
+    this.thaw(worker)
+  }
+
+  freeze(worker: WorkerId): void {
+    if (this.workers.get(worker)?.exit !== null || this.frozen.has(worker)) return
+    this.frozen.add(worker)
+    this.#hooks.onFreeze?.(worker)
+  }
+
+  thaw(worker: WorkerId): void {
+    if (this.frozen.delete(worker)) this.#hooks.onThaw?.(worker)
   }
 
   kill(worker: WorkerId): void {
@@ -202,6 +221,15 @@ class FleetDriver implements MockDriver {
     const known = this.#known.get(worker)
     if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
     return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+  }
+
+  async freeze(worker: WorkerId): Promise<void> {
+    const known = this.#known.get(worker)
+    if (known !== undefined && !this.#asked.has(known)) this.fleet.freeze(worker)
+  }
+
+  async thaw(worker: WorkerId): Promise<void> {
+    if (this.#known.has(worker)) this.fleet.thaw(worker)
   }
 
   async terminate(worker: WorkerId): Promise<void> {

@@ -2,10 +2,11 @@
  * The operating system's processes. A pid alone names no process for long, since it is used again; a pid, the time at
  * which its process started and the boot of the machine do. Linux has it in /proc, macOS in `ps`.
  */
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { platform } from 'node:os'
+import { promisify } from 'node:util'
 
 /** One process of all times. As JSON it is the handle of a process worker. */
 export interface ProcessIdentity {
@@ -18,13 +19,23 @@ export interface ProcessIdentity {
 /** What the operating system knows of a process. */
 export interface ProcessState {
   readonly pid: number
+  readonly parent: number
   readonly group: number
   readonly startTime: string
   /** False when it has ended and only waits to be reaped. */
   readonly living: boolean
+  /** Whether a signal has stopped it, or a debugger. */
+  readonly stopped: boolean
+  /** Whether its program does nothing as long as SIGSTOP waits for it: it is stopped, has ended, or waits in the kernel for a device. */
+  readonly resting: boolean
 }
 
 const onLinux = platform() === 'linux'
+/** How many processes are read side by side. */
+const READ_AT_ONCE = 16
+const PS_COLUMNS = 'pid=,stat=,ppid=,pgid=,lstart='
+const PS_ENV = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+const MAX_PS_BYTES = 16 * 1024 * 1024
 
 /** Names this boot of the machine. */
 export function readBootId(): string {
@@ -72,6 +83,21 @@ export async function findByVariable(name: string, value: string): Promise<Proce
     if (state?.living === true) found.push(state)
   }
   return found.sort((a, b) => Number(a.startTime) - Number(b.startTime))
+}
+
+/** All processes that can be seen. Takes its time, so that nothing else waits for it. */
+export async function listProcesses(): Promise<ProcessState[]> {
+  if (!onLinux) return listFromPs()
+  const pids = (await readdir('/proc')).filter(entry => /^\d+$/.test(entry))
+  const found: (ProcessState | null)[] = []
+  for (let at = 0; at < pids.length; at += READ_AT_ONCE) {
+    const batch = pids.slice(at, at + READ_AT_ONCE).map(async pid => {
+      const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null)
+      return text === null ? null : stateOf(Number(pid), fieldsOf(text))
+    })
+    found.push(...(await Promise.all(batch)))
+  }
+  return found.filter(state => state !== null)
 }
 
 /** The living processes of a group, with the names of their programs; none where the system does not show them. */
@@ -136,32 +162,57 @@ function readName(pid: number): string {
 /** The fields of a process from the third one on: the second is the program's name, and may hold blanks and parentheses itself. */
 function readStat(pid: number): string[] | null {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+    return fieldsOf(readFileSync(`/proc/${pid}/stat`, 'latin1'))
   } catch {
     return null
   }
 }
 
+function fieldsOf(stat: string): string[] {
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
 function readFromProc(pid: number): ProcessState | null {
-  const fields = readStat(pid) ?? []
-  const [state, , group] = fields
+  const fields = readStat(pid)
+  return fields === null ? null : stateOf(pid, fields)
+}
+
+function stateOf(pid: number, fields: readonly string[]): ProcessState | null {
+  const [letter, parent, group] = fields
   const startTime = fields[19]
-  if (state === undefined || group === undefined || startTime === undefined) return null
-  return { pid, group: Number(group), startTime, living: !'ZXx'.includes(state) }
+  if (letter === undefined || group === undefined || startTime === undefined) return null
+  return { pid, parent: Number(parent), group: Number(group), startTime, ...conditionOf(letter) }
+}
+
+/** What the letter says by which the system shows the state of a process. */
+function conditionOf(letter: string): Pick<ProcessState, 'living' | 'stopped' | 'resting'> {
+  const living = !'ZXx'.includes(letter)
+  const stopped = 'Tt'.includes(letter)
+  return { living, stopped, resting: !living || stopped || 'DU'.includes(letter) }
 }
 
 function readFromPs(pid: number): ProcessState | null {
-  const text = run('/bin/ps', ['-o', 'stat=,pgid=,lstart=', '-p', String(pid)])
-  const found = /^\s*(\S+)\s+(\d+)\s+(.+?)\s*$/.exec(text ?? '')
-  if (found === null) return null
-  return { pid, group: Number(found[2]), startTime: found[3] as string, living: !found[1]?.startsWith('Z') }
+  return parsePs(run('/bin/ps', ['-o', PS_COLUMNS, '-p', String(pid)]) ?? '')
+}
+
+async function listFromPs(): Promise<ProcessState[]> {
+  const { stdout } = await promisify(execFile)('/bin/ps', ['-A', '-o', PS_COLUMNS], {
+    env: PS_ENV,
+    maxBuffer: MAX_PS_BYTES,
+  })
+  return stdout.split('\n').flatMap(line => parsePs(line) ?? [])
+}
+
+/** A line of `ps` with {@link PS_COLUMNS}; null when it is none. */
+export function parsePs(line: string): ProcessState | null {
+  const [, pid, letter, parent, group, startTime] = /^\s*(\d+)\s+(\S)\S*\s+(\d+)\s+(\d+)\s+(.+?)\s*$/.exec(line) ?? []
+  if (letter === undefined || startTime === undefined) return null
+  return { pid: Number(pid), parent: Number(parent), group: Number(group), startTime, ...conditionOf(letter) }
 }
 
 function run(program: string, words: string[]): string | null {
   try {
-    const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
-    return execFileSync(program, words, { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] })
+    return execFileSync(program, words, { encoding: 'utf8', env: PS_ENV, stdio: ['ignore', 'pipe', 'ignore'] })
   } catch {
     return null
   }

@@ -7,7 +7,13 @@ import type { CagedCommand } from '../cage/cage.ts'
 import { conflictOf, type NamedPort, takenOf } from '../named-ports.ts'
 import type { ServedPorts } from '../served-ports.ts'
 import type { Command } from './process-command.ts'
-import type { ProcessIdentity } from './process-table.ts'
+import type { ProcessIdentity, ProcessState } from './process-table.ts'
+
+/** By what a worker is frozen. */
+export type Frozen =
+  | { readonly by: 'group' }
+  /** What was halted, parents first; null when an earlier server did it. */
+  | { readonly by: 'signals'; readonly halted: readonly ProcessState[] | null }
 
 /** A worker that was started or adopted. */
 export interface Running {
@@ -20,6 +26,10 @@ export interface Running {
   readonly child: ChildProcess | null
   /** Those that its own variables name. */
   readonly named: readonly NamedPort[]
+  /** The control group by which it can be frozen; null where it has none. */
+  readonly freezer: string | null
+  /** By what it is frozen; null when it is not. */
+  frozen: Frozen | null
   /** Whether it was asked to end, by this server. */
   asked: boolean
   /** What it was killed for; null for nothing. */
@@ -52,9 +62,20 @@ export interface OwnFolders {
 }
 
 /** What a worker is found by. */
-export function handleOf({ identity, ports, isolation: { kind, limits } }: Running): string {
+export function handleOf({ identity, ports, freezer, isolation: { kind, limits } }: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
-  return JSON.stringify({ ...identity, ...(ports === null ? {} : { ports }), ...cage })
+  const more = { ...(ports === null ? {} : { ports }), ...(freezer === null ? {} : { freezer }) }
+  return JSON.stringify({ ...identity, ...more, ...cage })
+}
+
+/** The control group by which the worker of a handle can be frozen; null for none. */
+export function freezerIn(handle: string): string | null {
+  try {
+    const { freezer } = JSON.parse(handle) as { freezer?: string }
+    return typeof freezer === 'string' ? freezer : null
+  } catch {
+    return null
+  }
 }
 
 /** How the worker of a handle is kept apart. */

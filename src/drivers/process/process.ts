@@ -28,6 +28,7 @@ import { FreePorts, portsOf } from '../served-ports.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
+import { ProcessFreezes } from './process-freezes.ts'
 import { WorkerNetworks } from './process-networks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
@@ -41,6 +42,7 @@ import {
 } from './process-table.ts'
 import {
   exitOf,
+  freezerIn,
   handleOf,
   isNetworked,
   isolationOf,
@@ -106,6 +108,7 @@ class Processes implements ProcessDriver {
   readonly #volumeLink: VolumeLink
   readonly #disks: CageDisks | null
   readonly #networks: WorkerNetworks
+  readonly #freezes: ProcessFreezes
   #cancelPoll: (() => void) | null = null
   #closed = false
 
@@ -115,6 +118,7 @@ class Processes implements ProcessDriver {
     this.#volumeLink = new VolumeLink(options.volumeLink)
     this.#disks = watchDisks(options, this.#workers, worker => this.#signalGroup(worker, 'SIGKILL'))
     this.#networks = new WorkerNetworks(options, this.#workers)
+    this.#freezes = new ProcessFreezes(options.clock)
   }
 
   nameOf(): string {
@@ -163,8 +167,11 @@ class Processes implements ProcessDriver {
     const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
     if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
     const isolation = isolationOf(text)
+    const freezer = freezerIn(text)
+    const frozen = this.#freezes.found({ identity, freezer })
     const left = { child: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
-    this.#workers.set(worker, { identity, ports, isolation, named: isNetworked({ isolation }) ? [] : named, ...left })
+    const networked = isNetworked({ isolation })
+    this.#workers.set(worker, { identity, ports, isolation, freezer, frozen, named: networked ? [] : named, ...left })
     this.#pollLater()
     return true
   }
@@ -182,13 +189,26 @@ class Processes implements ProcessDriver {
     return known === undefined || known.exit !== null ? null : this.#networks.servedAt(worker, known)
   }
 
+  async freeze(worker: WorkerId): Promise<void> {
+    const running = this.#workers.get(worker)
+    if (running !== undefined && this.#isThere(running)) await this.#freezes.freeze(worker, running)
+  }
+
+  async thaw(worker: WorkerId): Promise<void> {
+    const running = this.#workers.get(worker)
+    if (running !== undefined) await this.#freezes.thaw(worker, running)
+  }
+
   /** Sends the signal to the whole group, because shells do not forward it. */
   async terminate(worker: WorkerId): Promise<void> {
     const running = this.#workers.get(worker)
-    if (running === undefined || running.asked) return
-    running.asked = true
-    if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
-    else if (this.#isThere(running)) askCaged(running.identity.pid)
+    if (running === undefined) return
+    if (!running.asked) {
+      running.asked = true
+      if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
+      else if (this.#isThere(running)) askCaged(running.identity.pid)
+    }
+    await this.#freezes.thaw(worker, running)
   }
 
   async kill(worker: WorkerId): Promise<void> {
@@ -319,8 +339,9 @@ class Processes implements ProcessDriver {
     if (pid === undefined) throw await spawnFailure(name, child)
     // Nothing may wait between the start and this note, with which the next server finds the worker.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
-    const fresh = { child, asked: false, fault: null, exit: null, suspicion: NOTHING }
-    const running: Running = { identity, ports, named, isolation: cage?.isolation ?? NO_ISOLATION, ...fresh }
+    const isolation = cage?.isolation ?? NO_ISOLATION
+    const fresh = { child, frozen: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
+    const running: Running = { identity, ports, named, isolation, freezer: cage?.freezer ?? null, ...fresh }
     const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)

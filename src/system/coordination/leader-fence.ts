@@ -22,7 +22,7 @@ export function fencedStore(store: Store, leader: Leader): Store {
   return { ...(Object.fromEntries(fenced) as Omit<Store, 'close'>), close: () => close() }
 }
 
-/** A driver with which only a leader starts, adopts and ends workers; all servers may read. */
+/** A driver with which only a leader starts, adopts, freezes and ends workers; all servers may read. */
 export function fencedDriver(driver: Driver, leader: Leader): Driver {
   return {
     name: driver.name,
@@ -36,6 +36,8 @@ export function fencedDriver(driver: Driver, leader: Leader): Driver {
     isolation: (handle, recorded) => driver.isolation(handle, recorded),
     start: whileLeading(leader, driver.start.bind(driver)),
     adopt: whileLeading(leader, driver.adopt.bind(driver)),
+    freeze: whileLeading(leader, driver.freeze.bind(driver)),
+    thaw: whileLeading(leader, driver.thaw.bind(driver)),
     terminate: whileLeading(leader, driver.terminate.bind(driver)),
     kill: whileLeading(leader, driver.kill.bind(driver)),
     release: whileLeading(leader, driver.release.bind(driver)),

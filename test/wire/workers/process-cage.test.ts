@@ -32,7 +32,7 @@ process.on('SIGTERM', () => { console.log('asked'); process.exit(7) })
 console.log('begun ' + process.env.SECRET)
 if (process.argv[2] === 'crash') process.kill(process.pid, 'SIGSEGV')
 if (process.argv[2] === 'code') process.exit(3)
-setInterval(() => {}, 1000)
+setInterval(() => { if (process.argv[2] === 'tick') console.log('tick') }, process.argv[2] === 'tick' ? 10 : 1000)
 `
 
 /** Writes beside itself. */
@@ -133,14 +133,14 @@ for (const [name, isOwn, lack] of [
   describe(`a worker in a cage, with ${name}`, { skip: skip || lack, timeout: 60_000 }, () => {
     let machine: Machine
     let driver: ProcessDriver
-    const cages = (diskGb = 0): Cage => {
+    const cages = (diskGb = 0, limits = findLimits()): Cage => {
       assert.ok('bwrap' in trial)
       const { bwrap } = trial
       const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
       const socket = join(machine.folder, 'workers.sock')
       const own = { bwrap, nodePath: process.execPath, clock: systemClock, socket, open: true }
       const given = { readable: [], writable: [], diskGb, layers: true, network: isOwn ? new OwnNetwork(own) : null }
-      return new Cage({ bwrap, limits: findLimits(), hidden, ...given })
+      return new Cage({ bwrap, limits, hidden, ...given })
     }
 
     before(async () => {
@@ -150,10 +150,10 @@ for (const [name, isOwn, lack] of [
     })
     after(() => machine.close())
 
-    const begin = async (words = ''): Promise<WorkerSpec> => {
+    const begin = async (words = '', driving = driver): Promise<WorkerSpec> => {
       const args = `'${process.execPath}' caged.mjs ${words}`
       const spec = machine.spec('', { args, env: { SECRET: 'hush', LD_PRELOAD: '/nowhere.so' } })
-      await driver.start(spec)
+      await driving.start(spec)
       while (!output(spec).includes('begun hush')) await sleep(20)
       return spec
     }
@@ -193,6 +193,43 @@ for (const [name, isOwn, lack] of [
       await exitOf(next, spec)
       assert.match(output(spec), /asked/)
     })
+
+    for (const [how, limits] of [
+      ['its control group, where it has one', findLimits()],
+      ['signals', { ...findLimits(), freezer: null }],
+    ] as const) {
+      test(`it is frozen by ${how}, also for the next server, and ends in its own way`, async () => {
+        const first = machine.driver({ cage: cages(0, limits) })
+        const spec = await begin('tick', first)
+        const ticks = () => output(spec).length
+        const holds = async () => {
+          const before = ticks()
+          await sleep(100)
+          return ticks() === before
+        }
+        const goesOn = async () => {
+          for (const before = ticks(); ticks() === before; ) await sleep(5)
+        }
+        for (let round = 0; round < 3; round += 1) {
+          await first.freeze(spec.workerId)
+          assert.equal(await holds(), true)
+          await first.thaw(spec.workerId)
+          await goesOn()
+        }
+        await first.freeze(spec.workerId)
+        first.close()
+        // It is thawed by what it was frozen by, whatever this server has.
+        const next = machine.driver({ cage: cages() })
+        assert.equal(await next.adopt(spec.workerId, null), true)
+        assert.equal(await holds(), true)
+        await next.thaw(spec.workerId)
+        await goesOn()
+        await next.freeze(spec.workerId)
+        await next.terminate(spec.workerId)
+        await exitOf(next, spec)
+        assert.match(output(spec), /asked/)
+      })
+    }
 
     for (const [where, workers] of [
       ['beside the image', 'workers'],

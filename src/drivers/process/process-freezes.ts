@@ -1,0 +1,92 @@
+/** Freezes workers that are processes: by their control group where they have one, else by signals. */
+import { AppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Clock } from '../../ports/clock.ts'
+import { hasProcesses, isHeld, isToBeFrozen, setFrozen } from '../cage/frozen-group.ts'
+import { type Family, goOn, goOnAll, halt } from './process-halt.ts'
+import { readProcess } from './process-table.ts'
+import type { Frozen, Running } from './process-worker.ts'
+
+/** Pauses between looks at what does not rest yet, in milliseconds: 2 s in all. */
+const PAUSES_MS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 977]
+
+/** Freezes and thaws workers, each call about one worker after the one before. */
+export class ProcessFreezes {
+  readonly #clock: Clock
+  readonly #turns = new WeakMap<Running, Promise<void>>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** What an earlier server froze a worker by; null when it did not. */
+  found({ identity, freezer }: Pick<Running, 'identity' | 'freezer'>): Frozen | null {
+    if (freezer !== null && isToBeFrozen(freezer) && hasProcesses(freezer)) return { by: 'group' }
+    return readProcess(identity.pid)?.stopped === true ? { by: 'signals', halted: null } : null
+  }
+
+  /** Freezes a worker that was not asked to end. @throws AppError `unavailable`; it then runs on */
+  freeze(worker: WorkerId, running: Running): Promise<void> {
+    return this.#inTurn(running, async () => {
+      const { exit, asked, frozen, freezer } = running
+      if (exit !== null || asked) return
+      if (frozen?.by === 'signals' && frozen.halted !== null) return
+      const byGroup = frozen?.by !== 'signals' && freezer !== null && hasProcesses(freezer)
+      running.frozen = byGroup ? await this.#hold(freezer) : await this.#halt(worker, running)
+      if (running.frozen === null && running.exit === null) {
+        throw new AppError('unavailable', `worker ${worker} cannot be frozen: its processes do not come to rest`)
+      }
+    })
+  }
+
+  /** Thaws a worker. */
+  thaw(worker: WorkerId, running: Running): Promise<void> {
+    return this.#inTurn(running, async () => {
+      const { frozen, freezer, exit } = running
+      if (frozen === null) return
+      if (exit === null) {
+        if (frozen.by === 'group') setFrozen(freezer ?? '', false)
+        else if (frozen.halted === null) await goOnAll(familyOf(worker, running))
+        else goOn(frozen.halted)
+      }
+      running.frozen = null
+    })
+  }
+
+  async #hold(group: string): Promise<Frozen | null> {
+    setFrozen(group, true)
+    const wait = this.#patience()
+    while (!isHeld(group)) {
+      if (await wait()) continue
+      setFrozen(group, false)
+      return null
+    }
+    return { by: 'group' }
+  }
+
+  async #halt(worker: WorkerId, running: Running): Promise<Frozen | null> {
+    const halted = await halt(familyOf(worker, running), running.frozen !== null, this.#patience())
+    return halted === null ? null : { by: 'signals', halted }
+  }
+
+  #patience(): () => Promise<boolean> {
+    const left = [...PAUSES_MS]
+    return async () => {
+      const ms = left.shift()
+      if (ms === undefined) return false
+      await new Promise<void>(resolve => this.#clock.after(ms, resolve))
+      return true
+    }
+  }
+
+  #inTurn(running: Running, act: () => Promise<void>): Promise<void> {
+    const before = this.#turns.get(running)
+    const turn = before === undefined ? act() : before.then(act, act)
+    this.#turns.set(running, turn)
+    return turn
+  }
+}
+
+function familyOf(worker: WorkerId, { identity, isolation }: Running): Family {
+  return { worker, leader: identity.pid, caged: isolation.kind === 'cage' }
+}

@@ -1,0 +1,86 @@
+/**
+ * Halts all processes of a worker by signals, where there is no control group for that.
+ *
+ * Parents are halted before their children and go on after them. So a parent neither starts another process meanwhile nor sees a child that
+ * is stopped, which a shell would take for a job of its own; and as long as any of them is halted, the first process is.
+ */
+import type { WorkerId } from '../../core/ids.ts'
+import { WORKER_VARIABLE } from './process-environment.ts'
+import { findByVariable, listProcesses, type ProcessState, readProcess, signal } from './process-table.ts'
+
+/** Whose processes are halted. */
+export interface Family {
+  readonly worker: WorkerId
+  /** The pid of its first process, which leads a group. */
+  readonly leader: number
+  /** Whether all of its processes descend from the first one: those in a cage cannot leave it. */
+  readonly caged: boolean
+}
+
+/**
+ * Halts what is found of a family, and looks again, until nothing new is found and all of it rests.
+ * @param again whether an earlier server has begun to halt it, so that what is stopped is not told from what stopped by itself
+ * @param wait resolves false when there is no more time to look again
+ * @returns what is to go on later, parents first, without what had stopped by itself; null when time ran out, and all of it runs on
+ */
+export async function halt(
+  family: Family,
+  again: boolean,
+  wait: () => Promise<boolean>,
+): Promise<readonly ProcessState[] | null> {
+  const halted = new Map<string, ProcessState>()
+  const ownStops = new Set<string>()
+  let knowsOwnStops = !again
+  do {
+    let rests = true
+    for (const found of await membersOfFamily(family)) {
+      const key = keyOf(found)
+      // When the first one is stopped, by whomever, the others may have been stopped with it.
+      if (found.pid === family.leader && found.stopped && !halted.has(key)) knowsOwnStops = false
+      if (knowsOwnStops && found.stopped && !halted.has(key)) ownStops.add(key)
+      if (ownStops.has(key)) continue
+      rests &&= found.resting && halted.has(key)
+      if (halted.has(key)) continue
+      halted.set(key, found)
+      if (!found.stopped) signal(found.pid, 'SIGSTOP')
+    }
+    if (rests) return [...halted.values()]
+  } while (await wait())
+  goOn([...halted.values()])
+  return null
+}
+
+/** Lets what was halted go on. */
+export function goOn(halted: readonly ProcessState[]): void {
+  for (const { pid, startTime } of halted.toReversed()) {
+    if (readProcess(pid)?.startTime === startTime) signal(pid, 'SIGCONT')
+  }
+}
+
+/** Lets all of a family go on that is stopped: by an earlier server, or by itself. */
+export async function goOnAll(family: Family): Promise<void> {
+  goOn((await membersOfFamily(family)).filter(({ stopped }) => stopped))
+}
+
+/** The living processes of a worker, parents before their children. */
+async function membersOfFamily({ worker, leader, caged }: Family): Promise<ProcessState[]> {
+  // What is around a cage carries the variable too, and slirp4netns must go on: as the kernel does, it holds the connections of the worker.
+  const marked = caged ? [] : await findByVariable(WORKER_VARIABLE, worker)
+  const all = (await listProcesses()).filter(({ living, pid }) => living && pid !== process.pid)
+  const children = Map.groupBy(all, ({ parent }) => parent)
+  const named = new Set(marked.map(keyOf))
+  const roots = all.filter(found => found.group === leader || named.has(keyOf(found)))
+  const members = new Set(all.filter(({ pid }) => pid === leader))
+  const grow = () => {
+    for (const { pid } of members) for (const child of children.get(pid) ?? []) members.add(child)
+  }
+  grow()
+  for (const root of roots) members.add(root)
+  grow()
+  return [...members]
+}
+
+/** A pid alone names no process for long. */
+function keyOf({ pid, startTime }: ProcessState): string {
+  return `${pid} ${startTime}`
+}
