@@ -2,12 +2,17 @@ import type { VirtualClock } from './clock.ts'
 
 /**
  * The lifetime of a simulated process. After its end its timers do not
- * fire and its promises do not settle, as if its code had stopped.
+ * fire and its promises do not settle, as if its code had stopped. While
+ * it is frozen they wait: as it thaws, first the timers that are due fire,
+ * then what has arrived meanwhile is seen, as in the loop of a real program.
  */
 export class Life {
   readonly #clock: VirtualClock
   readonly #endings = new Set<() => void>()
   #over = false
+  #frozen = false
+  #dueTimers: (() => void)[] = []
+  #arrivals: (() => void)[] = []
 
   constructor(clock: VirtualClock) {
     this.#clock = clock
@@ -18,15 +23,52 @@ export class Life {
     return this.#over
   }
 
+  /** Whether it is frozen. */
+  get frozen(): boolean {
+    return this.#frozen
+  }
+
+  /** Freezes the process. */
+  freeze(): void {
+    this.#frozen = true
+  }
+
+  /** Lets a frozen process go on. */
+  thaw(): void {
+    if (!this.#frozen || this.#over) return
+    this.#frozen = false
+    for (const waiting of [this.#dueTimers.splice(0), this.#arrivals.splice(0)]) {
+      for (const callback of waiting) {
+        // One of them may end the process.
+        if (this.#over) return
+        callback()
+      }
+    }
+  }
+
+  /** Lets the process see what has arrived: now, or as it thaws. Never after its end. */
+  deliver(callback: () => void): void {
+    if (this.#over) return
+    if (this.#frozen) this.#arrivals.push(callback)
+    else callback()
+  }
+
   /** Sets a timer that fires only while the process is alive. */
   after(ms: number, callback: () => void): () => void {
     if (this.#over) return () => {}
-    const cancel = this.#clock.after(ms, () => {
-      forget()
-      callback()
-    })
+    let cancelled = false
+    const fire = () => {
+      if (cancelled) return
+      if (this.#frozen) this.#dueTimers.push(fire)
+      else {
+        forget()
+        callback()
+      }
+    }
+    const cancel = this.#clock.after(ms, fire)
     const forget = this.onEnd(cancel)
     return () => {
+      cancelled = true
       cancel()
       forget()
     }
@@ -42,8 +84,10 @@ export class Life {
     const never = () => new Promise<never>(() => {})
     try {
       const value = await promise
+      if (this.#frozen) await this.#thawed()
       return this.#over ? await never() : value
     } catch (error) {
+      if (this.#frozen) await this.#thawed()
       if (this.#over) return never()
       throw error
     }
@@ -53,15 +97,21 @@ export class Life {
   onEnd(callback: () => void): () => void {
     if (this.#over) callback()
     else this.#endings.add(callback)
-    return () => this.#endings.delete(callback)
+    return () => void this.#endings.delete(callback)
   }
 
-  /** Ends the process. */
+  /** Ends the process, also a frozen one. */
   end(): void {
     if (this.#over) return
     this.#over = true
+    this.#dueTimers = []
+    this.#arrivals = []
     const endings = [...this.#endings]
     this.#endings.clear()
     for (const ending of endings) ending()
+  }
+
+  async #thawed(): Promise<void> {
+    while (this.#frozen && !this.#over) await new Promise<void>(resolve => this.deliver(resolve))
   }
 }

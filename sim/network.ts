@@ -156,14 +156,24 @@ export class Network {
     this.#world.activity += 1
     const reply = await new Promise<Reply>(resolve => {
       const flight = new Flight(call, fate.loss, resolve)
-      const hangUp = () => this.#hangUp(flight, fate, call.outlives === true)
-      const forget = call.life.onEnd(hangUp)
-      const cancelTimer = clock.after(call.timeoutMs, hangUp)
-      flight.reply = result => {
+      let isSettled = false
+      let forget = () => {}
+      let cancelTimer = () => {}
+      const settle = (result: Reply) => {
+        if (isSettled) return
+        isSettled = true
         forget()
         cancelTimer()
         resolve(result)
       }
+      // A caller that was frozen past its own limit gives up, whatever has arrived meanwhile: its timers come first.
+      const hangUp = () => {
+        settle({ ok: false, why: 'timeout', loss: fate.loss })
+        this.#hangUp(flight, fate, call.outlives === true)
+      }
+      forget = call.life.onEnd(hangUp)
+      cancelTimer = call.life.after(call.timeoutMs, hangUp)
+      flight.reply = result => call.life.deliver(() => settle(result))
       clock.after(fate.thereMs + (call.extraMs ?? 0), () => this.#arrive(call, flight, fate))
     })
     this.#world.activity += 1

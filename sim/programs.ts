@@ -44,8 +44,20 @@ export class Programs implements Probes {
     return spec === undefined ? undefined : this.#programs.get(spec.workerId)
   }
 
-  async probe(address: SocketAddress): Promise<HealthAnswer> {
-    await new Promise<void>(resolve => this.#parts.world.clock.after(PROBE_MS, resolve))
-    return this.at(address)?.health() ?? NOBODY_LISTENS
+  async probe(address: SocketAddress, _path: string, timeoutMs: number): Promise<HealthAnswer> {
+    const { clock } = this.#parts.world
+    await new Promise<void>(resolve => clock.after(PROBE_MS, resolve))
+    const program = this.at(address)
+    if (program?.life.frozen !== true) return program?.health() ?? NOBODY_LISTENS
+    const { promise, resolve } = Promise.withResolvers<HealthAnswer>()
+    const cancel = clock.after(timeoutMs, () => resolve({ problem: 'no answer in time', refused: false }))
+    const forget = program.life.onEnd(() =>
+      resolve({ problem: 'the connection was cut before an answer', refused: false }),
+    )
+    program.life.deliver(() => resolve(program.health()))
+    return promise.finally(() => {
+      cancel()
+      forget()
+    })
   }
 }

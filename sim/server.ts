@@ -186,7 +186,7 @@ export class Server {
       driver: fencedDriver(gatedDriver(driver, life), leader),
       outbound: receiver.outbound(life),
       bodies: inlineBodies,
-      probes: { probe: address => life.guard(programs.probe(address)) },
+      probes: { probe: (...args) => life.guard(programs.probe(...args)) },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       machine: { parts: async () => machine.parts, gpuUse: () => new Map() },
       spill: null,

@@ -192,6 +192,15 @@ function createFleet(
       }
       await new Promise<void>(resolve => world.clock.after(random.int(5, 300), resolve))
     },
+    onFreeze: worker => {
+      world.count('freezes')
+      workers.get(worker)?.freeze()
+      parts().programs.find(worker)?.freeze()
+    },
+    onThaw: worker => {
+      workers.get(worker)?.thaw()
+      parts().programs.find(worker)?.thaw()
+    },
     onTerminate: worker => {
       workers.get(worker)?.terminate()
       parts().programs.find(worker)?.terminate()

@@ -128,8 +128,25 @@ export class WebProgram {
     return result.promise
   }
 
-  /** It gets SIGTERM. */
+  /** It is frozen: connections are still accepted, and nothing is answered. */
+  freeze(): void {
+    this.#parts.world.trace.add('program', `${this.id} is frozen`)
+    this.healthySinceMs = null
+    this.life.freeze()
+  }
+
+  /** It is thawed. */
+  thaw(): void {
+    this.#parts.world.trace.add('program', `${this.id} is thawed`)
+    this.life.thaw()
+  }
+
+  /** It gets SIGTERM, which it sees when it is not frozen. */
   terminate(): void {
+    this.life.deliver(() => this.#terminate())
+  }
+
+  #terminate(): void {
     if (!this.behaviour.obeysTerm || this.terminatedMs !== null) return
     this.terminatedMs = this.#parts.world.clock.monotonic()
     this.#endWhenDone()

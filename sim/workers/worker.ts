@@ -74,8 +74,24 @@ export class SimWorker {
     void this.#main()
   }
 
-  /** It gets SIGTERM. */
+  /** It is frozen. */
+  freeze(): void {
+    this.#parts.world.trace.add('worker', `${this.id} is frozen`)
+    this.life.freeze()
+  }
+
+  /** It is thawed. */
+  thaw(): void {
+    this.#parts.world.trace.add('worker', `${this.id} is thawed`)
+    this.life.thaw()
+  }
+
+  /** It gets SIGTERM, which it sees when it is not frozen. */
   terminate(): void {
+    this.life.deliver(() => this.#terminate())
+  }
+
+  #terminate(): void {
     if (!this.behaviour.obeysTerm || this.#terminated) return
     this.#terminated = true
     // Before its loops run, the default action of the signal ends it.
