@@ -190,6 +190,7 @@ export class Server {
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       machine: { parts: async () => machine.parts, gpuUse: () => new Map() },
       spill: null,
+      models: null,
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
       emit: (name, fields) => {
         if (!life.over) emit(name, fields)

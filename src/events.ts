@@ -111,6 +111,7 @@ export interface Events {
   'worker.evicted': { endpointId: EndpointId; workerId: WorkerId; for: EndpointId; afterJob: boolean }
   /** How many workers of an endpoint could not be placed, and why; 0 once all are placed. */
   'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
+  'model.removed': { model: string; commit: string | null }
   /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
   'gateway.request_finished': AccessLogEntry
   /** Whether this server leads its database, and why not; see ports/leader.ts. */

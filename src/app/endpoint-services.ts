@@ -5,6 +5,7 @@ import { Releases } from '../services/endpoints/releases.ts'
 import { Templates } from '../services/endpoints/templates.ts'
 import { Volumes } from '../services/endpoints/volumes.ts'
 import { Catalog } from '../services/hardware/catalog.ts'
+import { ModelOperations } from '../services/models/model-operations.ts'
 import { Registries } from '../services/secrets/registries.ts'
 import { Secrets } from '../services/secrets/secrets.ts'
 import type { AccountServices } from './account-services.ts'
@@ -40,6 +41,7 @@ export interface ResourceServices {
   readonly releases: Releases
   readonly secrets: Secrets
   readonly volumes: Volumes
+  readonly modelOperations: ModelOperations
 }
 
 export function createResourceServices(
@@ -54,5 +56,6 @@ export function createResourceServices(
     releases: new Releases(ports, endpoints),
     secrets: new Secrets(ports, quotas),
     volumes: new Volumes(ports, quotas),
+    modelOperations: new ModelOperations(ports),
   }
 }

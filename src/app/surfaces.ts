@@ -65,6 +65,14 @@ export function createSurfaces(
     jobs: jobSurface({ ...asked, balancing: balancing.balancing, explaining: observing.explaining }),
     openai: openAiSurface(asked),
     worker: workerSurface({ ...workers, access: accounts.access, vault, emit, resultRoom }),
-    ops: opsSurface({ ...common, ...observing, restarting: endpoints.endpoints, clock, stopping, metricsPublic }),
+    ops: opsSurface({
+      ...common,
+      ...observing,
+      models: resources.modelOperations,
+      restarting: endpoints.endpoints,
+      clock,
+      stopping,
+      metricsPublic,
+    }),
   }
 }

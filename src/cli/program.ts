@@ -11,6 +11,7 @@ import { addEvents } from './commands/events.ts'
 import { addJobs } from './commands/jobs.ts'
 import { addLogs } from './commands/logs.ts'
 import { addMasterKey } from './commands/master-key.ts'
+import { addModels } from './commands/models.ts'
 import { addResources } from './commands/resources.ts'
 import { addRun } from './commands/run.ts'
 import { addServe } from './commands/serve.ts'
@@ -74,6 +75,7 @@ export function commandLine(): Command {
       addJobs,
       addBatches,
       addWorkers,
+      addModels,
       addTop,
       addUsage,
       addWhy,

@@ -68,6 +68,15 @@ export const HTTP_ORIGIN: ValueKind<string> = {
   parse: text => text.replace(/\/+$/, ''),
 }
 
+/** An HTTP address, which may have a path; the value has no slash at its end. */
+export const HTTP_URL: ValueKind<string> = {
+  check: text =>
+    /^https?:\/\/[^/?#@\s]+(?:\/[^?#@\s]*)?$/.test(text) && URL.canParse(text)
+      ? null
+      : 'must be an http or https address without a query or a password',
+  parse: text => text.replace(/\/+$/, ''),
+}
+
 /** An origin of web pages as browsers send it, or `*` for all; the value has no slash at its end. */
 export const PAGE_ORIGIN: ValueKind<string> = {
   check: text =>

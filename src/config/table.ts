@@ -4,6 +4,7 @@ import { GATEWAY_SETTINGS } from './gateway.ts'
 import { JOB_RECORD_SETTINGS } from './job-records.ts'
 import { LISTENER_SETTINGS } from './listeners.ts'
 import { MANAGEMENT_SETTINGS } from './management.ts'
+import { MODEL_SETTINGS } from './models.ts'
 import { QUOTA_SETTINGS } from './quotas.ts'
 import { SEALING_SETTINGS } from './sealing.ts'
 import {
@@ -189,6 +190,7 @@ export const SETTING_TABLE = {
   ...SEALING_SETTINGS,
   ...SHARING_SETTINGS,
   ...WORKERS_SETTINGS,
+  ...MODEL_SETTINGS,
   ...MANAGEMENT_SETTINGS,
   /** A file, or `catalog`; the configuration has the prices themselves. */
   prices: optional(

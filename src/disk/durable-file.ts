@@ -143,7 +143,8 @@ function writeFlushed(file: string, content: string | Uint8Array): void {
   }
 }
 
-function flushFolder(folder: string): void {
+/** Puts the names in a folder on stable storage. @throws the system's error */
+export function flushFolder(folder: string): void {
   try {
     const handle = openSync(folder, 'r')
     try {

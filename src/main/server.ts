@@ -31,6 +31,7 @@ import { createMachine, describeGpus } from '../system/hardware/machine.ts'
 import { createHealthProbes } from '../system/http/health-probe.ts'
 import { createOutbound } from '../system/http/outbound.ts'
 import { keepApiKey } from '../system/keys/api-key.ts'
+import { createModelCache, type DiskModelCache } from '../system/models/model-cache.ts'
 import { instrumentedStore } from '../system/observing/instrumented-store.ts'
 import { createLog, logEvents } from '../system/observing/log.ts'
 import { createMetrics } from '../system/observing/metrics.ts'
@@ -130,6 +131,8 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const { store, vault } = await openSeals(plain, config, log)
 
   const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
+  const models = modelsIn(config)
+  opened.defer(() => models.close())
   const ports: Ports = {
     clock: systemClock,
     random: systemRandom,
@@ -142,6 +145,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
     probes: createHealthProbes(),
     ...storageIn(config, log),
     machine,
+    models,
     emit,
     metrics: readers.metrics,
   }
@@ -326,6 +330,16 @@ function volumesIn(dataDir: string, log: ReturnType<typeof createLog>): VolumeFo
   })
   void folders.sweep()
   return folders
+}
+
+function modelsIn({ dataDir, modelCache, modelCacheGb, modelHub }: Config): DiskModelCache {
+  return createModelCache({
+    root: modelCache ?? join(dataDir, 'models'),
+    hub: modelHub,
+    limitBytes: modelCacheGb === null ? null : modelCacheGb * 1e9,
+    clock: systemClock,
+    env: process.env,
+  })
 }
 
 function folderIn(dataDir: string, name: string): string {

@@ -5,6 +5,7 @@ import type { Driver } from './driver.ts'
 import type { Leader } from './leader.ts'
 import type { Machine } from './machine.ts'
 import type { Metrics } from './metrics.ts'
+import type { ModelCache } from './model-cache.ts'
 import type { Notifier } from './notifier.ts'
 import type { Outbound } from './outbound.ts'
 import type { Probes } from './probe.ts'
@@ -32,6 +33,8 @@ export interface Ports {
   readonly volumes: VolumeFolders
   /** Keeps results of workers on disk until they fit into memory; null to refuse them. */
   readonly spill: Spill | null
+  /** Models that workers find on their disk; null where none are kept. */
+  readonly models: ModelCache | null
   readonly emit: Emit
   readonly metrics: Metrics
 }

@@ -215,6 +215,28 @@ export const LIST_SAMPLES: readonly ListSample[] = [
     rows: [{ id: 'ow4kbpev9apmw8', name: 'team-registry' }],
   },
   {
+    command: 'runyard models list',
+    columns: RESOURCE_COLUMNS.models,
+    rows: [
+      {
+        name: 'Qwen/Qwen2.5-7B-Instruct',
+        commit: 'a09a35458c702b33eeacc393d103063234e8bc28',
+        refs: ['main'],
+        bytes: 15_242_842_112,
+        workers: 2,
+        usedAt: ago(3),
+      },
+      {
+        name: 'openai/whisper-large-v3',
+        commit: '06f233fe06e710322aca913c1bc4249a0d71fce1',
+        refs: ['main'],
+        bytes: 9_258_106_880,
+        workers: 0,
+        usedAt: ago(2_000),
+      },
+    ],
+  },
+  {
     command: 'runyard catalog gpus',
     columns: RESOURCE_COLUMNS.gpus,
     rows: [

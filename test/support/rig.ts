@@ -32,6 +32,7 @@ import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks }
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
+import type { ModelCache } from '../../src/ports/model-cache.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store/store.ts'
@@ -78,6 +79,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory. The rig closes it. */
   readonly openStore?: () => Promise<Store>
+  /** Models on the disk of the machine; none are kept unless given. */
+  readonly models?: ModelCache
   /** The requests of load-balancing endpoints; none unless given. */
   readonly requests?: (ports: Pick<Ports, 'clock' | 'notifier'>) => Targets & Traffic
 }
@@ -212,6 +215,7 @@ export class Rig {
       machine,
       metrics,
       spill: null,
+      models: this.#options.models ?? null,
       volumes: this.volumes,
       logs: this.logs,
     }

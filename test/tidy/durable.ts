@@ -43,6 +43,8 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/store/data-dir-lock.ts': 'server.json means nothing without the lock of a process',
   'src/store/engines/sqlite.ts': 'a file that measures how long a flush takes',
   'src/system/bodies/spill-files.ts': 'files without a name, which are gone with their process',
+  'src/system/models/blob-download.ts': 'parts of files, which count only once their hash was checked',
+  'src/system/models/model-folders.ts': 'links of a folder that is flushed before it gets its name',
   'src/system/worker-logs/worker-log-journal.ts': 'output of workers, which may be lost with the machine',
   'src/system/worker-logs/worker-log-output.ts': 'output of workers, which may be lost with the machine',
 }

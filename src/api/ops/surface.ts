@@ -1,4 +1,4 @@
-import { type Context, Hono, type HonoRequest } from 'hono'
+import { Hono, type HonoRequest } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId } from '../../core/ids.ts'
@@ -8,6 +8,7 @@ import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { Endpoints } from '../../services/endpoints/endpoints.ts'
+import type { ModelOperations } from '../../services/models/model-operations.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
 import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
@@ -23,6 +24,7 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { logs } from './logs.ts'
+import { addModelRoutes } from './models.ts'
 import { watchView } from './watch.ts'
 
 /** Dependencies of the operator surface. */
@@ -35,6 +37,7 @@ export interface OpsParts {
   readonly clock: Clock
   readonly scraping: MetricsReader
   readonly metricsPublic: boolean
+  readonly models: ModelOperations
   readonly emit: Emit
   /** Whether the database responds and the server is not stopping. */
   readonly ready: () => Promise<boolean>
@@ -43,7 +46,7 @@ export interface OpsParts {
 
 /**
  * Server health and the routes of the command line: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
- * `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`.
+ * `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`, `/ops/models`.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
@@ -54,12 +57,12 @@ export function opsSurface(parts: OpsParts): Surface {
       : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
   )
   app.get('/metrics', async call => {
-    if (!parts.metricsPublic) requireOperator(await authenticate(parts, call))
+    if (!parts.metricsPublic) requireOperator(await authenticate(parts, call.req.raw, call.env))
     const { contentType, text } = await parts.scraping.expose()
     return new Response(text, { headers: { 'content-type': contentType } })
   })
   app.get('/ops/why', async call => {
-    const caller = await authenticate(parts, call)
+    const caller = await authenticate(parts, call.req.raw, call.env)
     const { items, nextCursor } = await parts.explaining.page(caller.owner, pageRequest(call.req))
     const explanations = items.map(({ endpoint, explanation }) => ({
       kind: 'endpoint',
@@ -70,31 +73,34 @@ export function opsSurface(parts: OpsParts): Surface {
     return jsonText(JSON.stringify({ explanations, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
   })
   app.get('/ops/why/:id', async call => {
-    const caller = await authenticate(parts, call)
+    const caller = await authenticate(parts, call.req.raw, call.env)
     return jsonText(JSON.stringify({ explanations: [await explain(parts, caller, call.req.param('id'))] }))
   })
   app.get('/ops/locate/:id', async call => {
-    const caller = await authenticate(parts, call)
+    const caller = await authenticate(parts, call.req.raw, call.env)
     const found = await parts.logs.locate(caller.owner, call.req.param('id'))
     const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
     return jsonText(JSON.stringify({ kind: found.kind, id: found.id, endpointId }))
   })
   app.post('/ops/restart/:id', async call => {
-    const caller = await authenticate(parts, call)
-    parts.access.requireManagement(caller, 'write')
+    const caller = await authenticate(parts, call.req.raw, call.env, 'write')
     const { id, version } = await parts.restarting.restart(caller.owner, call.req.param('id') as EndpointId)
     return jsonText(JSON.stringify({ id, version }))
   })
   app.get('/ops/top', async call => {
-    const caller = await authenticate(parts, call)
+    const caller = await authenticate(parts, call.req.raw, call.env)
     const only = call.req.query('endpoint') ?? null
     return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.clock.now())))
   })
   app.get('/ops/logs/:id', async call => {
-    const caller = await authenticate(parts, call)
+    const caller = await authenticate(parts, call.req.raw, call.env)
     const { access } = parts
     const held = () => heldFor(access, call.env, caller, whose => access.requireManagement(whose, 'read'))
     return logs(parts, caller, call.req.raw, call.req.param('id'), held)
+  })
+  addModelRoutes(app, {
+    models: parts.models,
+    caller: (request, env, right) => authenticate(parts, request, env, right),
   })
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)
@@ -107,10 +113,15 @@ export function opsSurface(parts: OpsParts): Surface {
   return async (request, env) => app.fetch(request, env)
 }
 
-async function authenticate(parts: OpsParts, { req, env }: Context<{ Bindings: SurfaceEnv }>): Promise<Caller> {
-  const caller = await parts.access.authenticate(authorizationKey(req.raw), env.address)
+async function authenticate(
+  { access }: OpsParts,
+  request: Request,
+  env: SurfaceEnv,
+  right: 'read' | 'write' = 'read',
+): Promise<Caller> {
+  const caller = await access.authenticate(authorizationKey(request), env.address)
   admitTo(env, caller.owner)
-  parts.access.requireManagement(caller, 'read')
+  access.requireManagement(caller, right)
   return caller
 }
 

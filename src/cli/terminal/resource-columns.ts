@@ -1,4 +1,5 @@
 /** The columns of lists of resources, which fit into 80 characters with names of ordinary length; JSON has everything. */
+import { sizeText } from '../../core/models/model-problem.ts'
 import { ageText, type Column, column, durationText, memberAt, shown, type TableRow } from './table.ts'
 
 /** A column with the age of an instant that the server writes as a date and time. */
@@ -80,6 +81,12 @@ export const RESOURCE_COLUMNS = {
     ...[column('ID', 'id'), column('STATE', 'state'), column('JOB', 'jobStatus'), age('AGE', 'createdAt')],
     { title: 'TRY', text: row => String((row.tries as readonly unknown[]).length) },
     { title: 'LAST', text: row => lastTry(row) },
+  ],
+  models: [
+    ...[column('MODEL', 'name'), { title: 'COMMIT', text: (row: TableRow) => shown(row.commit).slice(0, 8) }],
+    { title: 'REFS', text: row => (row.refs as readonly string[]).join(',') || '-' },
+    { title: 'SIZE', text: row => sizeText(Number(row.bytes)) },
+    ...[column('WORKERS', 'workers'), age('USED', 'usedAt')],
   ],
   gpus: [
     ...[column('ID', 'id'), column('NAME', 'name'), column('POOL', 'pool'), column('GB', 'memory')],

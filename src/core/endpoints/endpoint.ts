@@ -2,6 +2,7 @@ import { type FieldProblem, fieldProblem, nameProblems, pairProblem } from '../f
 import { cpuProblems, gpuProblems, locationProblems } from '../hardware/catalog.ts'
 import type { GpuType } from '../hardware/catalog-types.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
+import { MODEL_REFERENCE } from '../models/model-reference.ts'
 import { cudaProblems, envProblems } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
@@ -49,7 +50,7 @@ export interface EndpointConfig {
   readonly flashboot: FlashBoot
   /** Variables of this endpoint alone; they win over the template's. */
   readonly env: Readonly<Record<string, string>>
-  /** Models that workers want to find on their disk, as they were given; see {@link MODEL_REFERENCE}. */
+  /** Models that workers want to find on their disk, as they were given; see `core/models/model-reference.ts`. */
   readonly modelReferences: readonly string[]
   /** Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link isPageOrigin}. */
   readonly corsOrigins: readonly string[]
@@ -87,9 +88,6 @@ export const COMPLIANCE: readonly string[] = [
 
 /** Limit of items of one list of an endpoint. */
 export const MAX_ITEMS = 100
-
-/** A model of Hugging Face, `owner/name` or `owner/name:revision`, as it is or behind the address of its host. */
-export const MODEL_REFERENCE = /^(https:\/\/huggingface\.co\/)?[\w.-]{1,96}\/[\w.-]{1,96}(:[\w./-]{1,128})?$/
 
 /** Limit of workers that one endpoint may ask for. */
 export const MAX_WORKERS = 1_000

@@ -5,12 +5,16 @@ import { join } from 'node:path'
 
 const WANTED = '1.12.0'
 const OPENAI_WANTED = '3.52.0'
+const HUB_WANTED = '2.4.0'
 
 /** The path of a Python that has the SDK, or why there is none. */
 export const { python, skip } = findPython()
 
 /** Why the Python cannot run tests with the OpenAI client; false when it can. */
-export const openAiSkip = skip === false ? openAiProblem() : skip
+export const openAiSkip = skip === false ? packageProblem('openai', OPENAI_WANTED) : skip
+
+/** Why the Python cannot run tests with the client of Hugging Face; false when it can. */
+export const hubSkip = skip === false ? packageProblem('huggingface_hub', HUB_WANTED) : skip
 
 /** Older SDKs that workers may still have, in folders of these names below RUNYARD_TEST_SDKS. */
 export const OLD_SDKS = [
@@ -34,9 +38,9 @@ function oldSdksProblem(): string | false {
   return problem
 }
 
-function openAiProblem(): string | false {
-  const problem = `RUNYARD_TEST_PYTHON has no openai==${OPENAI_WANTED}`
-  if (versionOf(python, 'openai') === OPENAI_WANTED) return false
+function packageProblem(name: string, wanted: string): string | false {
+  const problem = `RUNYARD_TEST_PYTHON has no ${name}==${wanted}`
+  if (versionOf(python, name) === wanted) return false
   if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
   return problem
 }

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_ITEMS, MAX_WORKERS, MODEL_REFERENCE } from '../../../core/endpoints/endpoint.ts'
+import { MAX_ITEMS, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
 import {
   ENV_NAME,
   MAX_CUDA_VERSIONS,
@@ -10,6 +10,7 @@ import {
 } from '../../../core/endpoints/template.ts'
 import { LOCATIONS } from '../../../core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../../core/hardware/catalog-data.ts'
+import { MODEL_REFERENCE } from '../../../core/models/model-reference.ts'
 import { CudaVersion, DateTime, Id, IdParam, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
 
 const QueueRequestUrls = z

@@ -1,0 +1,88 @@
+import type { Command } from 'commander'
+import { sizeText } from '../../core/models/model-problem.ts'
+import { parseModelReference } from '../../core/models/model-reference.ts'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { addNoSuchVerb } from '../client/locate.ts'
+import { printList, printValue } from '../client/printing.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
+import type { TableRow } from '../terminal/table.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+interface Content {
+  readonly models: TableRow[]
+  readonly downloads: (TableRow & Progress & { readonly name: string })[]
+  readonly usedBytes: number
+  readonly limitBytes: number
+}
+
+interface Progress {
+  readonly receivedBytes: number
+  readonly totalBytes: number | null
+}
+
+interface Pulled extends Progress {
+  readonly done: boolean
+  readonly commit: string | null
+}
+
+/** `runyard models list|pull|remove`. */
+export function addModels(program: Command): void {
+  const group = program.command('models').description('models of Hugging Face that this machine keeps for workers')
+  withConnection(group.command('list').alias('ls')).description('list them, the last used first').action(list)
+  withConnection(group.command('pull').argument('<model>', 'as owner/name or owner/name:revision'))
+    .description('download a model, with the secret HF_TOKEN where its hub wants a token')
+    .action(pull)
+  withConnection(
+    group.command('remove').alias('rm').argument('<model>', 'as owner/name, or owner/name:commit for one revision'),
+  )
+    .description('remove a model that no worker has')
+    .action(remove)
+  const alternative = 'runyard models pull <owner/name>, or name it in modelReferences of an endpoint'
+  addNoSuchVerb(group, 'create', `a model is downloaded: ${alternative}`)
+  addNoSuchVerb(group, 'delete', 'runyard models remove <owner/name>')
+}
+
+async function list(options: ConnectionOptions): Promise<void> {
+  const { models, downloads, usedBytes, limitBytes } = (await (await ask(options, '/ops/models')).json()) as Content
+  printList(options, models, RESOURCE_COLUMNS.models, 'models')
+  if (wantsJson(options)) return
+  for (const { name, ...progress } of downloads) printText(`${name} is being downloaded: ${progressText(progress)}\n`)
+  printText(`${sizeText(usedBytes)} of ${sizeText(limitBytes)} used\n`)
+}
+
+async function pull(model: string, options: ConnectionOptions): Promise<void> {
+  const { path, revision } = located(model)
+  const query = revision === null ? '' : `?revision=${encodeURIComponent(revision)}`
+  for (;;) {
+    const state = (await (await ask(options, `${path}${query}`, { method: 'POST' })).json()) as Pulled
+    if (wantsJson(options)) printValue(options, { ...state })
+    else if (state.done) printText(`${model} is there, as ${state.commit}\n`)
+    else printText(`${progressText(state)}\n`)
+    if (state.done) return
+  }
+}
+
+async function remove(model: string, options: ConnectionOptions): Promise<void> {
+  const { path, revision } = located(model)
+  await ask(options, `${path}${revision === null ? '' : `?commit=${encodeURIComponent(revision)}`}`, {
+    method: 'DELETE',
+  })
+  if (!wantsJson(options)) printText(`${model} is removed\n`)
+}
+
+/** The route of a model. @throws CliError when the text names none */
+function located(text: string): { path: string; revision: string | null } {
+  const reference = parseModelReference(text)
+  if (reference === null)
+    throw new CliError(`'${text}' names no model; its form is owner/name or owner/name:revision`, EXIT.usage)
+  const { name, revision } = reference
+  const isNamed = text.replace(/^https:\/\//, '').includes(':')
+  return { path: `/ops/models/${name}`, revision: isNamed ? revision : null }
+}
+
+function progressText({ receivedBytes, totalBytes }: Progress): string {
+  if (totalBytes === null) return 'asking the hub'
+  const percent = totalBytes === 0 ? 100 : Math.floor((receivedBytes / totalBytes) * 100)
+  return `${sizeText(receivedBytes)} of ${sizeText(totalBytes)} (${percent} %)`
+}

@@ -1,0 +1,60 @@
+/** The files of a model as its hub lists them, checked before anything of them becomes a path. */
+import { MAX_MODEL_FILES, ModelError } from './model-problem.ts'
+
+/** A file of a model. */
+export interface ModelFile {
+  /** Its path in the model, parts separated by slashes. */
+  readonly path: string
+  readonly bytes: number
+  /** The hash of its content, as {@link algorithm} makes it, in hexadecimal. It is the name of its blob. */
+  readonly hash: string
+  /** `sha256` of the content; `git` is SHA-1 of it behind its size, as git names blobs. */
+  readonly algorithm: 'sha256' | 'git'
+}
+
+/** One entry of a hub's list of files. Everything in it comes from outside. */
+export interface ListedFile {
+  readonly type: string
+  readonly path: string
+  readonly size: number
+  readonly oid?: string | undefined
+  readonly lfs?: { readonly oid: string; readonly size: number } | undefined
+}
+
+const MAX_PATH = 1_024
+const MAX_PART = 250
+
+/** Reads one entry; null for a folder. @throws ModelError when it could lead out of the model's folder, or has no hash */
+export function modelFileOf(entry: ListedFile): ModelFile | null {
+  const { type, path, size, oid = '', lfs } = entry
+  if (!isSafePath(path)) throw new ModelError({ kind: 'file_name_refused', file: String(path).slice(0, MAX_PATH) })
+  if (type === 'directory') return null
+  const [hash, bytes, algorithm] = lfs == null ? [oid, size, 'git' as const] : [lfs.oid, lfs.size, 'sha256' as const]
+  const isHash = typeof hash === 'string' && (algorithm === 'git' ? /^[0-9a-f]{40}$/ : /^[0-9a-f]{64}$/).test(hash)
+  if (type !== 'file' || !isHash || !Number.isSafeInteger(bytes) || bytes < 0)
+    throw new ModelError({ kind: 'answer_unreadable', host: 'the hub', said: `no size or hash of file '${path}'` })
+  return { path, bytes, hash, algorithm }
+}
+
+/** Gathers files page by page. @throws ModelError when there are too many, or one twice */
+export class ModelFileList {
+  readonly files: ModelFile[] = []
+  readonly #paths = new Set<string>()
+
+  add(entry: ListedFile): void {
+    const file = modelFileOf(entry)
+    if (file === null) return
+    if (this.#paths.has(file.path)) throw new ModelError({ kind: 'file_name_refused', file: file.path })
+    this.#paths.add(file.path)
+    this.files.push(file)
+    if (this.files.length > MAX_MODEL_FILES) throw new ModelError({ kind: 'too_many_files' })
+  }
+}
+
+/** Whether a path stays in the folder that it is joined to, on any file system. */
+function isSafePath(path: unknown): boolean {
+  if (typeof path !== 'string' || path === '' || path.length > MAX_PATH) return false
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is refused.
+  if (/[\u0000-\u001f\u007f\\]/.test(path)) return false
+  return path.split('/').every(part => part !== '' && part !== '.' && part !== '..' && part.length <= MAX_PART)
+}

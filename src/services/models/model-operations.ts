@@ -1,0 +1,109 @@
+import { AppError } from '../../core/errors.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import { ModelError, modelProblemText } from '../../core/models/model-problem.ts'
+import { isCommit, type ModelReference, parseModelReference } from '../../core/models/model-reference.ts'
+import { secretPlace } from '../../core/secrets/seal-place.ts'
+import type { ModelCache, ModelCacheContent, ModelProgress, ModelSnapshot } from '../../ports/model-cache.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** The name of the secret and of the variable that hold an account's token for the hub. */
+export const HUB_TOKEN = 'HF_TOKEN'
+/** How long a call that pulls is held open. */
+const HELD_MS = 5_000
+/** Pulls at once. */
+const MAX_PULLS = 100
+
+/** How far a pull is; `snapshot` is null until it is done. */
+export interface PullState extends ModelProgress {
+  readonly snapshot: ModelSnapshot | null
+}
+
+/** A pull that goes on, or whose end nobody has seen yet. */
+interface Pull {
+  progress: ModelProgress
+  readonly end: Promise<ModelSnapshot>
+}
+
+/** What the operator does with the cache of models. All methods refuse other accounts (AppError `forbidden`). */
+export class ModelOperations {
+  readonly #ports: Pick<Ports, 'store' | 'vault' | 'models' | 'clock' | 'emit'>
+  readonly #pulls = new Map<string, Pull>()
+
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'models' | 'clock' | 'emit'>) {
+    this.#ports = ports
+  }
+
+  /** Everything in the cache, and what is on its way. */
+  content(owner: OwnerId): Promise<ModelCacheContent> {
+    return this.#cache(owner).content()
+  }
+
+  /**
+   * Sees that a model is there, with the operator's secret HF_TOKEN where the hub wants a token. Waits for some seconds; asked again it
+   * joins what goes on. A pull goes on without its caller.
+   * @param text as in `modelReferences`
+   * @throws AppError `invalid` with the reason when it cannot be had
+   */
+  async pull(owner: OwnerId, text: string): Promise<PullState> {
+    const cache = this.#cache(owner)
+    const reference = parseModelReference(text)
+    if (reference === null)
+      throw new AppError('invalid', `'${text}' names no model; its form is owner/name or owner/name:revision`)
+    const key = `${reference.name}:${reference.revision}`
+    const pull = this.#pulls.get(key) ?? this.#begin(cache, key, reference)
+    const { promise: late, resolve } = Promise.withResolvers<null>()
+    const cancel = this.#ports.clock.after(HELD_MS, () => resolve(null))
+    try {
+      const snapshot = await Promise.race([pull.end, late])
+      if (snapshot !== null) this.#pulls.delete(key)
+      return { ...pull.progress, snapshot }
+    } catch (thrown) {
+      this.#pulls.delete(key)
+      if (!(thrown instanceof ModelError)) throw thrown
+      const problem = modelProblemText(thrown.problem)
+      throw new AppError('invalid', `model ${reference.name} cannot be had: ${problem}`, { cause: thrown })
+    } finally {
+      cancel()
+    }
+  }
+
+  /**
+   * Removes a model, or one revision of it.
+   * @param commit null for all
+   * @throws AppError `not_found`, or `conflict` while a worker has it
+   */
+  async remove(owner: OwnerId, name: string, commit: string | null): Promise<void> {
+    const cache = this.#cache(owner)
+    if (parseModelReference(name)?.name !== name || (commit !== null && !isCommit(commit)))
+      throw new AppError('invalid', 'a model is named owner/name, and a revision to remove by its whole commit')
+    const result = await cache.remove(name, commit)
+    if (result === 'absent') throw new AppError('not_found', `there is no model ${name} in the cache`)
+    if (result === 'in_use') throw new AppError('conflict', `model ${name} is in use by a worker`)
+    this.#ports.emit('model.removed', { model: name, commit })
+  }
+
+  #begin(cache: ModelCache, key: string, { name, revision }: ModelReference): Pull {
+    if (this.#pulls.size >= MAX_PULLS) throw new AppError('unavailable', 'too many models are pulled at once')
+    const fetched = this.#token().then(token => {
+      const wish = { name, revision, commit: null, reader: { owner: DEFAULT_OWNER, token } }
+      return cache.fetch(wish, { progress: progress => Object.assign(pull, { progress }) })
+    })
+    const pull: Pull = { progress: { receivedBytes: 0, totalBytes: null }, end: fetched }
+    // Its end is told to the next call, if there is one.
+    fetched.catch(() => {})
+    this.#pulls.set(key, pull)
+    return pull
+  }
+
+  async #token(): Promise<string | null> {
+    const { store, vault } = this.#ports
+    const sealed = (await store.secrets.sealedValues(DEFAULT_OWNER, [HUB_TOKEN])).get(HUB_TOKEN)
+    return sealed === undefined ? null : vault.open(sealed, secretPlace(DEFAULT_OWNER, HUB_TOKEN))
+  }
+
+  #cache(owner: OwnerId): ModelCache {
+    if (owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'models are for the operator of this server')
+    if (this.#ports.models === null) throw new AppError('conflict', 'this server has no cache of models')
+    return this.#ports.models
+  }
+}

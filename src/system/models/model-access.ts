@@ -1,0 +1,104 @@
+/** Who may read which model of a cache: everybody, or the accounts whose token the hub has accepted for it. */
+import { createHash } from 'node:crypto'
+import type { ModelReader } from '../../ports/model-cache.ts'
+import type { ModelFolders } from './model-folders.ts'
+
+/** How long the hub's word about a token counts while the hub can be asked. */
+const FRESH_MS = 24 * 60 * 60_000
+/** Accounts whose right to one model is remembered; those of the latest answers. */
+const MAX_GRANTS = 1_000
+
+/** An account that may read a model. */
+interface Grant {
+  readonly owner: string
+  /** SHA-256 of the account and its token: another token has to be shown to the hub first. */
+  readonly token: string
+  readonly atMs: number
+}
+
+/** What is kept of a model beside its files. */
+interface ModelNote {
+  /** Null until the hub was asked. */
+  readonly isRestricted: boolean | null
+  readonly grants: readonly Grant[]
+  /** When each commit was used last. */
+  readonly usedAtMs: Readonly<Record<string, number>>
+}
+
+/** Reads and writes the notes of models. */
+export class ModelAccess {
+  readonly #folders: ModelFolders
+  readonly #now: () => number
+
+  constructor(folders: ModelFolders, now: () => number) {
+    this.#folders = folders
+    this.#now = now
+  }
+
+  /** Whether only some accounts may read a model; also when that is not known. */
+  isRestricted(model: string): boolean {
+    return this.#note(model).isRestricted !== false
+  }
+
+  /**
+   * Whether an account may read a model, by what the hub has said before.
+   * @param age `fresh` when the hub can be asked again, `any` when it cannot be reached
+   */
+  mayRead(model: string, reader: ModelReader, age: 'fresh' | 'any'): boolean {
+    const { isRestricted, grants } = this.#note(model)
+    if (isRestricted === false) return true
+    if (isRestricted === null || reader.token === null) return false
+    const grant = grants.find(({ owner }) => owner === reader.owner)
+    if (grant === undefined || grant.token !== digest(reader)) return false
+    return age === 'any' || this.#now() - grant.atMs < FRESH_MS
+  }
+
+  /** The hub lets an account read a model. @param token with which; null when it needs none */
+  allow(model: string, { owner }: ModelReader, token: string | null): void {
+    const note = this.#note(model)
+    if (token === null) {
+      this.#write(model, { ...note, isRestricted: false, grants: [] })
+      return
+    }
+    const others = note.grants.filter(grant => grant.owner !== owner).slice(-(MAX_GRANTS - 1))
+    const grants = [...others, { owner, token: digest({ owner, token }), atMs: this.#now() }]
+    this.#write(model, { ...note, isRestricted: true, grants })
+  }
+
+  /** The hub does not let an account read a model any more. */
+  refuse(model: string, { owner }: ModelReader): void {
+    const note = this.#note(model)
+    const grants = note.grants.filter(grant => grant.owner !== owner)
+    if (grants.length < note.grants.length) this.#write(model, { ...note, grants })
+  }
+
+  /** When a commit was used last; 0 when that is not known. */
+  usedAtMs(model: string, commit: string): number {
+    return this.#note(model).usedAtMs[commit] ?? 0
+  }
+
+  /** A commit is used. */
+  used(model: string, commit: string): void {
+    const note = this.#note(model)
+    const there = this.#folders.commits(model)
+    const others = Object.entries(note.usedAtMs).filter(([known]) => there.includes(known))
+    this.#write(model, { ...note, usedAtMs: { ...Object.fromEntries(others), [commit]: this.#now() } })
+  }
+
+  #note(model: string): ModelNote {
+    const {
+      isRestricted = null,
+      grants = [],
+      usedAtMs = {},
+    } = (this.#folders.readNote(model) ?? {}) as Partial<ModelNote>
+    return { isRestricted, grants, usedAtMs }
+  }
+
+  #write(model: string, note: ModelNote): void {
+    this.#folders.writeNote(model, note)
+  }
+}
+
+function digest({ owner, token }: ModelReader): string {
+  return createHash('sha256').update(`${owner}\0${token}`).digest('hex')
+}

@@ -1,0 +1,71 @@
+/** How often a hub is asked again. */
+import { ModelError } from '../../core/models/model-problem.ts'
+import type { Clock } from '../../ports/clock.ts'
+
+/** Attempts in a row that get nothing. */
+const MAX_FRUITLESS = 5
+/** Attempts in all, those included that got a part. */
+const MAX_ATTEMPTS = 50
+/** Downloads of a file whose content was wrong: the first may have begun with what a power cut left. */
+const MAX_WRONG = 2
+
+/** What {@link withRetries} needs. */
+export interface Retries {
+  readonly clock: Clock
+  /** The wait before the second attempt; each further one is twice as long. */
+  readonly backoffMs: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * Tries again where that can help, after longer and longer waits.
+ * @param attempt one attempt
+ * @param got what was got so far; one that got more begins the waits anew
+ * @throws ModelError of the last attempt
+ */
+export async function withRetries<T>(
+  { clock, backoffMs, signal }: Retries,
+  attempt: () => Promise<T>,
+  got: () => number = () => 0,
+): Promise<T> {
+  let fruitless = 0
+  let wrong = 0
+  for (let attempts = 1; ; attempts += 1) {
+    const before = got()
+    try {
+      return await attempt()
+    } catch (thrown) {
+      if (signal.aborted) throw new ModelError({ kind: 'stopped' }, thrown)
+      if (!(thrown instanceof ModelError) || attempts === MAX_ATTEMPTS) throw thrown
+      wrong += thrown.problem.kind === 'content_wrong' ? 1 : 0
+      fruitless = got() > before ? 1 : fruitless + 1
+      if (!canHelp(thrown) || wrong === MAX_WRONG || fruitless === MAX_FRUITLESS) throw thrown
+      await wait(clock, backoffMs * 2 ** (fruitless - 1), signal)
+    }
+  }
+}
+
+function canHelp({ problem }: ModelError): boolean {
+  switch (problem.kind) {
+    case 'hub_unreachable':
+    case 'download_stalled':
+    case 'answer_unreadable':
+    case 'content_wrong':
+      return true
+    case 'hub_failed':
+      return problem.status === 429 || problem.status >= 500
+    default:
+      return false
+  }
+}
+
+function wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const cancel = clock.after(ms, resolve)
+  const stop = () => {
+    cancel()
+    resolve()
+  }
+  signal.addEventListener('abort', stop, { once: true })
+  return promise.finally(() => signal.removeEventListener('abort', stop))
+}

@@ -1,0 +1,146 @@
+/** The download of one revision of a model, which all who want it share. */
+import { existsSync, statSync } from 'node:fs'
+import type { ModelFile } from '../../core/models/model-files.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { ModelProgress, ModelSnapshot } from '../../ports/model-cache.ts'
+import { downloadBlob, INCOMPLETE } from './blob-download.ts'
+import type { Hub } from './hub.ts'
+import type { ModelFolders } from './model-folders.ts'
+import { withRetries } from './retries.ts'
+
+/** Runs at most so many at a time, the others in their order. */
+export class Limiter {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(limit: number) {
+    this.#free = limit
+  }
+
+  /** Runs one as soon as its turn has come. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>(resolve => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
+}
+
+/** What is downloaded. */
+export interface WantedModel extends ModelSnapshot {
+  /** What its first caller named: a branch, a tag or a commit. */
+  readonly revision: string
+  readonly files: readonly ModelFile[]
+  /** With which token; null where none is needed. */
+  readonly token: string | null
+}
+
+/** What {@link RunningDownload} needs. */
+export interface DownloadParts {
+  readonly folders: ModelFolders
+  readonly hub: Hub
+  readonly clock: Clock
+  readonly limiter: Limiter
+  readonly backoffMs: number
+}
+
+/** A download that goes on. */
+export class RunningDownload {
+  readonly wanted: WantedModel
+  readonly #parts: DownloadParts
+  readonly #ending = new AbortController()
+  readonly #listeners = new Set<(progress: ModelProgress) => void>()
+  /** What is there of each blob. */
+  readonly #received = new Map<string, number>()
+  readonly #blobs: ReadonlyMap<string, ModelFile>
+  readonly #totalBytes: number
+  #receivedBytes = 0
+  /** Whether there is room for what is still to come. */
+  hasRoom = false
+
+  constructor(wanted: WantedModel, parts: DownloadParts) {
+    this.wanted = wanted
+    this.#parts = parts
+    this.#blobs = new Map(wanted.files.map(file => [file.hash, file]))
+    this.#totalBytes = [...this.#blobs.values()].reduce((sum, { bytes }) => sum + bytes, 0)
+    for (const [hash, { bytes }] of this.#blobs) this.#note(hash, this.#there(hash, bytes))
+  }
+
+  /** How far it is. */
+  get progress(): { receivedBytes: number; totalBytes: number } {
+    return { receivedBytes: this.#receivedBytes, totalBytes: this.#totalBytes }
+  }
+
+  /** What is still to come. */
+  get missingBytes(): number {
+    return this.#totalBytes - this.#receivedBytes
+  }
+
+  /** Whether it needs this blob. */
+  needs(hash: string): boolean {
+    return this.#blobs.has(hash)
+  }
+
+  /** Calls a listener from time to time. @returns ends that */
+  watch(listener: (progress: ModelProgress) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Ends it. What has come stays for the next one. */
+  stop(): void {
+    this.#ending.abort()
+  }
+
+  /** @throws ModelError with the first problem; all its parts have ended then */
+  async run(): Promise<void> {
+    const { folders, limiter } = this.#parts
+    const { name, commit, files } = this.wanted
+    const { signal } = this.#ending
+    const failures: unknown[] = []
+    const parts = [...this.#blobs.values()].map(file =>
+      limiter
+        .run(() => this.#fetch(file, signal))
+        .catch(thrown => {
+          failures.push(thrown)
+          this.#ending.abort()
+        }),
+    )
+    await Promise.all(parts)
+    if (failures.length > 0) throw failures[0]
+    folders.publish(name, commit, files)
+  }
+
+  #fetch(file: ModelFile, signal: AbortSignal): Promise<void> {
+    const { folders, hub, clock, backoffMs } = this.#parts
+    const { name, commit, token } = this.wanted
+    const question = { name, revision: commit, token, signal }
+    const download = {
+      file,
+      signal,
+      open: (offset: number) => hub.open(question, file.path, offset),
+      received: (bytes: number) => this.#note(file.hash, bytes),
+    }
+    const attempt = () => downloadBlob({ ...download, path: folders.blobPath(name, file.hash) })
+    return withRetries({ clock, backoffMs, signal }, attempt, () => this.#received.get(file.hash) ?? 0)
+  }
+
+  #note(hash: string, bytes: number): void {
+    this.#receivedBytes += bytes - (this.#received.get(hash) ?? 0)
+    this.#received.set(hash, bytes)
+    if (this.#listeners.size === 0) return
+    const { progress } = this
+    for (const listener of this.#listeners) listener(progress)
+  }
+
+  #there(hash: string, bytes: number): number {
+    const path = this.#parts.folders.blobPath(this.wanted.name, hash)
+    if (existsSync(path)) return bytes
+    return Math.min(bytes, statSync(`${path}${INCOMPLETE}`, { throwIfNoEntry: false })?.size ?? 0)
+  }
+}
