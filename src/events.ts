@@ -111,6 +111,9 @@ export interface Events {
   'worker.evicted': { endpointId: EndpointId; workerId: WorkerId; for: EndpointId; afterJob: boolean }
   /** How many workers of an endpoint could not be placed, and why; 0 once all are placed. */
   'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
+  /** Models of an endpoint are on the machine; `bytes` counts what was there already. */
+  'model.downloaded': { endpointId: EndpointId; models: string; bytes: number; ms: number }
+  'model.failed': { endpointId: EndpointId; models: string; problem: string }
   'model.removed': { model: string; commit: string | null }
   /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
   'gateway.request_finished': AccessLogEntry

@@ -45,7 +45,7 @@ export class Loops {
   constructor(ports: Ports, { placing }: AppConfig, services: LoopServices) {
     const { quotas } = services.accounts
     const { jobs, batches, webhooks, recordRules } = services.jobs
-    const { fleet, running } = services.workers
+    const { fleet, models, running } = services.workers
     const { balancing } = services.balancing
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
@@ -55,7 +55,11 @@ export class Loops {
     this.#dispatching = new Loop('courier', ports)
     const placer = new Placer(ports, { fleet, balancing, quotas }, { ...PLACEMENT_RULES, ...placing })
     this.#meter = new WorkerUsageMeter(ports, balancing)
-    this.#autoscaler = new Autoscaler(ports, { fleet, balancing, placer, served: this.#meter }, this.#autoscaling.wake)
+    this.#autoscaler = new Autoscaler(
+      ports,
+      { fleet, models, balancing, placer, served: this.#meter },
+      this.#autoscaling.wake,
+    )
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing }, this.#healthChecking.wake)
     this.#reaper = new Reaper(
       ports,

@@ -30,15 +30,15 @@ export interface EventReaders {
 export function createObservingServices(
   ports: Ports,
   { placing }: AppConfig,
-  { fleet, running }: WorkerServices,
+  { fleet, models, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
   { recorder, feed }: EventReaders,
   { stopping }: Stopping,
 ): ObservingServices {
-  const explaining = new Explainer(ports, { fleet, running, balancing }, placing)
+  const explaining = new Explainer(ports, { fleet, models, running, balancing }, placing)
   return {
     explaining,
-    workers: new WorkerReading(ports, { running, balancing, explaining }),
+    workers: new WorkerReading(ports, { running, models, balancing, explaining }),
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),
     series: new MetricSeries(ports, recorder),

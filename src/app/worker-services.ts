@@ -1,4 +1,5 @@
 import type { Ports } from '../ports/ports.ts'
+import { EndpointModels } from '../services/models/endpoint-models.ts'
 import { Fleet } from '../services/workers/fleet.ts'
 import { JobStops } from '../services/workers/job-stops.ts'
 import { LostJobs } from '../services/workers/lost-jobs.ts'
@@ -12,6 +13,7 @@ import type { JobServices } from './job-services.ts'
 /** Workers: their processes and containers, what is known of them, and their calls. */
 export interface WorkerServices {
   readonly running: RunningWorkers
+  readonly models: EndpointModels
   readonly fleet: Fleet
   readonly lostJobs: LostJobs
   readonly stops: JobStops
@@ -27,10 +29,11 @@ export function createWorkerServices(
 ): WorkerServices {
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
-  const fleet = new Fleet(ports, { jobs, running, undelivered }, addresses.current)
+  const models = new EndpointModels(ports)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models }, addresses.current)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, { longPoll, running }, signals.closed)
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs })
-  return { running, fleet, lostJobs, stops, takes, calls }
+  return { running, models, fleet, lostJobs, stops, takes, calls }
 }

@@ -4,6 +4,7 @@ import { earliest, planWorkers } from '../core/scaling/plan.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
+import type { EndpointModels } from '../services/models/endpoint-models.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { Placer } from './placer.ts'
 import type { WorkerUsageMeter } from './worker-usage-meter.ts'
@@ -20,6 +21,7 @@ const REFRESH_MS = 30_000
 /** What {@link Autoscaler} works with. */
 export interface AutoscalerParts {
   readonly fleet: Fleet
+  readonly models: Pick<EndpointModels, 'forget'>
   readonly placer: Placer
   readonly balancing: Balancing
   readonly served: WorkerUsageMeter
@@ -32,6 +34,7 @@ export interface AutoscalerParts {
 export class Autoscaler {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'notifier'>
   readonly #fleet: Fleet
+  readonly #models: Pick<EndpointModels, 'forget'>
   readonly #placer: Placer
   readonly #balancing: Balancing
   readonly #served: WorkerUsageMeter
@@ -49,6 +52,7 @@ export class Autoscaler {
   constructor(ports: Pick<Ports, 'store' | 'machine' | 'notifier'>, parts: AutoscalerParts, wake: () => void) {
     this.#ports = ports
     this.#fleet = parts.fleet
+    this.#models = parts.models
     this.#placer = parts.placer
     this.#balancing = parts.balancing
     this.#served = parts.served
@@ -140,7 +144,9 @@ export class Autoscaler {
     const startFailure = plan.start > 0 ? await this.#fleet.startFailure(snapshot.endpoint) : null
     const isBlocked = startFailure !== null
     this.#balancing.setCircuit(snapshot, startFailure, nowMs)
-    await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs)
+    const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(snapshot.endpoint) : null
+    const missing = models?.kind === 'downloading' ? models.names : []
+    await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs, missing)
     if (isIdle(snapshot) && plan.start === 0 && plan.wakeAtMs === null) return null
     if (!isBlocked) return next
     this.#blocked.add(id)
@@ -162,6 +168,7 @@ export class Autoscaler {
     this.#due.delete(id)
     this.#blocked.delete(id)
     this.#placer.forget(id)
+    this.#models.forget(id)
     return null
   }
 

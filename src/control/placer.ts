@@ -69,8 +69,17 @@ export class Placer {
     this.#quotas = parts.quotas
   }
 
-  /** Notes a refreshed endpoint. @param wanted number of further workers that it wants and that could start if there were room */
-  async noteWish(snapshot: EndpointSnapshot, wanted: number, nowMs: number): Promise<void> {
+  /**
+   * Notes a refreshed endpoint.
+   * @param wanted number of further workers that it wants and that could start if there were room
+   * @param missing models that are still being downloaded; its workers ask for no place meanwhile, and take none from others
+   */
+  async noteWish(
+    snapshot: EndpointSnapshot,
+    wanted: number,
+    nowMs: number,
+    missing: readonly string[] = [],
+  ): Promise<void> {
     const { endpoint, queue, queuedWorkers, requests } = snapshot
     const { id, owner, templateId } = endpoint
     const before = this.#known.get(id)
@@ -80,9 +89,11 @@ export class Placer {
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
-    const known = { endpoint, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, wanted, limited, sinceMs }
-    this.#known.set(id, known)
-    if (wanted === 0) await this.#keepQueued(id, null)
+    const known = { endpoint, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, limited, sinceMs }
+    const isLate = missing.length > 0
+    this.#known.set(id, { ...known, wanted: isLate ? 0 : wanted })
+    if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))
+    else if (wanted === 0) await this.#keepQueued(id, null)
   }
 
   /** Forgets an endpoint that was removed. */
@@ -176,7 +187,8 @@ export class Placer {
       const [waited = null, ...queued] = known.queued
       const [again, ...resumed] = known.resumed
       const nowMs = this.#ports.clock.now()
-      const first = again === undefined ? waited : { id: again, queuedAtMs: waited?.queuedAtMs ?? nowMs }
+      const downloaded = { downloadStartedAtMs: null, downloadEndedAtMs: null }
+      const first = again === undefined ? waited : { queuedAtMs: nowMs, ...downloaded, ...waited, id: again }
       this.#reportClamped(endpointId, known.endpoint.version, clamped)
       // The queued worker that it replaces would count twice.
       if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
@@ -198,6 +210,7 @@ export class Placer {
       const there = known.queued[index]
       return {
         ...(there ?? { id: this.#fleet.newId(), owner, endpointId: id, version, queuedAtMs }),
+        ...downloadTimes(there, resource, queuedAtMs),
         resource,
         reason,
       }
@@ -223,6 +236,25 @@ export class Placer {
     this.#clamped.set(endpointId, version)
     this.#ports.emit('worker.clamped', { endpointId, problem })
   }
+}
+
+/** Its workers wait for models. */
+function lacksModels(endpointId: EndpointId, count: number, names: readonly string[]): Unplaced {
+  const reason = names.length === 1 ? `model ${names[0]} is downloaded` : `models ${names.join(', ')} are downloaded`
+  return { endpointId, count, resource: 'models', reason }
+}
+
+/** When a queued worker began to wait for models, and when that was over. */
+function downloadTimes(
+  there: QueuedWorker | undefined,
+  resource: QueuedWorker['resource'],
+  nowMs: number,
+): Pick<QueuedWorker, 'downloadStartedAtMs' | 'downloadEndedAtMs'> {
+  if (resource === 'models')
+    return { downloadStartedAtMs: there?.downloadStartedAtMs ?? nowMs, downloadEndedAtMs: null }
+  const downloadStartedAtMs = there?.downloadStartedAtMs ?? null
+  const downloadEndedAtMs = downloadStartedAtMs === null ? null : (there?.downloadEndedAtMs ?? nowMs)
+  return { downloadStartedAtMs, downloadEndedAtMs }
 }
 
 function phaseOf(worker: WorkerLoad): Occupant['phase'] {

@@ -21,7 +21,7 @@ const TICK_MS = 1_000
  * the upkeep.
  */
 export class Reaper {
-  readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock'>
   readonly #fleet: Fleet
   readonly #running: RunningWorkers
   readonly #jobs: Jobs
@@ -30,7 +30,7 @@ export class Reaper {
   readonly #upkeep: Upkeep
 
   constructor(
-    ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>,
+    ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock'>,
     services: { fleet: Fleet; running: RunningWorkers; jobs: Jobs; batches: Batches },
     watchdog: WorkerWatchdog,
     records: JobRecordRules,

@@ -23,7 +23,7 @@ const MAX = { workers: 100, rows: 500 }
  * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
-  readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver'>
+  readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>
   readonly #records: JobRecordRules
   readonly #recorder: MetricRecorder
   /** When each kind of work is next due. */
@@ -32,7 +32,11 @@ export class Upkeep {
   #untidy = true
 
   /** @param records what is kept of jobs when they are removed */
-  constructor(ports: Pick<Ports, 'store' | 'logs' | 'driver'>, records: JobRecordRules, recorder: MetricRecorder) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>,
+    records: JobRecordRules,
+    recorder: MetricRecorder,
+  ) {
     this.#ports = ports
     this.#records = records
     this.#recorder = recorder
@@ -64,6 +68,7 @@ export class Upkeep {
       const images = new Set(await store.releases.images())
       const alive = new Set((await store.workers.alive()).map(({ id }) => id))
       await this.#ports.driver.tidy(alive, images)
+      await this.#ports.models?.tidy(alive)
       return false
     })
   }

@@ -90,7 +90,11 @@ function processDriver(
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId: readBootId(),
     firstPort: randomPort(),
-    volumeLink: { path: VOLUME_PATH, root: join(config.dataDir, 'volumes') },
+    volumeLink: {
+      path: VOLUME_PATH,
+      root: join(config.dataDir, 'volumes'),
+      models: join(modelRoot(config), 'volume'),
+    },
   })
   return { driver, isolation: `Process workers: ${isolation}` }
 }
@@ -172,6 +176,11 @@ function dockerDriver(config: Config, { notifier, logs, log, connection }: Drive
     addresses: () => engineAddresses(config.docker, process.env),
     note: (what, fields) => log[what === 'engine.away' ? 'warn' : 'info'](fields, what),
   })
+}
+
+/** The folder of the cache of models. */
+export function modelRoot({ dataDir, modelCache }: Pick<Config, 'dataDir' | 'modelCache'>): string {
+  return modelCache ?? join(dataDir, 'models')
 }
 
 function folderIn(dataDir: string, name: string): string {

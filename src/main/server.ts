@@ -39,7 +39,7 @@ import { systemRandom } from '../system/random.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { prepareDocuments } from './documents.ts'
-import { driverFor } from './drivers.ts'
+import { driverFor, modelRoot } from './drivers.ts'
 import { setUpFolder } from './folder-setup.ts'
 import { foldersIn, type ServedFolder, serveFolders, watchFolders } from './folders.ts'
 import {
@@ -332,9 +332,10 @@ function volumesIn(dataDir: string, log: ReturnType<typeof createLog>): VolumeFo
   return folders
 }
 
-function modelsIn({ dataDir, modelCache, modelCacheGb, modelHub }: Config): DiskModelCache {
+function modelsIn(config: Config): DiskModelCache {
+  const { modelCacheGb, modelHub } = config
   return createModelCache({
-    root: modelCache ?? join(dataDir, 'models'),
+    root: modelRoot(config),
     hub: modelHub,
     limitBytes: modelCacheGb === null ? null : modelCacheGb * 1e9,
     clock: systemClock,

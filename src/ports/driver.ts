@@ -30,8 +30,18 @@ export interface WorkerSpec {
   readonly serves: { readonly port: number; readonly healthPort: number } | null
   /** The endpoint's network volume as a folder of this machine; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
+  /** Models that it finds on its disk, which it may read and not change. */
+  readonly models: readonly MountedModel[]
   /** Credentials for the image; null when everybody may download it. */
   readonly credential: RegistryCredential | null
+}
+
+/** A model on the disk of this machine, in the layout of the cache of Hugging Face. */
+export interface MountedModel {
+  /** Name of its folder in a cache, as `models--owner--name`. */
+  readonly folder: string
+  /** Where that folder is, absolute. */
+  readonly path: string
 }
 
 /** A user of an image registry. */

@@ -1,4 +1,5 @@
 import type { OwnerId, WorkerId } from '../core/ids.ts'
+import type { DownloadProgress } from '../core/models/download-progress.ts'
 
 /** Who wants to read a model. */
 export interface ModelReader {
@@ -37,23 +38,16 @@ export interface CachedModel extends ModelSnapshot {
   readonly isRestricted: boolean
 }
 
-/** How far a download is, in bytes. */
-export interface ModelProgress {
-  readonly receivedBytes: number
-  /** Null until the list of files is there. */
-  readonly totalBytes: number | null
-}
-
 /** Follows a {@link ModelCache.fetch}. */
 export interface ModelWatch {
   /** Its reader may have the model, whose revision means this commit. The download begins when it resolves. */
   resolved?(commit: string): Promise<void>
   /** More of it has come. */
-  progress?(progress: ModelProgress): void
+  progress?(progress: DownloadProgress): void
 }
 
 /** A download that goes on. */
-export interface ModelDownload extends ModelProgress {
+export interface ModelDownload extends DownloadProgress {
   readonly name: string
   readonly revision: string
 }

@@ -18,6 +18,7 @@ function worker(fields: Partial<TopWorker> = {}): TopWorker {
     phase: 'ready',
     phaseSince: new Date(NOW - 65_000).toISOString(),
     pullPercent: null,
+    download: null,
     isStale: false,
     gpuCount: 1,
     gpuTypeId: 'NVIDIA L40',

@@ -109,7 +109,11 @@ export async function openMachine() {
     nodePath: process.execPath,
     maxWorkers: 8,
     cage: null,
-    volumeLink: { path: join(folder, 'runpod-volume'), root: join(folder, 'volumes') },
+    volumeLink: {
+      path: join(folder, 'runpod-volume'),
+      root: join(folder, 'volumes'),
+      models: join(folder, 'models', 'volume'),
+    },
     bootId: readBootId(),
     // Test files run at the same time.
     firstPort: PORT_RANGE.first + ((process.pid * 97) % (PORT_RANGE.last - PORT_RANGE.first)),
@@ -162,6 +166,7 @@ export async function openMachine() {
         ports: [],
         serves: null,
         volume: null,
+        models: [],
         credential: null,
         ...changes,
       }

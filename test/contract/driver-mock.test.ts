@@ -108,6 +108,7 @@ function spec(name: string, args: string): WorkerSpec {
     ports: [],
     serves: null,
     volume: null,
+    models: [],
     credential: null,
   }
 }

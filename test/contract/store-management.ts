@@ -200,6 +200,20 @@ export const managementCases: Cases = {
     assert.deepEqual((await releases.images()).sort(), ['e@5', 'f@6'])
   },
 
+  'which commit a model of a release means is settled once': async ({ store }) => {
+    const { releases, templates } = store
+    const pin = (version: number, reference: string, commit: string) =>
+      releases.pinModel(E1, version, { reference, commit })
+    assert.deepEqual(await releases.models(E1, 1), {})
+    const [settled, same] = await Promise.all([pin(1, 'a/b', 'one'), pin(1, 'a/b', 'two')])
+    assert.ok(settled === same && (settled === 'one' || settled === 'two'), `${settled} ${same}`)
+    assert.equal(await pin(1, 'a/c:v1', 'three'), 'three')
+    assert.deepEqual(await releases.models(E1, 1), { 'a/b': settled, 'a/c:v1': 'three' })
+    assert.equal(await pin(9, 'a/b', 'one'), null)
+    await replaceTemplate(templates, templateOf(TPL, { image: 'image:2' }), T0)
+    assert.deepEqual(await releases.models(E1, 2), {})
+  },
+
   'the newest releases are kept': async ({ store: { templates, releases } }) => {
     for (let n = 0; n < MAX_RELEASES + 2; n += 1)
       await replaceTemplate(templates, templateOf(TPL, { image: `image:${n}` }), T0)

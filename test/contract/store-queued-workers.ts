@@ -25,6 +25,8 @@ function queuedOf(id: string, changes: Partial<QueuedWorker> = {}): QueuedWorker
     endpointId: E1,
     version: 1,
     queuedAtMs: T0,
+    downloadStartedAtMs: null,
+    downloadEndedAtMs: null,
     resource: 'gpu',
     reason: 'no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat',
     ...changes,
@@ -39,7 +41,8 @@ export const queuedWorkerCases: Cases = {
     const [b, a] = [queuedOf('b', { queuedAtMs: T0 + 1 }), queuedOf('a')]
     await store.queuedWorkers.replace(E1, [b, a])
     assert.deepEqual(await waiting(), [a, b])
-    const changed = { ...b, resource: 'cpu', reason: '2 vCPUs are wanted', queuedAtMs: T0 + 9 } as const
+    const times = { queuedAtMs: T0 + 9, downloadStartedAtMs: T0 + 2, downloadEndedAtMs: T0 + 5 }
+    const changed = { ...b, resource: 'cpu', reason: '2 vCPUs are wanted', ...times } as const
     await store.queuedWorkers.replace(E1, [changed])
     assert.deepEqual(await waiting(), [{ ...changed, queuedAtMs: T0 + 1 }])
     await store.queuedWorkers.replace(E1, [])

@@ -126,6 +126,8 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
     createdAtMs: T0,
     placement: null,
     placedAtMs: null,
+    downloadStartedAtMs: null,
+    downloadEndedAtMs: null,
     pullStartedAtMs: null,
     pullEndedAtMs: null,
     startedAtMs: null,

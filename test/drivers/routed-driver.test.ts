@@ -24,6 +24,7 @@ function spec(name: string, image: string): WorkerSpec {
     ports: [],
     serves: null,
     volume: null,
+    models: [],
     credential: null,
   }
 }

@@ -93,6 +93,7 @@ export async function openDockerMachine(url = engineUrl) {
         ports: [],
         serves: null,
         volume: null,
+        models: [],
         credential: null,
         ...changes,
       }

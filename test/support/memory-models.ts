@@ -1,10 +1,10 @@
 import type { WorkerId } from '../../src/core/ids.ts'
+import type { DownloadProgress } from '../../src/core/models/download-progress.ts'
 import { ModelError, type ModelProblem } from '../../src/core/models/model-problem.ts'
 import { isCommit } from '../../src/core/models/model-reference.ts'
 import type {
   ModelCache,
   ModelCacheContent,
-  ModelProgress,
   ModelSnapshot,
   ModelWatch,
   ModelWish,
@@ -13,7 +13,7 @@ import type {
 /** A download that a test ends. */
 export interface StartedDownload {
   readonly wish: ModelWish
-  progress(progress: ModelProgress): void
+  progress(progress: DownloadProgress): void
   /** It is there. */
   done(): void
   fail(problem: ModelProblem): void

@@ -12,6 +12,7 @@ import { Templates } from '../../src/services/endpoints/templates.ts'
 import { Volumes } from '../../src/services/endpoints/volumes.ts'
 import { Jobs } from '../../src/services/jobs/jobs.ts'
 import { LongPoll } from '../../src/services/long-poll.ts'
+import { EndpointModels } from '../../src/services/models/endpoint-models.ts'
 import { Registries } from '../../src/services/secrets/registries.ts'
 import { Secrets } from '../../src/services/secrets/secrets.ts'
 import { Fleet } from '../../src/services/workers/fleet.ts'
@@ -25,7 +26,8 @@ export function servicesOf({ ports }: Rig) {
   const jobs = new Jobs(ports, new LongPoll(ports.clock, ports.notifier), quotas)
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
-  const fleet = new Fleet(ports, { jobs, running, undelivered }, () => ({ workerUrl: '' }))
+  const models = new EndpointModels(ports)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models }, () => ({ workerUrl: '' }))
   const endpoints = new Endpoints(ports, fleet, quotas)
   return {
     access,

@@ -211,6 +211,6 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     endpoints: 'accounts',
     workers: 'accounts secrets jobs models endpoints',
     balancing: 'endpoints',
-    observing: 'workers balancing',
+    observing: 'models workers balancing',
   },
 }

@@ -41,7 +41,7 @@ export function workerDetail(
 
 /** Members of a worker in every list, except its status. */
 export function common({ id, version, isStale, held, reason, now, ...more }: ReportedWorker, nowMs: number) {
-  const { worker, image, pullPercent, isolation } = more
+  const { worker, image, pullPercent, download, isolation } = more
   const gpus = worker?.placement?.gpus ?? []
   const startedAtMs = worker?.startedAtMs ?? null
   const untilMs = worker?.exitedAtMs ?? nowMs
@@ -58,6 +58,7 @@ export function common({ id, version, isStale, held, reason, now, ...more }: Rep
     phase: now.phase,
     phaseSince: new Date(now.sinceMs).toISOString(),
     pullPercent,
+    download,
     jobsHeld: held,
     reason,
     isolation: isolation?.kind ?? null,

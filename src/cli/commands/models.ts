@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { type DownloadProgress, progressText } from '../../core/models/download-progress.ts'
 import { sizeText } from '../../core/models/model-problem.ts'
 import { parseModelReference } from '../../core/models/model-reference.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
@@ -11,17 +12,12 @@ import { printText } from '../terminal/terminal-text.ts'
 
 interface Content {
   readonly models: TableRow[]
-  readonly downloads: (TableRow & Progress & { readonly name: string })[]
+  readonly downloads: (TableRow & DownloadProgress & { readonly name: string })[]
   readonly usedBytes: number
   readonly limitBytes: number
 }
 
-interface Progress {
-  readonly receivedBytes: number
-  readonly totalBytes: number | null
-}
-
-interface Pulled extends Progress {
+interface Pulled extends DownloadProgress {
   readonly done: boolean
   readonly commit: string | null
 }
@@ -79,10 +75,4 @@ function located(text: string): { path: string; revision: string | null } {
   const { name, revision } = reference
   const isNamed = text.replace(/^https:\/\//, '').includes(':')
   return { path: `/ops/models/${name}`, revision: isNamed ? revision : null }
-}
-
-function progressText({ receivedBytes, totalBytes }: Progress): string {
-  if (totalBytes === null) return 'asking the hub'
-  const percent = totalBytes === 0 ? 100 : Math.floor((receivedBytes / totalBytes) * 100)
-  return `${sizeText(receivedBytes)} of ${sizeText(totalBytes)} (${percent} %)`
 }

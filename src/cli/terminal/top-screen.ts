@@ -1,5 +1,6 @@
 /** What `runyard top` shows, as lines for a screen of a given size. */
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
+import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import type { Explanation } from '../../core/observing/explain.ts'
 import { counted } from '../../core/observing/explain-facts.ts'
 import type { WorkerCounts } from '../../core/observing/worker-status.ts'
@@ -13,6 +14,7 @@ export interface TopWorker {
   readonly phase: string
   readonly phaseSince: string
   readonly pullPercent: number | null
+  readonly download: DownloadProgress | null
   readonly isStale: boolean
   readonly gpuCount: number
   readonly gpuTypeId: string | null
@@ -172,7 +174,10 @@ const INDENT = 2
 
 const ID: Column = { title: 'WORKER', text: ({ id }) => id }
 const STATUS: Column = { title: 'STATUS', text: ({ status, isStale }) => (isStale ? `${status}*` : status) }
-const PHASE: Column = { title: 'PHASE', text: ({ phase, pullPercent }) => phaseText({ phase, pullPercent }) }
+const PHASE: Column = {
+  title: 'PHASE',
+  text: ({ phase, pullPercent, download }) => phaseText({ phase, pullPercent, download }),
+}
 const FOR: Column = {
   title: 'FOR',
   text: ({ phaseSince }, atMs) => durationText(Math.max(0, atMs - Date.parse(phaseSince))),

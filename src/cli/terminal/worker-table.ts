@@ -1,4 +1,5 @@
 /** Workers as tables and text for a terminal. */
+import { type DownloadProgress, downloadPercent } from '../../core/models/download-progress.ts'
 import { roughDuration } from '../../core/observing/explain-facts.ts'
 import { type Column, column, durationText, onOneLine, shown, type TableRow, timeText } from './table.ts'
 
@@ -12,9 +13,11 @@ export const WORKER_COLUMNS: readonly Column[] = [
   { title: 'WHY', text: row => shown(row.reason) },
 ]
 
-/** The phase of a worker, with the progress of its image download. */
-export function phaseText({ phase, pullPercent }: TableRow): string {
-  return typeof pullPercent === 'number' ? `${phase} ${Math.round(pullPercent)}%` : shown(phase)
+/** The phase of a worker, with the progress of the download of its image or its models. */
+export function phaseText({ phase, pullPercent, download }: TableRow): string {
+  const models = (download as DownloadProgress | null | undefined) ?? null
+  const percent = models === null ? pullPercent : downloadPercent(models)
+  return typeof percent === 'number' ? `${phase} ${Math.round(percent)}%` : shown(phase)
 }
 
 /** The GPUs of a worker for a list: `1x RTX 4090`, or a dash. */

@@ -39,6 +39,7 @@ export function executionText(ms: number): string {
 /** What a worker does in a phase. */
 const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
   queued: 'waits for a place on a machine',
+  downloading: 'waits for its models, which are downloaded',
   placing: 'is being given a place on a machine',
   pulling: 'downloads its image',
   starting: 'is being started',

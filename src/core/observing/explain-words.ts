@@ -50,6 +50,8 @@ export function placeAction(resource: Resource): string {
     case 'account_workers':
     case 'account_gpus':
       return 'wait, lower workersMin of other endpoints of the account, or ask the operator for a higher limit'
+    case 'models':
+      return 'wait; runyard models list shows how far the downloads are'
     case 'workers':
       return 'stop other workers, or add capacity'
   }

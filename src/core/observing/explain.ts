@@ -1,5 +1,6 @@
 import type { BatchId, EndpointId } from '../ids.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
+import { type DownloadProgress, progressText } from '../models/download-progress.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
@@ -23,9 +24,16 @@ import { placeAction, wordsOf } from './explain-words.ts'
 /** The causes of a wait, and the states of an endpoint or job that does not wait. */
 export const WAIT_CAUSES = [
   ...(['nothing_waits', 'finished', 'running', 'about_to_start', 'paused'] as const),
-  ...(['image_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
+  ...(['image_error', 'model_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
   ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),
-  ...(['worker_starting', 'worker_restarting', 'max_reached', 'no_capacity', 'throttled'] as const),
+  ...([
+    'models_downloading',
+    'worker_starting',
+    'worker_restarting',
+    'max_reached',
+    'no_capacity',
+    'throttled',
+  ] as const),
   ...(['low_priority', 'batch_turn', 'runs_alone'] as const),
 ] as const
 /** One of {@link WAIT_CAUSES}. */
@@ -55,6 +63,8 @@ export interface ExplainContext {
   readonly nowMs: number
   /** Download progress of images; unknown unless given. */
   readonly pullPercent?: PullPercent
+  /** How far the models of the endpoint are; null, or left out, where none are being downloaded. */
+  readonly download?: DownloadProgress | null
   /** Whether workers of GPU endpoints run without one here, since the machine has none. */
   readonly noGpus?: boolean
 }
@@ -83,6 +93,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     starting(snapshot, context, false) ??
     restarting(snapshot, context) ??
     maxReached(snapshot, context) ??
+    downloading(snapshot, context) ??
     noPlace(snapshot, context) ??
     starting(snapshot, context, true) ??
     working(snapshot, context) ??
@@ -155,7 +166,7 @@ function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
 function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
   const isPaused = paused(snapshot)
   if (isPaused !== null || running) return isPaused
-  return wrongWith(snapshot, context) ?? starting(snapshot, context, false)
+  return wrongWith(snapshot, context) ?? starting(snapshot, context, false) ?? downloading(snapshot, context)
 }
 
 /** What keeps workers from working, whether or not something waits for them. */
@@ -297,6 +308,25 @@ function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
   }
 }
 
+/** Workers are wanted whose models are still on their way. */
+function downloading(snapshot: EndpointSnapshot, { nowMs, download = null }: ExplainContext): Explanation | null {
+  const [waiting] = snapshot.queuedWorkers
+  if (waiting?.resource !== 'models') return null
+  const current = currentWorkers(snapshot).length
+  if (desiredWorkers(snapshot, nowMs).desired <= current) return null
+  const before = current === 0 ? 'before a worker is started' : 'before another worker is started'
+  return {
+    ...plain(
+      'models_downloading',
+      `${waiting.reason} ${before}${download === null ? '' : `: ${progressText(download)}`}`,
+    ),
+    action: 'wait; each model is downloaded once, for all workers of this machine',
+    commands: ['runyard models list'],
+    sinceMs: waiting.downloadStartedAtMs ?? waiting.queuedAtMs,
+    evidence: queuedWorkerFacts(snapshot.queuedWorkers, nowMs),
+  }
+}
+
 /** More workers are wanted than fit on the machine. */
 function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
   const { queue, queuedWorkers } = snapshot
@@ -398,6 +428,7 @@ function update(id: EndpointId): string {
 function startCommands(failure: StartFailure, id: EndpointId): string[] {
   if (failure.kind === 'secrets_missing')
     return failure.names.map(name => `runyard secrets create --name ${name} --value -`)
+  if (failure.kind === 'model_failed') return ['runyard models list', `runyard models pull ${failure.model}`]
   if (failure.kind === 'volume_missing')
     return ['runyard volumes list', `${update(id)} --set 'networkVolumes=["<volume>"]'`]
   return ['runyard doctor']

@@ -48,8 +48,9 @@ export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
     show(id, version, { status: statusOf(worker), held, worker, queued: null, reason: problem && problemText(problem) })
   }
   for (const queued of queuedWorkers) {
-    const { id, version, reason } = queued
-    show(id, version, { status: 'THROTTLED', held: 0, worker: null, queued, reason })
+    const { id, version, reason, resource } = queued
+    const status = resource === 'models' ? 'INITIALIZING' : 'THROTTLED'
+    show(id, version, { status, held: 0, worker: null, queued, reason })
   }
   return shown
 }

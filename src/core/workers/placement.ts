@@ -30,6 +30,7 @@ export const UNPLACED: Placement = { gpus: [], pool: null, vcpus: null, memoryMb
 
 /** What a worker lacks that cannot be placed, for programs. */
 export type Resource =
+  | 'models'
   | 'gpu'
   | 'gpu_type'
   | 'gpu_count'
@@ -47,6 +48,9 @@ export interface QueuedWorker {
   readonly endpointId: EndpointId
   readonly version: number
   readonly queuedAtMs: number
+  /** When the download of its models began and ended; null where nothing was downloaded. */
+  readonly downloadStartedAtMs: number | null
+  readonly downloadEndedAtMs: number | null
   /** What it waits for. */
   readonly resource: Resource
   /** The same for people, as a clause: "no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat". */

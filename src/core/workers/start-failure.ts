@@ -1,5 +1,6 @@
 /** Why a worker cannot be started: a value, made where it is known, and the only function that says it to people. */
 import { AppError, type ErrorCode, toAppError } from '../errors.ts'
+import { type ModelProblem, modelProblemText } from '../models/model-problem.ts'
 import { OPERATOR_FOLDERS } from './host-folder.ts'
 import { remedyInForeignText, START_REMEDIES, type StartRemedy } from './start-remedy.ts'
 
@@ -47,6 +48,9 @@ interface StartFailures {
   readonly gpu_device_missing: { readonly said: string }
   readonly gpu_not_listed: { readonly index: number; readonly count: number; readonly folder: string }
   readonly podman_without_gpus: { readonly version: string; readonly needed: string }
+  // Models.
+  readonly model_failed: { readonly model: string; readonly problem: ModelProblem }
+  readonly model_gone: { readonly model: string }
   // Images.
   readonly pull_failed: {
     readonly image: string
@@ -203,7 +207,7 @@ const RULES: Rules = {
   network_refused: [({ said }) => `the engine makes no network for containers: ${said}`, foreign],
   network_gone: [({ said }) => `the network of the containers is gone (${said})`, 'other'],
   volume_unseen: [
-    () => 'the engine does not see the folder of the network volume; it has to run on this machine',
+    () => 'the engine does not see the folder of the network volume or of a model; it has to run on this machine',
     'other',
   ],
   memory_too_small: [({ memoryMb }) => `${memoryMb} MB of memory are too few for a container`, 'memory'],
@@ -225,6 +229,11 @@ const RULES: Rules = {
       `Podman ${version} gives containers no GPUs of NVIDIA when it is asked over its API; ${needed} or newer is needed, or Docker`,
     'podman',
   ],
+  model_failed: [
+    ({ model, problem }) => `model ${model} cannot be had: ${modelProblemText(problem)}`,
+    ({ problem }) => MODEL_REMEDIES[problem.kind] ?? 'model_hub',
+  ],
+  model_gone: [({ model }) => `model ${model} was removed before a worker could get it`, 'other'],
   pull_failed: [pullText, ({ why, said }) => PULL_REMEDIES[why] ?? remedyInForeignText(said)],
   image_gone: [({ image }) => `image '${image}', which this release runs, is no longer there`, 'image_name'],
   image_vanished: [({ image }) => `image '${image}' was downloaded and is not there`, 'image_name'],
@@ -316,6 +325,18 @@ function pullReason(why: PullProblem, host: string): string | null {
     case 'unknown':
       return null
   }
+}
+
+const MODEL_REMEDIES: Readonly<Partial<Record<ModelProblem['kind'], StartRemedy>>> = {
+  not_found: 'model_name',
+  token_missing: 'model_token',
+  token_refused: 'model_token',
+  access_refused: 'model_token',
+  file_name_refused: 'model_files',
+  too_many_files: 'model_files',
+  cache_full: 'model_space',
+  disk_full: 'model_space',
+  disk_failed: 'model_space',
 }
 
 const INIT_REMEDIES: Readonly<Partial<Record<StartFailures['init_failed']['problem'], StartRemedy>>> = {

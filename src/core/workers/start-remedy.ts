@@ -1,7 +1,13 @@
 /** The remedy where no worker can be started, and the cause for people. */
 
 /** Why no worker can be started, as one word of {@link WAIT_CAUSES}. */
-export type StartCause = 'image_error' | 'engine_away' | 'secret_missing' | 'volume_missing' | 'settings_invalid'
+export type StartCause =
+  | 'image_error'
+  | 'model_error'
+  | 'engine_away'
+  | 'secret_missing'
+  | 'volume_missing'
+  | 'settings_invalid'
 
 interface Remedy {
   readonly cause: StartCause
@@ -14,8 +20,8 @@ function passing(advice: string, cause: StartCause = 'image_error'): Remedy {
   return { cause, advice, lasts: false }
 }
 
-function lasting(advice: string): Remedy {
-  return { cause: 'image_error', advice, lasts: true }
+function lasting(advice: string, cause: StartCause = 'image_error'): Remedy {
+  return { cause, advice, lasts: true }
 }
 
 /** The remedies by what has to be put right. */
@@ -51,6 +57,17 @@ export const START_REMEDIES = {
   registry: passing(
     'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
   ),
+  model_name: lasting('check the name and the revision in modelReferences of the endpoint', 'model_error'),
+  model_token: lasting(
+    'save a token that may read the model as a secret, and name it in the environment of the endpoint: HF_TOKEN={{ RUNPOD_SECRET_<name> }}',
+    'model_error',
+  ),
+  model_files: lasting('choose another model: this one cannot be kept safely', 'model_error'),
+  model_space: passing(
+    'raise --model-cache-size, free disk space, or remove models (runyard models list, runyard models remove)',
+    'model_error',
+  ),
+  model_hub: passing('see that this machine reaches the hub (network, proxy, --hf-endpoint)', 'model_error'),
   handler: lasting('put such a file into the folder, or name a command: in args, or behind -- of runyard serve'),
   command: lasting('name a command in args that exists in the image'),
   image_name: lasting('check the name and the tag of the image, and that it was pushed or built on this machine'),

@@ -186,6 +186,11 @@ const OUTPUT_RULES: readonly Rule[] = [
       'the model is private or gated: save a token as a secret and give it as HF_TOKEN={{ RUNPOD_SECRET_<name> }}, and accept the license of the model',
   },
   {
+    pattern: /Read-only file system: '[^']{0,200}models--/,
+    advice:
+      'the branch of a model has moved on at its hub, and the worker wants the newer files: set HF_HUB_OFFLINE=1 in the environment to run what the release has, or make a new release',
+  },
+  {
     pattern: /No space left on device|ENOSPC/,
     advice:
       'the disk is full: raise the container disk ("disk"), write to a network volume, or free space on the machine',

@@ -1,11 +1,13 @@
+import type { QueuedWorker } from './placement.ts'
 import type { Worker } from './worker.ts'
 
 /**
- * How far a worker is on its way, finer than its state. `queued` waits for a place on a machine, `placing` is being given
- * one; `ready` has asked for a job, whether it holds one or not.
+ * How far a worker is on its way, finer than its state. `queued` waits for a place on a machine, `downloading` for the models of its
+ * endpoint, `placing` is being given one; `ready` has asked for a job, whether it holds one or not.
  */
 export const WORKER_PHASES = [
   'queued',
+  'downloading',
   'placing',
   'pulling',
   'starting',
@@ -19,7 +21,7 @@ export const WORKER_PHASES = [
 export type WorkerPhase = (typeof WORKER_PHASES)[number]
 
 /** The phases of a cold start, from the decision for a worker to its first request for a job. */
-export const COLD_START_PHASES = ['queued', 'pulling', 'starting', 'initializing'] as const
+export const COLD_START_PHASES = ['queued', 'downloading', 'pulling', 'starting', 'initializing'] as const
 /** One of {@link COLD_START_PHASES}. */
 export type ColdStartPhase = (typeof COLD_START_PHASES)[number]
 
@@ -43,6 +45,8 @@ export type TimedWorker = Pick<
   | 'state'
   | 'createdAtMs'
   | 'placedAtMs'
+  | 'downloadStartedAtMs'
+  | 'downloadEndedAtMs'
   | 'pullStartedAtMs'
   | 'pullEndedAtMs'
   | 'startedAtMs'
@@ -52,6 +56,9 @@ export type TimedWorker = Pick<
   | 'exitedAtMs'
 >
 
+/** What the time line of a worker without a place is made of. */
+export type TimedQueuedWorker = Pick<QueuedWorker, 'queuedAtMs' | 'downloadStartedAtMs' | 'downloadEndedAtMs'>
+
 /** The instants of a worker that are known, each with the phase that begins then; `exited` is the last one if it has ended. */
 function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
   const { state, createdAtMs, placedAtMs, startedAtMs, pullStartedAtMs, stopRequestedAtMs } = worker
@@ -59,6 +66,8 @@ function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
   const stoppingAtMs = worker.stoppingAtMs ?? (state === 'DRAINING' ? null : stopRequestedAtMs)
   const known: [phase: WorkerPhase, atMs: number | null][] = [
     [placedAtMs !== null ? 'queued' : undecided ? 'placing' : 'starting', createdAtMs],
+    ['downloading', worker.downloadStartedAtMs],
+    ['queued', worker.downloadEndedAtMs],
     ['starting', placedAtMs],
     ['pulling', pullStartedAtMs],
     ['starting', worker.pullEndedAtMs],
@@ -81,7 +90,24 @@ function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
  * but for the one that it is in; nothing follows the end of a worker.
  */
 export function timeLineOf(worker: TimedWorker, nowMs: number): TimeStep[] {
-  const marks = marksOf(worker)
+  return stepsOf(marksOf(worker), nowMs)
+}
+
+/** As {@link timeLineOf}, of a worker without a place. Its last step is the one that it is in. */
+export function queuedTimeLineOf(
+  { queuedAtMs, downloadStartedAtMs, downloadEndedAtMs }: TimedQueuedWorker,
+  nowMs: number,
+): TimeStep[] {
+  const known: [phase: WorkerPhase, atMs: number | null][] = [
+    ['queued', queuedAtMs],
+    ['downloading', downloadStartedAtMs],
+    ['queued', downloadEndedAtMs],
+  ]
+  const marks = known.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
+  return stepsOf(marks, nowMs)
+}
+
+function stepsOf(marks: readonly { phase: WorkerPhase; atMs: number }[], nowMs: number): TimeStep[] {
   return marks.flatMap(({ phase, atMs }, index) => {
     const next = marks[index + 1]
     if (phase === 'exited' || next?.atMs === atMs) return []
@@ -98,7 +124,7 @@ export function phaseOf(worker: TimedWorker): PhaseNow {
 /** How long each phase of its cold start took, in milliseconds; null for a worker that never asked for a job. */
 export function coldStartOf(worker: TimedWorker): Readonly<Record<ColdStartPhase, number>> | null {
   if (worker.readyAtMs === null) return null
-  const spent = { queued: 0, pulling: 0, starting: 0, initializing: 0 }
+  const spent = { queued: 0, downloading: 0, pulling: 0, starting: 0, initializing: 0 }
   for (const { phase, ms } of timeLineOf(worker, worker.readyAtMs)) {
     if (phase in spent) spent[phase as ColdStartPhase] += ms
   }

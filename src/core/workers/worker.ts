@@ -60,6 +60,9 @@ export interface Worker {
   readonly placement: Placement | null
   /** When it was placed. */
   readonly placedAtMs: number | null
+  /** When the download of the models of its endpoint began and ended, before it was placed; null where they were there. */
+  readonly downloadStartedAtMs: number | null
+  readonly downloadEndedAtMs: number | null
   /** When the download of its image began and ended; null where the image was there. */
   readonly pullStartedAtMs: number | null
   readonly pullEndedAtMs: number | null

@@ -20,6 +20,10 @@ export interface CageSpec {
   readonly resolver: string | null
   /** Its network volume, which is /runpod-volume as well; null for none. */
   readonly volume: string | null
+  /** Models that it may read, at their places below /runpod-volume; empty for none. */
+  readonly models: readonly { readonly path: string; readonly at: string }[]
+  /** Its own folder for what it downloads beside them, and where that is seen; null where its network volume takes it. */
+  readonly modelFolder: { readonly path: string; readonly at: string } | null
   /** Symbolic links of the system, such as /bin. */
   readonly links: readonly { readonly path: string; readonly target: string }[]
   /** Device files beside the harmless ones. */
@@ -49,6 +53,7 @@ const GLOBAL_PROC = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'mtrr',
  */
 export function cageOptions(spec: CageSpec): string[] {
   const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env, resolver } = spec
+  const { models, modelFolder } = spec
   return [
     ...CAGE_BASE,
     ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
@@ -63,6 +68,8 @@ export function cageOptions(spec: CageSpec): string[] {
     ...devices.flatMap(path => ['--dev-bind-try', path, path]),
     ...[...writable, tmp].flatMap(path => ['--bind', path, path]),
     ...(volume === null ? [] : ['--bind', volume, volume, '--bind', volume, '/runpod-volume']),
+    ...(modelFolder === null ? [] : ['--bind', modelFolder.path, modelFolder.at]),
+    ...models.flatMap(({ path, at }) => ['--ro-bind', path, at]),
     ...['--remount-ro', '/', '--clearenv'],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--chdir', folder],

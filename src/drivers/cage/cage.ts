@@ -6,11 +6,12 @@ import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { mkdir, realpath, rm } from 'node:fs/promises'
 import { constants, homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
+import { CACHE_PATH, mountPoint } from '../model-mounts.ts'
 import { contains } from '../process/process-command.ts'
 import { type HostEnvironment, WORKER_VARIABLE } from '../process/process-environment.ts'
 import { wantsPrivateFolder } from '../process/working-folder.ts'
@@ -196,6 +197,8 @@ export class Cage {
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
       writable: [...new Set([home, ...(await cachesOf(env, hostHome)), ...own])],
       volume: spec.volume?.path ?? null,
+      models: spec.models.map(model => ({ path: model.path, at: mountPoint(model) })),
+      modelFolder: await modelFolderOf(launch),
       devices: gpuDevices(spec.placement.gpus),
     }
   }
@@ -211,6 +214,14 @@ export function signalOfCode(code: number | null): NodeJS.Signals | null {
   if (code === null || code <= 128) return null
   const found = Object.entries(constants.signals).find(([, number]) => number === code - 128)
   return (found?.[0] as NodeJS.Signals | undefined) ?? null
+}
+
+/** A folder beside the worker's others, where it has models and no network volume. */
+async function modelFolderOf({ spec, home }: CagedLaunch): Promise<{ path: string; at: string } | null> {
+  if (spec.models.length === 0 || spec.volume !== null) return null
+  const path = join(dirname(home), 'models')
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  return { path, at: CACHE_PATH }
 }
 
 /** Only numbers and the folder of its volume; nothing that a loader of programs would follow. */

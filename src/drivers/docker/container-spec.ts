@@ -4,6 +4,7 @@ import type { WorkerId } from '../../core/ids.ts'
 import type { ContainerServing } from '../../core/workers/container-reach.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
+import { CACHE_PATH, cacheVariables, mountPoint } from '../model-mounts.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
 import { VOLUME_PATH } from '../process/volume-link.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
@@ -82,6 +83,7 @@ function environment(spec: WorkerSpec): Record<string, string> {
   return {
     // The init forwards signals to the whole group, because shells do not.
     TINI_KILL_PROCESS_GROUP: '1',
+    ...cacheVariables(spec, CACHE_PATH),
     ...spec.env,
     ...spec.protocolEnv,
     ...(serves === null ? {} : { PORT: String(serves.port), PORT_HEALTH: String(serves.healthPort) }),
@@ -109,7 +111,15 @@ function hostConfig(spec: WorkerSpec, context: ContainerContext): Record<string,
     ...(diskGb !== null && context.boundsDisk ? { StorageOpt: { size: `${diskGb}G` } } : {}),
     LogConfig: { Type: 'json-file', Config: { 'max-size': '16m', 'max-file': '2' } },
     ...publishedPorts(spec, context.connection),
-    Mounts: volume === null ? [] : [{ Type: 'bind', Source: volume.path, Target: VOLUME_PATH }],
+    Mounts: [
+      ...(volume === null ? [] : [{ Type: 'bind', Source: volume.path, Target: VOLUME_PATH }]),
+      ...spec.models.map(model => ({
+        Type: 'bind',
+        Source: model.path,
+        Target: mountPoint(model),
+        ReadOnly: true,
+      })),
+    ],
     ...gpuOptions(placement.gpus, context.gpus),
   }
 }

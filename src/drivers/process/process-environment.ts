@@ -2,6 +2,7 @@
 import { homedir, platform } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { WorkerSpec } from '../../ports/driver.ts'
+import { cacheVariables } from '../model-mounts.ts'
 
 /** Variables of the host, as the entry point of the server was given them. */
 export type HostEnvironment = Readonly<Record<string, string | undefined>>
@@ -20,6 +21,8 @@ export interface EnvironmentSources {
   readonly tmp: string
   /** The folder of the programs of the image's own Python, which come first; null when it has none. */
   readonly pythonFolder: string | null
+  /** Where the worker sees its models. */
+  readonly modelCache: string
 }
 
 /**
@@ -27,7 +30,7 @@ export interface EnvironmentSources {
  * worker SDK would take an API key from there and send it. Caches are the person's own, since models are large.
  */
 export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources): Record<string, string> {
-  const { hostEnv, home, tmp, pythonFolder } = sources
+  const { hostEnv, home, tmp, pythonFolder, modelCache } = sources
   const hostHome = hostEnv.HOME || homedir()
   const cache = hostEnv.XDG_CACHE_HOME || join(hostHome, '.cache')
   const path = hostEnv.PATH || DEFAULT_PATH
@@ -45,6 +48,7 @@ export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources):
     PYTHONUNBUFFERED: '1',
     // They measure the machine's disk and network, which say nothing about a process on it.
     RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true',
+    ...cacheVariables(spec, modelCache),
     ...spec.env,
     ...visibleGpus(spec),
     HOME: home,

@@ -23,8 +23,10 @@ import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { askCaged } from '../cage/ask-caged.ts'
 import { type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
 import type { CageDisks } from '../cage/disk-watch.ts'
+import { CACHE_PATH } from '../model-mounts.ts'
 import { conflictOf, portsNamedIn, takenOf } from '../named-ports.ts'
 import { FreePorts, portsOf } from '../served-ports.ts'
+import { linkModels, offerModels } from './model-links.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
@@ -165,7 +167,10 @@ class Processes implements ProcessDriver {
     if (ports !== null) this.#ports.hold(ports)
     const variables = await readVariables(identity.pid)
     const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
-    if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
+    const models =
+      variables.HF_HUB_CACHE === join(this.#folderOf(worker), 'models') ? this.#options.volumeLink?.models : undefined
+    const linked = variables.RUNPOD_VOLUME_PATH ?? models
+    if (linked !== undefined) await this.#volumeLink.hold(worker, linked)
     const isolation = isolationOf(text)
     const freezer = freezerIn(text)
     const frozen = this.#freezes.found({ identity, freezer })
@@ -267,7 +272,9 @@ class Processes implements ProcessDriver {
     const folder = this.#folderOf(spec.workerId)
     const home = join(folder, 'home')
     const tmp = join(folder, 'tmp')
-    const environment = buildEnvironment(spec, { hostEnv, home, tmp, pythonFolder: command.pythonFolder })
+    const modelLinks = join(folder, 'models')
+    const modelCache = this.#options.cage === null ? modelLinks : CACHE_PATH
+    const environment = buildEnvironment(spec, { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache })
     const program = await findProgram(command, environment.PATH ?? '')
     const ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
     try {
@@ -282,8 +289,7 @@ class Processes implements ProcessDriver {
       const named = isAlone ? [] : portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
       const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
       // A cage has its own path.
-      const isLinked = spec.volume !== null && this.#options.cage === null
-      const volumeNote = !isLinked ? null : await this.#volumeLink.hold(spec.workerId, spec.volume?.path ?? '')
+      const volumeNote = this.#options.cage === null ? await this.#linkVolume(spec, modelLinks) : null
       const notes = [working.note, volumeNote, ...taken.map(port => portConflictText(conflictOf(port)))].filter(
         note => note !== null,
       )
@@ -310,6 +316,16 @@ class Processes implements ProcessDriver {
       const { code = 'unknown problem' } = thrown as NodeJS.ErrnoException
       throw new WorkerStartError({ kind: 'private_folder', code }, { cause: thrown })
     }
+  }
+
+  /** Shows a worker without a cage its network volume and its models. @returns a line for its output; null for none */
+  async #linkVolume({ workerId, volume, models }: WorkerSpec, modelLinks: string): Promise<string | null> {
+    if (models.length > 0) await linkModels(models, modelLinks)
+    if (volume !== null) return this.#volumeLink.hold(workerId, volume.path)
+    const shown = this.#options.volumeLink?.models
+    if (models.length === 0 || shown === undefined) return null
+    await offerModels(models, shown)
+    return this.#volumeLink.hold(workerId, shown)
   }
 
   async #spawn(worker: WorkerId, launch: Launch): Promise<string> {

@@ -13,6 +13,8 @@ export const VOLUME_PATH = '/runpod-volume'
 export interface VolumeLinkPlace {
   readonly path: string
   readonly root: string
+  /** Where the link leads for workers that have models and no network volume. */
+  readonly models: string
 }
 
 /** Keeps a symbolic link to the network volume of the workers that run. */
@@ -30,20 +32,24 @@ export class VolumeLink {
   /**
    * Lets the link lead to the volume of a worker for as long as it runs, unless it leads to that of another one, is somebody else's, or
    * may not be made by the user of the server.
+   * @param volume its folder, or that of models
    * @returns a line for the output of the worker where the path leads to something else than its volume; null otherwise
    */
   hold(worker: WorkerId, volume: string): Promise<string | null> {
-    return this.#inTurn(null, async ({ path, root }) => {
+    return this.#inTurn(null, async place => {
+      const { path, models } = place
       // The variable of a worker that was taken over may name any folder.
-      if (dirname(volume) !== root) return null
+      if (!isOurs(volume, place)) return null
       this.#volumes.set(worker, volume)
       const target = await targetOf(path)
       if (target === volume) return null
-      const isOurs = target !== null && target !== 'other' && dirname(target) === root
-      const isFree = isOurs && ![...this.#volumes.values()].includes(target)
+      const isFree = target !== null && isOurs(target, place) && ![...this.#volumes.values()].includes(target)
       if (isFree) await unlink(path).catch(() => {})
       if ((target === null || isFree) && (await made(volume, path))) return null
-      return target === null ? null : `${path} is not the network volume of this worker, which is in RUNPOD_VOLUME_PATH`
+      if (target === null) return null
+      return volume === models
+        ? `${path} does not show the models of this worker, which are in HF_HUB_CACHE`
+        : `${path} is not the network volume of this worker, which is in RUNPOD_VOLUME_PATH`
     })
   }
 
@@ -59,9 +65,10 @@ export class VolumeLink {
 
   /** Removes the link of an earlier run of the server that no worker needs. */
   tidy(): Promise<void> {
-    return this.#inTurn(undefined, async ({ path, root }) => {
+    return this.#inTurn(undefined, async place => {
+      const { path } = place
       const target = await targetOf(path)
-      if (target === null || target === 'other' || dirname(target) !== root) return
+      if (target === null || !isOurs(target, place)) return
       if (![...this.#volumes.values()].includes(target)) await unlink(path).catch(() => {})
     })
   }
@@ -73,6 +80,11 @@ export class VolumeLink {
     this.#last = turn.catch(() => {})
     return turn
   }
+}
+
+/** Whether a link to this place is of this server. */
+function isOurs(target: string, { root, models }: VolumeLinkPlace): boolean {
+  return dirname(target) === root || target === models
 }
 
 /** Where a link leads; null where there is nothing, `other` where there is no link. */

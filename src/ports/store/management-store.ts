@@ -74,6 +74,17 @@ export interface ReleaseStore {
     version: number,
     choice: { readonly image: string; readonly replaced: string | null },
   ): Promise<string | null>
+  /** The commits that the models of a version mean, by their references; those that are settled. */
+  models(endpointId: EndpointId, version: number): Promise<Record<string, string>>
+  /**
+   * Settles which commit a model of a version means, unless another call was faster.
+   * @returns what is settled now; null when there is no such release
+   */
+  pinModel(
+    endpointId: EndpointId,
+    version: number,
+    choice: { readonly reference: string; readonly commit: string },
+  ): Promise<string | null>
   /** The images of the newest version of each endpoint and of the one before. */
   images(): Promise<string[]>
 }

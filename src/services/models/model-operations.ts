@@ -1,9 +1,10 @@
 import { AppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import { ModelError, modelProblemText } from '../../core/models/model-problem.ts'
 import { isCommit, type ModelReference, parseModelReference } from '../../core/models/model-reference.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
-import type { ModelCache, ModelCacheContent, ModelProgress, ModelSnapshot } from '../../ports/model-cache.ts'
+import type { ModelCache, ModelCacheContent, ModelSnapshot } from '../../ports/model-cache.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** The name of the secret and of the variable that hold an account's token for the hub. */
@@ -14,13 +15,13 @@ const HELD_MS = 5_000
 const MAX_PULLS = 100
 
 /** How far a pull is; `snapshot` is null until it is done. */
-export interface PullState extends ModelProgress {
+export interface PullState extends DownloadProgress {
   readonly snapshot: ModelSnapshot | null
 }
 
 /** A pull that goes on, or whose end nobody has seen yet. */
 interface Pull {
-  progress: ModelProgress
+  progress: DownloadProgress
   readonly end: Promise<ModelSnapshot>
 }
 

@@ -16,6 +16,7 @@ import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
+import type { EndpointModels } from '../models/endpoint-models.ts'
 import { onePage } from '../paging.ts'
 import type { Fleet } from '../workers/fleet.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
@@ -37,18 +38,25 @@ export class Explainer {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
   readonly #running: RunningWorkers
+  readonly #models: Pick<EndpointModels, 'progress'>
   readonly #balancing: Balancing
   readonly #placing: Partial<PlacementRules>
 
   /** @param placing rules of placement; what is left out has its default */
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
-    parts: { readonly fleet: Fleet; readonly running: RunningWorkers; readonly balancing: Balancing },
+    parts: {
+      readonly fleet: Fleet
+      readonly running: RunningWorkers
+      readonly models: Pick<EndpointModels, 'progress'>
+      readonly balancing: Balancing
+    },
     placing: Partial<PlacementRules> = {},
   ) {
     this.#ports = ports
     this.#fleet = parts.fleet
     this.#running = parts.running
+    this.#models = parts.models
     this.#balancing = parts.balancing
     this.#placing = placing
   }
@@ -106,7 +114,8 @@ export class Explainer {
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
     const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
     const startFailure = await this.#fleet.startFailure(endpoint)
+    const download = this.#models.progress(endpoint.id)
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
-    return { capacity: await driver.capacity(), startFailure, nowMs: clock.now(), pullPercent, noGpus }
+    return { capacity: await driver.capacity(), startFailure, nowMs: clock.now(), pullPercent, download, noGpus }
   }
 }

@@ -2,14 +2,17 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import type { Explanation } from '../../core/observing/explain.ts'
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/observing/worker-status.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../core/scaling/scale.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
+import type { QueuedWorker } from '../../core/workers/placement.ts'
 import { exitText, type Worker } from '../../core/workers/worker.ts'
-import { type PhaseNow, phaseOf, type TimeStep, timeLineOf } from '../../core/workers/worker-phase.ts'
+import { type PhaseNow, phaseOf, queuedTimeLineOf, type TimeStep, timeLineOf } from '../../core/workers/worker-phase.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
+import type { EndpointModels } from '../models/endpoint-models.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
 import type { Explainer } from './explainer.ts'
 
@@ -25,6 +28,8 @@ export interface ReportedWorker extends Omit<ShownWorker, 'status'> {
   readonly now: PhaseNow
   /** How much of its image is downloaded; null when that is not known or not being done. */
   readonly pullPercent: number | null
+  /** How far the models of its endpoint are; null when they are not being downloaded. */
+  readonly download: DownloadProgress | null
   readonly timeLine: readonly TimeStep[]
   /** The image that it runs; null for a worker of an old release, whose image is not known any more. */
   readonly image: string | null
@@ -66,15 +71,22 @@ const CONCURRENCY = 8
 export class WorkerReading {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
   readonly #running: RunningWorkers
+  readonly #models: Pick<EndpointModels, 'progress'>
   readonly #balancing: Balancing
   readonly #explaining: Explainer
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'driver'>,
-    parts: { readonly running: RunningWorkers; readonly balancing: Balancing; readonly explaining: Explainer },
+    parts: {
+      readonly running: RunningWorkers
+      readonly models: Pick<EndpointModels, 'progress'>
+      readonly balancing: Balancing
+      readonly explaining: Explainer
+    },
   ) {
     this.#ports = ports
     this.#running = parts.running
+    this.#models = parts.models
     this.#balancing = parts.balancing
     this.#explaining = parts.explaining
   }
@@ -186,22 +198,27 @@ export class WorkerReading {
   #report(shown: ReportedShape, endpoint: Endpoint, template: Template | null): ReportedWorker {
     const { worker, queued, version } = shown
     const nowMs = this.#ports.clock.now()
-    const now: PhaseNow = worker === null ? { phase: 'queued', sinceMs: queued?.queuedAtMs ?? nowMs } : phaseOf(worker)
+    const timeLine = worker === null ? queuedTimeLine(queued, nowMs) : timeLineOf(worker, nowMs)
+    const last = timeLine.at(-1)
+    const now =
+      worker !== null ? phaseOf(worker) : { phase: last?.phase ?? 'queued', sinceMs: last?.startedAtMs ?? nowMs }
     return {
       ...shown,
       now,
       pullPercent: now.phase === 'pulling' ? (this.#running.find(shown.id)?.pullPercent ?? null) : null,
-      timeLine:
-        worker === null
-          ? [{ phase: 'queued', startedAtMs: now.sinceMs, ms: Math.max(0, nowMs - now.sinceMs) }]
-          : timeLineOf(worker, nowMs),
+      download: now.phase === 'downloading' ? this.#models.progress(endpoint.id) : null,
+      timeLine,
       image: version === endpoint.version ? (template?.image ?? null) : null,
       isolation: worker?.handle == null ? null : this.#ports.driver.isolation(worker.handle, worker.driver),
     }
   }
 }
 
-type ReportedShape = Omit<ReportedWorker, 'now' | 'pullPercent' | 'timeLine' | 'image' | 'isolation'>
+type ReportedShape = Omit<ReportedWorker, 'now' | 'pullPercent' | 'download' | 'timeLine' | 'image' | 'isolation'>
+
+function queuedTimeLine(queued: QueuedWorker | null, nowMs: number): TimeStep[] {
+  return queued === null ? [] : queuedTimeLineOf(queued, nowMs)
+}
 
 function asEnded(worker: Worker, endpoint: Endpoint): ReportedShape {
   const { id, version } = worker

@@ -14,6 +14,7 @@ import type { StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import type { EndpointModels, ModelsState } from '../models/endpoint-models.ts'
 import { shortId } from '../short-id.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
@@ -31,6 +32,7 @@ export interface FleetParts {
   readonly jobs: Jobs
   readonly running: RunningWorkers
   readonly undelivered: UndeliveredResults
+  readonly models: EndpointModels
 }
 
 /** Starts, drains, stops and adopts workers, and records their exits. The loops in control decide when. */
@@ -39,14 +41,16 @@ export class Fleet {
   readonly #jobs: Jobs
   readonly #running: RunningWorkers
   readonly #undelivered: UndeliveredResults
+  readonly #models: EndpointModels
   readonly #inputs: WorkerLaunchReader
   readonly #addresses: () => WorkerAddresses
 
-  constructor(ports: Ports, { jobs, running, undelivered }: FleetParts, addresses: () => WorkerAddresses) {
+  constructor(ports: Ports, { jobs, running, undelivered, models }: FleetParts, addresses: () => WorkerAddresses) {
     this.#ports = ports
     this.#jobs = jobs
     this.#running = running
     this.#undelivered = undelivered
+    this.#models = models
     this.#inputs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
   }
@@ -57,8 +61,19 @@ export class Fleet {
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return { kind: 'template_missing', template: endpoint.templateId }
     return (
-      (await this.#inputs.failure(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
+      (await this.#inputs.failure(endpoint, template)) ??
+      (await driver.check(template.image, template.args, endpoint.type)) ??
+      (endpoint.modelReferences.length === 0
+        ? null
+        : this.#models.failure(endpoint, await this.#inputs.env(endpoint, template)))
     )
+  }
+
+  /** Sees that the models of an endpoint are on the machine, and does not wait for it; see {@link EndpointModels.prepare}. */
+  async prepareModels(endpoint: Endpoint): Promise<ModelsState> {
+    const template = await this.#ports.store.templates.find(endpoint.owner, endpoint.templateId)
+    if (template === null || endpoint.modelReferences.length === 0) return { kind: 'ready' }
+    return this.#models.prepare(endpoint, await this.#inputs.env(endpoint, template))
   }
 
   /**
@@ -67,11 +82,7 @@ export class Fleet {
    * so that it counts for the back-off.
    * @param queued the queued worker that has waited for this place; it becomes the worker
    */
-  async start(
-    endpoint: Endpoint,
-    placement: Placement = UNPLACED,
-    queued: Pick<QueuedWorker, 'id' | 'queuedAtMs'> | null = null,
-  ): Promise<void> {
+  async start(endpoint: Endpoint, placement: Placement = UNPLACED, queued: WaitedFor | null = null): Promise<void> {
     const { store, vault, random, emit } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
@@ -213,8 +224,8 @@ export class Fleet {
 
   /** @param worker null when its exit was recorded and published before */
   async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
-    const { driver, emit, notifier } = this.#ports
-    await driver.release(workerId)
+    const { emit, notifier } = this.#ports
+    await this.#release(workerId)
     if (this.#running.find(workerId)?.hasEnded !== true) return
     this.#running.forget(workerId)
     if (worker === null) return
@@ -222,6 +233,11 @@ export class Fleet {
     emit('worker.exited', { endpointId, workerId, cause: endText(worker), asked: !crashed(worker) })
     notifier.publish(`worker:${workerId}`)
     notifier.publish(`load:${endpointId}`)
+  }
+
+  async #release(workerId: WorkerId): Promise<void> {
+    await this.#ports.driver.release(workerId)
+    await this.#models.letGo(workerId)
   }
 
   /**
@@ -250,7 +266,7 @@ export class Fleet {
    */
   async adoptAll(): Promise<void> {
     const { store, driver, emit } = this.#ports
-    for (const id of await store.workers.lastExited(LAST_ENDED)) await driver.release(id)
+    for (const id of await store.workers.lastExited(LAST_ENDED)) await this.#release(id)
     const endpoints = new Set(await store.endpoints.ids())
     for (const worker of await store.workers.alive()) {
       const alive = await driver.adopt(worker.id, worker.handle, worker.driver)
@@ -311,6 +327,7 @@ export class Fleet {
     const { endpointId, id: workerId, baseUrl, serves } = worker
     const placement = worker.placement ?? UNPLACED
     const inputs = await this.#inputs.find(endpoint, template)
+    const models = await this.#models.hold(workerId, endpoint, inputs.env)
     const identity = { endpointId, workerId, hostSuffix, placement, volume: inputs.volume }
     const spec = {
       workerId,
@@ -319,6 +336,7 @@ export class Fleet {
       args: template.args,
       placement,
       ...inputs,
+      models,
       diskGb: template.diskGb,
       ports: template.ports,
       serves,
@@ -357,11 +375,13 @@ export class Fleet {
     endpoint: Endpoint,
     placement: Placement,
     place: Pick<Worker, 'driver' | 'baseUrl' | 'serves'>,
-    queued: Pick<QueuedWorker, 'id' | 'queuedAtMs'> | null,
+    queued: WaitedFor | null,
   ): Worker {
     const { clock } = this.#ports
     const id = queued?.id ?? this.newId()
     const createdAtMs = queued?.queuedAtMs ?? clock.now()
+    const downloadStartedAtMs = queued?.downloadStartedAtMs ?? null
+    const downloadEndedAtMs = downloadStartedAtMs === null ? null : (queued?.downloadEndedAtMs ?? clock.now())
     return {
       id,
       owner: endpoint.owner,
@@ -379,6 +399,8 @@ export class Fleet {
       stopReason: null,
       placement,
       placedAtMs: clock.now(),
+      downloadStartedAtMs,
+      downloadEndedAtMs,
       pullStartedAtMs: null,
       pullEndedAtMs: null,
       stoppingAtMs: null,
@@ -391,6 +413,9 @@ export class Fleet {
     }
   }
 }
+
+/** A queued worker that got its place. */
+type WaitedFor = Pick<QueuedWorker, 'id' | 'queuedAtMs' | 'downloadStartedAtMs' | 'downloadEndedAtMs'>
 
 /** What is known of a worker without a record. */
 const UNKNOWN = { problem: null, stopReason: null }

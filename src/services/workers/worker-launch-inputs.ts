@@ -57,7 +57,12 @@ export class WorkerLaunchReader {
     const volume = await this.#volumeOf(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
-    return { env: await this.#withSecrets(owner, savedEnv(endpoint, template)), credential, volume }
+    return { env: await this.env(endpoint, template), credential, volume }
+  }
+
+  /** The variables of the template and of the endpoint, secrets resolved. @throws WorkerStartError when one is missing */
+  env(endpoint: Endpoint, template: Template): Promise<Record<string, string>> {
+    return this.#withSecrets(endpoint.owner, savedEnv(endpoint, template))
   }
 
   async #servingProblem({ owner }: Endpoint, env: Readonly<Record<string, string>>): Promise<string | null> {

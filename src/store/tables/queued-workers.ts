@@ -4,7 +4,8 @@ import type { QueuedWorker, Resource } from '../../core/workers/placement.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** The columns; see queued-workers.ts. */
-const COLUMNS = 'id, owner, endpoint_id, version, queued_at_ms, resource, reason'
+const COLUMNS =
+  'id, owner, endpoint_id, version, queued_at_ms, resource, reason, download_started_at_ms, download_ended_at_ms'
 
 /** $1 endpoint. Those of its version, the first one first. */
 export const queuedWorkersOf = `
@@ -24,9 +25,10 @@ export const queuedIdsOf = 'SELECT id FROM queued_workers WHERE endpoint_id = $1
 /** $1 worker. */
 export const deleteQueuedWorker = 'DELETE FROM queued_workers WHERE id = $1'
 
-/** $1 worker, $2 version, $3 resource, $4 reason. */
+/** $1 worker, $2 version, $3 resource, $4 reason, $5 and $6 when the download of its models began and ended. */
 export const updateQueuedWorker = `
-  UPDATE queued_workers SET resource = $3, reason = $4 WHERE id = $1 AND version = $2 RETURNING id`
+  UPDATE queued_workers SET resource = $3, reason = $4, download_started_at_ms = $5, download_ended_at_ms = $6
+  WHERE id = $1 AND version = $2 RETURNING id`
 
 /** $1 endpoint. */
 export const countQueuedWorkers = 'SELECT COUNT(*) AS n FROM queued_workers WHERE endpoint_id = $1'
@@ -34,7 +36,7 @@ export const countQueuedWorkers = 'SELECT COUNT(*) AS n FROM queued_workers WHER
 /** A new one; no row for an id that a worker has already. */
 export const insertQueuedWorker = `
   INSERT INTO queued_workers (${COLUMNS})
-  SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT 1 FROM workers WHERE id = $1)`
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE NOT EXISTS (SELECT 1 FROM workers WHERE id = $1)`
 
 /** A row of `queued_workers`. */
 export interface QueuedWorkerRow {
@@ -45,16 +47,21 @@ export interface QueuedWorkerRow {
   readonly queued_at_ms: number
   readonly resource: Resource
   readonly reason: string
+  readonly download_started_at_ms: number | null
+  readonly download_ended_at_ms: number | null
 }
 
 /** A row as a worker that waits for a place. */
 export function toQueuedWorker(row: QueuedWorkerRow): QueuedWorker {
   const { id, owner, version, resource, reason } = row
-  return { id, owner, endpointId: row.endpoint_id, version, queuedAtMs: row.queued_at_ms, resource, reason }
+  const [downloadStartedAtMs, downloadEndedAtMs] = [row.download_started_at_ms, row.download_ended_at_ms]
+  const times = { queuedAtMs: row.queued_at_ms, downloadStartedAtMs, downloadEndedAtMs }
+  return { id, owner, endpointId: row.endpoint_id, version, ...times, resource, reason }
 }
 
 /** The parameters of `insertQueuedWorker`. */
 export function ofQueuedWorker(worker: QueuedWorker): SqlValue[] {
   const { id, owner, endpointId, version, queuedAtMs, resource, reason } = worker
-  return [id, owner, endpointId, version, queuedAtMs, resource, reason]
+  const { downloadStartedAtMs, downloadEndedAtMs } = worker
+  return [id, owner, endpointId, version, queuedAtMs, resource, reason, downloadStartedAtMs, downloadEndedAtMs]
 }

@@ -35,6 +35,17 @@ export const imageOfRelease = 'SELECT image FROM releases WHERE endpoint_id = $1
 export const pinImage = `
   UPDATE releases SET image = $3 WHERE endpoint_id = $1 AND version = $2 AND image IS NOT DISTINCT FROM $4`
 
+/** $1 endpoint, $2 version. */
+export const modelsOfRelease = 'SELECT models FROM releases WHERE endpoint_id = $1 AND version = $2'
+
+/** $1 endpoint, $2 version, $3 commits by references, as JSON. */
+export const setModels = 'UPDATE releases SET models = $3 WHERE endpoint_id = $1 AND version = $2'
+
+/** $1 endpoint, $2 version, $3 the version that it goes back to. */
+export const restoreModels = `
+  UPDATE releases SET models = (SELECT models FROM releases WHERE endpoint_id = $1 AND version = $3)
+  WHERE endpoint_id = $1 AND version = $2`
+
 /** Those of each endpoint's present version and of the one before. */
 export const imagesInUse = `
   SELECT DISTINCT releases.image AS image FROM releases JOIN endpoints ON endpoints.id = releases.endpoint_id

@@ -13,7 +13,7 @@ export const WORKER_COLUMNS =
   'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
   'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
-  'placement, placed_at_ms, pull_started_at_ms, pull_ended_at_ms'
+  'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -23,6 +23,7 @@ const BEGUN_ANEW = [
   ...[
     ...['owner', 'version', 'state', 'driver', 'handle', 'base_url', 'created_at_ms', 'token_hash', 'capacity', 'sdk'],
     ...['jobs_finished', 'flavor', 'counted_until_ms', 'placement', 'placed_at_ms', 'serves'],
+    ...['download_started_at_ms', 'download_ended_at_ms'],
   ].map(name => `${name} = excluded.${name}`),
   ...[
     ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
@@ -38,8 +39,9 @@ const BEGUN_ANEW = [
  */
 export const insertWorker = `
   INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
-    capacity, jobs_finished, sdk, flavor, counted_until_ms, placement, placed_at_ms, serves)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, COALESCE(CAST($15 AS {{integer}}), CAST($9 AS {{integer}})), $14, $15, $16
+    capacity, jobs_finished, sdk, flavor, counted_until_ms, placement, placed_at_ms, serves,
+    download_started_at_ms, download_ended_at_ms)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, COALESCE(CAST($15 AS {{integer}}), CAST($9 AS {{integer}})), $14, $15, $16, $17, $18
   FROM endpoints WHERE id = $3
     AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE})
       + (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = $3 AND id <> $1 AND version = endpoints.version) < workers_max
@@ -212,6 +214,8 @@ export interface WorkerRow {
   readonly serves: string | null
   readonly placement: string | null
   readonly placed_at_ms: number | null
+  readonly download_started_at_ms: number | null
+  readonly download_ended_at_ms: number | null
   readonly pull_started_at_ms: number | null
   readonly pull_ended_at_ms: number | null
 }
@@ -244,6 +248,8 @@ export function toWorker(row: WorkerRow): Worker {
     sdk: row.sdk,
     placement: row.placement === null ? null : (JSON.parse(row.placement) as Placement),
     placedAtMs: row.placed_at_ms,
+    downloadStartedAtMs: row.download_started_at_ms,
+    downloadEndedAtMs: row.download_ended_at_ms,
     pullStartedAtMs: row.pull_started_at_ms,
     pullEndedAtMs: row.pull_ended_at_ms,
   }
@@ -268,5 +274,7 @@ export function ofNewWorker(worker: Worker, tokenHash: string, flavor: string): 
     worker.placement === null ? null : JSON.stringify(worker.placement),
     worker.placedAtMs,
     worker.serves === null ? null : JSON.stringify(worker.serves),
+    worker.downloadStartedAtMs,
+    worker.downloadEndedAtMs,
   ]
 }

@@ -107,12 +107,12 @@ class FolderCache implements DiskModelCache {
 
   ready(wish: ModelWish): ModelSnapshot | null {
     const commit = commitOf(wish)
-    const isThere = commit !== null && this.#folders.has(wish.name, commit)
+    const isThere = commit !== null && this.#isWhole(wish.name, commit)
     return isThere && this.#access.mayRead(wish.name, wish.reader, 'fresh') ? this.#found(wish, commit) : null
   }
 
   async hold(worker: WorkerId, models: readonly ModelSnapshot[]): Promise<boolean> {
-    if (models.some(({ name, commit }) => !this.#folders.has(name, commit))) return false
+    if (models.some(({ name, commit }) => !this.#isWhole(name, commit))) return false
     this.#folders.writeWorkerNote(worker, { models })
     this.#held.set(worker, models)
     for (const model of models) this.#use(model)
@@ -172,7 +172,7 @@ class FolderCache implements DiskModelCache {
   #found(wish: ModelWish, commit: string): ModelSnapshot {
     const { name, revision } = wish
     // What the workers of an older release run does not change what a branch means now.
-    const isMeant = wish.commit === null || !this.#folders.has(name, this.#folders.ref(name, revision) ?? '')
+    const isMeant = wish.commit === null || !this.#isWhole(name, this.#folders.ref(name, revision) ?? '')
     if (isMeant) this.#folders.setRef(name, revision, commit)
     this.#use({ name, commit })
     return { name, commit }
@@ -192,7 +192,7 @@ class FolderCache implements DiskModelCache {
       if (REFUSALS.has(problem)) this.#access.refuse(name, reader)
       // Without a hub, what is there counts for those who were let read it before.
       const local = known ?? this.#folders.ref(name, revision)
-      const isReadable = local !== null && this.#folders.has(name, local) && this.#access.mayRead(name, reader, 'any')
+      const isReadable = local !== null && this.#isWhole(name, local) && this.#access.mayRead(name, reader, 'any')
       if (isReadable && ABSENCES.has(problem)) return local
       throw thrown
     }
@@ -206,7 +206,7 @@ class FolderCache implements DiskModelCache {
     const { name, reader } = wish
     const { token, commit } = await this.#resolve(wish, known)
     const question = { name, revision: commit, token, signal: this.#closing.signal }
-    const isThere = this.#folders.has(name, commit)
+    const isThere = this.#isWhole(name, commit)
     const files = isThere ? null : await this.#asked(() => this.#hub.files(question))
     const largest = isThere
       ? this.#folders.filesOf(name, commit)[0]
@@ -263,6 +263,7 @@ class FolderCache implements DiskModelCache {
     const download = new RunningDownload(wanted, parts)
     const end = this.#makeRoom(download)
       .then(() => download.run())
+      .then(() => this.#access.used(wanted.name, wanted.commit))
       .finally(() => this.#downloads.delete(key))
     const entry = { download, end }
     this.#downloads.set(key, entry)
@@ -339,6 +340,11 @@ class FolderCache implements DiskModelCache {
   #holders(name: string, commit: string): number {
     const holds = (models: readonly ModelSnapshot[]) => models.some(one => one.name === name && one.commit === commit)
     return [...this.#held.values()].filter(holds).length
+  }
+
+  /** Whether a snapshot is there and was made here: a worker without a cage could make one of some files. */
+  #isWhole(name: string, commit: string): boolean {
+    return this.#folders.has(name, commit) && this.#access.usedAtMs(name, commit) > 0
   }
 
   /** Whether a download needs a blob. */

@@ -37,12 +37,12 @@ export class ModelFolders {
     return namesIn(this.hub).flatMap(name => modelOfFolder(name) ?? [])
   }
 
-  /** The commits that are there, whole. */
+  /** The commits that are there. */
   commits(model: string): string[] {
     return namesIn(join(this.#folder(model), 'snapshots')).filter(isCommit)
   }
 
-  /** Whether a commit is there, whole. */
+  /** Whether a commit is there. */
   has(model: string, commit: string): boolean {
     return existsSync(this.#snapshot(model, commit))
   }
@@ -54,13 +54,14 @@ export class ModelFolders {
     return join(blobs, hash)
   }
 
-  /** Makes a snapshot of blobs that are all there. */
+  /** Makes a snapshot of blobs that are all there, in place of one that may be there. */
   publish(model: string, commit: string, files: readonly ModelFile[]): void {
     const path = this.#snapshot(model, commit)
-    if (existsSync(path)) return
+    if (existsSync(path)) removeDurably(path)
     const draft = join(dirname(path), `${HIDDEN}${commit}`)
     rmSync(draft, { recursive: true, force: true })
-    this.#share(draft)
+    for (const needed of [draft, join(this.#folder(model), 'blobs'), join(this.#folder(model), 'refs')])
+      this.#share(needed)
     const folders = new Set([draft])
     for (const { path: name, hash } of files) {
       const link = join(draft, ...name.split('/'))

@@ -1,8 +1,9 @@
 /** The download of one revision of a model, which all who want it share. */
 import { existsSync, statSync } from 'node:fs'
+import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import type { ModelFile } from '../../core/models/model-files.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { ModelProgress, ModelSnapshot } from '../../ports/model-cache.ts'
+import type { ModelSnapshot } from '../../ports/model-cache.ts'
 import { downloadBlob, INCOMPLETE } from './blob-download.ts'
 import type { Hub } from './hub.ts'
 import type { ModelFolders } from './model-folders.ts'
@@ -54,7 +55,7 @@ export class RunningDownload {
   readonly wanted: WantedModel
   readonly #parts: DownloadParts
   readonly #ending = new AbortController()
-  readonly #listeners = new Set<(progress: ModelProgress) => void>()
+  readonly #listeners = new Set<(progress: DownloadProgress) => void>()
   /** What is there of each blob. */
   readonly #received = new Map<string, number>()
   readonly #blobs: ReadonlyMap<string, ModelFile>
@@ -87,7 +88,7 @@ export class RunningDownload {
   }
 
   /** Calls a listener from time to time. @returns ends that */
-  watch(listener: (progress: ModelProgress) => void): () => void {
+  watch(listener: (progress: DownloadProgress) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }

@@ -21,6 +21,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'worker.avoided': 'warn',
   'worker.clamped': 'warn',
   'machine.problem': 'warn',
+  'model.failed': 'warn',
   'leader.changed': 'warn',
   'loop.failed': 'error',
   'gateway.request_finished': 'debug',

@@ -59,7 +59,7 @@ const anySituation = fc.record({
     fc.record({
       queuedAtMs: ago,
       version,
-      resource: fc.constantFrom('gpu', 'memory', 'account_workers', 'account_gpus'),
+      resource: fc.constantFrom('gpu', 'memory', 'account_workers', 'account_gpus', 'models'),
       reason: fc.constantFrom('no GPU is free', 'no memory is free', 'the limit of 2 workers is reached'),
     }),
     { maxLength: 7 },
@@ -107,6 +107,8 @@ function truthOf({ cause }: Explanation, situation: Situation): boolean {
       return workers.length >= endpoint.workersMax && current.length === 0
     case 'max_reached':
       return workers.length >= endpoint.workersMax
+    case 'models_downloading':
+      return queuedWorkers[0]?.resource === 'models' && wants
     case 'no_capacity':
       return noRoom && current.length === 0 && wants
     case 'throttled':
@@ -170,6 +172,7 @@ test('of whatever situation exactly one cause is named, and it and all that is s
     'finished',
     'batch_turn',
     'engine_away',
+    'model_error',
     'secret_missing',
     'volume_missing',
     'settings_invalid',

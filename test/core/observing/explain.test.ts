@@ -59,6 +59,7 @@ function startFailures(): [WaitCause, string, Fields, Partial<ExplainContext>][]
     ['engine_away', { kind: 'engine_away', how: 'lost', address: 'unix:///var/run/docker.sock', said: '' }],
     ['engine_away', { kind: 'engine_refused', said: 'Cannot connect to the Docker daemon at unix:///x' }],
     ['secret_missing', { kind: 'secrets_missing', names: ['HF'] }],
+    ['model_error', { kind: 'model_failed', model: 'a/b', problem: { kind: 'access_refused' } }],
     ['volume_missing', { kind: 'volume_missing', volume: 'v1' }],
     ['settings_invalid', { kind: 'settings_invalid', problem: servingProblem({ PORT: '0' })! }],
   ]
@@ -189,6 +190,23 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
       averageExecutionMs: 12_345,
       workers: [{ held: 1 }, { held: 2 }],
     },
+  ],
+  [
+    'models_downloading',
+    'model org/tiny is downloaded before a worker is started: 1.5 GB of 6.0 GB (25 %)',
+    { queue: one, queuedWorkers: [{ ...waiting('model org/tiny is downloaded'), resource: 'models' }] },
+    { download: { receivedBytes: 1.5e9, totalBytes: 6e9 } },
+  ],
+  [
+    'models_downloading',
+    'model org/tiny is downloaded before another worker is started: the hub is asked',
+    {
+      queue: { ...one, inProgress: 1 },
+      workers: [{ held: 1 }],
+      averageExecutionMs: 60_000,
+      queuedWorkers: [{ ...waiting('model org/tiny is downloaded'), resource: 'models' }],
+    },
+    { download: { receivedBytes: 0, totalBytes: null } },
   ],
   ['no_capacity', 'there is no room for a worker: the limit of 2 workers', { queue: one }, FULL],
   [

@@ -24,6 +24,11 @@ const SAMPLES: Samples = {
   secrets_missing: [{ names: ['A', 'B'] }, 'the environment refers to secrets that do not exist: A, B'],
   volume_missing: [{ volume: 'v1' }, 'its network volume v1 does not exist'],
   settings_invalid: [{ problem: 'the variable PORT must be a port' }, 'the variable PORT must be a port'],
+  model_failed: [
+    { model: 'org/tiny', problem: { kind: 'not_found', revision: 'v9' } },
+    "model org/tiny cannot be had: the hub has no such model, or no revision 'v9' of it",
+  ],
+  model_gone: [{ model: 'org/tiny' }, 'model org/tiny was removed before a worker could get it'],
   args_invalid: [{ problem: 'args is odd' }, 'args is odd'],
   image_invalid: [{ image: 'A' }, "'A' is no reference of a container image"],
   folder_reserved: [
@@ -77,7 +82,10 @@ const SAMPLES: Samples = {
   engine_disk_full: [{}, 'there is no space left on the disk of the container engine'],
   network_refused: [{ said: 'no' }, 'the engine makes no network for containers: no'],
   network_gone: [{ said: 'no' }, 'the network of the containers is gone (no)'],
-  volume_unseen: [{}, 'the engine does not see the folder of the network volume; it has to run on this machine'],
+  volume_unseen: [
+    {},
+    'the engine does not see the folder of the network volume or of a model; it has to run on this machine',
+  ],
   memory_too_small: [{ memoryMb: 4 }, '4 MB of memory are too few for a container'],
   init_missing: [{ said: 'no' }, 'Podman has no init for containers; install catatonit (no)'],
   gpu_toolkit_missing: [

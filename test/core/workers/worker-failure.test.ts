@@ -18,6 +18,9 @@ const CUDA = 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.0
 const OLD_DRIVER = 'RuntimeError: The NVIDIA driver on your system is too old (found version 11040)'
 const GATED = '401 Client Error: Unauthorized for url: https://huggingface.co/meta/x/resolve/main/config.json'
 
+const MOVED_ON =
+  "OSError: [Errno 30] Read-only file system: '/runpod-volume/huggingface-cache/hub/models--a--b/snapshots/cd'"
+
 const DB_TAKEN = { port: 5432, variable: 'DB_PORT', with: 'program' } as const
 
 const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: WorkerProblem][] = [
@@ -60,6 +63,7 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
     /library libGL\.so\.1/,
   ],
   ['a gated model', { lastLines: [GATED] }, /HF_TOKEN/],
+  ['a model that has moved on', { lastLines: [MOVED_ON] }, /HF_HUB_OFFLINE=1/],
   ['a full disk', { lastLines: ['OSError: [Errno 28] No space left on device'] }, /disk is full/],
   ['no network', { lastLines: ['socket.gaierror: [Errno -3] Temporary failure in name resolution'] }, /network/],
   [

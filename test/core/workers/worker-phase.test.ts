@@ -5,6 +5,8 @@ import {
   COLD_START_PHASES,
   coldStartOf,
   phaseOf,
+  queuedTimeLineOf,
+  type TimedQueuedWorker,
   type TimedWorker,
   timeLineOf,
 } from '../../../src/core/workers/worker-phase.ts'
@@ -81,8 +83,29 @@ test('a worker that asked for a job before its start was recorded has been ready
   assert.equal(coldStartOf(quick)?.initializing, 0)
 })
 
+test('a worker without a place waits, for its models and for room', () => {
+  const queued = { queuedAtMs: NOW, downloadStartedAtMs: NOW, downloadEndedAtMs: null }
+  const phases = (fields: Partial<TimedQueuedWorker>) =>
+    queuedTimeLineOf({ ...queued, ...fields }, NOW + 100).map(({ phase, ms }) => [phase, ms])
+  assert.deepEqual(phases({ downloadStartedAtMs: null }), [['queued', 100]])
+  assert.deepEqual(phases({}), [['downloading', 100]])
+  assert.deepEqual(phases({ downloadStartedAtMs: NOW + 10, downloadEndedAtMs: NOW + 40 }), [
+    ['queued', 10],
+    ['downloading', 30],
+    ['queued', 60],
+  ])
+})
+
 test('the phases of a cold start are known once the worker asks for a job', () => {
-  assert.deepEqual(coldStartOf(worker(READY)), { queued: 10, pulling: 100, starting: 40, initializing: 250 })
+  assert.deepEqual(coldStartOf(worker(READY)), {
+    queued: 10,
+    downloading: 0,
+    pulling: 100,
+    starting: 40,
+    initializing: 250,
+  })
+  const downloaded = { ...READY, downloadStartedAtMs: NOW + 1, downloadEndedAtMs: NOW + 7 }
+  assert.deepEqual([coldStartOf(worker(downloaded))?.queued, coldStartOf(worker(downloaded))?.downloading], [4, 6])
   assert.equal(coldStartOf(worker(STARTED)), null)
 })
 
@@ -92,6 +115,8 @@ const anyWorker = fc.record({
   state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'),
   createdAtMs: instant,
   placedAtMs: maybe,
+  downloadStartedAtMs: maybe,
+  downloadEndedAtMs: maybe,
   pullStartedAtMs: maybe,
   pullEndedAtMs: maybe,
   startedAtMs: maybe,

@@ -173,6 +173,7 @@ test('the engine bounds the disk of a container where it can, and gets a call wi
       ports: [],
       serves: null,
       volume: null,
+      models: [],
       credential: null,
     }
     await driver.start(spec)

@@ -52,6 +52,7 @@ function made(gpus: readonly AssignedGpu[], changes: Partial<GpuContext> = {}, e
       ports: [],
       serves: null,
       volume: null,
+      models: [],
       credential: null,
     },
     context,

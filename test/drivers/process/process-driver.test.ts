@@ -91,6 +91,19 @@ describe('the environment of a process worker', { timeout: 120_000 }, () => {
     assert.deepEqual(Object.fromEntries(system), expected)
   })
 
+  test('names the models of a worker, unless it has a cache of its own', async () => {
+    const models = [{ folder: 'models--a--b', path: join(machine.folder, 'models--a--b') }]
+    for (const part of ['blobs', 'refs', 'snapshots']) await mkdir(join(models[0]!.path, part), { recursive: true })
+    const seen = async (env: Record<string, string>) => {
+      const spec = machine.spec('report', { models, env })
+      return [(await report(spec)).env.HF_HUB_CACHE, join(machine.folder, 'workers', spec.workerId, 'models')]
+    }
+    const [cache, folder] = await seen({})
+    assert.equal(cache, folder)
+    assert.equal((await seen({ HF_HOME: '/mine' }))[0], undefined)
+    assert.equal((await seen({ HF_HUB_CACHE: '/mine' }))[0], '/mine')
+  })
+
   test('shows a worker the GPUs that it was given, and nothing that its endpoint says changes that', async () => {
     const card = { type: 'NVIDIA L4', memoryGb: 24 }
     const nvidia = [

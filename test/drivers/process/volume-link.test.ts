@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { lstat, mkdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { VolumeId, WorkerId } from '../../../src/core/ids.ts'
@@ -47,6 +47,36 @@ describe('the link to the network volume of process workers', { timeout: 60_000 
     assert.equal(await readFile(join(volume('one').path, 'model'), 'utf8'), 'model')
   })
 
+  test('shows the models of a worker without a network volume, also after a restart of the server', async () => {
+    const cache = join(machine.folder, 'models', 'huggingface-cache', 'hub')
+    const model = { folder: 'models--a--b', path: join(cache, 'models--a--b') }
+    for (const part of ['refs', 'blobs', 'snapshots/commit']) await mkdir(join(model.path, part), { recursive: true })
+    await writeFile(join(model.path, 'refs', 'main'), 'commit')
+    await writeFile(join(model.path, 'blobs', 'hash'), 'weights')
+    await symlink('../../blobs/hash', join(model.path, 'snapshots', 'commit', 'weights'))
+    const driver = machine.driver()
+    const spec = machine.spec('', { models: [model] })
+    const handle = await driver.start(spec)
+    await machine.life(spec.workerId)
+    const shown = join(path, 'huggingface-cache', 'hub', 'models--a--b', 'refs', 'main')
+    assert.equal(await readFile(shown, 'utf8'), 'commit')
+    const own = join(machine.folder, 'workers', spec.workerId, 'models', 'models--a--b')
+    assert.equal(await readFile(join(own, 'snapshots', 'commit', 'weights'), 'utf8'), 'weights')
+    await writeFile(join(own, 'refs', 'main'), 'another')
+    await writeFile(join(own, 'blobs', 'other'), 'of the worker')
+    driver.close()
+    const next = machine.driver()
+    await next.adopt(spec.workerId, handle)
+    await next.tidy(new Set([spec.workerId]), new Set())
+    assert.equal(await readFile(shown, 'utf8'), 'commit')
+    await next.kill(spec.workerId)
+    await exitOf(machine.notifier, next, spec.workerId)
+    await next.release(spec.workerId)
+    await isGone()
+    assert.equal(await readFile(join(model.path, 'refs', 'main'), 'utf8'), 'commit')
+    assert.deepEqual(await readdir(join(model.path, 'blobs')), ['hash'])
+  })
+
   test('leads to one volume at a time, and a worker with another one is refused', async () => {
     const driver = machine.driver()
     const first = await started('one', driver)
@@ -68,7 +98,7 @@ describe('the link to the network volume of process workers', { timeout: 60_000 
     assert.equal(await readlink(path), join(machine.folder, 'other'))
     const folder = join(machine.folder, 'folder')
     await mkdir(folder)
-    const link = new VolumeLink({ path: folder, root: join(machine.folder, 'volumes') })
+    const link = new VolumeLink({ path: folder, root: join(machine.folder, 'volumes'), models: '' })
     assert.match((await link.hold('w' as WorkerId, volume('one').path)) ?? '', /is not the network volume/)
     await link.release('w' as WorkerId)
     await link.tidy()
@@ -77,9 +107,9 @@ describe('the link to the network volume of process workers', { timeout: 60_000 
 
   test('is nowhere where the server may not make it, and leads to nothing but volumes', async () => {
     const root = join(machine.folder, 'volumes')
-    const nowhere = new VolumeLink({ path: join(machine.folder, 'missing', 'link'), root })
+    const nowhere = new VolumeLink({ path: join(machine.folder, 'missing', 'link'), root, models: '' })
     assert.equal(await nowhere.hold('w' as WorkerId, volume('one').path), null)
-    const link = new VolumeLink({ path, root })
+    const link = new VolumeLink({ path, root, models: '' })
     assert.equal(await link.hold('w' as WorkerId, '/etc'), null)
     await isGone()
   })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -143,6 +144,17 @@ test('what a power cut has spoiled is downloaded anew', async context => {
   hub.faults.cuts.length = 0
   await cache.fetch(wish('org/tiny'))
   assert.ok(existsSync(join(cache.hubFolder, 'models--org--tiny', 'snapshots', commit)))
+})
+
+test('a snapshot that something else has made is not taken for a whole one', async context => {
+  const { hub, cache } = await open(context)
+  const commit = hub.push('org/tiny', TINY)
+  const snapshot = join(cache.hubFolder, 'models--org--tiny', 'snapshots', commit)
+  mkdirSync(snapshot, { recursive: true })
+  writeFileSync(join(snapshot, 'config.json'), 'a part')
+  await cache.fetch(wish('org/tiny'))
+  assert.equal(readFileSync(join(snapshot, 'config.json'), 'utf8'), '{"a":1}')
+  assert.equal(statSync(join(snapshot, 'weights', 'model.safetensors')).size, BIG.bytes)
 })
 
 test('a file with another content than listed never counts', async context => {

@@ -62,6 +62,8 @@ describe('the options of a cage', () => {
     writable: ['/data/w/home'],
     tmp: '/data/w/tmp',
     volume: '/data/v',
+    models: [],
+    modelFolder: null,
     resolver: null,
     links: [],
     layer: null,

@@ -22,6 +22,7 @@ const common = {
   phase: z.enum(WORKER_PHASES).openapi('WorkerPhase'),
   phaseSince: DateTime,
   pullPercent: z.number().min(0).max(100).nullable(),
+  download: z.object({ receivedBytes: Count, totalBytes: Count.nullable() }).openapi('ModelDownload').nullable(),
   jobsHeld: Count,
   reason: z.string().nullable(),
   isolation: z.enum(ISOLATIONS).nullable(),

@@ -9,12 +9,18 @@ import {
 } from '../../../core/endpoints/release.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { ReleaseStore, Restored } from '../../../ports/store/management-store.ts'
+import { lockEndpoint } from '../../tables/endpoints.ts'
 import * as sql from '../../tables/releases.ts'
 import { type KeptReleaseRow, ofRelease, type ReleaseRow, toKeptRelease, toRelease } from '../../tables/releases.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 function* imageOf(endpointId: EndpointId, version: number): Steps<string | null> {
   return (yield* queryOne<{ image: string | null }>(sql.imageOfRelease, [endpointId, version]))?.image ?? null
+}
+
+function* modelsOf(endpointId: EndpointId, version: number): Steps<Record<string, string> | null> {
+  const row = yield* queryOne<{ models: string | null }>(sql.modelsOfRelease, [endpointId, version])
+  return row === null ? null : (JSON.parse(row.models ?? '{}') as Record<string, string>)
 }
 
 /** Releases of endpoints. */
@@ -30,6 +36,17 @@ export const releases = {
   pinImage: write(function* (endpointId, version, { image, replaced }): Steps<string | null> {
     yield* perform(sql.pinImage, [endpointId, version, image, replaced])
     return yield* imageOf(endpointId, version)
+  }),
+  models: read(function* (endpointId, version): Steps<Record<string, string>> {
+    return (yield* modelsOf(endpointId, version)) ?? {}
+  }),
+  pinModel: write(function* (endpointId, version, { reference, commit }): Steps<string | null> {
+    yield* lock(lockEndpoint, [endpointId])
+    const known = yield* modelsOf(endpointId, version)
+    if (known === null) return null
+    if (known[reference] !== undefined) return known[reference]
+    yield* perform(sql.setModels, [endpointId, version, JSON.stringify({ ...known, [reference]: commit })])
+    return commit
   }),
   images: read(function* (): Steps<string[]> {
     return (yield* query<{ image: string }>(sql.imagesInUse)).map(({ image }) => image)
@@ -62,6 +79,7 @@ export function* addRelease(
     configuration: keptConfiguration(after),
   }
   yield* perform(sql.insertRelease, ofRelease(release))
+  if (restores !== null) yield* perform(sql.restoreModels, [endpointId, version, restores])
   yield* perform(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
   yield* perform(sql.dropOldConfigurations, [endpointId, version - 2, MAX_KEPT_CHARACTERS])
 }

@@ -22,9 +22,10 @@ export const queuedWorkers = {
     const alive = (yield* query<WorkerRow>(aliveWorkersOf, [endpointId])).length
     const room = Math.max(0, endpoint.workers_max - alive)
     for (const [index, worker] of wanted.slice(0, MAX_QUEUED_WORKERS).entries()) {
-      const { id, version, resource, reason } = worker
+      const { id, version, resource, reason, downloadStartedAtMs, downloadEndedAtMs } = worker
+      const state = [id, version, resource, reason, downloadStartedAtMs, downloadEndedAtMs]
       if (index >= room || version !== endpoint.version) yield* perform(sql.deleteQueuedWorker, [id])
-      else if ((yield* query(sql.updateQueuedWorker, [id, version, resource, reason])).length === 0) {
+      else if ((yield* query(sql.updateQueuedWorker, state)).length === 0) {
         yield* perform(sql.insertQueuedWorker, ofQueuedWorker(worker))
       }
     }

@@ -51,6 +51,7 @@ export const releases = `CREATE TABLE releases (
   created_at_ms {{integer}} NOT NULL,
   diff TEXT NOT NULL,
   image TEXT,
+  models TEXT,
   restores {{integer}},
   config TEXT,
   PRIMARY KEY (endpoint_id, version)

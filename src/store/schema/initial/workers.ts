@@ -9,7 +9,9 @@ export const queuedWorkers = [
     version {{integer}} NOT NULL,
     queued_at_ms {{integer}} NOT NULL,
     reason TEXT NOT NULL,
-    resource TEXT NOT NULL DEFAULT 'workers'
+    resource TEXT NOT NULL DEFAULT 'workers',
+    download_started_at_ms {{integer}},
+    download_ended_at_ms {{integer}}
   ) {{strict}}`,
   'CREATE INDEX queued_workers_endpoint ON queued_workers (endpoint_id, queued_at_ms)',
 ]
@@ -39,6 +41,8 @@ export const workers = [
     problem_at_ms {{integer}},
     created_at_ms {{integer}} NOT NULL,
     placed_at_ms {{integer}},
+    download_started_at_ms {{integer}},
+    download_ended_at_ms {{integer}},
     pull_started_at_ms {{integer}},
     pull_ended_at_ms {{integer}},
     started_at_ms {{integer}},

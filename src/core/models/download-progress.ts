@@ -1,0 +1,31 @@
+import { sizeText } from './model-problem.ts'
+
+/** How far a download is, in bytes. */
+export interface DownloadProgress {
+  readonly receivedBytes: number
+  /** Null until the list of files is there. */
+  readonly totalBytes: number | null
+}
+
+/** How far a download is, for people. */
+export function progressText({ receivedBytes, totalBytes }: DownloadProgress): string {
+  if (totalBytes === null) return 'the hub is asked'
+  return `${sizeText(receivedBytes)} of ${sizeText(totalBytes)} (${downloadPercent({ receivedBytes, totalBytes })} %)`
+}
+
+/** The same in percent, rounded down; null until the size is known. */
+export function downloadPercent({ receivedBytes, totalBytes }: DownloadProgress): number | null {
+  if (totalBytes === null) return null
+  return totalBytes === 0 ? 100 : Math.floor((receivedBytes / totalBytes) * 100)
+}
+
+/** Several downloads as one; null for none. */
+export function summedProgress(all: readonly DownloadProgress[]): DownloadProgress | null {
+  if (all.length === 0) return null
+  const isKnown = all.every(({ totalBytes }) => totalBytes !== null)
+  const sum = (of: (one: DownloadProgress) => number) => all.reduce((total, one) => total + of(one), 0)
+  return {
+    receivedBytes: sum(({ receivedBytes }) => receivedBytes),
+    totalBytes: isKnown ? sum(({ totalBytes }) => totalBytes ?? 0) : null,
+  }
+}

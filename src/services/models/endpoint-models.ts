@@ -1,0 +1,199 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { type DownloadProgress, summedProgress } from '../../core/models/download-progress.ts'
+import { isPassing, ModelError } from '../../core/models/model-problem.ts'
+import { modelFolder, parseModelReference } from '../../core/models/model-reference.ts'
+import { type StartFailure, startFailureText, WorkerStartError } from '../../core/workers/start-failure.ts'
+import type { MountedModel } from '../../ports/driver.ts'
+import type { ModelCache, ModelSnapshot, ModelWish } from '../../ports/model-cache.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { HUB_TOKEN } from './model-operations.ts'
+
+/** Names of the variables in which the client of Hugging Face finds a token, the first that is set counts. */
+const TOKEN_VARIABLES = [HUB_TOKEN, 'HUGGING_FACE_HUB_TOKEN']
+/** The wait before models that could not be had are tried again; each further one is twice as long, to the second. */
+const RETRY_MS = { first: 30_000, last: 600_000 }
+/** The wait where only a person can help; what the person changes counts at once. */
+const LASTING_RETRY_MS = 300_000
+
+/** The models of one endpoint on their way. */
+interface Fetching {
+  /** What is fetched, for whom: version, references and token. Another one begins anew. */
+  readonly key: string
+  /** By reference. */
+  readonly progress: Map<string, DownloadProgress>
+  /** Null while it goes on, and once all are there. */
+  failure: StartFailure | null
+  /** When to try again after a failure. */
+  retryAtMs: number
+  failures: number
+  isOver: boolean
+}
+
+/** Whether the models of an endpoint are there: `ready`, or on their way, with the names of those. */
+export type ModelsState =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'downloading'; readonly names: readonly string[] }
+
+type EndpointModelPorts = Pick<Ports, 'store' | 'models' | 'clock' | 'notifier' | 'emit' | 'vault'>
+
+/**
+ * Sees that the models of endpoints are on the machine before their workers are placed, so that no GPU waits for a download. A branch means the
+ * commit that it had at the first start of a release, for all workers of the release.
+ */
+export class EndpointModels {
+  readonly #ports: EndpointModelPorts
+  readonly #fetching = new Map<EndpointId, Fetching>()
+
+  constructor(ports: EndpointModelPorts) {
+    this.#ports = ports
+  }
+
+  /** Why the models of an endpoint cannot be had for now; null when they can, or nobody has tried. @param env as its workers get it */
+  failure(endpoint: Endpoint, env: Readonly<Record<string, string>>): StartFailure | null {
+    const fetching = this.#fetching.get(endpoint.id)
+    if (fetching === undefined || fetching.key !== this.#keyOf(endpoint, env)) return null
+    return fetching.retryAtMs > this.#ports.clock.now() ? fetching.failure : null
+  }
+
+  /** How far the downloads for an endpoint are; null when there are none. */
+  progress(id: EndpointId): DownloadProgress | null {
+    const fetching = this.#fetching.get(id)
+    return fetching === undefined || fetching.isOver ? null : summedProgress([...fetching.progress.values()])
+  }
+
+  /**
+   * Begins to fetch what is missing, and does not wait for it: `load:` is published at its end. What is there is kept for the next minutes.
+   * @param env as the workers of the endpoint get it, secrets resolved
+   */
+  async prepare(endpoint: Endpoint, env: Readonly<Record<string, string>>): Promise<ModelsState> {
+    const cache = this.#ports.models
+    if (cache === null || endpoint.modelReferences.length === 0) return { kind: 'ready' }
+    const wishes = await this.#wishes(endpoint, env)
+    const missing = wishes.filter(({ wish }) => cache.ready(wish) === null)
+    if (missing.length === 0) {
+      this.#fetching.delete(endpoint.id)
+      return { kind: 'ready' }
+    }
+    const names = missing.map(({ wish }) => wish.name)
+    const key = this.#keyOf(endpoint, env)
+    const before = this.#fetching.get(endpoint.id)
+    if (before?.key === key && !before.isOver) return { kind: 'downloading', names }
+    const failures = before?.key === key ? before.failures : 0
+    const progress = new Map(missing.map(({ reference }) => [reference, { receivedBytes: 0, totalBytes: null }]))
+    const fetching: Fetching = { key, progress, failure: null, retryAtMs: 0, failures, isOver: false }
+    this.#fetching.set(endpoint.id, fetching)
+    void this.#fetch(cache, endpoint, missing, fetching)
+    return { kind: 'downloading', names }
+  }
+
+  /**
+   * Keeps the models of an endpoint for a worker that is about to start, until {@link letGo}.
+   * @throws WorkerStartError when one is not there any more, or its owner may not have it
+   */
+  async hold(worker: WorkerId, endpoint: Endpoint, env: Readonly<Record<string, string>>): Promise<MountedModel[]> {
+    const cache = this.#ports.models
+    if (cache === null || endpoint.modelReferences.length === 0) return []
+    const snapshots: ModelSnapshot[] = []
+    for (const { wish } of await this.#wishes(endpoint, env)) {
+      const there = cache.ready(wish)
+      if (there === null) throw new WorkerStartError({ kind: 'model_gone', model: wish.name })
+      snapshots.push(there)
+    }
+    if (!(await cache.hold(worker, snapshots)))
+      throw new WorkerStartError({ kind: 'model_gone', model: snapshots[0]?.name ?? '' })
+    const folders = [...new Set(snapshots.map(({ name }) => modelFolder(name)))]
+    return folders.map(folder => ({ folder, path: `${cache.hubFolder}/${folder}` }))
+  }
+
+  /** The endpoint was removed. */
+  forget(id: EndpointId): void {
+    this.#fetching.delete(id)
+  }
+
+  /** The worker has ended, or was not started. */
+  async letGo(worker: WorkerId): Promise<void> {
+    await this.#ports.models?.letGo(worker)
+  }
+
+  async #fetch(
+    cache: ModelCache,
+    endpoint: Endpoint,
+    missing: readonly { readonly reference: string; readonly wish: ModelWish }[],
+    fetching: Fetching,
+  ): Promise<void> {
+    const { clock, notifier, emit } = this.#ports
+    const beganAtMs = clock.monotonic()
+    const results = await Promise.all(
+      missing.map(({ reference, wish }) => this.#fetchOne(cache, endpoint, reference, wish, fetching)),
+    )
+    fetching.isOver = true
+    fetching.failure = results.find(result => result !== null) ?? null
+    const { id: endpointId } = endpoint
+    const models = missing.map(({ wish }) => wish.name).join(', ')
+    if (fetching.failure === null) {
+      const { receivedBytes: bytes = 0 } = summedProgress([...fetching.progress.values()]) ?? {}
+      emit('model.downloaded', { endpointId, models, bytes, ms: Math.round(clock.monotonic() - beganAtMs) })
+    } else {
+      fetching.failures += 1
+      const waitMs = lasts(fetching.failure)
+        ? LASTING_RETRY_MS
+        : Math.min(RETRY_MS.last, RETRY_MS.first * 2 ** (fetching.failures - 1))
+      fetching.retryAtMs = clock.now() + waitMs
+      emit('model.failed', { endpointId, models, problem: startFailureText(fetching.failure) })
+    }
+    notifier.publish(`load:${endpointId}`)
+  }
+
+  /** Null when it is there. */
+  async #fetchOne(
+    cache: ModelCache,
+    { id, version }: Endpoint,
+    reference: string,
+    wish: ModelWish,
+    { progress }: Fetching,
+  ): Promise<StartFailure | null> {
+    const { store } = this.#ports
+    try {
+      await cache.fetch(wish, {
+        // Before the download: after a kill of the server the same commit goes on.
+        resolved: async commit => void (await store.releases.pinModel(id, version, { reference, commit })),
+        progress: now => progress.set(reference, now),
+      })
+      return null
+    } catch (thrown) {
+      if (thrown instanceof ModelError) return { kind: 'model_failed', model: wish.name, problem: thrown.problem }
+      return { kind: 'other', problem: `model ${wish.name} cannot be had: ${String(thrown)}` }
+    }
+  }
+
+  async #wishes(
+    { id, owner, version, modelReferences }: Endpoint,
+    env: Readonly<Record<string, string>>,
+  ): Promise<{ readonly reference: string; readonly wish: ModelWish }[]> {
+    const pins = await this.#ports.store.releases.models(id, version)
+    const reader = { owner, token: tokenIn(env) }
+    return [...new Set(modelReferences)].map(reference => {
+      const parsed = parseModelReference(reference)
+      if (parsed === null)
+        throw new WorkerStartError({
+          kind: 'settings_invalid',
+          problem: `modelReferences: '${reference}' names no model`,
+        })
+      return { reference, wish: { ...parsed, commit: pins[reference] ?? null, reader } }
+    })
+  }
+
+  #keyOf({ version, modelReferences }: Endpoint, env: Readonly<Record<string, string>>): string {
+    const token = tokenIn(env)
+    return JSON.stringify([version, modelReferences, token === null ? null : this.#ports.vault.hash(token)])
+  }
+}
+
+function tokenIn(env: Readonly<Record<string, string>>): string | null {
+  return TOKEN_VARIABLES.map(name => env[name]?.trim()).find(value => value !== undefined && value !== '') ?? null
+}
+
+function lasts(failure: StartFailure): boolean {
+  return failure.kind === 'model_failed' && !isPassing(failure.problem)
+}
