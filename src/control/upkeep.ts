@@ -66,8 +66,8 @@ export class Upkeep {
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
     await this.#every('tidy', TIDY_MS, nowMs, async () => {
       const images = new Set(await store.releases.images())
-      const alive = new Set((await store.workers.alive()).map(({ id }) => id))
-      await this.#ports.driver.tidy(alive, images)
+      const alive = async () => new Set((await store.workers.alive()).map(({ id }) => id))
+      await this.#ports.driver.tidy(await alive(), images)
       await this.#ports.models?.tidy(alive)
       return false
     })

@@ -79,8 +79,11 @@ export interface ModelCache {
   hold(worker: WorkerId, models: readonly ModelSnapshot[]): Promise<boolean>
   /** The worker has ended. */
   letGo(worker: WorkerId): Promise<void>
-  /** Lets go of the models of all other workers, and removes what downloads have left that nobody has gone on with for days. */
-  tidy(alive: ReadonlySet<WorkerId>): Promise<void>
+  /**
+   * Lets go of the models of workers that have ended, and removes what downloads have left that nobody has gone on with for days.
+   * @param alive reads which workers have not ended
+   */
+  tidy(alive: () => Promise<ReadonlySet<WorkerId>>): Promise<void>
   /** Everything in the cache, the model that was used last first. */
   content(): Promise<ModelCacheContent>
   /**

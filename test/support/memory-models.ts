@@ -52,8 +52,10 @@ export class MemoryModels implements ModelCache {
     this.held.delete(worker)
   }
 
-  async tidy(alive: ReadonlySet<WorkerId>): Promise<void> {
-    for (const worker of this.held.keys()) if (!alive.has(worker)) this.held.delete(worker)
+  async tidy(alive: () => Promise<ReadonlySet<WorkerId>>): Promise<void> {
+    const held = [...this.held.keys()]
+    const living = await alive()
+    for (const worker of held) if (!living.has(worker)) this.held.delete(worker)
   }
 
   async content(): Promise<ModelCacheContent> {

@@ -40,7 +40,7 @@ export function modelFolder(name: string): string {
 
 /** The model of such a folder; null when it is none. */
 export function modelOfFolder(folder: string): string | null {
-  const [kind, owner, name, ...rest] = folder.split('--')
+  const [kind, owner = '', name = '', ...rest] = folder.split('--')
   const model = `${owner}/${name}`
   return kind === 'models' && rest.length === 0 && parseModelReference(model)?.name === model ? model : null
 }

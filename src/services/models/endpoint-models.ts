@@ -51,6 +51,8 @@ export class EndpointModels {
 
   /** Why the models of an endpoint cannot be had for now; null when they can, or nobody has tried. @param env as its workers get it */
   failure(endpoint: Endpoint, env: Readonly<Record<string, string>>): StartFailure | null {
+    const odd = endpoint.modelReferences.find(reference => parseModelReference(reference) === null)
+    if (odd !== undefined) return { kind: 'settings_invalid', problem: `modelReferences: '${odd}' names no model` }
     const fetching = this.#fetching.get(endpoint.id)
     if (fetching === undefined || fetching.key !== this.#keyOf(endpoint, env)) return null
     return fetching.retryAtMs > this.#ports.clock.now() ? fetching.failure : null

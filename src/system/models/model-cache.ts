@@ -126,8 +126,11 @@ class FolderCache implements DiskModelCache {
     this.#held.delete(worker)
   }
 
-  async tidy(alive: ReadonlySet<WorkerId>): Promise<void> {
-    for (const worker of this.#held.keys()) if (!alive.has(worker)) await this.letGo(worker)
+  async tidy(alive: () => Promise<ReadonlySet<WorkerId>>): Promise<void> {
+    // Before the others are read: a worker that starts meanwhile is not among them.
+    const held = [...this.#held.keys()]
+    const living = await alive()
+    for (const worker of held) if (!living.has(worker)) await this.letGo(worker)
     const nowMs = this.#options.clock.now()
     for (const [key, untilMs] of this.#reservedUntilMs) if (untilMs <= nowMs) this.#reservedUntilMs.delete(key)
     await this.#sweepAll(atMs => nowMs - atMs > ABANDONED_MS)
