@@ -68,7 +68,8 @@ export class Upkeep {
       const images = new Set(await store.releases.images())
       const alive = async () => new Set((await store.workers.alive()).map(({ id }) => id))
       await this.#ports.driver.tidy(await alive(), images)
-      await this.#ports.models?.tidy(alive)
+      // The disk of the models may be away; the next round tries again.
+      await this.#ports.models?.tidy(alive).catch(() => {})
       return false
     })
   }

@@ -88,8 +88,8 @@ export function workerFacts(
 export function queuedWorkerFacts(queued: readonly QueuedWorker[], nowMs: number): string[] {
   return bounded(
     queued.map(
-      ({ id, queuedAtMs, reason }) =>
-        `worker ${id} waits for a place, for ${roughDuration(nowMs - queuedAtMs)}: ${reason}`,
+      ({ id, queuedAtMs, resource, reason }) =>
+        `worker ${id} waits for ${resource === 'models' ? 'models' : 'a place'}, for ${roughDuration(nowMs - queuedAtMs)}: ${reason}`,
     ),
   )
 }

@@ -113,9 +113,9 @@ export class EndpointModels {
     this.#fetching.delete(id)
   }
 
-  /** The worker has ended, or was not started. */
+  /** The worker has ended, or was not started. Never fails: what a disk that is away still notes is let go later. */
   async letGo(worker: WorkerId): Promise<void> {
-    await this.#ports.models?.letGo(worker)
+    await this.#ports.models?.letGo(worker).catch(() => {})
   }
 
   async #fetch(

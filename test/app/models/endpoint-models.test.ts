@@ -33,6 +33,8 @@ test('a worker waits for its models before it has a place, and every surface say
   const why = await rig.why(endpoint)
   assert.equal(why.cause, 'models_downloading')
   assert.match(why.summary, /^model org\/tiny is downloaded before a worker is started: 1\.5 GB of 6\.0 GB \(25 %\)$/)
+  const { evidence } = (await rig.ask('GET', `/v2/${endpoint}/explain`)).json
+  assert.deepEqual(evidence, [`worker ${workers[0].id} waits for models, for 10 s: model org/tiny is downloaded`])
   assert.equal((await rig.health(endpoint)).workers.initializing, 1)
   models.downloads[0]!.done()
   await rig.clock.advance(40)
@@ -139,7 +141,7 @@ test('what cannot be had is a cause with a remedy, is tried again, and a new tok
   assert.ok(!told.includes('hf_old') && !told.includes('hf_new'))
 })
 
-test('a branch means one commit for all workers of a release, and the newest one for the next release', async context => {
+test('a branch means one commit for all workers of a release, the newest one for the next release, and the old one after a rollback', async context => {
   const { models, rig } = await open(context)
   const endpoint = await rig.endpoint({ ...TINY, workersMin: 1 })
   await rig.clock.advance(40)
@@ -153,6 +155,11 @@ test('a branch means one commit for all workers of a release, and the newest one
   await rig.clock.advance(5_000)
   const { version } = (await rig.store.endpoints.find(endpoint))!
   assert.equal((await rig.store.releases.models(endpoint, version))['org/tiny'], NEWER)
+  const back = await rig.ask('POST', `/v2/serverless/${endpoint}/releases/1/rollback`)
+  assert.equal(back.status, 201, back.text)
+  const restored = (await rig.store.endpoints.find(endpoint))!.version
+  assert.ok(restored > version)
+  assert.equal((await rig.store.releases.models(endpoint, restored))['org/tiny'], COMMIT)
 })
 
 test('a kill of the server in the middle of a download begins with the same commit again', async context => {
@@ -185,6 +192,21 @@ test('the models of a worker are kept until it has ended', async context => {
   rig.fleet.exit(id, { code: 1 })
   await rig.clock.advance(40)
   assert.ok(!models.held.has(id))
+})
+
+test('a worker ends as ever while the disk of its models is away', async context => {
+  const { models, rig } = await open(context)
+  models.there.add(`org/tiny@${COMMIT}`)
+  models.letGo = async () => {
+    throw new Error('EIO')
+  }
+  const endpoint = await rig.endpoint({ modelReferences: [`org/tiny:${COMMIT}`], workersMin: 1 })
+  await rig.clock.advance(40)
+  rig.fleet.exit(rig.worker(-1).id, { code: 1 })
+  await rig.clock.advance(5_000)
+  assert.equal(rig.happened('worker.exited').length, 1)
+  assert.equal((await rig.alive(endpoint)).length, 1)
+  assert.deepEqual(rig.happened('loop.failed'), [])
 })
 
 test('a model that is removed at the last moment is a failed start, and comes again', async context => {
