@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DEFAULT_OWNER, type OwnerId } from '../../../src/core/ids.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { MemoryModels } from '../../support/memory-models.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
@@ -139,6 +140,27 @@ test('what cannot be had is a cause with a remedy, is tried again, and a new tok
   assert.equal(rig.fleet.started.length, 1)
   const told = JSON.stringify(rig.events)
   assert.ok(!told.includes('hf_old') && !told.includes('hf_new'))
+})
+
+test('each account asks for a model as itself, with its own token', async context => {
+  const { models, rig } = await open(context)
+  const key = await rig.addKey('rpa_of_another_account', { owner: 'other' as OwnerId })
+  const own = await rig.endpoint({ ...TINY, template: { env: [{ key: 'HF_TOKEN', value: 'hf_of_operator' }] } })
+  await rig.submit(own)
+  await rig.clock.advance(40)
+  const cpu = [{ id: 'cpu3g', vcpuCount: 2 }]
+  const fields = { type: 'QUEUE', scaling: { type: 'QUEUE_DELAY', queueDelay: 4 }, workers: { min: 1, max: 1 } }
+  const body = { name: 'theirs', image: 'image:1', cpu, ...fields, ...TINY }
+  const made = await rig.ask('POST', '/v2/serverless', { body, key })
+  assert.equal(made.status, 201, made.text)
+  await rig.clock.advance(40)
+  assert.deepEqual(
+    models.downloads.map(({ wish }) => wish.reader),
+    [
+      { owner: DEFAULT_OWNER, token: 'hf_of_operator' },
+      { owner: 'other', token: null },
+    ],
+  )
 })
 
 test('a branch means one commit for all workers of a release, the newest one for the next release, and the old one after a rollback', async context => {

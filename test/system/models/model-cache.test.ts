@@ -194,6 +194,42 @@ test('failures that pass are tried again', async context => {
   await cache.fetch(wish('org/tiny'))
 })
 
+test('a hub that sends nothing any more is given up, and what has come stays', async context => {
+  const { hub, cache, again } = await open(context, { stallMs: 50 })
+  hub.push('org/tiny', TINY)
+  let parts = 0
+  hub.faults.slowly = async () => {
+    parts += 1
+    if (parts > 2) await new Promise(() => {})
+  }
+  assert.equal((await problemOf(cache.fetch(wish('org/tiny')))).kind, 'download_stalled')
+  hub.faults.slowly = null
+  await again().fetch(wish('org/tiny'))
+  assert.match(hub.fileRequests().at(-1)?.range ?? '', /^bytes=\d{6,}-$/)
+})
+
+test('four files come at a time', async context => {
+  const { hub, cache } = await open(context)
+  hub.push('org/parts', {
+    files: Object.fromEntries([...Array(9).keys()].map(n => [`w${n}`, { bytes: 9_000, seed: n }])),
+  })
+  const { promise: all, resolve: goOn } = Promise.withResolvers<void>()
+  const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
+  let opened = 0
+  hub.faults.slowly = async () => {
+    opened += 1
+    if (opened === 4) isFull()
+    await all
+  }
+  const fetched = cache.fetch(wish('org/parts'))
+  await full
+  // A request that had been sent would have come by the time of a later one.
+  await cache.fetch(wish('org/parts', { revision: 'v9' })).catch(() => {})
+  assert.equal(opened, 4)
+  goOn()
+  await fetched
+})
+
 test('a token is shown to the hub alone, and only for what needs one', async context => {
   const { hub, cache } = await open(context)
   hub.push('org/gated', { ...TINY, tokens: ['hf_good'], isGated: true })

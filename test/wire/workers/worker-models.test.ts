@@ -127,6 +127,9 @@ describe('a worker in a container', { skip: noDocker, timeout: 280_000 }, () => 
   before(async () => {
     ;({ hub, commit } = await openHub())
     server = await start(hub, ['--docker', engineUrl])
+    // A model of somebody else.
+    hub.push('org/other', { files: { 'config.json': '{}' } })
+    assert.equal((await ask(server, '/ops/models/org/other', { method: 'POST' })).json.done, true)
   })
 
   for (const isOnVolume of [false, true]) {
