@@ -73,6 +73,7 @@ class FolderCache implements DiskModelCache {
   readonly #connection: HubConnection
   readonly #hub: Hub
   readonly #limiter = new Limiter(PARALLEL_FILES)
+  readonly #blobs = new Map<string, Promise<void>>()
   readonly #downloads = new Map<string, { readonly download: RunningDownload; readonly end: Promise<void> }>()
   readonly #reservedUntilMs = new Map<string, number>()
   readonly #held: Map<WorkerId, readonly ModelSnapshot[]>
@@ -262,7 +263,14 @@ class FolderCache implements DiskModelCache {
 
   #begin(key: string, wanted: RunningDownload['wanted']): { download: RunningDownload; end: Promise<void> } {
     const { clock, backoffMs = 1_000 } = this.#options
-    const parts = { folders: this.#folders, hub: this.#hub, limiter: this.#limiter, clock, backoffMs }
+    const parts = {
+      folders: this.#folders,
+      hub: this.#hub,
+      limiter: this.#limiter,
+      blobs: this.#blobs,
+      clock,
+      backoffMs,
+    }
     const download = new RunningDownload(wanted, parts)
     const end = this.#makeRoom(download)
       .then(() => download.run())

@@ -47,6 +47,8 @@ export interface DownloadParts {
   readonly hub: Hub
   readonly clock: Clock
   readonly limiter: Limiter
+  /** The ends of the files that come now, by their blobs: two revisions of a model may have one in common. */
+  readonly blobs: Map<string, Promise<void>>
   readonly backoffMs: number
 }
 
@@ -106,7 +108,7 @@ export class RunningDownload {
     const failures: unknown[] = []
     const parts = [...this.#blobs.values()].map(file =>
       limiter
-        .run(() => this.#fetch(file, signal))
+        .run(() => this.#inTurn(file, () => this.#fetch(file, signal)))
         .catch(thrown => {
           failures.push(thrown)
           this.#ending.abort()
@@ -115,6 +117,20 @@ export class RunningDownload {
     await Promise.all(parts)
     if (failures.length > 0) throw failures[0]
     folders.publish(name, commit, files)
+  }
+
+  /** One download of a blob at a time; the next one finds what it has left. */
+  #inTurn(file: ModelFile, fetch: () => Promise<void>): Promise<void> {
+    const { blobs, folders } = this.#parts
+    const path = folders.blobPath(this.wanted.name, file.hash)
+    const turn = (blobs.get(path) ?? Promise.resolve()).then(fetch)
+    const end = turn
+      .catch(() => {})
+      .then(() => {
+        if (blobs.get(path) === end) blobs.delete(path)
+      })
+    blobs.set(path, end)
+    return turn
   }
 
   #fetch(file: ModelFile, signal: AbortSignal): Promise<void> {

@@ -312,6 +312,19 @@ test('a new commit of a branch is another snapshot, and shares what did not chan
   assert.equal(readFileSync(join(folder, 'refs', 'main'), 'utf8'), second)
 })
 
+test('two commits that are downloaded at once share what they have in common', async context => {
+  const { hub, cache } = await open(context)
+  const weights = { 'model.safetensors': { bytes: 20_000_000, seed: 4 } }
+  const first = hub.push('org/tiny', { files: { ...weights, 'config.json': '1' } })
+  const second = hub.push('org/tiny', { files: { ...weights, 'config.json': '2' } })
+  hub.faults.ignoresRanges = true
+  await Promise.all([first, second].map(revision => cache.fetch(wish('org/tiny', { revision }))))
+  assert.equal(hub.fileRequests().filter(({ method }) => method === 'GET').length, 1)
+  const snapshots = join(cache.hubFolder, 'models--org--tiny', 'snapshots')
+  for (const commit of [first, second])
+    assert.equal(statSync(join(snapshots, commit, 'model.safetensors')).size, 20_000_000)
+})
+
 test('what was used longest ago makes room, and never what a worker has', async context => {
   let nowMs = 1_000_000
   const clock = { ...systemClock, now: () => nowMs }
