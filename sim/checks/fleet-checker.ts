@@ -35,7 +35,7 @@ export interface Leftovers {
 /** Maximum time until the server detects the end of a worker. */
 const NOTICE_MS = 5_000
 
-/** Reports workers whose state moves backwards, that get jobs while they drain, exceed the max, or stay after their end. */
+/** Reports workers whose state moves backwards but for a thaw, that get jobs while they are frozen or drain, exceed the max, or stay after their end. */
 export class FleetChecker {
   readonly #report: (problem: string) => void
   readonly #states = new Map<WorkerId, WorkerState>()
@@ -56,7 +56,8 @@ export class FleetChecker {
   /** A worker's state has changed. */
   moved({ workerId, from, to }: Events['worker.moved']): void {
     const known = this.#states.get(workerId) ?? from
-    if (order(from) >= order(to) || order(known) >= order(to)) {
+    const isThaw = from === 'FROZEN' && known === 'FROZEN' && to === 'READY'
+    if (!isThaw && (order(from) >= order(to) || order(known) >= order(to))) {
       this.#report(`worker ${workerId} moved from ${from} to ${to}, but it was ${known}`)
     }
     this.#states.set(workerId, to)

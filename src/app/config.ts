@@ -4,6 +4,7 @@ import type { RateWindow } from '../core/accounts/rate-limit.ts'
 import type { PriceList } from '../core/billing/prices.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { PlacementRules } from '../core/placement/placement-input.ts'
+import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
 import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
 import type { SharingRules } from '../services/accounts/sharing.ts'
@@ -24,6 +25,8 @@ export interface AppConfig {
   readonly corsOrigins?: readonly string[]
   /** How workers share the machine; the rest is as in PLACEMENT_RULES. */
   readonly placing?: Partial<PlacementRules> | undefined
+  /** How long frozen workers are kept; the rest is as in FREEZE_RULES. */
+  readonly freezing?: Partial<FreezeRules> | undefined
   /** Maximum bytes of clients' request bodies in memory, and the same again for results of workers. */
   readonly bodyBytes?: number
   /** Whether QUEUE_DELAY counts from when a further worker could be ready; false when left out. */

@@ -1,4 +1,5 @@
 import { Autoscaler } from '../control/autoscaler.ts'
+import { Freezer } from '../control/freezer.ts'
 import { HealthChecker } from '../control/health-checker.ts'
 import { Loop } from '../control/loop.ts'
 import { Placer } from '../control/placer.ts'
@@ -42,10 +43,10 @@ export class Loops {
   readonly #dispatcher: WebhookDispatcher
   readonly #unwatch: () => void
 
-  constructor(ports: Ports, { placing }: AppConfig, services: LoopServices) {
+  constructor(ports: Ports, { placing, freezing: rules }: AppConfig, services: LoopServices) {
     const { quotas } = services.accounts
     const { jobs, batches, webhooks, recordRules } = services.jobs
-    const { fleet, models, running } = services.workers
+    const { fleet, models, running, freezing } = services.workers
     const { balancing } = services.balancing
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
@@ -55,15 +56,13 @@ export class Loops {
     this.#dispatching = new Loop('courier', ports)
     const placer = new Placer(ports, { fleet, balancing, quotas }, { ...PLACEMENT_RULES, ...placing })
     this.#meter = new WorkerUsageMeter(ports, balancing)
-    this.#autoscaler = new Autoscaler(
-      ports,
-      { fleet, models, balancing, placer, served: this.#meter },
-      this.#autoscaling.wake,
-    )
+    const freezer = new Freezer({ fleet, freezing, balancing, served: this.#meter })
+    const scaled = { fleet, models, balancing, placer, freezer, served: this.#meter, rules }
+    this.#autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing }, this.#healthChecking.wake)
     this.#reaper = new Reaper(
       ports,
-      { fleet, running, jobs, batches },
+      { fleet, freezing, running, jobs, batches },
       new WorkerWatchdog(ports, services.workers),
       recordRules,
       services.recorder,

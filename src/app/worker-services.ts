@@ -1,6 +1,7 @@
 import type { Ports } from '../ports/ports.ts'
 import { EndpointModels } from '../services/models/endpoint-models.ts'
 import { Fleet } from '../services/workers/fleet.ts'
+import { Freezing } from '../services/workers/freezing.ts'
 import { JobStops } from '../services/workers/job-stops.ts'
 import { LostJobs } from '../services/workers/lost-jobs.ts'
 import { RunningWorkers } from '../services/workers/running-workers.ts'
@@ -15,6 +16,7 @@ export interface WorkerServices {
   readonly running: RunningWorkers
   readonly models: EndpointModels
   readonly fleet: Fleet
+  readonly freezing: Freezing
   readonly lostJobs: LostJobs
   readonly stops: JobStops
   readonly takes: Takes
@@ -30,10 +32,11 @@ export function createWorkerServices(
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models }, addresses.current)
+  const freezing = new Freezing(ports, running)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing }, addresses.current)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, { longPoll, running }, signals.closed)
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs })
-  return { running, models, fleet, lostJobs, stops, takes, calls }
+  return { running, models, fleet, freezing, lostJobs, stops, takes, calls }
 }

@@ -1,4 +1,5 @@
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
+import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS } from './gateway.ts'
 import { JOB_RECORD_SETTINGS } from './job-records.ts'
@@ -133,6 +134,16 @@ export const SETTING_TABLE = {
       String(PLACEMENT_RULES.memoryOvercommit),
       FACTOR,
       'how many times the memory of the machine may be promised to containers',
+    ),
+  },
+  /** How long frozen workers are kept. */
+  freezing: {
+    keepMs: setting(
+      '--frozen-keep',
+      '<seconds>',
+      String(FREEZE_RULES.keepMs / 1000),
+      seconds(1, 30 * 86_400),
+      'how long an idle worker of an endpoint with FlashBoot stays frozen at most before it ends',
     ),
   },
   maxConnections: setting(

@@ -1,11 +1,13 @@
 import type { EndpointId } from '../core/ids.ts'
 import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
+import { FREEZE_RULES, type FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { earliest, planWorkers } from '../core/scaling/plan.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { EndpointModels } from '../services/models/endpoint-models.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
+import type { Freezer } from './freezer.ts'
 import type { Placer } from './placer.ts'
 import type { WorkerUsageMeter } from './worker-usage-meter.ts'
 
@@ -24,11 +26,14 @@ export interface AutoscalerParts {
   readonly models: Pick<EndpointModels, 'forget'>
   readonly placer: Placer
   readonly balancing: Balancing
+  readonly freezer: Freezer
   readonly served: WorkerUsageMeter
+  /** The rest is as in FREEZE_RULES. */
+  readonly rules?: Partial<FreezeRules> | undefined
 }
 
 /**
- * Starts and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come; an idle endpoint is
+ * Starts, freezes, thaws and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come; an idle endpoint is
  * not due at any time. The first job of an endpoint wakes it at once.
  */
 export class Autoscaler {
@@ -37,7 +42,9 @@ export class Autoscaler {
   readonly #models: Pick<EndpointModels, 'forget'>
   readonly #placer: Placer
   readonly #balancing: Balancing
+  readonly #freezer: Freezer
   readonly #served: WorkerUsageMeter
+  readonly #rules: FreezeRules
   readonly #wake: () => void
   /** When an endpoint is due; null until it is notified. */
   readonly #due = new Map<EndpointId, number | null>()
@@ -55,7 +62,9 @@ export class Autoscaler {
     this.#models = parts.models
     this.#placer = parts.placer
     this.#balancing = parts.balancing
+    this.#freezer = parts.freezer
     this.#served = parts.served
+    this.#rules = { ...FREEZE_RULES, ...parts.rules }
     this.#wake = wake
     const relist = () => {
       this.#relist = true
@@ -135,8 +144,10 @@ export class Autoscaler {
     const snapshot = await this.#balancing.refresh(id)
     if (snapshot === null) return this.#endStray(id, nowMs)
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
-    const plan = planWorkers(snapshot, nowMs)
+    const plan = planWorkers(snapshot, nowMs, this.#rules)
+    for (const worker of plan.thaw) await this.#freezer.thaw(worker)
     for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
+    for (const worker of plan.freeze) await this.#freezer.freeze(worker)
     const serves = snapshot.requests !== undefined && snapshot.workers.length > 0
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
     const latest = nowMs + (waits ? BUSY_REFRESH_MS : REFRESH_MS)

@@ -10,6 +10,7 @@ import {
 import type { WorkerId } from '../core/ids.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { ServedAt } from '../core/workers/socket-address.ts'
+import { isFrozen } from '../core/workers/worker.ts'
 import { problemText } from '../core/workers/worker-problem.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
@@ -57,7 +58,7 @@ export class HealthChecker {
     const atMs = this.#ports.clock.monotonic()
     const waiting = this.#balancing
       .workers()
-      .filter(({ worker, isLeaving }) => !isLeaving && !this.#checked.has(worker.id))
+      .filter(({ worker, isLeaving }) => !isLeaving && !isFrozen(worker) && !this.#checked.has(worker.id))
       .sort((a, b) => a.health.nextAtMs - b.health.nextAtMs)
     const due = waiting.filter(({ health }) => health.nextAtMs <= atMs)
     const now = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))
@@ -96,9 +97,11 @@ export class HealthChecker {
     }
   }
 
-  /** @param answer null where the worker has no address yet */
+  /** Ignores an answer from before a freeze or a thaw. @param answer null where the worker has no address yet */
   async #handle(known: KnownWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
     const { health, worker } = known
+    const now = this.#balancing.worker(worker.id)?.worker
+    if (now !== undefined && (isFrozen(now) || now.thawedAtMs !== worker.thawedAtMs)) return
     const nowMs = this.#ports.clock.monotonic()
     if (answer === null) this.#balancing.note(worker.id, { health: afterNothing(health, nowMs) })
     else await this.#keep(known, afterAnswer(health, answer, nowMs), servedAt)

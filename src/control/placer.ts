@@ -13,7 +13,7 @@ import type {
 import { earliest } from '../core/scaling/plan.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
-import { takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
+import { isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
@@ -158,6 +158,9 @@ export class Placer {
         phase: phaseOf(worker),
         readyAtMs,
         idleSinceMs,
+        frozen: isFrozen(worker)
+          ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
+          : null,
       })
     }
     return occupants
@@ -258,6 +261,7 @@ function downloadTimes(
 }
 
 function phaseOf(worker: WorkerLoad): Occupant['phase'] {
+  if (isFrozen(worker)) return 'frozen'
   if (!takesJobs(worker)) return 'leaving'
   if (worker.state === 'STARTING') return 'starting'
   return worker.held > 0 ? 'busy' : 'idle'

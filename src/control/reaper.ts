@@ -6,6 +6,7 @@ import type { Batches } from '../services/jobs/batches.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
+import type { Freezing } from '../services/workers/freezing.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import { Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
@@ -17,12 +18,13 @@ export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 
 /**
- * Records exits of workers, times out and expires jobs, ends workers that do not let go of ended jobs, and runs the watchdog and
- * the upkeep.
+ * Records exits of workers, times out and expires jobs, ends workers that do not let go of ended jobs, has those frozen and thawed with which
+ * the driver failed, and runs the watchdog and the upkeep.
  */
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock'>
   readonly #fleet: Fleet
+  readonly #freezing: Freezing
   readonly #running: RunningWorkers
   readonly #jobs: Jobs
   readonly #watchdog: WorkerWatchdog
@@ -31,13 +33,14 @@ export class Reaper {
 
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock'>,
-    services: { fleet: Fleet; running: RunningWorkers; jobs: Jobs; batches: Batches },
+    services: { fleet: Fleet; freezing: Freezing; running: RunningWorkers; jobs: Jobs; batches: Batches },
     watchdog: WorkerWatchdog,
     records: JobRecordRules,
     recorder: MetricRecorder,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
+    this.#freezing = services.freezing
     this.#running = services.running
     this.#jobs = services.jobs
     this.#batches = services.batches
@@ -53,6 +56,7 @@ export class Reaper {
     const alive = await this.#recordExits(await this.#ports.store.workers.alive())
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
+    await this.#freezing.retry(alive)
     await this.#watchdog.inspect(alive, nowMs)
     const moreJobs = await this.#jobs.sweep()
     const more = (await this.#batches.sweep()) || moreJobs

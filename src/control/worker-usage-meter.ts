@@ -1,4 +1,5 @@
 import type { WorkerId } from '../core/ids.ts'
+import { isFrozen } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { ServedTime as Served } from '../ports/store/usage-store.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
@@ -54,7 +55,8 @@ export class WorkerUsageMeter {
   }
 
   #forget(workers: readonly KnownWorker[]): void {
-    const alive = new Set(workers.map(({ worker }) => worker.id))
+    // The time of a frozen worker is counted by its state, and what follows begins anew.
+    const alive = new Set(workers.flatMap(({ worker }) => (isFrozen(worker) ? [] : [worker.id])))
     for (const id of this.#marks.keys()) if (!alive.has(id)) this.#marks.delete(id)
   }
 
@@ -73,9 +75,9 @@ export class WorkerUsageMeter {
 
   /** Null for a worker that was never ready. */
   #markOf({ worker }: KnownWorker, nowMs: number): Mark | null {
-    const known = this.#marks.get(worker.id)
+    const known = isFrozen(worker) ? undefined : this.#marks.get(worker.id)
     if (known !== undefined) return known
-    if (worker.readyAtMs === null) return null
+    if (worker.readyAtMs === null || isFrozen(worker)) return null
     // As the store has it: idle since then, or busy while an earlier run of the server noted it.
     const { idleSinceMs } = worker
     const mark = { atMs: idleSinceMs ?? nowMs, busyMs: 0, isBusy: idleSinceMs === null }

@@ -41,7 +41,7 @@ export class WorkerWatchdog {
     const { running, lostJobs } = this.#parts
     this.#noticeGap(nowMs)
     running.keep(new Set(alive.map(({ id }) => id)))
-    for (const worker of alive.filter(({ state }) => state !== 'STOPPING')) {
+    for (const worker of alive.filter(({ state }) => state !== 'STOPPING' && state !== 'FROZEN')) {
       if (await this.#endFaulty(worker, nowMs)) continue
       if (worker.state !== 'STARTING') await lostJobs.readOutput(worker)
     }

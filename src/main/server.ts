@@ -258,7 +258,8 @@ async function warnOfExposure({ services }: App, { host, adminHost, adminPort }:
 function appConfigOf(config: Config): AppConfig {
   const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, startAware, prices } = config
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
-  const chosen = { placing, startAware, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
+  const { freezing, lbBodyBytes: balancedBodyBytes } = config
+  const chosen = { placing, freezing, startAware, prices: prices ?? undefined, admission, balancedBodyBytes }
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }

@@ -189,7 +189,7 @@ export const endpointCases: Cases = {
       ...NO_SUSPECTS,
       headQueuedAtMs: null,
     }
-    const nobody = { starting: 0, idle: 0, running: 0, draining: 0, stopping: 0 }
+    const nobody = { starting: 0, idle: 0, running: 0, frozen: 0, draining: 0, stopping: 0 }
     const queue = {
       queued: 1,
       queuedLowPriority: 1,
@@ -200,7 +200,7 @@ export const endpointCases: Cases = {
     }
     const loads = [
       { endpointId: 'e0', queue: none, workers: nobody },
-      { endpointId: E1, queue, workers: { starting: 1, idle: 1, running: 2, draining: 1, stopping: 1 } },
+      { endpointId: E1, queue, workers: { ...nobody, starting: 1, idle: 1, running: 2, draining: 1, stopping: 1 } },
       { endpointId: E2, queue: none, workers: { ...nobody, idle: 1 } },
     ]
     assert.deepEqual(await store.endpoints.loads(null, 9), loads)

@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict'
-import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE, USAGE_READ } from '../../src/core/billing/usage.ts'
+import {
+  HOUR_MS,
+  hourOf,
+  type JobUsage,
+  NO_JOB_USAGE,
+  USAGE_READ,
+  type WorkerUsage,
+} from '../../src/core/billing/usage.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
 import {
   BROKEN,
@@ -32,11 +39,12 @@ async function used(world: World): Promise<Partial<JobUsage>> {
   return Object.fromEntries(Object.entries(sums[0]?.usage ?? NO_JOB_USAGE).filter(([, figure]) => figure !== 0))
 }
 
-/** What is counted of the workers of {@link E1}: starting, running and idle, in milliseconds. */
+/** What is counted of the workers of {@link E1}: starting, running and idle, and frozen where some were, in milliseconds. */
 async function time(world: World, nowMs: number): Promise<number[]> {
   const { sums } = await world.store.usage.workers({ ...ALL, endpointId: E1 }, nowMs)
-  const of = (name: 'startingMs' | 'runningMs' | 'idleMs') => sums.reduce((sum, { usage }) => sum + usage[name], 0)
-  return [of('startingMs'), of('runningMs'), of('idleMs')]
+  const of = (name: keyof WorkerUsage) => sums.reduce((sum, { usage }) => sum + usage[name], 0)
+  const frozen = of('frozenMs')
+  return [of('startingMs'), of('runningMs'), of('idleMs'), ...(frozen === 0 ? [] : [frozen])]
 }
 
 const jobUsageCases: Cases = {
@@ -239,6 +247,25 @@ const workerUsageCases: Cases = {
     await usage.countWorkers(T0 + 3_700, T0 + 3_700, 9)
     await workers.exited(W1, EXIT, T0 + 4_000)
     assert.deepEqual(await time(world, T0 + 4_000), [1_000, 2_000, 1_000])
+  },
+
+  'the time in which a worker was frozen is counted by itself, and goes on until it is thawed or ends': async world => {
+    const { workers, usage } = world.store
+    await workers.insert(workerOf(W1), 'token')
+    await workers.seen(W1, 1, null, T0 + 1_000)
+    await workers.freeze(W1, T0 + 3_000)
+    assert.deepEqual(await time(world, T0 + 4_000), [1_000, 0, 2_000, 1_000])
+    await usage.countWorkers(T0 + 5_000, T0 + 5_000, 9)
+    await workers.served([{ id: W1, idleMs: 700, isBusy: true }], T0 + 5_500)
+    await workers.thaw(W1, T0 + 6_000)
+    assert.deepEqual(await time(world, T0 + 7_000), [1_000, 0, 3_000, 3_000])
+    const phases = async () => (await usage.running(OWNER)).map(({ phase, workers: count }) => [phase, count])
+    assert.deepEqual(await phases(), [['idle', 1]])
+    await workers.freeze(W1, T0 + 8_000)
+    assert.deepEqual(await phases(), [['frozen', 1]])
+    await workers.retire(W1, 'STOPPING', 'frozen_too_long', T0 + 9_000)
+    await workers.exited(W1, EXIT, T0 + 10_000)
+    assert.deepEqual(await time(world, T0 + 20_000), [1_000, 0, 5_000, 4_000])
   },
 
   'a worker that serves requests counts as idle and running as it is noted, and nothing of one that has ended':

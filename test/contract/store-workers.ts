@@ -12,6 +12,10 @@ const ids = (workers: readonly { id: string }[]) => workers.map(({ id }) => id)
 const reach: Record<WorkerState, (world: World) => Promise<unknown>> = {
   STARTING: async () => {},
   READY: ({ store }) => store.workers.seen(W1, 1, null, T0),
+  FROZEN: async ({ store }) => {
+    await store.workers.seen(W1, 1, null, T0)
+    await store.workers.freeze(W1, T0 + 1)
+  },
   DRAINING: ({ store }) => store.workers.retire(W1, 'DRAINING', 'idle', T0 + 1),
   STOPPING: ({ store }) => store.workers.retire(W1, 'STOPPING', 'idle', T0 + 1),
   EXITED: ({ store }) => store.workers.exited(W1, EXIT, T0 + 1),
@@ -19,22 +23,25 @@ const reach: Record<WorkerState, (world: World) => Promise<unknown>> = {
 
 const steps: { name: string; to: WorkerState; from: WorkerState[]; run: (world: World) => Promise<unknown> }[] = [
   { name: 'seen', to: 'READY', from: ['STARTING'], run: ({ store }) => store.workers.seen(W1, 1, null, T0 + 5) },
+  { name: 'freeze', to: 'FROZEN', from: ['READY'], run: ({ store }) => store.workers.freeze(W1, T0 + 5) },
+  { name: 'thaw', to: 'READY', from: ['FROZEN'], run: ({ store }) => store.workers.thaw(W1, T0 + 5) },
+  { name: 'evict', to: 'DRAINING', from: ['READY', 'FROZEN'], run: ({ store }) => store.workers.evict(W1, T0 + 5) },
   {
     name: 'drain',
     to: 'DRAINING',
-    from: ['STARTING', 'READY'],
+    from: ['STARTING', 'READY', 'FROZEN'],
     run: ({ store }) => store.workers.retire(W1, 'DRAINING', 'refresh', T0 + 5),
   },
   {
     name: 'stop',
     to: 'STOPPING',
-    from: ['STARTING', 'READY', 'DRAINING'],
+    from: ['STARTING', 'READY', 'FROZEN', 'DRAINING'],
     run: ({ store }) => store.workers.retire(W1, 'STOPPING', 'refresh', T0 + 5),
   },
   {
     name: 'exit',
     to: 'EXITED',
-    from: ['STARTING', 'READY', 'DRAINING', 'STOPPING'],
+    from: ['STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPING'],
     run: ({ store }) => store.workers.exited(W1, EXIT, T0 + 5),
   },
 ]
@@ -95,6 +102,37 @@ export const workerCases: Cases = {
       assert.equal(await workers.findByToken('first'), null)
       assert.deepEqual(ids(await workers.alive()), [W1])
     },
+
+  'a frozen worker claims nothing, and a thawed one does': async world => {
+    const { store } = world
+    await world.worker(W1)
+    await store.workers.seen(W1, 1, null, T0)
+    const frozen = await store.workers.freeze(W1, T0 + 10)
+    assert.deepEqual([frozen?.worker.frozenAtMs, frozen?.worker.thawedAtMs], [T0 + 10, null])
+    await world.job('1')
+    const claim = () => store.jobs.claim({ endpointId: E1, workerId: W1, limit: 1, nowMs: T0 + 20, letGoFirst: false })
+    assert.deepEqual((await claim()).jobs, [])
+    const { worker: thawed } = (await store.workers.thaw(W1, T0 + 15))!
+    assert.deepEqual([thawed.frozenAtMs, thawed.thawedAtMs, thawed.idleSinceMs], [T0 + 10, T0 + 15, T0 + 15])
+    assert.equal((await claim()).jobs.length, 1)
+  },
+
+  'a worker with a job, with one that it has to stop, or with a problem, is not frozen': async world => {
+    const { store } = world
+    for (const id of [W1, W2]) {
+      await world.worker(id)
+      await store.workers.seen(id, 1, null, T0)
+    }
+    await world.job('1')
+    await store.jobs.claim({ endpointId: E1, workerId: W1, limit: 1, nowMs: T0, letGoFirst: false })
+    assert.equal(await store.workers.freeze(W1, T0 + 1), null)
+    await store.jobOutcomes.cancel(E1, jobId('1'), T0 + 2)
+    assert.equal(await store.workers.freeze(W1, T0 + 3), null)
+    await store.stops.letGo(W1, 'all')
+    assert.equal((await store.workers.freeze(W1, T0 + 4))?.from, 'READY')
+    await store.workers.noteProblem(W2, STUCK, T0)
+    assert.equal(await store.workers.freeze(W2, T0 + 5), null)
+  },
 
   'no worker is added beyond the max of its endpoint, those that have ended left out': async world => {
     const { workers, endpoints } = world.store

@@ -133,6 +133,8 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
     startedAtMs: null,
     readyAtMs: null,
     idleSinceMs: null,
+    frozenAtMs: null,
+    thawedAtMs: null,
     stopRequestedAtMs: null,
     exitedAtMs: null,
     stopReason: null,

@@ -26,7 +26,7 @@ function watchedQueues() {
     setCircuit() {},
     forget() {},
     busyMs: () => 0,
-    load: () => state.load ?? { waiting: waiting.length, waitingSinceMs: null, workers: [], resumed: [] },
+    load: () => state.load ?? { waiting: waiting.length, waitingSinceMs: null, workers: [], resumed: [], named: [] },
     reserve: () =>
       new Promise(resolve => {
         const servedAt = aTarget('a').servedAt!
@@ -173,7 +173,7 @@ test('a line that is too long, and counts that are wrong, are reported', () => {
   const other = watchedQueues()
   ready(other)
   const workers = [{ workerId: idOf('a'), inFlight: 2, idleSinceMs: null }]
-  other.state.load = { waiting: 1, waitingSinceMs: 0, workers, resumed: [] }
+  other.state.load = { waiting: 1, waitingSinceMs: 0, workers, resumed: [], named: [] }
   other.checker.settled()
   assert.match(other.problems.join(), /the load has 2 requests in flight at worker a, which has 0/)
   assert.match(other.problems.join(), /the load has 1 waiting requests at endpoint endpoint, and 0 wait/)

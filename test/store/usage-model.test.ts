@@ -205,7 +205,10 @@ async function compare(store: Store, steps: readonly Step[]): Promise<void> {
   const found = Object.fromEntries(sums.map(({ endpointId, usage }) => [endpointId, usage]))
   assert.deepEqual({ [E1]: { ...NO_JOB_USAGE }, [E2]: { ...NO_JOB_USAGE }, ...found }, play.counted)
   const time = (await store.usage.workers(asked, play.nowMs)).sums
-  const countedMs = time.reduce((sum, { usage }) => sum + usage.startingMs + usage.runningMs + usage.idleMs, 0)
+  const countedMs = time.reduce(
+    (sum, { usage }) => sum + usage.startingMs + usage.runningMs + usage.idleMs + usage.frozenMs,
+    0,
+  )
   const alive = [...play.bornMs.values()].reduce((sum, bornMs) => sum + play.nowMs - bornMs, 0)
   assert.equal(countedMs, play.workerMs + alive)
 }

@@ -73,7 +73,7 @@ export class FakeGateway implements Targets, Traffic {
       const count = inFlight.get(workerId) ?? 0
       return { workerId, inFlight: count, idleSinceMs: count > 0 ? null : (idleSince.get(workerId) ?? null) }
     })
-    return { waiting, waitingSinceMs, workers, resumed }
+    return { waiting, waitingSinceMs, workers, resumed, named: [] }
   }
 
   busyMs(id: EndpointId, worker: WorkerId): number {

@@ -70,6 +70,7 @@ export function anOccupant(id: string, endpoint: string, fields: Partial<Occupan
     phase: 'busy',
     readyAtMs: NOW - 60_000,
     idleSinceMs: null,
+    frozen: null,
     ...fields,
   }
 }

@@ -16,6 +16,7 @@ import { EndpointModels } from '../../src/services/models/endpoint-models.ts'
 import { Registries } from '../../src/services/secrets/registries.ts'
 import { Secrets } from '../../src/services/secrets/secrets.ts'
 import { Fleet } from '../../src/services/workers/fleet.ts'
+import { Freezing } from '../../src/services/workers/freezing.ts'
 import { RunningWorkers } from '../../src/services/workers/running-workers.ts'
 import { UndeliveredResults } from '../../src/services/workers/undelivered-results.ts'
 import type { Rig } from './rig.ts'
@@ -27,7 +28,8 @@ export function servicesOf({ ports }: Rig) {
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models }, () => ({ workerUrl: '' }))
+  const freezing = new Freezing(ports, running)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing }, () => ({ workerUrl: '' }))
   const endpoints = new Endpoints(ports, fleet, quotas)
   return {
     access,

@@ -111,6 +111,8 @@ export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
     startedAtMs: NOW - 59_000,
     readyAtMs: NOW - 58_000,
     idleSinceMs: NOW - 1_000,
+    frozenAtMs: null,
+    thawedAtMs: null,
     stopRequestedAtMs: null,
     placement: null,
     placedAtMs: null,

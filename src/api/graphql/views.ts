@@ -5,7 +5,7 @@ import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
 import type { QueuedWorker } from '../../core/workers/placement.ts'
-import type { Worker } from '../../core/workers/worker.ts'
+import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 
 /** Source value of the endpoint's resolvers. */
 export type EndpointView = ReturnType<typeof endpointView>
@@ -94,8 +94,9 @@ export function volumeView({ id, name, sizeGb, dataCenter }: NetworkVolume) {
 }
 
 /** A worker as GraphQL shows it. */
-export function workerView({ id, state, placement }: Worker) {
-  const desiredStatus = state === 'STARTING' || state === 'READY' ? 'RUNNING' : 'EXITED'
+export function workerView(worker: Worker) {
+  const { id, placement } = worker
+  const desiredStatus = takesJobs(worker) || isFrozen(worker) ? 'RUNNING' : 'EXITED'
   return { id, desiredStatus, gpuCount: placement?.gpus.length ?? 0 }
 }
 

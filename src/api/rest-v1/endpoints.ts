@@ -10,7 +10,7 @@ import { AppError } from '../../core/errors.ts'
 import { cpuMemoryGb, poolsOfTypes, typesOfPools } from '../../core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../core/ids.ts'
-import type { Worker } from '../../core/workers/worker.ts'
+import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import type { Members } from '../rest/route.ts'
 import type { EndpointFields } from './schemas.ts'
 import { templateView } from './templates.ts'
@@ -147,8 +147,9 @@ export function endpointView(endpoint: Endpoint, more: { template?: Template; wo
   }
 }
 
-function workerView({ id, state, version, placement, createdAtMs }: Worker) {
-  const desiredStatus = state === 'STARTING' || state === 'READY' ? 'RUNNING' : 'EXITED'
+function workerView(worker: Worker) {
+  const { id, version, placement, createdAtMs } = worker
+  const desiredStatus = takesJobs(worker) || isFrozen(worker) ? 'RUNNING' : 'EXITED'
   const gpuCount = placement?.gpus.length ?? 0
   return { id, desiredStatus, gpuCount, version, createdAt: new Date(createdAtMs).toISOString() }
 }

@@ -6,7 +6,7 @@
 import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot, RequestFacts } from '../scaling/scale.ts'
 import type { BalancedEndpoint, ServedAt, Target, TargetState } from '../workers/socket-address.ts'
-import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { isFrozen, takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import type { HealthProblem } from '../workers/worker-problem.ts'
 import type { WorkerHealth } from './health-check.ts'
 import { healthProblem } from './health-check.ts'
@@ -24,9 +24,10 @@ export interface ServingWorker {
 /** What is known of the workers of an endpoint. */
 export type ServingWorkers = (id: WorkerId) => ServingWorker | undefined
 
-/** What a worker may get of the requests. */
+/** What a worker may get of the requests. One that was well when it was frozen has to show that it is when it is thawed. */
 export function targetStateOf(worker: Pick<WorkerLoad, 'state'>, known: ServingWorker | undefined): TargetState {
   if (worker.state === 'DRAINING' || worker.state === 'STOPPING' || worker.state === 'EXITED') return 'draining'
+  if (isFrozen(worker)) return 'starting'
   return known?.health.state === 'healthy' ? 'ready' : 'starting'
 }
 
@@ -71,6 +72,7 @@ export function withTraffic(
     requests: {
       ...more,
       resumed: traffic.resumed.filter(id => !alive.has(id)),
+      named: traffic.named.filter(id => alive.has(id)),
       healthProblems: healthProblemsOf(snapshot, known),
     },
   }
@@ -94,8 +96,13 @@ export function withRequests(
     held,
     problem,
     state: waits ? 'STARTING' : state,
-    idleSinceMs: traffic === undefined ? readyAtMs : traffic.idleSinceMs,
+    idleSinceMs: traffic === undefined ? readyAtMs : idleSince(worker, traffic),
   }
+}
+
+/** A thawed worker has its idle time anew. */
+function idleSince({ thawedAtMs }: WorkerLoad, { idleSinceMs }: WorkerTraffic): number | null {
+  return idleSinceMs === null || thawedAtMs === null ? idleSinceMs : Math.max(idleSinceMs, thawedAtMs)
 }
 
 function healthProblemsOf({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, HealthProblem> {

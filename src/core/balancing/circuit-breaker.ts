@@ -3,7 +3,7 @@ import { type ExplainContext, explainEndpoint } from '../observing/explain.ts'
 import { isHopeless } from '../placement/placement-failure.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
-import { takesJobs } from '../workers/worker.ts'
+import { isFrozen, takesJobs } from '../workers/worker.ts'
 import { isLastingStartFailure } from '../workers/worker-failure.ts'
 
 /** Why no worker can serve the requests of an endpoint. */
@@ -30,7 +30,8 @@ export function openCircuitOf(
   snapshot: EndpointSnapshot,
   { startFailure, nowMs }: Pick<ExplainContext, 'startFailure' | 'nowMs'>,
 ): OpenCircuit | null {
-  if (snapshot.requests === undefined || snapshot.workers.some(takesJobs)) return null
+  if (snapshot.requests === undefined || snapshot.workers.some(worker => takesJobs(worker) || isFrozen(worker)))
+    return null
   const retryAfterMs = hopelessForMs(snapshot, startFailure, nowMs)
   if (retryAfterMs === null) return null
   const { queue } = snapshot

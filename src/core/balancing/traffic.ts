@@ -22,7 +22,9 @@ export interface TrafficLoad {
   readonly workers: readonly WorkerTraffic[]
   /** Workers that have ended and that requests wait for by name (`strict-resume`). */
   readonly resumed: readonly WorkerId[]
+  /** All workers that requests wait for by name. */
+  readonly named: readonly WorkerId[]
 }
 
 /** Nothing at all. */
-export const NO_TRAFFIC: TrafficLoad = { waiting: 0, waitingSinceMs: null, workers: [], resumed: [] }
+export const NO_TRAFFIC: TrafficLoad = { waiting: 0, waitingSinceMs: null, workers: [], resumed: [], named: [] }

@@ -3,8 +3,8 @@ import { CPU_FLAVORS, GPU_POOLS } from '../hardware/catalog-data.ts'
 import type { WorkerUsage } from './usage.ts'
 
 /** What a worker can be doing while it exists. */
-export const WORKER_PHASES = ['starting', 'running', 'idle'] as const
-/** One of {@link WORKER_PHASES}: before its first request for jobs, with jobs, and without. */
+export const WORKER_PHASES = ['starting', 'running', 'idle', 'frozen'] as const
+/** One of {@link WORKER_PHASES}: before its first request for jobs, with jobs, without, and frozen. */
 export type BilledPhase = (typeof WORKER_PHASES)[number]
 
 /** Prices of an installation, in millionths of a US dollar for an hour. */
@@ -26,7 +26,7 @@ const MICROS = 1_000_000
 const MAX_DOLLARS = 1_000_000
 /** Longer than any list of known pools and flavors can be. */
 const MAX_TEXT = 100_000
-/** Clients of the hosted service know that a worker that starts is free. */
+/** Clients of the hosted service know that a worker that starts is free. A frozen one keeps nothing busy. */
 const PAID: ReadonlySet<BilledPhase> = new Set(['running', 'idle'])
 
 /** Everything is free. */
@@ -56,11 +56,12 @@ export function hourlyPrice(
 }
 
 /** How much of workers' time is paid for, in milliseconds. */
-export function billedMs({ phases }: PriceList, { startingMs, runningMs, idleMs }: WorkerUsage): number {
+export function billedMs({ phases }: PriceList, { startingMs, runningMs, idleMs, frozenMs }: WorkerUsage): number {
   return (
     (phases.has('starting') ? startingMs : 0) +
     (phases.has('running') ? runningMs : 0) +
-    (phases.has('idle') ? idleMs : 0)
+    (phases.has('idle') ? idleMs : 0) +
+    (phases.has('frozen') ? frozenMs : 0)
   )
 }
 

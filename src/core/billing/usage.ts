@@ -101,15 +101,16 @@ export function usageOfMove(
   }
 }
 
-/** How long workers existed, in milliseconds: until they asked for their first job, and after it with jobs and without. */
+/** How long workers existed, in milliseconds: until they asked for their first job, and after it with jobs, without, and frozen. */
 export interface WorkerUsage {
   readonly startingMs: number
   readonly runningMs: number
   readonly idleMs: number
+  readonly frozenMs: number
 }
 
 /** Nothing. */
-export const NO_WORKER_USAGE: WorkerUsage = { startingMs: 0, runningMs: 0, idleMs: 0 }
+export const NO_WORKER_USAGE: WorkerUsage = { startingMs: 0, runningMs: 0, idleMs: 0, frozenMs: 0 }
 
 /** The sum of both. */
 export function addWorkerUsage(a: WorkerUsage, b: WorkerUsage): WorkerUsage {
@@ -117,6 +118,7 @@ export function addWorkerUsage(a: WorkerUsage, b: WorkerUsage): WorkerUsage {
     startingMs: a.startingMs + b.startingMs,
     runningMs: a.runningMs + b.runningMs,
     idleMs: a.idleMs + b.idleMs,
+    frozenMs: a.frozenMs + b.frozenMs,
   }
 }
 
@@ -125,12 +127,17 @@ export interface WorkerMeter {
   readonly readyAtMs: number | null
   /** Its time without jobs, up to the last job that it was handed. */
   readonly idleMs: number
-  /** Since when it has no job; null while it has. */
+  /** Since when it has no job; null while it has, and while it is frozen. */
   readonly idleSinceMs: number | null
+  /** Its frozen time, up to the last thaw. */
+  readonly frozenMs: number
+  /** Since when it is frozen; null while it is not. */
+  readonly frozenSinceMs: number | null
   /** Its time up to here is counted. */
   readonly countedUntilMs: number
-  /** How much of what is counted was idle. */
+  /** How much of what is counted was idle, and frozen. */
   readonly countedIdleMs: number
+  readonly countedFrozenMs: number
 }
 
 /** A worker's time is counted at most so far back; what is beyond that is a clock that was set. */
@@ -141,33 +148,45 @@ export interface WorkerCount {
   readonly hours: readonly { readonly hourMs: number; readonly usage: WorkerUsage }[]
   readonly countedUntilMs: number
   readonly countedIdleMs: number
+  readonly countedFrozenMs: number
 }
 
 /**
- * The time of a worker from where it was counted up to `untilMs`. Within a count the idle part is spread evenly, so counts
+ * The time of a worker from where it was counted up to `untilMs`. Within a count the idle and the frozen part are spread evenly, so counts
  * should be short; the sum of all parts is always the time that has passed.
  */
 export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
-  const { countedUntilMs, countedIdleMs } = meter
-  if (untilMs <= countedUntilMs) return { hours: [], countedUntilMs, countedIdleMs }
+  const { countedUntilMs, countedIdleMs, countedFrozenMs } = meter
+  if (untilMs <= countedUntilMs) return { hours: [], countedUntilMs, countedIdleMs, countedFrozenMs }
   const fromMs = Math.max(countedUntilMs, hourOf(untilMs) - FARTHEST_HOURS * HOUR_MS)
   const readyMs = Math.min(Math.max(meter.readyAtMs ?? untilMs, fromMs), untilMs)
-  const idleNow = meter.idleSinceMs === null ? 0 : Math.max(0, untilMs - meter.idleSinceMs)
-  const idleTotal = meter.readyAtMs === null ? 0 : meter.idleMs + idleNow
-  const idle = Math.min(Math.max(0, idleTotal - countedIdleMs), untilMs - readyMs)
+  const since = (sinceMs: number | null) => (sinceMs === null ? 0 : Math.max(0, untilMs - sinceMs))
+  const frozenTotal = meter.readyAtMs === null ? 0 : meter.frozenMs + since(meter.frozenSinceMs)
+  const frozen = Math.min(Math.max(0, frozenTotal - countedFrozenMs), untilMs - readyMs)
+  const idleTotal = meter.readyAtMs === null ? 0 : meter.idleMs + since(meter.idleSinceMs)
+  const idle = Math.min(Math.max(0, idleTotal - countedIdleMs), untilMs - readyMs - frozen)
   const hours: { hourMs: number; usage: WorkerUsage }[] = []
   for (let atMs = fromMs; atMs < untilMs; ) {
     const hourMs = hourOf(atMs)
     const endMs = Math.min(hourMs + HOUR_MS, untilMs)
     const readyBefore = Math.max(0, atMs - readyMs)
     const readyAfter = Math.max(0, endMs - readyMs)
-    const share = (part: number) => (untilMs === readyMs ? 0 : Math.round((idle * part) / (untilMs - readyMs)))
-    const idleMs = share(readyAfter) - share(readyBefore)
+    const share = (of: number, part: number) =>
+      untilMs === readyMs ? 0 : Math.round((of * part) / (untilMs - readyMs))
+    const frozenMs = share(frozen, readyAfter) - share(frozen, readyBefore)
+    // Each is rounded by itself, so both could be a millisecond more than the whole.
+    const idleMs = Math.min(share(idle, readyAfter) - share(idle, readyBefore), readyAfter - readyBefore - frozenMs)
     const startingMs = endMs - atMs - (readyAfter - readyBefore)
-    hours.push({ hourMs, usage: { startingMs, runningMs: readyAfter - readyBefore - idleMs, idleMs } })
+    const runningMs = readyAfter - readyBefore - idleMs - frozenMs
+    hours.push({ hourMs, usage: { startingMs, runningMs, idleMs, frozenMs } })
     atMs = endMs
   }
-  return { hours, countedUntilMs: untilMs, countedIdleMs: Math.max(countedIdleMs, idleTotal) }
+  return {
+    hours,
+    countedUntilMs: untilMs,
+    countedIdleMs: Math.max(countedIdleMs, idleTotal),
+    countedFrozenMs: Math.max(countedFrozenMs, frozenTotal),
+  }
 }
 
 /**

@@ -45,6 +45,7 @@ const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
   starting: 'is being started',
   initializing: 'runs and has not asked for a job yet',
   ready: 'is ready',
+  frozen: 'is frozen',
   draining: 'finishes its jobs and ends',
   stopping: 'is ending',
   exited: 'has ended',

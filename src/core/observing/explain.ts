@@ -4,7 +4,7 @@ import { type DownloadProgress, progressText } from '../models/download-progress
 import type { Capacity } from '../scaling/plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
-import { type CrashBackoff, exitText } from '../workers/worker.ts'
+import { type CrashBackoff, exitText, isFrozen } from '../workers/worker.ts'
 import { adviceFor, adviceForProblem, crashCauseOf, neverStarted } from '../workers/worker-failure.ts'
 import { phaseOf } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
@@ -91,6 +91,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     paused(snapshot) ??
     wrongWith(snapshot, context) ??
     starting(snapshot, context, false) ??
+    thawing(snapshot, context) ??
     restarting(snapshot, context) ??
     maxReached(snapshot, context) ??
     downloading(snapshot, context) ??
@@ -266,6 +267,22 @@ function starting(
           ? adviceForProblem(health)
           : patience,
     sinceMs,
+    evidence: workerFacts(snapshot, nowMs, pullPercent),
+  }
+}
+
+/** No worker is ready, and a frozen one is about to run again. */
+function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const { endpoint, queue, workers } = snapshot
+  const frozen = workers.find(worker => isFrozen(worker) && worker.version === endpoint.version)
+  if (frozen === undefined || queue.queued === 0 || currentWorkers(snapshot).length > 0) return null
+  return {
+    ...plain(
+      'about_to_start',
+      `${counted(queue.queued, wordsOf(snapshot).thing)} waiting; frozen worker ${frozen.id} is about to be thawed`,
+    ),
+    action: 'wait a moment',
+    sinceMs: queue.headQueuedAtMs,
     evidence: workerFacts(snapshot, nowMs, pullPercent),
   }
 }

@@ -15,7 +15,7 @@ export const METRIC_TIMES = ['delay', 'execution', 'coldStart'] as const
 export type MetricTime = (typeof METRIC_TIMES)[number]
 
 /** States in which workers are counted. */
-export const METRIC_WORKERS = ['starting', 'idle', 'running'] as const
+export const METRIC_WORKERS = ['starting', 'idle', 'running', 'frozen'] as const
 /** One of {@link METRIC_WORKERS}. */
 export type MetricWorkers = (typeof METRIC_WORKERS)[number]
 
@@ -48,7 +48,7 @@ const LAST_CLASS = 120
 
 /** A bucket in which nothing is counted. */
 export function emptyBucket(): MetricBucket {
-  const zeros = () => ({ starting: 0, idle: 0, running: 0 })
+  const zeros = () => ({ starting: 0, idle: 0, running: 0, frozen: 0 })
   const unmeasured = () => ({ samples: 0, sum: 0, max: 0 })
   return {
     results: { completed: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 },

@@ -85,7 +85,7 @@ export function isReady({ status, worker }: ShownWorker): boolean {
   return status === 'RUNNING' || (status === 'IDLE' && worker?.state === 'READY')
 }
 
-/** The status of a worker that has not ended. One that ends without ever having been ready counts as it did before. */
+/** The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a frozen one is idle. */
 function statusOf({ state, held, problem, readyAtMs }: WorkerLoad): WorkerStatus {
   if (problem !== null) return 'UNHEALTHY'
   if (held > 0) return 'RUNNING'

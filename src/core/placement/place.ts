@@ -3,7 +3,7 @@
  *
  * Workers are placed one at a time. Each turn goes to the account with the fewest workers, and to its endpoint with the least: first those
  * below workersMin, then by the part of the wanted workers that they have, then by their wait. An endpoint that cannot be placed may get
- * room: an idle worker of another endpoint that has stayed its minimum time is asked to end. If that is not enough, an endpoint without
+ * room: frozen workers of other endpoints end, those frozen longest first and those of PRIORITY_FLASHBOOT last; else an idle worker of another endpoint that has stayed its minimum time is asked to end. If that is not enough, an endpoint without
  * any worker reserves the free part of what it needs, so that smaller demands do not always overtake it, and after a longer wait the
  * endpoint with the most workers gives up one when its job is done.
  */
@@ -63,11 +63,11 @@ class Placing {
     this.#input = input
     this.#occupants = [...input.occupants].sort((a, b) => order(a.workerId, b.workerId))
     for (const tenant of input.tenants) {
-      const stays = input.occupants.filter(({ endpointId, phase }) => endpointId === tenant.id && phase !== 'leaving')
+      const stays = input.occupants.filter(({ endpointId, phase }) => endpointId === tenant.id && counts(phase))
       const spare = Math.max(0, stays.length - tenant.workersMin)
       this.#standings.set(tenant.id, { tenant, have: stays.length, spare, wanted: tenant.wanted })
     }
-    for (const { owner, phase } of input.occupants) if (phase !== 'leaving') this.#count(owner, 1)
+    for (const { owner, phase } of input.occupants) if (counts(phase)) this.#count(owner, 1)
   }
 
   decide(): PlacementDecision {
@@ -106,7 +106,7 @@ class Placing {
     const refusal = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
     const way = isHopeless(refusal)
       ? null
-      : (this.#leavingWay(standing) ?? this.#idleWay(standing) ?? this.#turnWay(standing))
+      : (this.#leavingWay(standing) ?? this.#frozenWay(standing) ?? this.#idleWay(standing) ?? this.#turnWay(standing))
     this.#refuse(standing, refusal, way)
     if (way !== null) {
       for (const victim of way.victims) this.#evict(victim, tenant.id, way.afterJob)
@@ -122,6 +122,19 @@ class Placing {
   /** Room that ending workers will free. */
   #leavingWay(standing: Standing): Way | null {
     return this.#leaving().length === 0 ? null : this.#without(standing, [], false)
+  }
+
+  /** Room of frozen workers of other endpoints: they stay for nobody. */
+  #frozenWay(standing: Standing): Way | null {
+    const frozen = this.#occupants
+      .filter(({ phase }) => phase === 'frozen')
+      .sort(
+        (a, b) =>
+          Number(a.frozen?.hasPriority) - Number(b.frozen?.hasPriority) ||
+          (a.frozen?.sinceMs ?? 0) - (b.frozen?.sinceMs ?? 0) ||
+          order(a.workerId, b.workerId),
+      )
+    return frozen.length === 0 ? null : this.#victims(standing, frozen, false)
   }
 
   /** Room of idle workers of other endpoints that have stayed their minimum time. */
@@ -170,12 +183,14 @@ class Placing {
       const { endpointId, owner } = worker
       const left = spare.get(endpointId) ?? this.#standings.get(endpointId)?.spare ?? 0
       const has = share.get(owner) ?? this.#ofOwner.get(owner) ?? 0
-      const yields = left > 0 || this.#isOverShare(owner, has, standing)
+      const yields = worker.phase === 'frozen' || left > 0 || this.#isOverShare(owner, has, standing)
       const isOwn = endpointId === standing.tenant.id
       if (isOwn || !yields || chosen.length >= MAX_VICTIMS) continue
       if (within ? owner !== standing.tenant.owner : !helps(search, worker)) continue
-      spare.set(endpointId, left - 1)
-      share.set(owner, has - 1)
+      if (counts(worker.phase)) {
+        spare.set(endpointId, left - 1)
+        share.set(owner, has - 1)
+      }
       chosen.push(worker)
       if (this.#without(standing, chosen, afterJob) !== null) break
     }
@@ -227,7 +242,7 @@ class Placing {
     this.#evictions.push({ workerId, endpointId, for: by, afterJob })
     this.#occupants = this.#occupants.map(worker => (worker === victim ? { ...worker, phase: 'leaving' } : worker))
     const standing = this.#standings.get(endpointId)
-    if (standing === undefined) return
+    if (standing === undefined || !counts(victim.phase)) return
     standing.have -= 1
     standing.spare -= 1
     this.#count(standing.tenant.owner, -1)
@@ -243,6 +258,7 @@ class Placing {
       phase,
       readyAtMs: null,
       idleSinceMs: null,
+      frozen: null,
     })
   }
 
@@ -283,6 +299,11 @@ class Placing {
   #wake(atMs: number): void {
     this.#wakeAtMs = Math.min(this.#wakeAtMs ?? Number.POSITIVE_INFINITY, atMs)
   }
+}
+
+/** Whether a worker counts as one that its endpoint and account have: a frozen one only keeps its place. */
+function counts(phase: Occupant['phase']): boolean {
+  return phase !== 'leaving' && phase !== 'frozen'
 }
 
 /** Limit of workers that make room for one. */

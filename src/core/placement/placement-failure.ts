@@ -104,7 +104,9 @@ function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occup
   const wanted =
     count === 1 ? `no free GPU of ${poolNames(pools)}` : `${count} free GPUs of ${oneOfPools(pools)} are wanted`
   const taken = [
-    ...(inUse.size === 0 ? [] : [`${inUse.size} of ${suitable.size} in use by ${names(users, asker)}`]),
+    ...(inUse.size === 0
+      ? []
+      : [`${inUse.size} of ${suitable.size} in use by ${names(users, asker)}${frozenOnes(users)}`]),
     ...(kept.size === 0 ? [] : [`${kept.size} of ${suitable.size} kept for ${names(keepers, asker)}`]),
   ]
   return { resource: 'gpu', reason: `${wanted}: ${taken.join(', ')}` }
@@ -127,6 +129,14 @@ function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker
     resource: isCpu ? 'cpu' : 'memory',
     reason: kept === 0 ? reason : `${reason}, ${say(kept)} are kept for ${names(keepers!, asker)}`,
   }
+}
+
+/** A GPU is bound to a frozen worker, since the memory is still in use. */
+function frozenOnes(users: readonly Occupant[]): string {
+  const frozen = users.filter(({ phase }) => phase === 'frozen').length
+  if (frozen === 0) return ''
+  if (frozen === users.length) return ' (frozen, with their memory still on the card)'
+  return ` (${frozen} of ${users.length} workers frozen, with their memory still on the card)`
 }
 
 function names(users: readonly Occupant[], asker: Asker): string {

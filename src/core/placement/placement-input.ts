@@ -50,11 +50,13 @@ export interface Occupant {
   /** Null for a worker of an older version, whose resources are unknown. */
   readonly placement: Placement | null
   /** `leaving` was asked to end; `kept` is no worker but the reservation of a waiting endpoint. */
-  readonly phase: 'starting' | 'idle' | 'busy' | 'leaving' | 'kept'
+  readonly phase: 'starting' | 'idle' | 'busy' | 'frozen' | 'leaving' | 'kept'
   /** Since when it is ready; null before that. */
   readonly readyAtMs: number | null
   /** Since when it has no job; null while it has. */
   readonly idleSinceMs: number | null
+  /** Since when it is frozen, and whether its endpoint has PRIORITY_FLASHBOOT; null for one that is not frozen. */
+  readonly frozen: { readonly sinceMs: number; readonly hasPriority: boolean } | null
 }
 
 /** Limits of workers of an account and of their GPUs; null for none. */

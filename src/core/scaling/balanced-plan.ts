@@ -1,7 +1,15 @@
 /** The plan for the workers of a load-balancing endpoint: they are replaced and ended without refusing a request. */
 
-import { type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
-import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers, type ScaleDecision } from './scale.ts'
+import { isFrozen, type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { FREEZE_RULES, type FreezeRules, freezesIdle, missingSpare, planFrozen } from './frozen-plan.ts'
+import {
+  backoffOf,
+  type Drain,
+  desiredWorkers,
+  type EndpointSnapshot,
+  idleWorkers,
+  type ScaleDecision,
+} from './scale.ts'
 
 /** Maximum time of a draining worker for its requests: as long as a worker may take to begin a response. */
 export const DRAIN_MS = 330_000
@@ -10,15 +18,12 @@ export const DRAIN_DELETED_MS = 30_000
 /** How long a new worker waits for a place on the machine before an old one makes room for it. */
 export const SURGE_MS = 10_000
 
-/** A worker to drain, and why. */
-export interface Drain {
-  readonly worker: WorkerLoad
-  readonly reason: StopReason
-}
-
 /** What {@link planLoadBalanced} finds; see plan.ts for how many of the wanted ones are started. */
 export interface BalancedPlan {
   readonly drain: readonly Drain[]
+  /** Idle workers to freeze, and frozen ones to thaw. */
+  readonly freeze: readonly WorkerLoad[]
+  readonly thaw: readonly WorkerLoad[]
   readonly desired: number
   /** Number of further workers wanted. */
   readonly missing: number
@@ -32,23 +37,31 @@ export interface BalancedPlan {
  * ready. The only worker of an endpoint, where max is 1 or the machine is full, ends first, and requests queue meanwhile. Old workers
  * that are not ready end at once.
  *
- * A worker that was ready and is unhealthy does not count, so another one starts beside it.
+ * A worker that was ready and is unhealthy does not count, so another one starts beside it. Idle workers are frozen with FlashBoot, and
+ * thawed before any is started (frozen-plan.ts).
  */
-export function planLoadBalanced(snapshot: EndpointSnapshot, nowMs: number): BalancedPlan {
-  return new Planning(snapshot, nowMs).plan()
+export function planLoadBalanced(
+  snapshot: EndpointSnapshot,
+  nowMs: number,
+  rules: FreezeRules = FREEZE_RULES,
+): BalancedPlan {
+  return new Planning(snapshot, nowMs, rules).plan()
 }
 
 class Planning {
   readonly #snapshot: EndpointSnapshot
   readonly #nowMs: number
   readonly #scale: ScaleDecision
+  readonly #rules: FreezeRules
   readonly #drain: Drain[] = []
+  readonly #freeze: WorkerLoad[] = []
   /** Workers that take requests and stay, those of the newest version first. */
   #stay: readonly WorkerLoad[]
   readonly #wakes: number[] = []
 
-  constructor(snapshot: EndpointSnapshot, nowMs: number) {
+  constructor(snapshot: EndpointSnapshot, nowMs: number, rules: FreezeRules) {
     this.#snapshot = snapshot
+    this.#rules = rules
     this.#nowMs = nowMs
     this.#scale = desiredWorkers(snapshot, nowMs)
     this.#stay = snapshot.workers.filter(takesJobs)
@@ -61,11 +74,24 @@ class Planning {
     for (const worker of this.#old()) if (!isReady(worker)) this.#end(worker, 'outdated')
     for (const worker of this.#old()) if (this.#ready().length > wanted) this.#end(worker, 'outdated')
     const counted = this.#current().filter(isUseful)
-    const missing = Math.max(0, wanted - counted.length, endpoint.workersMax > 0 ? (requests?.resumed.length ?? 0) : 0)
+    const fewer = Math.max(0, wanted - counted.length)
+    const named = requests?.named ?? []
+    const frozen = planFrozen(
+      this.#snapshot,
+      { missing: fewer, staying: this.#stay.length, named },
+      this.#rules,
+      this.#nowMs,
+    )
+    this.#drain.push(...frozen.drain)
+    if (frozen.wakeAtMs !== null) this.#wakes.push(frozen.wakeAtMs)
+    const resumed = endpoint.workersMax > 0 ? (requests?.resumed.length ?? 0) : 0
+    const missing = Math.max(fewer - frozen.thaw.length, resumed, missingSpare(this.#snapshot))
     if (missing > 0) this.#makeRoom()
     this.#endIdle(wanted)
     return {
       drain: this.#drain,
+      freeze: this.#freeze,
+      thaw: frozen.thaw,
       desired: wanted,
       missing,
       wakeAtMs: this.#wakes.length === 0 ? null : Math.min(...this.#wakes),
@@ -101,7 +127,7 @@ class Planning {
     const [first] = this.#old()
     if (first === undefined) return
     // One at a time: when new workers crash, the remaining old ones go on.
-    if (this.#drain.length > 0 || workers.some(worker => !takesJobs(worker))) return
+    if (this.#drain.length > 0 || workers.some(worker => !takesJobs(worker) && !isFrozen(worker))) return
     if (this.#current().some(({ state }) => state === 'STARTING') || backoffOf(this.#snapshot).untilMs > this.#nowMs)
       return
     const isFull = workers.length >= endpoint.workersMax
@@ -126,7 +152,10 @@ class Planning {
         this.#wakes.push(dueAtMs)
         break
       }
-      this.#end(worker, 'idle')
+      if (freezesIdle(endpoint)) {
+        this.#freeze.push(worker)
+        this.#stay = this.#stay.filter(other => other !== worker)
+      } else this.#end(worker, 'idle')
       left -= 1
     }
     if (requests?.peak == null || this.#old().length > 0) return

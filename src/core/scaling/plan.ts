@@ -1,6 +1,7 @@
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
-import { type Drain, planLoadBalanced } from './balanced-plan.ts'
-import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
+import { planLoadBalanced } from './balanced-plan.ts'
+import { FREEZE_RULES, type FreezeRules, freezesIdle, missingSpare, planFrozen } from './frozen-plan.ts'
+import { backoffOf, type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
 
 /** Interval until the next plan after fewer workers could be started than are wanted. */
 const SHORT_MS = 1_000
@@ -18,6 +19,9 @@ export interface WorkerPlan {
   /** Number of workers to start, as far as the machine has room; see place.ts. */
   readonly start: number
   readonly drain: readonly Drain[]
+  /** Idle workers to freeze, and frozen ones to thaw. */
+  readonly freeze: readonly WorkerLoad[]
+  readonly thaw: readonly WorkerLoad[]
   readonly desired: number
   readonly wakeAtMs: number | null
 }
@@ -26,15 +30,15 @@ export interface WorkerPlan {
  * Compares the wanted number of workers with the existing workers.
  *
  * Old versions are drained, idle ones at once and busy ones too, since draining waits for their jobs. Idle workers
- * leave after their time, never below the number that is wanted now. Nothing new starts during a crash back-off; a
- * drained worker still counts against max until it has ended, so max is never exceeded. Workers that serve requests are
- * planned by plan-balanced.ts.
+ * leave after their time, or are frozen with FlashBoot, never below the number that is wanted now. Frozen ones are thawed before any is
+ * started (frozen-plan.ts). Nothing new starts during a crash back-off; a drained worker still counts against max until it has ended, and a
+ * frozen one always does, so max is never exceeded. Workers that serve requests are planned by balanced-plan.ts.
  */
-export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPlan {
+export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: FreezeRules = FREEZE_RULES): WorkerPlan {
   const { endpoint, workers } = snapshot
   if (endpoint.type === 'LOAD_BALANCER') {
-    const { drain, desired, missing, wakeAtMs } = planLoadBalanced(snapshot, nowMs)
-    return { drain, desired, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
+    const { drain, freeze, thaw, desired, missing, wakeAtMs } = planLoadBalanced(snapshot, nowMs, rules)
+    return { drain, freeze, thaw, desired, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
   }
   const scale = desiredWorkers(snapshot, nowMs)
   const outdated = workers.filter(worker => takesJobs(worker) && worker.version !== endpoint.version)
@@ -43,9 +47,19 @@ export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPl
   const surplus = surplusWorkers(snapshot, current, scale.desired, nowMs)
   drains.push(...surplus.drain)
 
-  const missing = Math.max(0, scale.desired - current.length)
-  const wakes = [surplus.wakeAtMs, scale.wakeAtMs]
-  return { drain: drains, desired: scale.desired, ...starts(snapshot, missing, wakes, nowMs) }
+  const wanted = Math.max(0, scale.desired - current.length)
+  const staying = current.length - surplus.drain.length
+  const frozen = planFrozen(snapshot, { missing: wanted, staying }, rules, nowMs)
+  drains.push(...frozen.drain)
+  const missing = Math.max(wanted - frozen.thaw.length, missingSpare(snapshot))
+  const wakes = [surplus.wakeAtMs, scale.wakeAtMs, frozen.wakeAtMs]
+  return {
+    drain: drains,
+    freeze: surplus.freeze,
+    thaw: frozen.thaw,
+    desired: scale.desired,
+    ...starts(snapshot, missing, wakes, nowMs),
+  }
 }
 
 /** Number of missing workers that max and the back-off allow to start now. */
@@ -73,6 +87,7 @@ export function earliest(instants: readonly (number | null)[]): number | null {
 function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad[], desired: number, nowMs: number) {
   const { endpoint, queue } = snapshot
   const drain: Drain[] = []
+  const freeze: WorkerLoad[] = []
   let remaining = current.length
   const overMax = remaining - endpoint.workersMax
   if (overMax > 0) {
@@ -84,7 +99,7 @@ function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad
   }
   let wakeAtMs: number | null = null
   const leaving = new Set(drain.map(({ worker }) => worker.id))
-  if (queue.queued > 0) return { drain, wakeAtMs }
+  if (queue.queued > 0) return { drain, freeze, wakeAtMs }
   for (const { worker, dueAtMs } of idleWorkers(snapshot)) {
     // A wanted worker would be started again at once.
     if (remaining <= desired) break
@@ -93,8 +108,9 @@ function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad
       wakeAtMs = dueAtMs
       break
     }
-    drain.push({ worker, reason: 'idle' })
+    if (freezesIdle(endpoint) && worker.problem === null) freeze.push(worker)
+    else drain.push({ worker, reason: 'idle' })
     remaining -= 1
   }
-  return { drain, wakeAtMs }
+  return { drain, freeze, wakeAtMs }
 }

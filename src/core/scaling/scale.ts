@@ -1,7 +1,14 @@
 import { type Endpoint, type EndpointCounters, idleTimeoutMs } from '../endpoints/endpoint.ts'
 import type { EndpointId, WorkerId } from '../ids.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
-import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
+import {
+  type CrashBackoff,
+  crashBackoff,
+  type StopReason,
+  takesJobs,
+  type Worker,
+  type WorkerLoad,
+} from '../workers/worker.ts'
 import type { HealthProblem } from '../workers/worker-problem.ts'
 import { workersForDelay } from './queue-delay.ts'
 
@@ -20,7 +27,7 @@ export interface QueueLoad {
 }
 
 /** States of workers in counters. `idle` and `running` are READY without and with jobs. */
-export type WorkerCondition = 'starting' | 'idle' | 'running' | 'draining' | 'stopping'
+export type WorkerCondition = 'starting' | 'idle' | 'running' | 'frozen' | 'draining' | 'stopping'
 
 /** The numbers of jobs and workers of one endpoint. */
 export interface EndpointLoad {
@@ -35,6 +42,8 @@ export interface RequestFacts {
   readonly maxConcurrency: number | null
   /** Ended workers that requests wait for by name. */
   readonly resumed: readonly WorkerId[]
+  /** Workers that have not ended and that requests wait for by name. */
+  readonly named: readonly WorkerId[]
   /** Maximum number of workers wanted within the window of core/scaling/max-window.ts; null while that is not known. */
   readonly peak: number | null
   /** The problems of the last health checks of unhealthy workers. */
@@ -56,6 +65,12 @@ export interface EndpointSnapshot {
   readonly requests?: RequestFacts
   /** Whether QUEUE_DELAY counts from when a further worker could be ready; see queue-delay.ts. False when left out. */
   readonly startAware?: boolean
+}
+
+/** A worker to drain, and why. */
+export interface Drain {
+  readonly worker: WorkerLoad
+  readonly reason: StopReason
 }
 
 /** The number of workers wanted, and when that may change without an event. */

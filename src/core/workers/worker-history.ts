@@ -21,6 +21,8 @@ export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   add(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
   const first = worker.serves === null ? 'asked for its first job' : 'said that it is well'
   add(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
+  add(worker.frozenAtMs, 'frozen: it keeps its memory and runs nothing')
+  add(worker.thawedAtMs, `thawed after ${duration(worker.frozenAtMs ?? 0, worker.thawedAtMs)}`)
   if (worker.problem !== null) add(problemAtMs(worker), `problem: ${problemText(worker.problem)}`)
   if (stopRequestedAtMs !== stoppingAtMs)
     add(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${reasonOf(worker)}`)
@@ -71,6 +73,8 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   server_stopped: 'the server stops',
   requested: 'somebody asked for it',
   evicted: 'another endpoint needs its place',
+  frozen_too_long: 'it was frozen as long as frozen workers are kept',
+  memory_short: 'the memory of the machine is short, and it was frozen the longest',
   address_changed: 'the server is at another address',
 }
 

@@ -3,7 +3,7 @@ import type { Worker } from './worker.ts'
 
 /**
  * How far a worker is on its way, finer than its state. `queued` waits for a place on a machine, `downloading` for the models of its
- * endpoint, `placing` is being given one; `ready` has asked for a job, whether it holds one or not.
+ * endpoint, `placing` is being given one; `ready` has asked for a job, whether it holds one or not; `frozen` keeps its memory and runs nothing.
  */
 export const WORKER_PHASES = [
   'queued',
@@ -13,6 +13,7 @@ export const WORKER_PHASES = [
   'starting',
   'initializing',
   'ready',
+  'frozen',
   'draining',
   'stopping',
   'exited',
@@ -51,6 +52,8 @@ export type TimedWorker = Pick<
   | 'pullEndedAtMs'
   | 'startedAtMs'
   | 'readyAtMs'
+  | 'frozenAtMs'
+  | 'thawedAtMs'
   | 'stopRequestedAtMs'
   | 'stoppingAtMs'
   | 'exitedAtMs'
@@ -73,6 +76,8 @@ function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
     ['starting', worker.pullEndedAtMs],
     ['initializing', startedAtMs],
     ['ready', worker.readyAtMs],
+    ['frozen', worker.frozenAtMs],
+    ['ready', worker.thawedAtMs],
     ['draining', stoppingAtMs === stopRequestedAtMs ? null : stopRequestedAtMs],
     ['stopping', stoppingAtMs],
     ['exited', worker.exitedAtMs],

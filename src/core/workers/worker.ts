@@ -1,11 +1,12 @@
 /**
  * The life of a worker:
  *
- *     STARTING -> READY -> DRAINING -> STOPPING -> EXITED
+ *     STARTING -> READY <-> FROZEN -> DRAINING -> STOPPING -> EXITED
  *
- * STARTING lasts until the first take or, for a serving worker, until its first successful health check. A DRAINING worker gets no more
- * jobs or requests and finishes those that it holds. A STOPPING worker was asked to end, and its polls return at once. Any state may go
- * to EXITED directly: processes may end at any time.
+ * STARTING lasts until the first take or, for a serving worker, until its first successful health check. A FROZEN worker keeps its memory,
+ * runs nothing and gets nothing; thawed, it is READY again, the only step back. A DRAINING worker gets no more jobs or requests and
+ * finishes those that it holds. A STOPPING worker was asked to end, and its polls return at once. Any state may go to a later one
+ * directly, EXITED included: processes may end at any time.
  */
 
 import type { Serving } from '../endpoints/serving.ts'
@@ -15,7 +16,7 @@ import { type ObservedExit, observedExitText, portConflictText, type WorkerExit 
 import { problemText, type WorkerProblem } from './worker-problem.ts'
 
 /** Every state of a worker, in the order of its life. */
-export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'] as const
+export const WORKER_STATES = ['STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPING', 'EXITED'] as const
 /** One of {@link WORKER_STATES}. */
 export type WorkerState = (typeof WORKER_STATES)[number]
 
@@ -31,6 +32,8 @@ export type StopReason =
   | 'outdated'
   | 'refresh'
   | 'evicted'
+  | 'frozen_too_long'
+  | 'memory_short'
   | 'cancelled_job'
   | 'timed_out_job'
   | 'lost_lease'
@@ -72,6 +75,9 @@ export interface Worker {
   readonly readyAtMs: number | null
   /** Since when it holds no job; meaningful while READY. */
   readonly idleSinceMs: number | null
+  /** When it was frozen last, and thawed after that; null where it was not. */
+  readonly frozenAtMs: number | null
+  readonly thawedAtMs: number | null
   readonly stopRequestedAtMs: number | null
   /** When it was asked to end; it may have been draining before. */
   readonly stoppingAtMs: number | null
@@ -97,6 +103,11 @@ export interface WorkerLoad extends Worker {
 /** Whether the worker may get jobs. */
 export function takesJobs(worker: Worker): boolean {
   return worker.state === 'STARTING' || worker.state === 'READY'
+}
+
+/** Whether the worker is frozen. */
+export function isFrozen({ state }: Pick<Worker, 'state'>): boolean {
+  return state === 'FROZEN'
 }
 
 /** Whether the worker has ended by itself or because something was wrong with it, which counts towards the crash back-off. */

@@ -44,6 +44,8 @@ export interface MockFleet {
   exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
   /** The next start, and only that, fails for this reason. */
   failNextStart(failure: StartFailure): void
+  /** The next call that freezes a worker, and only that, fails. */
+  failNextFreeze(): void
   /** A driver over this fleet, as a server makes one when it starts. */
   driver(options: MockDriverOptions): MockDriver
 }
@@ -92,6 +94,7 @@ class Fleet implements MockFleet {
   readonly listeners = new Set<() => void>()
   readonly #hooks: MockFleetHooks
   #failure: StartFailure | null = null
+  #failsFreeze = false
 
   constructor(hooks: MockFleetHooks) {
     this.#hooks = hooks
@@ -144,7 +147,14 @@ class Fleet implements MockFleet {
     this.thaw(worker)
   }
 
+  failNextFreeze(): void {
+    this.#failsFreeze = true
+  }
+
   freeze(worker: WorkerId): void {
+    const fails = this.#failsFreeze
+    this.#failsFreeze = false
+    if (fails) throw new AppError('unavailable', 'it cannot be frozen now')
     if (this.workers.get(worker)?.exit !== null || this.frozen.has(worker)) return
     this.frozen.add(worker)
     this.#hooks.onFreeze?.(worker)

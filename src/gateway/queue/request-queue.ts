@@ -57,6 +57,7 @@ export interface Shared {
   uses: number
 }
 
+const NOBODY: readonly WorkerId[] = []
 /** Minimum interval between notifications that workers are idle, in milliseconds. */
 const MIN_IDLE_NOTICE_MS = 1_000
 /** Minimum interval between notifications that workers are overloaded, in milliseconds. */
@@ -160,7 +161,8 @@ export class RequestQueue {
       return { workerId, inFlight, idleSinceMs: inFlight > 0 ? null : sinceMs }
     })
     const waitingSinceMs = this.#anyone.first?.sinceWallMs ?? null
-    return { waiting: this.#anyone.size, waitingSinceMs, workers, resumed: this.#resuming.workers }
+    const named = this.#named.size === 0 ? NOBODY : [...this.#named.keys()]
+    return { waiting: this.#anyone.size, waitingSinceMs, workers, resumed: this.#resuming.workers, named }
   }
 
   /** See {@link Traffic.busyMs}. */

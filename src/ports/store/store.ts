@@ -321,8 +321,12 @@ export interface WorkerStore {
   served(times: readonly ServedTime[], nowMs: number): Promise<void>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
-  /** DRAINING for a READY worker that holds no job and has to stop none, with the reason `evicted`; else null. */
+  /** DRAINING for a READY or FROZEN worker that holds no job and has to stop none, with the reason `evicted`; else null. */
   evict(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
+  /** FROZEN for a READY worker that holds no job, has to stop none and has no problem; else null. From then on it can claim nothing. */
+  freeze(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
+  /** READY for a FROZEN worker, idle since now; null for any other. */
+  thaw(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**

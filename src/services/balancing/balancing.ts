@@ -246,7 +246,10 @@ export class Balancing {
       const runsSinceMs = known?.runsSinceMs ?? (worker.startedAtMs === null ? null : nowMs)
       const isLeaving = known?.isLeaving === true || worker.state === 'DRAINING' || worker.state === 'STOPPING'
       const port = known?.port ?? (isFolder ? 0 : worker.serves.healthPort)
-      const health = known?.health ?? unasked(nowMs, worker.readyAtMs !== null)
+      const isSame = known !== undefined && known.worker.thawedAtMs === worker.thawedAtMs
+      // What was known of its health before it was frozen counts no more.
+      const health = isSame ? known.health : unasked(nowMs, worker.readyAtMs !== null)
+      if (known !== undefined && !isSame) this.#learned()
       const servedAt: ServedAt | null = known?.servedAt ?? null
       const healthPath = known?.healthPath ?? null
       const next = { worker, runsSinceMs, isLeaving, port, health, servedAt, healthPath }

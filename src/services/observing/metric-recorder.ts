@@ -11,7 +11,7 @@ import {
   type MetricWorkers,
 } from '../../core/observing/metric-bucket.ts'
 import { METRIC_SPANS, type MetricPoint, startOf } from '../../core/observing/metric-series.ts'
-import type { Worker } from '../../core/workers/worker.ts'
+import type { Worker, WorkerState } from '../../core/workers/worker.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { MetricCount } from '../../ports/store/metric-store.ts'
@@ -106,8 +106,8 @@ export class MetricRecorder {
     const workers = new Map<EndpointId, Record<MetricWorkers, number>>()
     const loads = await this.#ports.store.workers.loads()
     for (const { endpointId, state, held } of loads) {
-      const now = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0 }
-      now[state === 'STARTING' ? 'starting' : held > 0 ? 'running' : 'idle'] += 1
+      const now = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0, frozen: 0 }
+      now[conditionOf(state, held)] += 1
       workers.set(endpointId, now)
     }
     for (const [endpointId, now] of workers) countWorkers(this.#bucket(endpointId), now)
@@ -168,4 +168,10 @@ export class MetricRecorder {
     }
     return taken
   }
+}
+
+function conditionOf(state: WorkerState, held: number): MetricWorkers {
+  if (state === 'STARTING') return 'starting'
+  if (state === 'FROZEN') return 'frozen'
+  return held > 0 ? 'running' : 'idle'
 }

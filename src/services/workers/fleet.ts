@@ -16,6 +16,7 @@ import type { WorkerMove } from '../../ports/store/store.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { EndpointModels, ModelsState } from '../models/endpoint-models.ts'
 import { shortId } from '../short-id.ts'
+import type { Freezing } from './freezing.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 import type { UndeliveredResults } from './undelivered-results.ts'
@@ -33,6 +34,7 @@ export interface FleetParts {
   readonly running: RunningWorkers
   readonly undelivered: UndeliveredResults
   readonly models: EndpointModels
+  readonly freezing: Freezing
 }
 
 /** Starts, drains, stops and adopts workers, and records their exits. The loops in control decide when. */
@@ -42,15 +44,21 @@ export class Fleet {
   readonly #running: RunningWorkers
   readonly #undelivered: UndeliveredResults
   readonly #models: EndpointModels
+  readonly #freezing: Freezing
   readonly #inputs: WorkerLaunchReader
   readonly #addresses: () => WorkerAddresses
 
-  constructor(ports: Ports, { jobs, running, undelivered, models }: FleetParts, addresses: () => WorkerAddresses) {
+  constructor(
+    ports: Ports,
+    { jobs, running, undelivered, models, freezing }: FleetParts,
+    addresses: () => WorkerAddresses,
+  ) {
     this.#ports = ports
     this.#jobs = jobs
     this.#running = running
     this.#undelivered = undelivered
     this.#models = models
+    this.#freezing = freezing
     this.#inputs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
   }
@@ -142,6 +150,26 @@ export class Fleet {
   /** Gives the worker no more jobs. It is stopped when it holds none. */
   async drain(workerId: WorkerId, reason: StopReason): Promise<void> {
     await this.#retire(workerId, 'DRAINING', reason)
+  }
+
+  /**
+   * Freezes a READY worker that holds no job. False, without effect, when it has work now, or something is wrong with it. The driver acts
+   * after that, see {@link Freezing.settle}: a worker that serves may have requests that were sent to it in between.
+   */
+  async freeze(workerId: WorkerId): Promise<boolean> {
+    const move = await this.#ports.store.workers.freeze(workerId, this.#ports.clock.now())
+    if (move !== null) this.moved(move)
+    return move !== null
+  }
+
+  /** Thaws a frozen worker, which is READY then; does not wait for the driver. False, without effect, when it is not frozen. */
+  async thaw(workerId: WorkerId): Promise<boolean> {
+    this.#running.find(workerId)?.thaw()
+    const move = await this.#ports.store.workers.thaw(workerId, this.#ports.clock.now())
+    if (move === null) return false
+    this.moved(move)
+    void this.#freezing.settle(move.worker)
+    return true
   }
 
   /** Drains the worker so that another endpoint gets its place. False, without effect, when the worker has work now. */
@@ -285,6 +313,7 @@ export class Fleet {
         await this.kill(worker.id, 'address_changed')
       } else {
         emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
+        await this.#freezing.adopt(worker)
       }
     }
   }
@@ -394,6 +423,8 @@ export class Fleet {
       startedAtMs: null,
       readyAtMs: null,
       idleSinceMs: null,
+      frozenAtMs: null,
+      thawedAtMs: null,
       stopRequestedAtMs: null,
       exitedAtMs: null,
       stopReason: null,

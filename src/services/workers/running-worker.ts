@@ -29,6 +29,8 @@ export interface SeenPing {
 export interface PendingTake {
   /** Whether it waits in vain because of what its worker holds; it claims again when the worker holds less. */
   waitsForLess: boolean
+  /** Whether its worker was frozen after it was sent, so that the worker may not read its response; see {@link RunningWorker.thaw}. */
+  isStale: boolean
 }
 
 /** What a worker has printed about a result that it could not send. */
@@ -56,6 +58,8 @@ const CHUNK_RETRY_MS = 6_000
  * - Completed: changed by each result.
  * - Told stops: a job is noted when the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
+ * - Freezing: what the driver was asked for last, which may differ from the state in the store for a moment; activity begins anew at the
+ *   freeze and at the thaw.
  * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
  */
 export class RunningWorker {
@@ -69,6 +73,10 @@ export class RunningWorker {
   unhealthySinceMs: number | null = null
   /** Since when it is seen to be STOPPING (Unix time in ms). */
   stoppingSinceMs: number | null = null
+  /** What the driver has done last: null while that is not known, since an earlier run of the server did it. */
+  frozen: boolean | null = false
+  /** Whether {@link Freezing} is at work on it. */
+  isSettling = false
   readonly #takes = new Set<PendingTake>()
   #activity: Omit<WorkerActivity, 'openTakes'> | null = null
   readonly #jobs = new Map<JobId, JobActivity>()
@@ -128,7 +136,7 @@ export class RunningWorker {
   beginTake(): PendingTake {
     const nowMs = this.#clock.monotonic()
     for (const [jobId, job] of this.#jobs) this.#jobs.set(jobId, afterTake(job, nowMs))
-    const take = { waitsForLess: false }
+    const take = { waitsForLess: false, isStale: this.frozen === true }
     this.#takes.add(take)
     this.worked()
     return take
@@ -143,6 +151,21 @@ export class RunningWorker {
     const asked = this.#isSerial ? 1 : limit + (idle === true ? 0 : this.#jobs.size)
     this.#asked = afterAsking(this.#asked, asked, this.#clock.monotonic())
     return concurrencyAsked(this.#asked, noted)
+  }
+
+  /** Notes that it is being frozen: nothing may be concluded from its silence. */
+  freeze(): void {
+    this.frozen = true
+    this.forgetActivity()
+  }
+
+  /**
+   * Notes that it is about to be thawed. Its open takes, and those that come before it runs, were sent before it was frozen: a client that
+   * was frozen past its time limit throws the response away although the connection took it, so they never get a job.
+   */
+  thaw(): void {
+    this.forgetActivity()
+    for (const take of this.#takes) take.isStale = true
   }
 
   /** Notes that a take is answered. */

@@ -131,6 +131,8 @@ export class Takes {
     const demand = await store.endpoints.demand(endpointId, workerId)
     if (request.signal.aborted || running.hasEnded) return null
     if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? [] : null
+    if (demand.takerState === 'FROZEN') return 'barred'
+    if (take.pending.isStale) return null
     if (demand.takerState === 'DRAINING') return 'barred'
     if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return null
     const limit = takers > 1 || isSerial ? 1 : claimShare(demand, request.limit)

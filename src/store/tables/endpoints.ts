@@ -285,5 +285,5 @@ export interface WorkerCountRow {
 /** What the workers of a row are about. */
 export function conditionOf({ state, busy }: WorkerCountRow): WorkerCondition {
   if (state === 'READY') return busy === 1 ? 'running' : 'idle'
-  return ({ STARTING: 'starting', DRAINING: 'draining', STOPPING: 'stopping' } as const)[state]
+  return ({ STARTING: 'starting', FROZEN: 'frozen', DRAINING: 'draining', STOPPING: 'stopping' } as const)[state]
 }

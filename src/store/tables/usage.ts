@@ -9,7 +9,7 @@ const columnOf = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.t
 /** The columns of the figures of jobs, in the order of core/usage. */
 export const JOB_FIGURE_COLUMNS: readonly string[] = JOB_FIGURES.map(columnOf)
 
-const WORKER_FIGURE_COLUMNS = ['starting_ms', 'running_ms', 'idle_ms']
+const WORKER_FIGURE_COLUMNS = ['starting_ms', 'running_ms', 'idle_ms', 'frozen_ms']
 
 const added = (table: string, columns: readonly string[]) =>
   columns.map(name => `${name} = ${table}.${name} + excluded.${name}`).join(', ')
@@ -24,10 +24,10 @@ export const addJobUsage = `
   VALUES ($1, $2, {{shard}}, $3, ${JOB_FIGURE_COLUMNS.map((_, index) => `$${index + 4}`).join(', ')})
   ON CONFLICT (endpoint_id, hour_ms, shard) DO UPDATE SET ${added('job_hours', JOB_FIGURE_COLUMNS)}`
 
-/** $1 endpoint, $2 hour, $3 flavor, $4 owner, $5 starting, $6 running, $7 idle. */
+/** $1 endpoint, $2 hour, $3 flavor, $4 owner, $5 starting, $6 running, $7 idle, $8 frozen. */
 export const addWorkerUsage = `
   INSERT INTO worker_hours (endpoint_id, hour_ms, flavor, owner, ${WORKER_FIGURE_COLUMNS.join(', ')})
-  VALUES ($1, $2, $3, $4, $5, $6, $7)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT (endpoint_id, hour_ms, flavor) DO UPDATE SET ${added('worker_hours', WORKER_FIGURE_COLUMNS)}`
 
 const JOB_SUMS = `SELECT endpoint_id, ${summed(JOB_FIGURE_COLUMNS)} FROM job_hours`
@@ -51,7 +51,8 @@ export const workerSumsOfEndpoint = `
   ${WORKER_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND owner = $1 GROUP BY endpoint_id, flavor ORDER BY flavor`
 
 const METER_COLUMNS =
-  'id, owner, endpoint_id, flavor, ready_at_ms, idle_ms, idle_since_ms, counted_until_ms, counted_idle_ms'
+  'id, owner, endpoint_id, flavor, ready_at_ms, idle_ms, idle_since_ms, counted_until_ms, counted_idle_ms, frozen_ms, ' +
+  `CASE WHEN state = 'FROZEN' THEN frozen_at_ms END AS frozen_since_ms, counted_frozen_ms`
 
 /** $1 worker. */
 export const meterOf = `SELECT ${METER_COLUMNS} FROM workers WHERE id = $1`
@@ -65,8 +66,8 @@ export const metersOfEndpoint = `
 
 /** $1 owner. How many workers that have not ended are of which flavor, and in which phase. */
 export const runningWorkers = `
-  SELECT flavor, CASE WHEN ready_at_ms IS NULL THEN 'starting' WHEN idle_since_ms IS NULL THEN 'running' ELSE 'idle' END
-    AS phase, COUNT(*) AS workers
+  SELECT flavor, CASE WHEN state = 'FROZEN' THEN 'frozen' WHEN ready_at_ms IS NULL THEN 'starting'
+    WHEN idle_since_ms IS NULL THEN 'running' ELSE 'idle' END AS phase, COUNT(*) AS workers
   FROM workers WHERE ${ALIVE} AND owner = $1 GROUP BY 1, 2 ORDER BY 1, 2`
 
 /** $1 instant, $2 how many. Workers that were not counted since. */
@@ -74,8 +75,9 @@ export const metersDue = `
   SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND counted_until_ms <= $1
   ORDER BY counted_until_ms, id LIMIT $2 {{skip_locked}}`
 
-/** $1 worker, $2 until when its time is counted now, $3 how much of it was idle. */
-export const setMeter = 'UPDATE workers SET counted_until_ms = $2, counted_idle_ms = $3 WHERE id = $1'
+/** $1 worker, $2 until when its time is counted now, $3 how much of it was idle, $4 how much frozen. */
+export const setMeter =
+  'UPDATE workers SET counted_until_ms = $2, counted_idle_ms = $3, counted_frozen_ms = $4 WHERE id = $1'
 
 /** $1 instant, $2 how many. */
 export const deleteJobHours = `
@@ -122,11 +124,17 @@ export interface WorkerSumRow {
   readonly starting_ms: number
   readonly running_ms: number
   readonly idle_ms: number
+  readonly frozen_ms: number
 }
 
 /** Sums as usage. */
 export function toWorkerUsage(row: WorkerSumRow): WorkerUsage {
-  return { startingMs: row.starting_ms, runningMs: row.running_ms, idleMs: row.idle_ms }
+  return {
+    startingMs: row.starting_ms,
+    runningMs: row.running_ms,
+    idleMs: row.idle_ms,
+    frozenMs: row.frozen_ms,
+  }
 }
 
 /** How far a worker is counted, and for whom. */
@@ -140,6 +148,9 @@ export interface MeterRow {
   readonly idle_since_ms: number | null
   readonly counted_until_ms: number
   readonly counted_idle_ms: number
+  readonly frozen_ms: number
+  readonly frozen_since_ms: number | null
+  readonly counted_frozen_ms: number
 }
 
 /** A row as a meter. */
@@ -150,5 +161,8 @@ export function toMeter(row: MeterRow): WorkerMeter {
     idleSinceMs: row.idle_since_ms,
     countedUntilMs: row.counted_until_ms,
     countedIdleMs: row.counted_idle_ms,
+    frozenMs: row.frozen_ms,
+    frozenSinceMs: row.frozen_since_ms,
+    countedFrozenMs: row.counted_frozen_ms,
   }
 }

@@ -1,4 +1,4 @@
-/** Statements and rows of workers. Their states only move forward. */
+/** Statements and rows of workers. Their states only move forward, but for the thaw of a frozen one. */
 import type { Serving } from '../../core/endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Placement } from '../../core/workers/placement.ts'
@@ -13,7 +13,7 @@ export const WORKER_COLUMNS =
   'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
   'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
-  'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms'
+  'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms, frozen_at_ms, thawed_at_ms'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -28,8 +28,9 @@ const BEGUN_ANEW = [
   ...[
     ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
     ...['stop_reason', 'exit', 'problem', 'problem_at_ms', 'pull_started_at_ms', 'pull_ended_at_ms'],
+    ...['frozen_at_ms', 'thawed_at_ms'],
   ].map(name => `${name} = NULL`),
-  ...['idle_ms = 0', 'counted_idle_ms = 0'],
+  ...['idle_ms = 0', 'counted_idle_ms = 0', 'frozen_ms = 0', 'counted_frozen_ms = 0'],
 ].join(', ')
 
 /**
@@ -144,7 +145,8 @@ export const workerFinished = `
 
 /** $1 worker, $2 for how long it had no request lately, $3 since when it has none, null while it has some. */
 export const workerServed = `
-  UPDATE workers SET idle_ms = idle_ms + $2, idle_since_ms = $3 WHERE id = $1 AND ready_at_ms IS NOT NULL AND ${ALIVE}`
+  UPDATE workers SET idle_ms = idle_ms + $2, idle_since_ms = $3
+  WHERE id = $1 AND ready_at_ms IS NOT NULL AND state <> 'FROZEN' AND ${ALIVE}`
 
 /** $1 worker. */
 export const lockWorker = 'SELECT id FROM workers WHERE id = $1 {{lock}}'
@@ -152,19 +154,40 @@ export const lockWorker = 'SELECT id FROM workers WHERE id = $1 {{lock}}'
 /** $1 worker. Its state, kept from changing until the end of the transaction. */
 export const workerState = 'SELECT state FROM workers WHERE id = $1 {{lock}}'
 
+/** What a worker leaves behind that is frozen no longer: its frozen time, and idle time that begins anew. @param now the parameter with the instant */
+const unfrozen = (now: string) => `
+    frozen_ms = frozen_ms + CASE WHEN state = 'FROZEN' AND frozen_at_ms < ${now} THEN ${now} - frozen_at_ms ELSE 0 END,
+    idle_since_ms = CASE WHEN state = 'FROZEN' THEN ${now} ELSE idle_since_ms END`
+
 /** $1 worker, $2 the state it is in, $3 the state it gets, $4 reason, $5 now. */
 export const retireWorker = `
   UPDATE workers SET state = $3, stop_reason = COALESCE(stop_reason, $4),
     stop_requested_at_ms = COALESCE(stop_requested_at_ms, $5),
-    stopping_at_ms = CASE WHEN $3 = 'STOPPING' THEN $5 ELSE stopping_at_ms END
+    stopping_at_ms = CASE WHEN $3 = 'STOPPING' THEN $5 ELSE stopping_at_ms END,${unfrozen('$5')}
   WHERE id = $1 AND state = $2
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 now. It makes room, if it has no job. */
+/** A worker holds no job and has to let go of none. @param worker the parameter with its id */
+const holdsNothing = (worker: string) =>
+  `NOT ${holdsJobs(worker)} AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = ${worker})`
+
+/** $1 worker, $2 the state it is in, $3 now. It makes room, if it has no job. */
 export const evictWorker = `
   UPDATE workers SET state = 'DRAINING', stop_reason = COALESCE(stop_reason, 'evicted'),
-    stop_requested_at_ms = COALESCE(stop_requested_at_ms, $2)
-  WHERE id = $1 AND state = 'READY' AND NOT ${holdsJobs('$1')} AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $1)
+    stop_requested_at_ms = COALESCE(stop_requested_at_ms, $3),${unfrozen('$3')}
+  WHERE id = $1 AND state = $2 AND state IN ('READY', 'FROZEN') AND ${holdsNothing('$1')}
+  RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 now. It is frozen, if it has no job and nothing is wrong with it. */
+export const freezeWorker = `
+  UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, idle_ms = ${idleUntil('$2')}, idle_since_ms = NULL
+  WHERE id = $1 AND state = 'READY' AND problem IS NULL AND ${holdsNothing('$1')}
+  RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 now. It is READY again, idle since now. */
+export const thawWorker = `
+  UPDATE workers SET state = 'READY', thawed_at_ms = $2,${unfrozen('$2')}
+  WHERE id = $1 AND state = 'FROZEN'
   RETURNING ${WORKER_COLUMNS}`
 
 /** $1 worker, $2 what is wrong with it, as JSON, $3 now. The first problem is the one that is kept. */
@@ -218,6 +241,8 @@ export interface WorkerRow {
   readonly download_ended_at_ms: number | null
   readonly pull_started_at_ms: number | null
   readonly pull_ended_at_ms: number | null
+  readonly frozen_at_ms: number | null
+  readonly thawed_at_ms: number | null
 }
 
 /** A row as a worker. */
@@ -252,6 +277,8 @@ export function toWorker(row: WorkerRow): Worker {
     downloadEndedAtMs: row.download_ended_at_ms,
     pullStartedAtMs: row.pull_started_at_ms,
     pullEndedAtMs: row.pull_ended_at_ms,
+    frozenAtMs: row.frozen_at_ms,
+    thawedAtMs: row.thawed_at_ms,
   }
 }
 

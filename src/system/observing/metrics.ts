@@ -36,7 +36,7 @@ const RESULTS = [...Object.values(ENDS), 'expired']
 const KINDS = ['input', 'output', 'stream']
 const PASSING_STATES = ['requests', 'sockets', 'waiting'] as const
 const QUEUE_STATES = ['queued', 'low_priority', 'in_progress']
-const WORKER_STATES = ['starting', 'idle', 'running', 'draining', 'stopping'] as const
+const WORKER_STATES = ['starting', 'idle', 'running', 'frozen', 'draining', 'stopping'] as const
 
 /** Seconds. Jobs wait and run for anything from milliseconds to days. */
 const JOB_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200]

@@ -256,7 +256,7 @@ test('workers with requests are shown as running, and draining ones as that', as
   const endpoint = await rig.endpoint()
   const metrics = createMetrics({ clock: rig.clock, ofProcess: false })
   const [load] = await rig.store.endpoints.loads(null, 10)
-  const workers = { starting: 1, idle: 3, running: 0, draining: 1, stopping: 0 }
+  const workers = { starting: 1, idle: 3, running: 0, frozen: 2, draining: 1, stopping: 0 }
   const { text } = await metrics.expose([{ ...load!, workers }], () => ({ ...NOTHING, busyWorkers: 3 }))
   for (const [state, count] of Object.entries({ ...workers, idle: 1, running: 2 })) {
     assert.ok(text.includes(`runyard_workers{endpoint="${endpoint}",state="${state}"} ${count}`), text)

@@ -11,7 +11,7 @@ type Fields = Parameters<typeof aSnapshot>[0]
 
 /** An endpoint for which one request waits. */
 function asked(fields: Fields): EndpointSnapshot {
-  const requests = { maxConcurrency: null, resumed: [], peak: null, healthProblems: new Map() }
+  const requests = { maxConcurrency: null, resumed: [], named: [], peak: null, healthProblems: new Map() }
   const endpoint = { type: 'LOAD_BALANCER', scaler: { type: 'REQUEST_COUNT', requestCount: 1 } } as const
   return { ...aSnapshot({ queue: { queued: 1 }, ...fields, endpoint: { ...endpoint, ...fields.endpoint } }), requests }
 }

@@ -108,8 +108,9 @@ test('whatever the buckets, their amounts add up to the same sum as those of the
   fc.assert(
     fc.property(fc.array(worker, { minLength: 1, maxLength: 5 }), size, (workers, of) => {
       const hours = workers.flatMap(([startMs, ranMs, micros]) => {
-        const counted = { countedUntilMs: startMs, countedIdleMs: 0 }
-        const meter = { readyAtMs: startMs, idleMs: 0, idleSinceMs: null, ...counted }
+        const counted = { countedUntilMs: startMs, countedIdleMs: 0, countedFrozenMs: 0 }
+        const now = { idleMs: 0, idleSinceMs: null, frozenMs: 0, frozenSinceMs: null }
+        const meter = { readyAtMs: startMs, ...now, ...counted }
         const endMs = startMs + Math.min(ranMs, 700 * HOUR_MS)
         return countWorker(meter, endMs).hours.map(({ hourMs, usage }) => ({
           hourMs,
@@ -183,7 +184,7 @@ test('a list of prices is read whole, or refused with all of its mistakes', () =
       'gpu.ADA_24 must be dollars for an hour from 0 to 1000000 with at most'.slice(0, 60),
       'cpu.cpu3c must be dollars for an hour from 0 to 1000000 with at most'.slice(0, 60),
       'cpu.default must be dollars for an hour from 0 to 1000000 with'.slice(0, 60),
-      'phases must be a list of starting, running, idle, not ["busy"]'.slice(0, 60),
+      'phases must be a list of starting, running, idle, frozen, not ["busy"]'.slice(0, 60),
     ],
   )
   assert.deepEqual(mistakes({ gpu: [], cpu: 1, phases: 'running' }).length, 3)

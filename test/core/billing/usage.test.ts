@@ -8,12 +8,24 @@ import {
   hourOf,
   NO_JOB_USAGE,
   usageOfMove,
+  type WorkerCount,
   type WorkerMeter,
 } from '../../../src/core/billing/usage.ts'
 import { JOB_STATUSES, TRANSITIONS, type Transition } from '../../../src/core/jobs/job.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
 
 const T0 = 1_700_000_000_000
+/** A worker of which nothing is counted. */
+const NEW: WorkerMeter = {
+  readyAtMs: null,
+  idleMs: 0,
+  idleSinceMs: null,
+  frozenMs: 0,
+  frozenSinceMs: null,
+  countedUntilMs: 0,
+  countedIdleMs: 0,
+  countedFrozenMs: 0,
+}
 const span = { waitingSinceMs: T0, startedAtMs: T0 + 10, inputBytes: 3, outputBytes: 5, streamBytes: 7 }
 
 test('an instant falls into the hour of UTC that it is in', () => {
@@ -68,7 +80,7 @@ test('time of a worker with unknown hardware counts for the first hardware of it
 })
 
 test('a clock that was set far ahead makes a bounded count', () => {
-  const meter: WorkerMeter = { readyAtMs: 5, idleMs: 0, idleSinceMs: 5, countedUntilMs: 0, countedIdleMs: 0 }
+  const meter: WorkerMeter = { ...NEW, readyAtMs: 5, idleSinceMs: 5 }
   const { hours, countedUntilMs } = countWorker(meter, T0)
   assert.ok(hours.length <= 31 * 24 + 1)
   assert.equal(countedUntilMs, T0)
@@ -78,13 +90,7 @@ test('however a time is cut into counts, its parts add up to it and none is nega
   const instants = fc.array(fc.integer({ min: 0, max: 5 * HOUR_MS }), { minLength: 2, maxLength: 12 })
   fc.assert(
     fc.property(instants, fc.option(fc.nat(5 * HOUR_MS), { nil: null }), fc.nat(HOUR_MS), (cuts, ready, idleAfter) => {
-      let meter: WorkerMeter = {
-        readyAtMs: ready === null ? null : T0 + ready,
-        idleMs: 0,
-        idleSinceMs: null,
-        countedUntilMs: T0,
-        countedIdleMs: 0,
-      }
+      let meter: WorkerMeter = { ...NEW, readyAtMs: ready === null ? null : T0 + ready, countedUntilMs: T0 }
       let [starting, running, idle] = [0, 0, 0]
       for (const cut of cuts) {
         const idleFrom = T0 + (ready ?? 0) + idleAfter
@@ -97,7 +103,7 @@ test('however a time is cut into counts, its parts add up to it and none is nega
           running += usage.runningMs
           idle += usage.idleMs
         }
-        meter = { ...meter, countedUntilMs: count.countedUntilMs, countedIdleMs: count.countedIdleMs }
+        meter = { ...meter, ...counted(count) }
       }
       const passed = Math.max(...cuts)
       const readyFor = ready === null ? 0 : Math.max(0, passed - ready)
@@ -106,4 +112,40 @@ test('however a time is cut into counts, its parts add up to it and none is nega
       assert.equal(idle, Math.max(0, readyFor - idleAfter))
     }),
   )
+})
+
+test('a worker that was frozen in between was that long frozen, and the parts still add up', () => {
+  const stretch = fc.integer({ min: 1, max: 2 * HOUR_MS })
+  fc.assert(
+    fc.property(stretch, stretch, stretch, fc.array(fc.nat(6 * HOUR_MS)), (idleFor, frozenFor, thenFor, cuts) => {
+      const frozenAt = T0 + idleFor
+      const thawedAt = frozenAt + frozenFor
+      const end = thawedAt + thenFor
+      let meter: WorkerMeter = { ...NEW, readyAtMs: T0, countedUntilMs: T0 }
+      const sums = { startingMs: 0, runningMs: 0, idleMs: 0, frozenMs: 0 }
+      for (const atMs of [...cuts.map(cut => Math.min(T0 + cut, end)), end].sort((a, b) => a - b)) {
+        const now =
+          atMs < frozenAt
+            ? { idleMs: 0, idleSinceMs: T0, frozenMs: 0, frozenSinceMs: null }
+            : atMs < thawedAt
+              ? { idleMs: idleFor, idleSinceMs: null, frozenMs: 0, frozenSinceMs: frozenAt }
+              : { idleMs: idleFor, idleSinceMs: thawedAt, frozenMs: frozenFor, frozenSinceMs: null }
+        const count = countWorker({ ...meter, ...now }, atMs)
+        for (const { usage } of count.hours) {
+          assert.ok(Math.min(usage.startingMs, usage.runningMs, usage.idleMs, usage.frozenMs) >= 0)
+          for (const part of ['startingMs', 'runningMs', 'idleMs', 'frozenMs'] as const) sums[part] += usage[part]
+        }
+        meter = { ...meter, ...counted(count) }
+      }
+      assert.equal(sums.startingMs + sums.runningMs + sums.idleMs + sums.frozenMs, end - T0)
+      assert.ok(Math.abs(sums.frozenMs - frozenFor) <= 1, `frozen for ${frozenFor}, counted ${sums.frozenMs}`)
+      assert.ok(Math.abs(sums.idleMs - idleFor - thenFor) <= 10)
+    }),
+  )
+})
+
+const counted = ({ countedUntilMs, countedIdleMs, countedFrozenMs }: WorkerCount) => ({
+  countedUntilMs,
+  countedIdleMs,
+  countedFrozenMs,
 })

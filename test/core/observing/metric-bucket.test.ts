@@ -18,7 +18,9 @@ import { MAX_INTERVALS, metricRange, pointsOf } from '../../../src/core/observin
 const aBucket: fc.Arbitrary<MetricBucket> = fc
   .record({
     delays: fc.array(fc.integer({ min: 0, max: 1e10 }), { maxLength: 20 }),
-    workers: fc.array(fc.record({ starting: fc.nat(9), idle: fc.nat(9), running: fc.nat(9) }), { maxLength: 4 }),
+    workers: fc.array(fc.record({ starting: fc.nat(9), idle: fc.nat(9), running: fc.nat(9), frozen: fc.nat(9) }), {
+      maxLength: 4,
+    }),
     gpus: fc.array(fc.record({ busy: fc.option(fc.nat(100)), memory: fc.option(fc.nat(100)) }), { maxLength: 4 }),
     failed: fc.nat(99),
   })
@@ -38,9 +40,9 @@ test('a bucket survives its text', () => {
 
 test('the text of an older version has no GPUs, and that of an endpoint without is as short', () => {
   const bucket = emptyBucket()
-  countWorkers(bucket, { starting: 0, idle: 1, running: 0 })
+  countWorkers(bucket, { starting: 0, idle: 1, running: 0, frozen: 0 })
   const text = bucketText(bucket)
-  assert.equal(text, '[[0,0,0,0,0],[],[],[],[1,0,0,1,1,0,0]]')
+  assert.equal(text, '[[0,0,0,0,0],[],[],[],[1,0,0,1,1,0,0,0,0]]')
   assert.deepEqual(readBucket(text).gpus.busy, { samples: 0, sum: 0, max: 0 })
   countGpu(bucket, { busy: 90, memory: null })
   assert.ok(bucketText(bucket).length > text.length)

@@ -22,7 +22,7 @@ const ILL: WorkerProblem = { kind: 'health_status', status: 500, path: '/ping' }
 
 function situation({ endpoint, workers = [], requests, ...fields }: Fields): EndpointSnapshot {
   const all = workers.map(worker => ({ serves, version: 2, ...worker }))
-  const facts = { maxConcurrency: null, resumed: [], peak: null, healthProblems: new Map(), ...requests }
+  const facts = { maxConcurrency: null, resumed: [], named: [], peak: null, healthProblems: new Map(), ...requests }
   return { ...aSnapshot({ endpoint: { ...balanced, ...endpoint }, workers: all, ...fields }), requests: facts }
 }
 

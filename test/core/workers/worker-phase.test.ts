@@ -22,6 +22,8 @@ const PLACED = { placedAtMs: NOW + 10 }
 const PULLED = { ...PLACED, pullStartedAtMs: NOW + 30, pullEndedAtMs: NOW + 130 }
 const STARTED = { ...PULLED, startedAtMs: NOW + 150 }
 const READY = { ...STARTED, readyAtMs: NOW + 400, state: 'READY' as const }
+const FROZEN = { ...READY, state: 'FROZEN' as const, frozenAtMs: NOW + 450 }
+const THAWED = { ...FROZEN, state: 'READY' as const, thawedAtMs: NOW + 480 }
 const DRAINING = { ...READY, state: 'DRAINING' as const, stopRequestedAtMs: NOW + 500 }
 const STOPPING = { ...DRAINING, state: 'STOPPING' as const, stoppingAtMs: NOW + 600 }
 
@@ -32,6 +34,8 @@ const lives: [what: string, fields: Partial<TimedWorker>, phase: string, sinceMs
   ['has its image', PULLED, 'starting', NOW + 130],
   ['has been started', STARTED, 'initializing', NOW + 150],
   ['has asked for a job', READY, 'ready', NOW + 400],
+  ['is frozen', FROZEN, 'frozen', NOW + 450],
+  ['was thawed', THAWED, 'ready', NOW + 480],
   ['finishes its jobs', DRAINING, 'draining', NOW + 500],
   ['was told to end', STOPPING, 'stopping', NOW + 600],
   ['was told to end, by an older server', { ...STOPPING, stoppingAtMs: null }, 'stopping', NOW + 500],
@@ -62,6 +66,18 @@ test('the time line of a worker that has ended has the duration of each phase', 
         ['draining', 500, 100],
         ['stopping', 600, 100],
       ],
+    ],
+  )
+})
+
+test('the time in which a worker was frozen is a step of its own', () => {
+  const steps = timeLineOf(worker({ ...THAWED, state: 'READY' }), NOW + 500).slice(-3)
+  assert.deepEqual(
+    steps.map(({ phase, ms }) => [phase, ms]),
+    [
+      ['ready', 50],
+      ['frozen', 30],
+      ['ready', 20],
     ],
   )
 })
@@ -112,7 +128,7 @@ test('the phases of a cold start are known once the worker asks for a job', () =
 const instant = fc.integer({ min: -1_000, max: 10_000 }).map(ms => NOW + ms)
 const maybe = fc.option(instant, { nil: null })
 const anyWorker = fc.record({
-  state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'),
+  state: fc.constantFrom('STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPING', 'EXITED'),
   createdAtMs: instant,
   placedAtMs: maybe,
   downloadStartedAtMs: maybe,
@@ -121,6 +137,8 @@ const anyWorker = fc.record({
   pullEndedAtMs: maybe,
   startedAtMs: maybe,
   readyAtMs: maybe,
+  frozenAtMs: maybe,
+  thawedAtMs: maybe,
   stopRequestedAtMs: maybe,
   stoppingAtMs: maybe,
   exitedAtMs: maybe,

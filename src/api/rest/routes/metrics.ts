@@ -80,6 +80,7 @@ function pointBody(bucket: MetricBucket): Omit<MetricSeriesBody['points'][number
       starting: workersBody(bucket, 'starting'),
       idle: workersBody(bucket, 'idle'),
       running: workersBody(bucket, 'running'),
+      frozen: workersBody(bucket, 'frozen'),
     },
     gpus: { busyPercent: gpusBody(bucket, 'busy'), memoryPercent: gpusBody(bucket, 'memory') },
   }

@@ -30,6 +30,7 @@ const Usage = z
     startingMs: z.int(),
     runningMs: z.int(),
     idleMs: z.int(),
+    frozenMs: z.int(),
     billedMs: z.int(),
     jobs: z.object({
       completed: z.int(),

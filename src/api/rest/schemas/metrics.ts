@@ -39,7 +39,7 @@ const Point = z
     delayMs: Time,
     executionMs: Time,
     coldStartMs: Time,
-    workers: z.object({ starting: Workers, idle: Workers, running: Workers }),
+    workers: z.object({ starting: Workers, idle: Workers, running: Workers, frozen: Workers }),
     gpus: z.object({ busyPercent: GpuUse.nullable(), memoryPercent: GpuUse.nullable() }),
   })
   .openapi('EndpointMetricPoint')

@@ -144,11 +144,11 @@ export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<voi
   if (row !== null && seen) yield* count(row, countWorker(toMeter(row), nowMs))
 }
 
-function* count(row: MeterRow, { hours, countedUntilMs, countedIdleMs }: WorkerCount): Steps<void> {
+function* count(row: MeterRow, { hours, countedUntilMs, countedIdleMs, countedFrozenMs }: WorkerCount): Steps<void> {
   for (const { hourMs, usage: used } of hours) {
-    const { startingMs, runningMs, idleMs } = used
-    const figures = [startingMs, runningMs, idleMs]
+    const { startingMs, runningMs, idleMs, frozenMs } = used
+    const figures = [startingMs, runningMs, idleMs, frozenMs]
     yield* perform(sql.addWorkerUsage, [row.endpoint_id, hourMs, row.flavor, row.owner, ...figures])
   }
-  yield* perform(sql.setMeter, [row.id, countedUntilMs, countedIdleMs])
+  yield* perform(sql.setMeter, [row.id, countedUntilMs, countedIdleMs, countedFrozenMs])
 }

@@ -98,7 +98,7 @@ export const endpoints = {
     if (loads.length === 0) return []
     const counts = yield* query<WorkerCountRow>(sql.workerCounts, [loads[0]!.id, loads.at(-1)!.id])
     return loads.map(load => {
-      const workers = { starting: 0, idle: 0, running: 0, draining: 0, stopping: 0 }
+      const workers = { starting: 0, idle: 0, running: 0, frozen: 0, draining: 0, stopping: 0 }
       for (const row of counts) if (row.endpoint_id === load.id) workers[conditionOf(row)] += row.workers
       return { endpointId: load.id, queue: toQueueLoad(load), workers }
     })

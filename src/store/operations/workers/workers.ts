@@ -16,7 +16,17 @@ import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
 import * as sql from '../../tables/workers.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../../tables/workers.ts'
 import { countEnd } from '../accounts/usage.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import {
+  lock,
+  type OperationsOf,
+  perform,
+  query,
+  queryOne,
+  read,
+  type Steps,
+  write,
+  writeUnflushed,
+} from '../operation.ts'
 
 const MAX_LISTED = 1_000
 
@@ -38,9 +48,22 @@ export const workers = {
   }),
 
   evict: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
+    const before = yield* queryOne<{ state: WorkerState }>(sql.workerState, [id])
+    if (before === null) return null
+    const row = yield* queryOne<WorkerRow>(sql.evictWorker, [id, before.state, nowMs])
+    return row === null ? null : { worker: toWorker(row), from: before.state }
+  }),
+
+  freeze: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
+    // Locked before it is looked at whether it has jobs: a claim locks it too.
     if ((yield* queryOne(sql.workerState, [id])) === null) return null
-    const row = yield* queryOne<WorkerRow>(sql.evictWorker, [id, nowMs])
+    const row = yield* queryOne<WorkerRow>(sql.freezeWorker, [id, nowMs])
     return row === null ? null : { worker: toWorker(row), from: 'READY' }
+  }),
+
+  thaw: writeUnflushed(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
+    const row = yield* queryOne<WorkerRow>(sql.thawWorker, [id, nowMs])
+    return row === null ? null : { worker: toWorker(row), from: 'FROZEN' }
   }),
 
   find: read(function* (id: WorkerId): Steps<Worker | null> {

@@ -35,6 +35,7 @@ export const workerHours = [
     starting_ms {{integer}} NOT NULL,
     running_ms {{integer}} NOT NULL,
     idle_ms {{integer}} NOT NULL,
+    frozen_ms {{integer}} NOT NULL DEFAULT 0,
     PRIMARY KEY (endpoint_id, hour_ms, flavor)
   ) {{strict}}`,
   'CREATE INDEX worker_hours_of_owner ON worker_hours (owner, hour_ms)',

@@ -19,7 +19,8 @@ export const queuedWorkers = [
 /**
  * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue endpoints. `placement`,
  * `serves`, `problem` and `exit` are JSON: the last two are values of which the sentences for people are made when they are read.
- * The times say how far a worker came on the way to its start, since when it idles, and how far its usage is counted.
+ * The times say how far a worker came on the way to its start, since when it idles, when it was frozen and thawed last, and how far its
+ * usage is counted.
  */
 export const workers = [
   `CREATE TABLE workers (
@@ -27,7 +28,7 @@ export const workers = [
     owner TEXT NOT NULL,
     endpoint_id TEXT NOT NULL,
     version {{integer}} NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED')),
+    state TEXT NOT NULL CHECK (state IN ('STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPING', 'EXITED')),
     driver TEXT NOT NULL,
     handle TEXT,
     base_url TEXT NOT NULL,
@@ -48,6 +49,8 @@ export const workers = [
     started_at_ms {{integer}},
     ready_at_ms {{integer}},
     idle_since_ms {{integer}},
+    frozen_at_ms {{integer}},
+    thawed_at_ms {{integer}},
     stop_requested_at_ms {{integer}},
     stopping_at_ms {{integer}},
     exited_at_ms {{integer}},
@@ -55,10 +58,13 @@ export const workers = [
     exit TEXT,
     flavor TEXT NOT NULL DEFAULT 'unknown',
     idle_ms {{integer}} NOT NULL DEFAULT 0,
+    frozen_ms {{integer}} NOT NULL DEFAULT 0,
     counted_until_ms {{integer}} NOT NULL DEFAULT 0,
     counted_idle_ms {{integer}} NOT NULL DEFAULT 0,
+    counted_frozen_ms {{integer}} NOT NULL DEFAULT 0,
     CHECK ((state = 'EXITED') = (exited_at_ms IS NOT NULL)),
     CHECK ((state = 'EXITED') = (exit IS NOT NULL)),
+    CHECK (state <> 'FROZEN' OR frozen_at_ms IS NOT NULL),
     CHECK ((stop_reason IS NULL) = (stop_requested_at_ms IS NULL)),
     CHECK (state NOT IN ('DRAINING', 'STOPPING') OR stop_reason IS NOT NULL)
   ) {{strict}}`,
