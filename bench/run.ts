@@ -15,6 +15,7 @@ import type { Effort } from './harness/rounds.ts'
 import { Bench } from './harness/sides.ts'
 import type { Suite } from './harness/suite.ts'
 import { autoscaler } from './suites/autoscaler.ts'
+import { burst } from './suites/burst.ts'
 import { coldStart } from './suites/cold-start.ts'
 import { depth, payload } from './suites/depth.ts'
 import { enqueue } from './suites/enqueue.ts'
@@ -35,6 +36,7 @@ const SUITES: readonly Suite[] = [
   payload,
   gateway,
   coldStart,
+  burst,
   autoscaler,
   held,
   idle,

@@ -1,79 +1,92 @@
-/** How quickly workers come and go with the load of an endpoint. */
-
-import { median } from '../harness/rounds.ts'
-import { ask, makeEndpoint, type RunyardServer, startRunyard, workerFolder } from '../harness/runyard.ts'
-import { processorSeconds } from '../harness/sides.ts'
+/** How many worker seconds autoscalers need for the same waits: traces in virtual time. */
+import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
+import { Replay } from '../../src/core/scaling/replay.ts'
+import { anEndpoint } from '../../test/support/snapshots.ts'
+import { hostedQueueDelay, hostedRequestCount } from '../autoscaler/hosted.ts'
+import { knative } from '../autoscaler/knative.ts'
+import { type PoolResult, playPool } from '../autoscaler/pool.ts'
+import { type Trace, traces } from '../autoscaler/traces.ts'
 import { type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
 
-const IDLE_S = 1
-const JOB_MS = 500
-const POLL_MS = 10
-/** A job that takes a while, so that each worker of a burst gets one. */
-const HANDLER = `import { start } from '@runyard/worker'
-start({ handler: () => new Promise(resolve => setTimeout(() => resolve(null), ${JOB_MS})) })
-`
+/** The part of the concurrency that Knative has as its target; the middle one is its default. */
+const TARGETS = [0.5, 0.7, 0.85, 1]
+const DEFAULT_TARGET = 0.7
+const IDLE_TIMEOUTS_S = [1, 2, 5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 300]
+/** The queue delays with which idle timeouts are tried. */
+const DELAYS_S = [0.5, 1, 2, 4]
+
+const COLUMNS = [
+  { heading: 'worker seconds', decimals: 0 },
+  { heading: 'wait p50 s', decimals: 1 },
+  { heading: 'p95 s', decimals: 1 },
+  { heading: 'p99 s', decimals: 1 },
+  { heading: 'cold starts', decimals: 0 },
+]
 
 /** See the head of this file. */
 export const autoscaler: Suite = {
   name: 'autoscaler',
-  title: 'A burst of jobs for an endpoint without workers',
-  notes: `As many jobs of ${JOB_MS} ms as the endpoint may have workers, sent at once; one worker for each job. From the first request until one worker has its job, until all have, and from the last result until no worker is left, beyond the idle timeout of ${IDLE_S} s. Processor time is that of the server with its relay and its workers, for each worker. Medians of the rounds.`,
+  title: 'Worker seconds for the same waits',
+  notes: `Virtual time, nothing is measured by a clock: Runyard is its own planning (src/core/scaling), Knative's autoscaler and the formulas of the hosted service are written after their documentation (bench/autoscaler). Jobs come, wait, and run as long as the trace says; workers take 20 s to start, those of the language model 30 s, and cost from their start to their end. Knative has its default target, ${DEFAULT_TARGET} of the concurrency, and others. Below each is Runyard with the queue delay (${DELAYS_S[0]} to ${DELAYS_S.at(-1)} s) and the idle timeout (${IDLE_TIMEOUTS_S[0]} to ${IDLE_TIMEOUTS_S.at(-1)} s) with which it is cheapest and p95 is not longer: two settings against the one of Knative. Frozen workers are not in it. Cold starts are all starts of workers. The two traces of Azure are modelled: as many jobs in as much time as the LLM inference trace of 2023 (CC-BY), with its published medians and means of tokens; the rows are used where they lie in bench/autoscaler/azure.`,
   quick: false,
-  async run(bench, effort) {
-    const server = await startRunyard(bench, null)
-    const folder = workerFolder(bench, HANDLER)
-    const rows: TableRow[] = []
-    for (const workers of [1, 4, 16]) {
-      const endpoint = await makeEndpoint(server, { workersMax: workers, folder, idleTimeout: IDLE_S, requestCount: 1 })
-      const bursts: number[][] = []
-      for (let n = 0; n < effort.rounds; n += 1) bursts.push(await burst(server, endpoint, workers))
-      const cells = bursts[0]!.map((_, figure) => median(bursts.map(one => one[figure]!)))
-      rows.push({ name: workers === 1 ? '1 worker' : `${workers} workers`, cells })
-    }
-    const columns = [
-      { heading: 'first ms', decimals: 0 },
-      { heading: 'all ms', decimals: 0 },
-      { heading: 'to zero ms', decimals: 0 },
-      { heading: 'processor ms', decimals: 0 },
-    ]
-    const table: Table = { title: '', columns, bars: 1, rows, ratios: {} }
-    console.log(tableText(table))
-    return [table]
+  async run() {
+    const tables = traces().map(tableOf)
+    for (const table of tables) console.log(tableText(table))
+    return tables
   },
 }
 
-interface Health {
-  readonly jobs: { readonly inProgress: number; readonly inQueue: number }
-  readonly workers: Readonly<Record<string, number>>
+interface Outcome {
+  readonly row: TableRow
+  readonly workerMs: number
+  readonly p95Ms: number
 }
 
-async function burst(server: RunyardServer, endpoint: string, workers: number): Promise<number[]> {
-  const spent = processorSeconds([server.pid])
-  const begin = performance.now()
-  const jobs = Array.from({ length: workers }, () => ask(server, `/v2/${endpoint}/runsync?wait=120000`, { input: {} }))
-  let done = false
-  const all = Promise.all(jobs).then(() => {
-    done = true
-    return performance.now()
-  })
-  let [firstMs, allMs] = [Number.NaN, Number.NaN]
-  while (!done && Number.isNaN(allMs)) {
-    const { jobs: counts, workers: states } = await health(server, endpoint)
-    if (counts.inProgress > 0 && Number.isNaN(firstMs)) firstMs = performance.now() - begin
-    // A worker may end its job before the last one begins.
-    if (counts.inQueue === 0 && (states.running ?? 0) > 0) allMs = performance.now() - begin
-    await new Promise(resolve => setTimeout(resolve, POLL_MS))
+function tableOf(trace: Trace): Table {
+  const others = TARGETS.map(target => [target, outcome(`Knative, target ${target}`, played(trace, target))] as const)
+  const swept = DELAYS_S.flatMap(queueDelayS =>
+    IDLE_TIMEOUTS_S.map(idleTimeoutS => {
+      const name = `queue delay ${queueDelayS} s, idle timeout ${idleTimeoutS} s`
+      const scaler = { type: 'QUEUE_DELAY', queueDelayS } as const
+      return { name, ...replayed(trace, name, { idleTimeoutS, scaler }) }
+    }),
+  )
+  const rows: TableRow[] = []
+  const ratios: Record<string, number> = {}
+  for (const [target, other] of others) {
+    rows.push(other.row)
+    const enough = swept.filter(({ p95Ms }) => p95Ms <= other.p95Ms).sort((a, b) => a.workerMs - b.workerMs)[0]
+    const name = `Runyard, as target ${target}: ${enough?.name ?? 'none'}`
+    rows.push({ name, cells: enough?.row.cells ?? COLUMNS.map(() => null) })
+    const ratio = enough === undefined ? 0 : other.workerMs / enough.workerMs
+    ratios[`${trace.name}: worker seconds of Knative at target ${target} by those of Runyard at its p95`] = ratio
   }
-  const endMs = await all
-  for (;;) {
-    const { workers: states } = await health(server, endpoint)
-    if (Object.values(states).every(count => count === 0)) break
-    await new Promise(resolve => setTimeout(resolve, POLL_MS))
-  }
-  const toZeroMs = performance.now() - endMs - IDLE_S * 1_000
-  return [firstMs, allMs, toZeroMs, ((processorSeconds([server.pid]) - spent) / workers) * 1_000]
+  rows.push(
+    replayed(trace, 'Runyard, defaults: queue delay 4 s, idle timeout 10 s', {}).row,
+    replayed(trace, 'Runyard, the same with --start-aware', {}, true).row,
+    outcome('hosted formula, queue delay 4 s', playPool(trace, hostedQueueDelay(4_000))).row,
+    outcome('hosted formula, request count', playPool(trace, hostedRequestCount(trace.concurrency))).row,
+  )
+  const title = `${trace.name}, ${trace.jobs.length} jobs`
+  return { title, columns: COLUMNS, bars: 0, rows, ratios }
 }
 
-async function health(server: RunyardServer, endpoint: string): Promise<Health> {
-  return (await ask(server, `/v2/${endpoint}/health`)) as Health
+function played(trace: Trace, target: number): PoolResult {
+  return playPool(trace, knative(trace.concurrency, target))
+}
+
+function replayed(trace: Trace, name: string, settings: Partial<Endpoint>, startAware = false): Outcome {
+  const { startMs, concurrency, untilMs, jobs } = trace
+  const endpoint = anEndpoint({ workersMax: 1_000, ...settings })
+  const replay = new Replay(jobs, { endpoint, startMs, concurrency, startAware, fromMs: 0, untilMs })
+  while (!replay.advance(10_000));
+  const { waitsMs, startingMs, idleMs, runningMs, coldStarts } = replay.result()
+  return outcome(name, { waitsMs, workerMs: startingMs + idleMs + runningMs, coldStarts })
+}
+
+function outcome(name: string, { waitsMs, workerMs, coldStarts }: PoolResult): Outcome {
+  const sorted = waitsMs.slice().sort()
+  const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * part) - 1)] ?? 0
+  const cells = [workerMs / 1_000, at(0.5) / 1_000, at(0.95) / 1_000, at(0.99) / 1_000, coldStarts]
+  return { row: { name, cells }, workerMs, p95Ms: at(0.95) }
 }

@@ -71,12 +71,15 @@ export interface Endpoint extends EndpointConfig {
   readonly createdAtMs: number
 }
 
+/** The memory of the average execution time: the first jobs count alike, and each later one moves it by this part of the difference. */
+export const MEASURED_JOBS = 30
+
 /** Counters of an endpoint since its creation, and what is measured of its jobs. */
 export interface EndpointCounters {
   readonly completed: number
   readonly failed: number
   readonly retried: number
-  /** Moving average of execution times in milliseconds, with a memory of 30 jobs; null before the first result. */
+  /** Moving average of execution times in milliseconds, with a memory of {@link MEASURED_JOBS}; null before the first result. */
   readonly averageExecutionMs: number | null
 }
 

@@ -1,5 +1,10 @@
 /** Statements and rows of endpoints and their counters. */
-import type { Endpoint, EndpointConfig, EndpointCounters } from '../../core/endpoints/endpoint.ts'
+import {
+  type Endpoint,
+  type EndpointConfig,
+  type EndpointCounters,
+  MEASURED_JOBS,
+} from '../../core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
 import { earliest } from '../../core/scaling/plan.ts'
 import type { QueueLoad, WorkerCondition } from '../../core/scaling/scale.ts'
@@ -84,15 +89,12 @@ export const addToCounters = `
   ON CONFLICT (endpoint_id, shard) DO UPDATE SET completed = endpoint_counters.completed + excluded.completed,
     failed = endpoint_counters.failed + excluded.failed, retried = endpoint_counters.retried + excluded.retried`
 
-/** The memory of the average: the first jobs count alike, and each later one moves it by this part of the difference. */
-const REMEMBERED = 30
-
 /** $1 endpoint, $2 how long a job ran. Moves the average, unless another job moves it at the same time. */
 export const moveAverage = `
   UPDATE endpoint_counters
-  SET measured = CASE WHEN measured < ${REMEMBERED} THEN measured + 1 ELSE measured END,
+  SET measured = CASE WHEN measured < ${MEASURED_JOBS} THEN measured + 1 ELSE measured END,
     average_execution_ms = COALESCE(average_execution_ms, 0) + (CAST($2 AS {{real}}) - COALESCE(average_execution_ms, 0))
-      / (CASE WHEN measured < ${REMEMBERED} THEN measured + 1 ELSE measured END)
+      / (CASE WHEN measured < ${MEASURED_JOBS} THEN measured + 1 ELSE measured END)
   WHERE shard = ${AVERAGE} AND endpoint_id IN (
     SELECT endpoint_id FROM endpoint_counters WHERE endpoint_id = $1 AND shard = ${AVERAGE} {{skip_locked}})`
 

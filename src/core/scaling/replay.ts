@@ -1,0 +1,323 @@
+/** Plays arrivals of jobs through the planning of workers in virtual time: what a setting would have cost, and how long jobs would have waited. */
+
+import { type Endpoint, MEASURED_JOBS } from '../endpoints/endpoint.ts'
+import type { WorkerId } from '../ids.ts'
+import type { StopReason, Worker, WorkerLoad, WorkerState } from '../workers/worker.ts'
+import { planWorkers } from './plan.ts'
+import type { EndpointSnapshot, QueueLoad } from './scale.ts'
+
+/** A job as it came, and how long it ran. Milliseconds. */
+export interface ReplayedJob {
+  readonly queuedAtMs: number
+  readonly executionMs: number
+}
+
+/** What the jobs are played through. */
+export interface ReplaySettings {
+  readonly endpoint: Endpoint
+  /** How long a worker takes from its place to its first take. */
+  readonly startMs: number
+  /** How many jobs a worker runs at once. */
+  readonly concurrency: number
+  readonly startAware: boolean
+  /** The time that counts: workers that are kept cost all of it. It goes on after its end while jobs are left. */
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
+/** What came of it. Waits are in the order of the jobs; times of workers are sums in milliseconds. */
+export interface ReplayResult {
+  readonly waitsMs: Float64Array
+  readonly coldStarts: number
+  readonly startingMs: number
+  readonly idleMs: number
+  readonly runningMs: number
+  readonly mostWorkers: number
+  /** When the last worker had ended. */
+  readonly endMs: number
+}
+
+/** Ended workers that the plan sees, as the store has it. */
+const EXITS = 20
+
+/** A worker of the replay, changed in place: many events touch one. */
+interface ReplayedWorker extends WorkerLoad {
+  state: WorkerState
+  held: number
+  readyAtMs: number | null
+  idleSinceMs: number | null
+  exitedAtMs: number | null
+  stopRequestedAtMs: number | null
+  stopReason: StopReason | null
+  jobsFinished: number
+  completedAtMs: number
+}
+
+interface Due {
+  readonly atMs: number
+  readonly worker: ReplayedWorker
+  /** Whether a job of it ends; else it becomes ready. */
+  readonly ends: boolean
+}
+
+/**
+ * A replay in parts, so that whoever runs it can do other things in between.
+ *
+ * All workers start in the same time and have room on the machine, none crashes, jobs are taken in the order in which they came, and each by
+ * the worker that completed one last, as in the poll queue. It begins without workers, and ends when all jobs are done and all workers that may have ended.
+ */
+export class Replay {
+  readonly #jobs: readonly ReplayedJob[]
+  readonly #settings: ReplaySettings
+  readonly #waits: Float64Array
+  readonly #due = new DueTimes()
+  #workers: ReplayedWorker[] = []
+  readonly #exits: Worker[] = []
+  /** Jobs that have come, and those of them that have begun. */
+  #arrived = 0
+  #begun = 0
+  #inProgress = 0
+  #average: { readonly ms: number; readonly of: number } | null = null
+  #wakeAtMs: number | null
+  #nowMs: number
+  #started = 0
+  #mostWorkers = 0
+  readonly #spent = { starting: 0, idle: 0, running: 0 }
+
+  /** @param jobs in the order of their arrival */
+  constructor(jobs: readonly ReplayedJob[], settings: ReplaySettings) {
+    this.#jobs = jobs
+    this.#settings = settings
+    this.#waits = new Float64Array(jobs.length)
+    this.#nowMs = settings.fromMs
+    this.#wakeAtMs = this.#nowMs
+  }
+
+  /** Goes on by this many instants at most. @returns whether it is over */
+  advance(instants: number): boolean {
+    for (let n = 0; n < instants; n += 1) {
+      const atMs = this.#nextMs()
+      if (atMs === null) {
+        this.#pass(this.#settings.untilMs)
+        return true
+      }
+      this.#pass(atMs)
+      this.#handOut()
+      this.#plan()
+      this.#mostWorkers = Math.max(this.#mostWorkers, this.#workers.length)
+    }
+    return false
+  }
+
+  /** What came of it, once it is over. */
+  result(): ReplayResult {
+    const { starting, idle, running } = this.#spent
+    return {
+      waitsMs: this.#waits,
+      coldStarts: this.#started,
+      startingMs: starting,
+      idleMs: idle,
+      runningMs: running,
+      mostWorkers: this.#mostWorkers,
+      endMs: this.#nowMs,
+    }
+  }
+
+  /** How many workers there are now, and what the clock of the replay says. */
+  get now(): { readonly workers: number; readonly atMs: number } {
+    return { workers: this.#workers.length, atMs: this.#nowMs }
+  }
+
+  #nextMs(): number | null {
+    const arrival = this.#jobs[this.#arrived]?.queuedAtMs
+    const due = this.#due.firstMs()
+    // Workers that are kept stay for ever.
+    if (arrival === undefined && due === null && this.#begun === this.#jobs.length && this.#wakeAtMs === null)
+      return null
+    return Math.min(
+      arrival ?? Number.POSITIVE_INFINITY,
+      due ?? Number.POSITIVE_INFINITY,
+      this.#wakeAtMs ?? Number.POSITIVE_INFINITY,
+    )
+  }
+
+  /** Time goes on to an instant, and everything that is due then happens. */
+  #pass(atMs: number): void {
+    const passedMs = Math.max(0, atMs - this.#nowMs)
+    if (passedMs > 0) {
+      for (const { state, held } of this.#workers) {
+        if (state === 'STARTING') this.#spent.starting += passedMs
+        else if (held > 0) this.#spent.running += passedMs
+        else this.#spent.idle += passedMs
+      }
+      this.#nowMs = atMs
+    }
+    while (this.#arrived < this.#jobs.length && this.#jobs[this.#arrived]!.queuedAtMs <= this.#nowMs) this.#arrived += 1
+    for (let due = this.#due.take(this.#nowMs); due !== null; due = this.#due.take(this.#nowMs)) {
+      if (due.ends) this.#jobEnds(due.worker)
+      else if (due.worker.state === 'STARTING') {
+        due.worker.state = 'READY'
+        due.worker.readyAtMs = this.#nowMs
+        due.worker.idleSinceMs = this.#nowMs
+      }
+    }
+  }
+
+  #jobEnds(worker: ReplayedWorker): void {
+    this.#inProgress -= 1
+    worker.held -= 1
+    worker.jobsFinished += 1
+    worker.completedAtMs = this.#nowMs
+    if (worker.held > 0) return
+    worker.idleSinceMs = this.#nowMs
+    if (worker.state === 'DRAINING') this.#end(worker)
+  }
+
+  /** Ready workers with room take a job each in turn, the one that completed one last first. */
+  #handOut(): void {
+    const { concurrency } = this.#settings
+    while (this.#begun < this.#arrived) {
+      const free = this.#workers.filter(({ state, held }) => state === 'READY' && held < concurrency)
+      if (free.length === 0) return
+      free.sort((a, b) => b.completedAtMs - a.completedAtMs)
+      for (const worker of free) if (this.#begun < this.#arrived) this.#begin(worker)
+    }
+  }
+
+  #begin(worker: ReplayedWorker): void {
+    const { queuedAtMs, executionMs } = this.#jobs[this.#begun]!
+    this.#waits[this.#begun] = this.#nowMs - queuedAtMs
+    this.#begun += 1
+    this.#inProgress += 1
+    worker.held += 1
+    worker.idleSinceMs = null
+    this.#due.add({ atMs: this.#nowMs + executionMs, worker, ends: true })
+    // The store measures a job when it ends; a replay need not be that exact.
+    this.#measure(executionMs)
+  }
+
+  #measure(executionMs: number): void {
+    const { ms, of } = this.#average ?? { ms: 0, of: 0 }
+    const count = Math.min(MEASURED_JOBS, of + 1)
+    this.#average = { ms: ms + (executionMs - ms) / count, of: count }
+  }
+
+  #plan(): void {
+    const plan = planWorkers(this.#snapshot(), this.#nowMs)
+    for (const { worker, reason } of plan.drain) this.#drain(worker as ReplayedWorker, reason)
+    for (let n = 0; n < plan.start; n += 1) this.#start()
+    this.#wakeAtMs = plan.wakeAtMs
+  }
+
+  #snapshot(): EndpointSnapshot {
+    const { endpoint, startAware } = this.#settings
+    const queued = this.#arrived - this.#begun
+    const queue: QueueLoad = {
+      queued,
+      queuedLowPriority: 0,
+      queuedOfBatches: 0,
+      inProgress: this.#inProgress,
+      suspectsQueued: 0,
+      suspectsInProgress: 0,
+      headQueuedAtMs: queued === 0 ? null : this.#jobs[this.#begun]!.queuedAtMs,
+    }
+    const counters = { completed: 0, failed: 0, retried: 0, averageExecutionMs: this.#average?.ms ?? null }
+    return { endpoint, counters, queue, workers: this.#workers, queuedWorkers: [], exits: this.#exits, startAware }
+  }
+
+  #start(): void {
+    const { endpoint, startMs, concurrency } = this.#settings
+    this.#started += 1
+    const worker: ReplayedWorker = {
+      id: `w${this.#started}` as WorkerId,
+      owner: endpoint.owner,
+      endpointId: endpoint.id,
+      version: endpoint.version,
+      state: 'STARTING',
+      driver: 'replay',
+      handle: null,
+      serves: null,
+      baseUrl: '',
+      createdAtMs: this.#nowMs,
+      placement: null,
+      placedAtMs: this.#nowMs,
+      pullStartedAtMs: null,
+      pullEndedAtMs: null,
+      downloadStartedAtMs: null,
+      downloadEndedAtMs: null,
+      startedAtMs: this.#nowMs,
+      readyAtMs: null,
+      idleSinceMs: null,
+      stopRequestedAtMs: null,
+      stoppingAtMs: null,
+      exitedAtMs: null,
+      stopReason: null,
+      problem: null,
+      problemAtMs: null,
+      exit: null,
+      capacity: concurrency,
+      jobsFinished: 0,
+      sdk: null,
+      held: 0,
+      completedAtMs: Number.MIN_SAFE_INTEGER,
+    }
+    this.#workers.push(worker)
+    this.#due.add({ atMs: this.#nowMs + startMs, worker, ends: false })
+  }
+
+  #drain(worker: ReplayedWorker, reason: StopReason): void {
+    worker.stopReason = reason
+    worker.stopRequestedAtMs = this.#nowMs
+    worker.state = 'DRAINING'
+    if (worker.held === 0) this.#end(worker)
+  }
+
+  #end(worker: ReplayedWorker): void {
+    worker.state = 'EXITED'
+    worker.exitedAtMs = this.#nowMs
+    this.#workers = this.#workers.filter(other => other !== worker)
+    this.#exits.unshift(worker)
+    if (this.#exits.length > EXITS) this.#exits.pop()
+  }
+}
+
+/** Things that are due, the earliest first: a binary heap. */
+class DueTimes {
+  readonly #heap: Due[] = []
+
+  firstMs(): number | null {
+    return this.#heap[0]?.atMs ?? null
+  }
+
+  add(due: Due): void {
+    const heap = this.#heap
+    let at = heap.push(due) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (heap[parent]!.atMs <= due.atMs) break
+      heap[at] = heap[parent]!
+      at = parent
+    }
+    heap[at] = due
+  }
+
+  /** The earliest that is due by an instant, taken out; null when there is none. */
+  take(atMs: number): Due | null {
+    const heap = this.#heap
+    const first = heap[0]
+    if (first === undefined || first.atMs > atMs) return null
+    const last = heap.pop()!
+    if (heap.length === 0) return first
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && heap[child + 1]!.atMs < heap[child]!.atMs) child += 1
+      if (heap[child]!.atMs >= last.atMs) break
+      heap[at] = heap[child]!
+      at = child
+    }
+    heap[at] = last
+    return first
+  }
+}
