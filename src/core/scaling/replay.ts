@@ -245,6 +245,8 @@ export class Replay {
       pullEndedAtMs: null,
       downloadStartedAtMs: null,
       downloadEndedAtMs: null,
+      frozenAtMs: null,
+      thawedAtMs: null,
       startedAtMs: this.#nowMs,
       readyAtMs: null,
       idleSinceMs: null,
