@@ -14,7 +14,7 @@ import {
 } from '../../../src/core/observing/explain.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import { type StartFailure, startFailureText } from '../../../src/core/workers/start-failure.ts'
-import type { WorkerLoad } from '../../../src/core/workers/worker.ts'
+import type { Worker, WorkerLoad } from '../../../src/core/workers/worker.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { aJob, anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
@@ -303,6 +303,22 @@ test('work that was to be done on GPUs and is done on the CPU is noted', () => {
   assert.deepEqual(notes(null), [])
   const none = explainEndpoint(aSnapshot({ endpoint: { compute }, queue: one }), context({ noGpus: true }))
   assert.deepEqual(none.notes, ['this machine has no GPU, so workers of mine run on the CPU'])
+})
+
+test('an idle timeout that is shorter than a start is noted once idle workers have ended, with the command that changes it', () => {
+  const idle = (startS: number) =>
+    anExit({ stopReason: 'idle', placedAtMs: NOW - 100_000, readyAtMs: NOW - 100_000 + startS * 1_000 })
+  const notes = (exits: Worker[], endpoint: Partial<Endpoint> = {}) =>
+    explainEndpoint(aSnapshot({ exits, endpoint: { idleTimeoutS: 10, ...endpoint } }), context()).notes
+  assert.deepEqual(notes([idle(25), idle(25)]), [
+    'workers of mine take 25 s to start and end after 10 s without work, so what comes soon after waits for a start; ' +
+      'a longer idle timeout may cost less than it saves: runyard endpoints update endpoint --idle-timeout 25',
+  ])
+  assert.deepEqual(notes([idle(25)]), [], 'one may be the end of all work')
+  assert.deepEqual(notes([idle(10), idle(10)]), [])
+  assert.deepEqual(notes([idle(25), idle(25)], { flashboot: 'FLASHBOOT' }), [], 'a frozen worker needs no start')
+  assert.deepEqual(notes([idle(25), idle(25)], { version: 2 }), [], 'another release may start faster')
+  assert.deepEqual(notes([idle(25), idle(25)], { scaler: { type: 'REQUEST_COUNT', requestCount: 1 } }), [])
 })
 
 test('a worker that has the port of the next ones is named: as the cause, and as a note while it works', () => {
