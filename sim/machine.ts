@@ -1,4 +1,5 @@
 import type { MachineGpu, MachineParts } from '../src/core/hardware/inventory.ts'
+import type { MachineMemory } from '../src/core/hardware/machine-memory.ts'
 import type { SeededRandom } from './random.ts'
 import type { World } from './world.ts'
 
@@ -12,6 +13,8 @@ export class SimMachine {
   readonly #world: World
   readonly #random: SeededRandom
   #gpus: readonly MachineGpu[]
+  /** What is left of its memory; null while it does not show that. */
+  memory: MachineMemory | null = null
 
   constructor(world: World) {
     this.#world = world

@@ -188,7 +188,7 @@ export class Server {
       bodies: inlineBodies,
       probes: { probe: (...args) => life.guard(programs.probe(...args)) },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
-      machine: { parts: async () => machine.parts, gpuUse: () => new Map() },
+      machine: { parts: async () => machine.parts, gpuUse: () => new Map(), memory: () => machine.memory },
       spill: null,
       models: null,
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },

@@ -13,6 +13,7 @@ import { type GivenLimits, NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/accounts/rate-limit.ts'
 import type { PriceList } from '../../src/core/billing/prices.ts'
 import type { MachineParts } from '../../src/core/hardware/inventory.ts'
+import type { MachineMemory } from '../../src/core/hardware/machine-memory.ts'
 import {
   DEFAULT_OWNER,
   type EndpointId,
@@ -137,6 +138,8 @@ export class Rig {
   readonly volumes = new MemoryVolumes()
   /** The use of its GPUs, by their keys. */
   readonly gpuUse = new Map<string, GpuUse>()
+  /** What is left of its memory; null while it does not show that. */
+  memory: MachineMemory | null = null
   /** The parts of the machine of the workers. */
   machine: MachineParts = aMachine([], { vcpus: 64, memoryGb: 512 })
   readonly events: Happening[] = []
@@ -193,7 +196,7 @@ export class Rig {
       metrics.emit(name, fields)
     }
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
-    const machine = { parts: async () => this.machine, gpuUse: () => this.gpuUse }
+    const machine = { parts: async () => this.machine, gpuUse: () => this.gpuUse, memory: () => this.memory }
     const { metricsPublic = false, placing, prices } = this.#options
     const accountLimits = { ...NO_LIMITS, ...this.#options.accountLimits }
     const rules = { rateWindows, limitJobs, deleteRunningEndpoints }

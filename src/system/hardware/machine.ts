@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { gpuKey, gpuSummary, type MachineGpu, type MachineParts } from '../../core/hardware/inventory.ts'
+import type { MachineMemory } from '../../core/hardware/machine-memory.ts'
 import type { GpuUse } from '../../core/observing/gpu-use.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -7,6 +8,7 @@ import type { Machine } from '../../ports/machine.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import { readAmd } from './amd-gpus.ts'
 import { readAmdUse, readNvidiaUse, type UseByIndex } from './gpu-use.ts'
+import { readMemory } from './memory.ts'
 import { type GpuReading, problemOf, readNvidia } from './nvidia-gpus.ts'
 import type { ToolOptions } from './vendor-tool.ts'
 
@@ -91,6 +93,10 @@ class ThisMachine implements Machine {
       })
     }
     return this.#parts === null ? this.#reading! : Promise.resolve(this.#parts)
+  }
+
+  memory(): MachineMemory | null {
+    return readMemory()
   }
 
   gpuUse(): ReadonlyMap<string, GpuUse> {

@@ -1,0 +1,80 @@
+/** How much memory is left, as Linux tells it in /proc and in control groups of both versions. */
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type MachineMemory, tightest } from '../../core/hardware/machine-memory.ts'
+
+/** The files of a control group that limits memory. */
+interface GroupFiles {
+  readonly folder: string
+  readonly limit: string
+  readonly used: string
+  /** The line of memory.stat with the bytes of files that are only held to be read again. */
+  readonly cached: string
+}
+
+const V1: Omit<GroupFiles, 'folder'> = {
+  limit: 'memory.limit_in_bytes',
+  used: 'memory.usage_in_bytes',
+  cached: 'total_inactive_file',
+}
+const V2: Omit<GroupFiles, 'folder'> = { limit: 'memory.max', used: 'memory.current', cached: 'inactive_file' }
+
+/**
+ * What is left of the machine, or of the control group of this server or one around it, whichever is tighter.
+ * @param root the folder below which /proc and /sys are; that of the system unless given
+ * @returns null where the system does not show it
+ */
+export function readMemory(root = '/'): MachineMemory | null {
+  const text = (path: string) => textOf(join(root, path))
+  const kb = namedNumbers(text('proc/meminfo'))
+  const [total, available] = [kb.get('MemTotal'), kb.get('MemAvailable')]
+  if (total === undefined || available === undefined || total === 0) return null
+  const machine = { totalBytes: total * 1024, availableBytes: available * 1024 }
+  const groups = groupsOf(text('proc/self/cgroup')).map(group =>
+    ofGroup({ ...group, folder: join(root, group.folder) }),
+  )
+  // A limit beyond the machine is none.
+  const limits = groups.filter(group => group !== null).filter(({ totalBytes }) => totalBytes < machine.totalBytes)
+  return tightest([machine, ...limits])
+}
+
+/** The groups that hold for a process, by its list of them. In a container the path may be that outside, which is not there. */
+function groupsOf(list: string): GroupFiles[] {
+  return list.split('\n').flatMap(line => {
+    const [, names, ...rest] = line.split(':')
+    const path = rest.join(':')
+    if (path === '') return []
+    if (names === '') return upwards(path).map(folder => ({ ...V2, folder: join('sys/fs/cgroup', folder) }))
+    if (names?.split(',').includes('memory') !== true) return []
+    return upwards(path).map(folder => ({ ...V1, folder: join('sys/fs/cgroup/memory', folder) }))
+  })
+}
+
+function ofGroup({ folder, limit, used, cached }: GroupFiles): MachineMemory | null {
+  const [max, now] = [limit, used].map(file => textOf(join(folder, file)).trim())
+  // Without a limit it says "max".
+  if (!/^\d+$/.test(max ?? '') || !/^\d+$/.test(now ?? '')) return null
+  const totalBytes = Number(max)
+  if (totalBytes === 0) return null
+  const held = namedNumbers(textOf(join(folder, 'memory.stat'))).get(cached) ?? 0
+  return { totalBytes, availableBytes: Math.max(0, Math.min(totalBytes, totalBytes - Number(now) + held)) }
+}
+
+function upwards(path: string): string[] {
+  const folders = [path]
+  while (folders.at(-1) !== dirname(folders.at(-1) ?? '/')) folders.push(dirname(folders.at(-1) ?? '/'))
+  return folders
+}
+
+/** Lines such as `MemTotal:  1024 kB` and `inactive_file 1024`. */
+function namedNumbers(text: string): Map<string, number> {
+  return new Map([...text.matchAll(/^([\w()]+):?\s+(\d+)/gm)].map(([, name = '', number]) => [name, Number(number)]))
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
