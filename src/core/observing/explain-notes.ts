@@ -1,8 +1,7 @@
 /** What people should know besides the cause of a wait, one sentence each. */
 
-import { hasIdleTimeout, idleTimeoutMs } from '../endpoints/endpoint.ts'
+import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
-import { measuredStartMs } from '../scaling/start-time.ts'
 import { exitText } from '../workers/worker.ts'
 import { adviceFor } from '../workers/worker-failure.ts'
 import { counted, currentWorkers } from './explain-facts.ts'
@@ -32,25 +31,20 @@ function onPorts(snapshot: EndpointSnapshot): string[] {
   return [`another worker ${exitText(last, last.exit)}: ${adviceFor(last.exit, last.problem)}`]
 }
 
-/** Ends of idle workers from which advice is given: one may be the end of all work. */
-const IDLE_ENDS = 2
 /** The longest idle timeout, in seconds. */
 const MAX_IDLE_S = 3_600
 
 /** Workers that end sooner without work than the next one needs to start. */
-function onIdleTimeout({ endpoint, workers, exits }: EndpointSnapshot): string[] {
-  if (!hasIdleTimeout(endpoint) || endpoint.flashboot !== 'OFF') return []
-  const isPresent = ({ version }: { version: number }) => version === endpoint.version
-  const ended = exits.filter(isPresent)
-  const startMs = measuredStartMs(workers.filter(isPresent), ended)
-  const idleMs = idleTimeoutMs(endpoint)
-  if (startMs === null || startMs <= idleMs) return []
-  if (ended.filter(({ stopReason }) => stopReason === 'idle').length < IDLE_ENDS) return []
-  const enoughS = Math.min(MAX_IDLE_S, Math.ceil(startMs / 1000))
-  if (enoughS * 1000 <= idleMs) return []
+function onIdleTimeout(snapshot: EndpointSnapshot): string[] {
+  const { id, name } = snapshot.endpoint
+  const found = startsAfterIdleEnds(snapshot)
+  if (found === null) return []
+  const [startS, idleS] = [Math.ceil(found.startMs / 1000), found.idleMs / 1000]
+  const enoughS = Math.min(MAX_IDLE_S, startS)
+  if (enoughS <= idleS) return []
   return [
-    `workers of ${endpoint.name} take ${enoughS} s to start and end after ${idleMs / 1000} s without work, so what comes soon after waits for a start; ` +
-      `a longer idle timeout may cost less than it saves: runyard endpoints update ${endpoint.id} --idle-timeout ${enoughS}`,
+    `workers of ${name} take ${startS} s to start and end after ${idleS} s without work, so what comes soon after waits for a start; ` +
+      `a longer idle timeout may cost less than it saves: runyard endpoints update ${id} --idle-timeout ${enoughS}`,
   ]
 }
 
