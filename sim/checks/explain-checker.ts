@@ -184,7 +184,9 @@ function ofWaiting(cause: string, facts: Facts): string | null {
     case 'low_priority':
       return normal === 0 ? null : 'other jobs wait too'
     case 'running':
-      if (queued > 0) return 'a worker waits for a place'
+      // With an idle worker, which is about to take a job, no further one may be wanted any more; until the next refresh it is still queued.
+      if (queued > 0 && facts.running >= states.filter(state => state === 'READY').length)
+        return 'a worker waits for a place'
       return has('READY') ? null : 'no worker is ready'
     case 'runs_alone':
       return suspects > 0 && (has('READY') || states.length >= max) ? null : 'no suspect waits for a free worker'

@@ -189,7 +189,7 @@ function restPaths({ ids, worker }: World): string[] {
     .filter(({ contract: { method, path } }) => method === 'get' && !ENDLESS.test(path))
     .map(({ contract: { path } }) => {
       const id = Object.entries(ids).find(([start]) => path.startsWith(`${start}/`))?.[1] ?? ''
-      const url = path.replace('{id}', encodeURIComponent(id)).replace('{workerId}', worker)
+      const url = path.replace('{id}', encodeURIComponent(id)).replace('{workerId}', worker).replace('{version}', '1')
       return /^\/v1\/endpoints/.test(path) ? `${url}?includeTemplate=true&includeWorkers=true` : url
     })
 }
