@@ -9,6 +9,7 @@ import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
 import { WorkerWatchdog } from '../control/worker-watchdog.ts'
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
+import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
@@ -43,7 +44,7 @@ export class Loops {
   readonly #dispatcher: WebhookDispatcher
   readonly #unwatch: () => void
 
-  constructor(ports: Ports, { placing, freezing: rules }: AppConfig, services: LoopServices) {
+  constructor(ports: Ports, { placing, freezing: freezeRules }: AppConfig, services: LoopServices) {
     const { quotas } = services.accounts
     const { jobs, batches, webhooks, recordRules } = services.jobs
     const { fleet, models, running, freezing } = services.workers
@@ -56,7 +57,8 @@ export class Loops {
     this.#dispatching = new Loop('courier', ports)
     const placer = new Placer(ports, { fleet, balancing, quotas }, { ...PLACEMENT_RULES, ...placing })
     this.#meter = new WorkerUsageMeter(ports, balancing)
-    const freezer = new Freezer({ fleet, freezing, balancing, served: this.#meter })
+    const rules = { ...FREEZE_RULES, ...freezeRules }
+    const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
     const scaled = { fleet, models, balancing, placer, freezer, served: this.#meter, rules }
     this.#autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing }, this.#healthChecking.wake)

@@ -145,6 +145,13 @@ export const SETTING_TABLE = {
       seconds(1, 30 * 86_400),
       'how long an idle worker of an endpoint with FlashBoot stays frozen at most before it ends',
     ),
+    minMemoryPercent: setting(
+      '--frozen-min-memory',
+      '<percent>',
+      String(FREEZE_RULES.minMemoryPercent),
+      wholeNumber(0, 90),
+      'percentage of the memory of this machine below which frozen workers end, the one frozen longest first',
+    ),
   },
   maxConnections: setting(
     '--max-connections',

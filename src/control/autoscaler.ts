@@ -1,6 +1,6 @@
 import type { EndpointId } from '../core/ids.ts'
 import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
-import { FREEZE_RULES, type FreezeRules } from '../core/scaling/frozen-plan.ts'
+import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { earliest, planWorkers } from '../core/scaling/plan.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -28,8 +28,7 @@ export interface AutoscalerParts {
   readonly balancing: Balancing
   readonly freezer: Freezer
   readonly served: WorkerUsageMeter
-  /** The rest is as in FREEZE_RULES. */
-  readonly rules?: Partial<FreezeRules> | undefined
+  readonly rules: FreezeRules
 }
 
 /**
@@ -64,7 +63,7 @@ export class Autoscaler {
     this.#balancing = parts.balancing
     this.#freezer = parts.freezer
     this.#served = parts.served
-    this.#rules = { ...FREEZE_RULES, ...parts.rules }
+    this.#rules = parts.rules
     this.#wake = wake
     const relist = () => {
       this.#relist = true
@@ -94,8 +93,9 @@ export class Autoscaler {
         failures.push(error)
         return nowMs
       })
+    const relieveAtMs = await this.#freezer.relieve(nowMs)
     if (failures.length > 0) throw failures[0]
-    return earliest([this.#listAtMs, placeAtMs, ...this.#due.values()])
+    return earliest([this.#listAtMs, placeAtMs, relieveAtMs, ...this.#due.values()])
   }
 
   async #visit(id: EndpointId, nowMs: number): Promise<void> {

@@ -1,8 +1,15 @@
-import type { WorkerLoad } from '../core/workers/worker.ts'
+import type { EndpointId } from '../core/ids.ts'
+import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
+import { frozenLongest, isMemoryShort } from '../core/scaling/memory-relief.ts'
+import { isFrozen, type WorkerLoad } from '../core/workers/worker.ts'
+import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { Freezing } from '../services/workers/freezing.ts'
 import type { WorkerUsageMeter } from './worker-usage-meter.ts'
+
+/** Interval between looks at the memory of the machine while workers are frozen. */
+const MEMORY_CHECK_MS = 1_000
 
 /** What {@link Freezer} works with. */
 export interface FreezerParts {
@@ -12,18 +19,51 @@ export interface FreezerParts {
   readonly served: WorkerUsageMeter
 }
 
-/** Freezes idle workers and thaws frozen ones, as the plan of their endpoint says. */
+/** Freezes idle workers and thaws frozen ones, as the plan of their endpoint says, and ends frozen ones while memory is short. */
 export class Freezer {
+  readonly #ports: Pick<Ports, 'store' | 'machine'>
   readonly #parts: FreezerParts
+  readonly #minMemory: number
+  /** Whether some may be frozen: an earlier run of the server may have left some. */
+  #mayHaveFrozen = true
+  #checkAtMs = 0
 
-  constructor(parts: FreezerParts) {
+  constructor(ports: Pick<Ports, 'store' | 'machine'>, parts: FreezerParts, { minMemoryPercent }: FreezeRules) {
+    this.#ports = ports
     this.#parts = parts
+    this.#minMemory = minMemoryPercent / 100
+  }
+
+  /**
+   * Ends a frozen worker where memory is short: the one frozen longest first.
+   * @returns when to look again; null while no worker is frozen
+   */
+  async relieve(nowMs: number): Promise<number | null> {
+    if (!this.#mayHaveFrozen) return null
+    if (nowMs < this.#checkAtMs && this.#checkAtMs - nowMs <= MEMORY_CHECK_MS) return this.#checkAtMs
+    this.#checkAtMs = nowMs + MEMORY_CHECK_MS
+    if (isMemoryShort(this.#ports.machine.memory(), this.#minMemory)) await this.#endLongest()
+    return this.#mayHaveFrozen ? this.#checkAtMs : null
+  }
+
+  async #endLongest(): Promise<void> {
+    const { store } = this.#ports
+    const alive = await store.workers.alive()
+    const frozen = alive.filter(isFrozen)
+    this.#mayHaveFrozen = frozen.length > 0
+    const withPriority = new Set<EndpointId>()
+    for (const id of new Set(frozen.map(({ endpointId }) => endpointId))) {
+      if ((await store.endpoints.find(id))?.flashboot === 'PRIORITY_FLASHBOOT') withPriority.add(id)
+    }
+    const longest = frozenLongest(alive, id => withPriority.has(id))
+    if (longest !== null) await this.#parts.fleet.drain(longest.id, 'memory_short')
   }
 
   /** Freezes a worker that is still idle; does not wait for the driver. */
   async freeze(worker: WorkerLoad): Promise<void> {
     const { fleet, freezing, served } = this.#parts
     if (worker.serves !== null) await served.noteLast(worker.id)
+    this.#mayHaveFrozen = true
     if (!(await fleet.freeze(worker.id))) return
     if (worker.serves !== null && (await this.#hasRequests(worker))) await fleet.thaw(worker.id)
     else void freezing.settle(worker)

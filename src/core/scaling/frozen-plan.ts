@@ -7,10 +7,12 @@ import type { Drain, EndpointSnapshot } from './scale.ts'
 export interface FreezeRules {
   /** How long a worker stays frozen at most before it ends. */
   readonly keepMs: number
+  /** Percentage of the machine's memory below which frozen workers end, one after the other. */
+  readonly minMemoryPercent: number
 }
 
 /** The defaults. */
-export const FREEZE_RULES: FreezeRules = { keepMs: 3_600_000 }
+export const FREEZE_RULES: FreezeRules = { keepMs: 3_600_000, minMemoryPercent: 10 }
 
 /** What {@link planFrozen} finds. */
 export interface FrozenPlan {

@@ -196,3 +196,31 @@ test('usage has the frozen time by itself, which costs nothing', async t => {
   assert.ok(usage.frozenMs >= 600_000, JSON.stringify(usage))
   assert.equal(usage.billedMs, usage.runningMs + usage.idleMs)
 })
+
+test('while memory is short, frozen workers end one after the other, the one frozen longest first and those with priority last', async t => {
+  const rig = await openRig(t)
+  const { worker: kept } = await withFrozen(rig, { flashBootType: 'PRIORITY_FLASHBOOT' })
+  const { worker: first } = await withFrozen(rig)
+  const { worker: second } = await withFrozen(rig)
+  rig.memory = { availableBytes: 9, totalBytes: 100 }
+  await rig.clock.advance(1_100)
+  const states = async () => Promise.all([first, second, kept].map(async worker => (await worker.record()).state))
+  assert.deepEqual(await states(), ['EXITED', 'FROZEN', 'FROZEN'])
+  assert.equal((await first.record()).stopReason, 'memory_short')
+  await rig.clock.advance(1_100)
+  assert.deepEqual(await states(), ['EXITED', 'EXITED', 'FROZEN'])
+  rig.memory = { availableBytes: 10, totalBytes: 100 }
+  await rig.clock.advance(10_000)
+  assert.deepEqual(await states(), ['EXITED', 'EXITED', 'FROZEN'])
+})
+
+test('a frozen worker makes room at once for another endpoint that has no place', async t => {
+  const rig = await openRig(t, { capacity: running => ({ freeWorkers: 1 - running, bound: 'the limit of 1 worker' }) })
+  const { worker } = await withFrozen(rig)
+  const other = await rig.endpoint()
+  await rig.submit(other)
+  await rig.clock.advance(2_000)
+  const record = await worker.record()
+  assert.deepEqual([record.state, record.stopReason], ['EXITED', 'evicted'])
+  assert.equal((await rig.alive(other)).length, 1)
+})
