@@ -14,6 +14,7 @@ export interface ReplayedJob {
 
 /** What the jobs are played through. */
 export interface ReplaySettings {
+  /** Without FlashBoot: a replay freezes no workers. */
   readonly endpoint: Endpoint
   /** How long a worker takes from its place to its first take. */
   readonly startMs: number
