@@ -31,6 +31,8 @@ export class FakeGateway implements Targets, Traffic {
   readonly outages = new Map<EndpointId, OpenCircuit>()
   /** Minimum number of ready targets by endpoint, since a test set it. */
   readonly fewestReady = new Map<EndpointId, number>()
+  /** Called before it takes over targets. */
+  beforeKeep: (targets: readonly Target[]) => void = () => {}
   readonly #tables = new Map<EndpointId, Table>()
   readonly #ports: { readonly clock: { now(): number }; readonly notifier: Pick<Notifier, 'publish'> }
 
@@ -39,6 +41,7 @@ export class FakeGateway implements Targets, Traffic {
   }
 
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
+    this.beforeKeep(targets)
     const was = this.ready(endpoint.id)
     this.endpoints.set(endpoint.id, endpoint)
     this.targets.set(endpoint.id, targets)
@@ -136,10 +139,13 @@ export function balancedEndpoint(rig: Rig, fields: EndpointFields = {}): Promise
 }
 
 /** A rig whose requests are set by the test; `gateway` is that of its last start. */
-export async function openBalancedRig(
-  context: TestContext,
-  options: RigOptions = {},
-): Promise<{ readonly rig: Rig; readonly gateway: FakeGateway }> {
+export interface BalancedRig {
+  readonly rig: Rig
+  readonly gateway: FakeGateway
+}
+
+/** Opens a {@link BalancedRig}, which is closed after the test. */
+export async function openBalancedRig(context: TestContext, options: RigOptions = {}): Promise<BalancedRig> {
   const made: FakeGateway[] = []
   const requests = (ports: ConstructorParameters<typeof FakeGateway>[0]) => {
     made.push(new FakeGateway(ports))

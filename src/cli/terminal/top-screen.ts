@@ -90,8 +90,9 @@ function isBusy({ jobs, workers, explanation }: TopEndpoint): boolean {
 
 function summary({ atMs, endpoints }: TopAnswer, { url, rates, problem }: Around): ScreenLine[] {
   const sum = (of: (endpoint: TopEndpoint) => number) => endpoints.reduce((total, one) => total + of(one), 0)
-  const states = (['running', 'idle', 'initializing', 'throttled', 'unhealthy'] as const).flatMap(state => {
-    const count = sum(one => one.summary[state])
+  const frozen = sum(one => one.workers.filter(({ phase }) => phase === 'frozen').length)
+  const states = (['running', 'idle', 'frozen', 'initializing', 'throttled', 'unhealthy'] as const).flatMap(state => {
+    const count = state === 'frozen' ? frozen : sum(one => one.summary[state]) - (state === 'idle' ? frozen : 0)
     return count === 0 ? [] : [`${count} ${state}`]
   })
   const rate = [...rates.values()].reduce((total, one) => total + one, 0)
