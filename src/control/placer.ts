@@ -1,7 +1,6 @@
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { placeWorkers } from '../core/placement/place.ts'
-import { isHopeless } from '../core/placement/placement-failure.ts'
 import type {
   Eviction,
   Occupant,
@@ -12,7 +11,7 @@ import type {
 } from '../core/placement/placement-input.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
-import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
+import { isHopeless, MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
 import { isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'

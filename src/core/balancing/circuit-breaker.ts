@@ -1,7 +1,7 @@
 /** When the requests of a load-balancing endpoint are refused instead of waiting, since no worker can start for them. */
 import { type ExplainContext, explainEndpoint } from '../observing/explain.ts'
-import { isHopeless } from '../placement/placement-failure.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
+import { isHopeless } from '../workers/placement.ts'
 import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
 import { isFrozen, takesJobs } from '../workers/worker.ts'
 import { isLastingStartFailure } from '../workers/worker-failure.ts'

@@ -8,8 +8,8 @@
  * endpoint with the most workers gives up one when its job is done.
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
-import type { Placement } from '../workers/placement.ts'
-import { isHopeless, type PlacementFailure, placementFailureOf } from './placement-failure.ts'
+import { isHopeless, type Placement } from '../workers/placement.ts'
+import { type PlacementFailure, placementFailureOf } from './placement-failure.ts'
 import { findFit, helps, type PlacementFit, quotaReached, type Search } from './placement-fit.ts'
 import type {
   Eviction,

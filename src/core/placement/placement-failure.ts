@@ -50,11 +50,6 @@ function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: S
   return { resource, reason: `the limit of ${limit} ${what} is reached` }
 }
 
-/** Whether waiting for other workers is of no use, because the machine is not what is asked for. */
-export function isHopeless({ resource }: Pick<PlacementFailure, 'resource'>): boolean {
-  return resource === 'gpu_type' || resource === 'gpu_count' || resource === 'cuda'
-}
-
 function neverFits(parts: MachineParts, compute: GpuCompute): PlacementFailure | null {
   const { pools, excludedTypes, count } = compute
   const here = `this machine has ${parts.gpus.length === 0 ? 'no GPU' : gpuSummary(parts.gpus)}`

@@ -57,5 +57,10 @@ export interface QueuedWorker {
   readonly reason: string
 }
 
+/** Whether waiting for other workers is of no use, because the machine is not what is asked for. */
+export function isHopeless({ resource }: { readonly resource: Resource }): boolean {
+  return resource === 'gpu_type' || resource === 'gpu_count' || resource === 'cuda'
+}
+
 /** Limit for an endpoint; more would say nothing new. */
 export const MAX_QUEUED_WORKERS = 100
