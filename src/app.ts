@@ -37,7 +37,7 @@ export interface Services {
   /** The endpoint of a handler's folder, made when there is none yet; see {@link ensureFolderEndpoint}. */
   readonly folderEndpoint: (folder: WorkerFolder) => Promise<Endpoint>
   /** Replaces the workers of an endpoint. */
-  readonly restart: (owner: OwnerId, id: EndpointId) => Promise<Endpoint>
+  readonly restart: (owner: OwnerId, id: EndpointId, replacesAtOnce: boolean) => Promise<Endpoint>
 }
 
 /** The whole control plane: the same in production, in tests and under the simulator's clock. */
@@ -90,7 +90,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const workers = createWorkerServices(ports, jobs, addresses, signals)
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
-  const resources = createResourceServices(ports, config, accounts, endpoints)
+  const resources = createResourceServices(ports, config, accounts, endpoints, workers)
   const observing = createObservingServices(ports, config, workers, balancing, { recorder, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorder })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
@@ -111,7 +111,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
       access,
       sharing,
       keys,
-      restart: (owner, id) => endpoints.endpoints.restart(owner, id),
+      restart: (owner, id, replacesAtOnce) => endpoints.endpoints.restart(owner, id, replacesAtOnce),
       folderEndpoint: folder => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder),
     },
     requestQueues: balancing.requestQueues,

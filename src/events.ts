@@ -85,6 +85,15 @@ export interface Events {
   /** The health checks of a worker that serves requests begin to fail, or succeed again. */
   'worker.health': { endpointId: EndpointId; workerId: WorkerId; healthy: boolean; problem: string | null }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
+  /** Workers of a new release crashed and none was ready: those of the last one that worked go on. */
+  'rollout.stopped': {
+    endpointId: EndpointId
+    version: number
+    crashes: number
+    /** The release that workers are started of. */
+    working: number
+    cause: string
+  }
   'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
   'endpoint.saved': { endpointId: EndpointId; owner: OwnerId; version: number; created: boolean }
   'endpoint.deleted': { endpointId: EndpointId; owner: OwnerId }

@@ -123,7 +123,9 @@ interface AliveRow {
   readonly old: number
 }
 
-const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoints.version AS old
+const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoints.version AND (workers.state <> 'READY' OR EXISTS (
+    SELECT 1 FROM releases
+    WHERE releases.endpoint_id = endpoints.id AND releases.version = endpoints.version AND ready_at_ms IS NOT NULL)) AS old
   FROM workers JOIN endpoints ON endpoints.id = workers.endpoint_id WHERE endpoint_id = ? AND state <> 'EXITED'`
 
 const FACTS = `SELECT workers_max AS max, config,

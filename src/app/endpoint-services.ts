@@ -49,11 +49,12 @@ export function createResourceServices(
   { prices }: AppConfig,
   { quotas }: AccountServices,
   { endpoints }: EndpointServices,
+  { fleet }: WorkerServices,
 ): ResourceServices {
   return {
     catalog: new Catalog(ports, prices),
     registries: new Registries(ports, quotas),
-    releases: new Releases(ports, endpoints),
+    releases: new Releases(ports, endpoints, fleet),
     secrets: new Secrets(ports, quotas),
     volumes: new Volumes(ports, quotas),
     modelOperations: new ModelOperations(ports),

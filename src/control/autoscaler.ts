@@ -2,6 +2,7 @@ import type { EndpointId } from '../core/ids.ts'
 import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { earliest, planWorkers } from '../core/scaling/plan.ts'
+import { type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
@@ -141,8 +142,10 @@ export class Autoscaler {
   }
 
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
-    const snapshot = await this.#balancing.refresh(id)
-    if (snapshot === null) return this.#endStray(id, nowMs)
+    const found = await this.#balancing.refresh(id)
+    if (found === null) return this.#endStray(id, nowMs)
+    const release = await this.#releaseOf(found)
+    const { snapshot, template } = release
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
     const plan = planWorkers(snapshot, nowMs, this.#rules)
     for (const worker of plan.thaw) await this.#freezer.thaw(worker)
@@ -152,16 +155,22 @@ export class Autoscaler {
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
     const latest = nowMs + (waits ? BUSY_REFRESH_MS : REFRESH_MS)
     const next = earliest([plan.wakeAtMs, drainedAtMs, latest]) ?? latest
-    const startFailure = plan.start > 0 ? await this.#fleet.startFailure(snapshot.endpoint) : null
+    const startFailure = plan.start > 0 ? await this.#fleet.startFailure(snapshot.endpoint, template) : null
     const isBlocked = startFailure !== null
     this.#balancing.setCircuit(snapshot, startFailure, nowMs)
-    const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(snapshot.endpoint) : null
+    const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(snapshot.endpoint, template) : null
     const missing = models?.kind === 'downloading' ? models.names : []
-    await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs, missing)
+    await this.#placer.noteWish(release, isBlocked ? 0 : plan.start, nowMs, missing)
     if (isIdle(snapshot) && plan.start === 0 && plan.wakeAtMs === null) return null
     if (!isBlocked) return next
     this.#blocked.add(id)
     return nowMs + RETRY_MS
+  }
+
+  /** Which release's workers are started. Only while another one could be, it is asked whether the newest one can. */
+  async #releaseOf(snapshot: EndpointSnapshot): Promise<PlannedRelease> {
+    const { rollout, endpoint } = snapshot
+    return plannedRelease(snapshot, rollout.working === null ? null : await this.#fleet.startFailure(endpoint))
   }
 
   /** Ends the workers of a removed endpoint; serving workers may finish their requests for a short time. */

@@ -1,4 +1,5 @@
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
+import type { ReleasedTemplate } from '../core/endpoints/release.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { placeWorkers } from '../core/placement/place.ts'
 import type {
@@ -10,7 +11,7 @@ import type {
   Unplaced,
 } from '../core/placement/placement-input.ts'
 import { earliest } from '../core/scaling/plan.ts'
-import type { EndpointSnapshot } from '../core/scaling/scale.ts'
+import type { PlannedRelease } from '../core/scaling/rollout.ts'
 import { isHopeless, MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
 import { isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -22,7 +23,12 @@ type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notif
 
 /** An endpoint as of its last refresh. */
 interface KnownEndpoint {
+  /** As the release has it whose workers are started. */
   readonly endpoint: Endpoint
+  /** What these run; null for the present template. */
+  readonly released: ReleasedTemplate | null
+  /** Its present version, which queued workers have. */
+  readonly version: number
   readonly refreshedAtMs: number
   readonly hasWork: boolean
   /** Workers that wait for a place, as the store has them. */
@@ -69,12 +75,12 @@ export class Placer {
   }
 
   /**
-   * Notes a refreshed endpoint.
+   * Notes a refreshed endpoint, with the release whose workers are started.
    * @param wanted number of further workers that it wants and that could start if there were room
    * @param missing models that are still being downloaded; its workers ask for no place meanwhile, and take none from others
    */
   async noteWish(
-    snapshot: EndpointSnapshot,
+    { snapshot, template: released, presentVersion: version }: PlannedRelease,
     wanted: number,
     nowMs: number,
     missing: readonly string[] = [],
@@ -82,13 +88,14 @@ export class Placer {
     const { endpoint, queue, queuedWorkers, requests } = snapshot
     const { id, owner, templateId } = endpoint
     const before = this.#known.get(id)
-    const template = wanted > 0 ? await this.#ports.store.templates.find(owner, templateId) : null
+    const template = wanted > 0 ? (released ?? (await this.#ports.store.templates.find(owner, templateId))) : null
     const limited = template === null ? (before?.limited ?? true) : !template.image.startsWith('dir:')
     const waitedMs = before !== undefined && before.wanted > 0 ? before.sinceMs : nowMs
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
-    const known = { endpoint, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, limited, sinceMs }
+    const runs = { endpoint, released, version, limited }
+    const known = { ...runs, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs }
     const isLate = missing.length > 0
     this.#known.set(id, { ...known, wanted: isLate ? 0 : wanted })
     if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))
@@ -194,7 +201,7 @@ export class Placer {
       this.#reportClamped(endpointId, known.endpoint.version, clamped)
       // The queued worker that it replaces would count twice.
       if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
-      await this.#fleet.start(known.endpoint, placement, first)
+      await this.#fleet.start(known.endpoint, placement, first, known.released)
       const sinceMs = queued[0]?.queuedAtMs ?? nowMs
       this.#known.set(endpointId, { ...known, wanted: known.wanted - 1, queued, resumed, sinceMs })
       if (known.wanted === 1) await this.#keepQueued(endpointId, null)
@@ -205,7 +212,8 @@ export class Placer {
   async #keepQueued(id: EndpointId, unplaced: Unplaced | null): Promise<void> {
     const known = this.#known.get(id)
     if (known === undefined) return
-    const { owner, version } = known.endpoint
+    const { version } = known
+    const { owner } = known.endpoint
     const { count, resource, reason } = unplaced ?? { count: 0, resource: 'workers', reason: '' }
     const queuedAtMs = this.#ports.clock.now()
     const queued = Array.from({ length: Math.min(count, MAX_QUEUED_WORKERS) }, (_, index): QueuedWorker => {

@@ -86,7 +86,7 @@ export function watchFolders(
 ): () => void {
   const watched = served.filter(({ folder }) => inProcesses.some(path => resolve(path) === folder))
   const watches = watched.map(({ folder, endpoint }) =>
-    watchFolder(folder, log, () => app.services.restart(endpoint.owner, endpoint.id)),
+    watchFolder(folder, log, () => app.services.restart(endpoint.owner, endpoint.id, true)),
   )
   return () => {
     for (const watch of watches) watch.close()

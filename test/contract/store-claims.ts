@@ -50,15 +50,18 @@ export const claimCases: Cases = {
     assert.deepEqual(ids(await world.claim(W1, 5)), ['a'])
   },
 
-  'a worker of an older version than its endpoint gets nothing': async world => {
-    const { endpoints } = world.store
+  'a worker of an older version gets nothing once one of the present version has been ready': async world => {
+    const { endpoints, workers } = world.store
     await world.worker()
     await world.job('a')
     const before = (await endpoints.find(E1))!
     assert.equal(await endpoints.replace({ ...before, version: 2 }, before, T0), true)
-    assert.deepEqual(await world.claim(W1), [])
+    assert.deepEqual(ids(await world.claim(W1)), ['a'])
     await world.worker(W2, { version: 2 })
-    assert.deepEqual(ids(await world.claim(W2)), ['a'])
+    await world.job('b')
+    await workers.seen(W2, 1, null, T0)
+    assert.deepEqual(await world.claim(W1), [])
+    assert.deepEqual(ids(await world.claim(W2)), ['b'])
   },
 
   'a worker that is draining, stopping or gone gets nothing': async world => {

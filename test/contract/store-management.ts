@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { MAX_KEPT_CHARACTERS, MAX_RELEASES } from '../../src/core/endpoints/release.ts'
-import type { RegistryId, TemplateId, VolumeId } from '../../src/core/ids.ts'
+import type { RegistryId, TemplateId, VolumeId, WorkerId } from '../../src/core/ids.ts'
+import type { WorkerExit } from '../../src/core/workers/worker-exit.ts'
 import { SEAL_KINDS } from '../../src/ports/store/management-store.ts'
 import {
   type Cases,
@@ -17,6 +18,7 @@ import {
   TPL,
   templateOf,
   volumeOf,
+  workerOf,
 } from './store-world.ts'
 
 const R1 = 'r1' as RegistryId
@@ -155,6 +157,38 @@ export const managementCases: Cases = {
     assert.deepEqual([second?.restores, second?.image], [1, 'a@1'])
     assert.equal(await releases.image(E1, 2), 'a@1')
   },
+
+  'a release knows whether a worker of it was ready, how many crashed before, and which one worked last':
+    async world => {
+      const { endpoints, releases, workers } = world.store
+      const change = async (version: number) => {
+        const before = (await endpoints.find(E1))!
+        await endpoints.replace({ ...before, version, env: { V: `${version}` } }, before, T0)
+      }
+      const crash = async (name: string, version: number, how: Partial<WorkerExit> = {}) => {
+        const id = name as WorkerId
+        await workers.insert(workerOf(name, { version }), `token-${name}`)
+        await workers.exited(id, { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [], ...how }, T0)
+      }
+      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: false, crashes: 0, working: null })
+      await world.worker('a' as WorkerId)
+      await workers.seen('a' as WorkerId, 1, null, T0)
+      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: true, crashes: 0, working: null })
+      await crash('b', 1)
+      await change(2)
+      await crash('c', 2)
+      await crash('d', 2, { cause: { kind: 'unseen', when: 'server_away' } })
+      const { working, ...facts } = (await endpoints.snapshot(E1))!.rollout
+      assert.deepEqual([facts, working?.version], [{ wasReady: false, crashes: 1 }, 1])
+      assert.deepEqual(working?.configuration.endpoint.env, { A: '1' })
+      for (let version = 3; version < MAX_RELEASES + 5; version += 1) await change(version)
+      assert.equal((await endpoints.snapshot(E1))!.rollout.working?.version, 1, 'it is kept however old it is')
+      const before = (await endpoints.find(E1))!
+      await endpoints.replace({ ...before, version: before.version + 1 }, before, T0, undefined, {
+        replacesAtOnce: true,
+      })
+      assert.equal((await endpoints.snapshot(E1))!.rollout.wasReady, true)
+    },
 
   'configurations of releases are kept up to a limit, and those of the last two in any case': async ({ store }) => {
     const { endpoints, releases } = store

@@ -41,7 +41,7 @@ export function servicesOf({ ports }: Rig) {
     templates: new Templates(ports, quotas),
     registries: new Registries(ports, quotas),
     volumes: new Volumes(ports, quotas),
-    releases: new Releases(ports, endpoints),
+    releases: new Releases(ports, endpoints, fleet),
     secrets: new Secrets(ports, quotas),
   }
 }

@@ -1,6 +1,7 @@
 /** Complete and valid values of the core, with fields that a test can change. */
 
 import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
+import { ROLLED_OUT, type RolloutFacts } from '../../src/core/endpoints/rollout-facts.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
 import type { Batch } from '../../src/core/jobs/batch.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
@@ -164,8 +165,17 @@ export function aSnapshot(fields: {
   readonly workers?: readonly Partial<WorkerLoad>[]
   readonly queuedWorkers?: readonly QueuedWorker[]
   readonly exits?: readonly Worker[]
+  readonly rollout?: RolloutFacts
 }): EndpointSnapshot {
-  const { endpoint, queue, averageExecutionMs = null, workers = [], queuedWorkers = [], exits = [] } = fields
+  const {
+    endpoint,
+    queue,
+    averageExecutionMs = null,
+    workers = [],
+    queuedWorkers = [],
+    exits = [],
+    rollout = ROLLED_OUT,
+  } = fields
   const waits = (queue?.queued ?? 0) > 0
   return {
     endpoint: anEndpoint(endpoint),
@@ -183,5 +193,6 @@ export function aSnapshot(fields: {
     queuedWorkers,
     workers: workers.map((worker, index) => aWorker({ id: `w${index + 1}` as WorkerId, ...worker })),
     exits,
+    rollout,
   }
 }

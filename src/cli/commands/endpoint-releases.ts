@@ -29,8 +29,13 @@ export function addReleases(group: Command): void {
   ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
     const range = /^(\d{1,9})\.\.(\d{1,9})$/.exec(version ?? '')
     if (version !== undefined && range === null) return printRelease(options, endpoint, version)
-    const releases = await releasesOf(options, endpoint)
-    if (range === null) return printList(options, releases, RESOURCE_COLUMNS.releases, 'releases')
+    const { releases, rollout } = await listOf(options, endpoint)
+    if (range === null) {
+      printList(options, releases, RESOURCE_COLUMNS.releases, 'releases')
+      if (rollout.state === 'STOPPED' && !wantsJson(options))
+        printText(`the rollout has stopped, release ${rollout.workingVersion} goes on: ${rollout.reason}\n`)
+      return
+    }
     printDiff(options, endpoint, releases, Number(range[1]), Number(range[2]))
   })
 }
@@ -40,11 +45,11 @@ export function addRollback(group: Command): void {
   const command = group
     .command('rollback')
     .argument('<endpoint>', 'the id or the name of an endpoint')
-    .argument('[version]', 'an older release; the one before unless given')
+    .argument('[version]', 'an older release; the last one that worked, or the one before, unless given')
   withConnection(
     command.description('go back to an older release: a new one gets its configuration, and its exact image'),
   ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
-    const to = version ?? String(before(await releasesOf(options, endpoint), endpoint))
+    const to = version ?? String(before(await listOf(options, endpoint), endpoint))
     const answer = await withEndpointName(options, endpoint, id =>
       ask(options, `${pathOf(id)}/${encodeURIComponent(to)}/rollback`, { method: 'POST' }),
     )
@@ -59,12 +64,20 @@ function pathOf(id: string): string {
   return `/v2/serverless/${encodeURIComponent(id)}/releases`
 }
 
-async function releasesOf(options: ConnectionOptions, endpoint: string): Promise<readonly ListedRelease[]> {
-  const answer = await withEndpointName(options, endpoint, id => ask(options, pathOf(id)))
-  return ((await answer.json()) as { releases: readonly ListedRelease[] }).releases
+/** What the server answers of all releases. */
+interface ReleaseList {
+  readonly rollout: { readonly state: string; readonly reason: string | null; readonly workingVersion: number | null }
+  readonly releases: readonly ListedRelease[]
 }
 
-function before([, second]: readonly ListedRelease[], endpoint: string): number {
+async function listOf(options: ConnectionOptions, endpoint: string): Promise<ReleaseList> {
+  const answer = await withEndpointName(options, endpoint, id => ask(options, pathOf(id)))
+  return (await answer.json()) as ReleaseList
+}
+
+/** The release that works while the rollout of the present one is stopped, else the one before. */
+function before({ rollout, releases: [, second] }: ReleaseList, endpoint: string): number {
+  if (rollout.workingVersion !== null) return rollout.workingVersion
   if (second === undefined) throw new CliError(`${endpoint} has no release before the present one`, EXIT.notFound)
   return second.version
 }

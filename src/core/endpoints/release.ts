@@ -59,6 +59,9 @@ export interface KeptConfiguration {
   readonly template: Omit<TemplateInput, 'name' | 'readme' | 'isPublic' | 'isServerless'>
 }
 
+/** What the workers of a release run. */
+export type ReleasedTemplate = KeptConfiguration['template']
+
 /** A release with its configuration; null where that is not kept any more, see {@link MAX_KEPT_CHARACTERS}. */
 export interface KeptRelease extends Release {
   readonly configuration: KeptConfiguration | null
@@ -106,7 +109,7 @@ export function configDiff(before: Configuration, after: Configuration): DiffEnt
 }
 
 /** How far the workers of an endpoint have come to its version. */
-export interface Rollout {
+export interface WorkersOnLatest {
   readonly inProgress: boolean
   readonly workersOnLatest: number
   readonly workersTotal: number
@@ -118,12 +121,17 @@ export interface Rollout {
  * How far a release has come.
  * @param versions of the workers that have not ended
  */
-export function rolloutOf(version: number, versions: readonly number[]): Rollout {
-  const workersOnLatest = versions.filter(one => one === version).length
+export function workersOnLatest(version: number, versions: readonly number[]): WorkersOnLatest {
+  const latest = versions.filter(one => one === version).length
   const workersTotal = versions.length
-  const inProgress = workersOnLatest < workersTotal
-  const percent = workersTotal === 0 ? 0 : Math.round((workersOnLatest / workersTotal) * 100)
-  return { inProgress, workersOnLatest, workersTotal, percentOnLatest: inProgress ? Math.min(percent, 99) : percent }
+  const inProgress = latest < workersTotal
+  const percent = workersTotal === 0 ? 0 : Math.round((latest / workersTotal) * 100)
+  return {
+    inProgress,
+    workersOnLatest: latest,
+    workersTotal,
+    percentOnLatest: inProgress ? Math.min(percent, 99) : percent,
+  }
 }
 
 function fieldsOf({ endpoint, template }: Configuration): Record<string, DiffValue> {

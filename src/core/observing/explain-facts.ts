@@ -8,9 +8,10 @@ import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
 import { wordsOf } from './explain-words.ts'
 
-/** Workers of the current version that may get jobs. */
-export function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerLoad[] {
-  return workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
+/** Workers that may get jobs or requests: those of the current version, and older ones until one of it has been ready. */
+export function currentWorkers({ workers, endpoint, rollout }: EndpointSnapshot): WorkerLoad[] {
+  const isOldReady = ({ state, problem }: WorkerLoad) => !rollout.wasReady && state === 'READY' && problem === null
+  return workers.filter(worker => takesJobs(worker) && (worker.version === endpoint.version || isOldReady(worker)))
 }
 
 /** Download progress of a worker's image in percent; null when that is not known. */

@@ -34,7 +34,7 @@ export const WAIT_CAUSES = [
     'no_capacity',
     'throttled',
   ] as const),
-  ...(['low_priority', 'batch_turn', 'runs_alone'] as const),
+  ...(['low_priority', 'batch_turn', 'runs_alone', 'rollout_stopped'] as const),
 ] as const
 /** One of {@link WAIT_CAUSES}. */
 export type WaitCause = (typeof WAIT_CAUSES)[number]

@@ -1,22 +1,14 @@
 /** The plan for the workers of a load-balancing endpoint: they are replaced and ended without refusing a request. */
 
-import { isFrozen, type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { FREEZE_RULES, type FreezeRules, freezesIdle, missingSpare, planFrozen } from './frozen-plan.ts'
-import {
-  backoffOf,
-  type Drain,
-  desiredWorkers,
-  type EndpointSnapshot,
-  idleWorkers,
-  type ScaleDecision,
-} from './scale.ts'
+import { rolloutRoom } from './rollout-room.ts'
+import { type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers, type ScaleDecision } from './scale.ts'
 
 /** Maximum time of a draining worker for its requests: as long as a worker may take to begin a response. */
 export const DRAIN_MS = 330_000
 /** The same after its endpoint was deleted. */
 export const DRAIN_DELETED_MS = 30_000
-/** How long a new worker waits for a place on the machine before an old one makes room for it. */
-export const SURGE_MS = 10_000
 
 /** What {@link planLoadBalanced} finds; see plan.ts for how many of the wanted ones are started. */
 export interface BalancedPlan {
@@ -123,19 +115,11 @@ class Planning {
 
   /** Ends an old worker first, where a new one has no room beside it. */
   #makeRoom(): void {
-    const { endpoint, workers, queuedWorkers } = this.#snapshot
     const [first] = this.#old()
-    if (first === undefined) return
-    // One at a time: when new workers crash, the remaining old ones go on.
-    if (this.#drain.length > 0 || workers.some(worker => !takesJobs(worker) && !isFrozen(worker))) return
-    if (this.#current().some(({ state }) => state === 'STARTING') || backoffOf(this.#snapshot).untilMs > this.#nowMs)
-      return
-    const isFull = workers.length >= endpoint.workersMax
-    const waitsSinceMs = queuedWorkers[0]?.queuedAtMs ?? Number.POSITIVE_INFINITY
-    const isLast = this.#ready().length <= 1
-    if (isFull && (!isLast || endpoint.workersMax === 1)) this.#end(first, 'outdated')
-    else if (this.#nowMs - waitsSinceMs >= SURGE_MS) this.#end(first, 'outdated')
-    else if (Number.isFinite(waitsSinceMs)) this.#wakes.push(waitsSinceMs + SURGE_MS)
+    if (first === undefined || this.#drain.length > 0) return
+    const { isDue, wakeAtMs } = rolloutRoom(this.#snapshot, this.#stay, this.#ready().length, this.#nowMs)
+    if (isDue) this.#end(first, 'outdated')
+    if (wakeAtMs !== null) this.#wakes.push(wakeAtMs)
   }
 
   /** Workers that were idle for the idle time, and surplus workers for as long. */

@@ -1,6 +1,8 @@
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { planLoadBalanced } from './balanced-plan.ts'
 import { FREEZE_RULES, type FreezeRules, freezesIdle, missingSpare, planFrozen } from './frozen-plan.ts'
+import { planQueueRollout } from './queue-rollout.ts'
+import { isUnproven } from './rollout.ts'
 import { backoffOf, type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
 
 /** Interval until the next plan after fewer workers could be started than are wanted. */
@@ -29,16 +31,30 @@ export interface WorkerPlan {
 /**
  * Compares the wanted number of workers with the existing workers.
  *
- * Old versions are drained, idle ones at once and busy ones too, since draining waits for their jobs. Idle workers
- * leave after their time, or are frozen with FlashBoot, never below the number that is wanted now. Frozen ones are thawed before any is
- * started (frozen-plan.ts). Nothing new starts during a crash back-off; a drained worker still counts against max until it has ended, and a
- * frozen one always does, so max is never exceeded. Workers that serve requests are planned by balanced-plan.ts.
+ * Once a worker of the new version has been ready, old versions are drained, idle ones at once and busy ones too, since draining waits for
+ * their jobs; until then as queue-rollout.ts says. Idle workers leave after their time, or are frozen with FlashBoot, never below the number
+ * that is wanted now. Frozen ones are thawed before any is started (frozen-plan.ts). Nothing new starts during a crash back-off; a drained
+ * worker still counts against max until it has ended, and a frozen one always does, so max is never exceeded. Workers that serve requests are
+ * planned by balanced-plan.ts.
  */
 export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: FreezeRules = FREEZE_RULES): WorkerPlan {
   const { endpoint, workers } = snapshot
   if (endpoint.type === 'LOAD_BALANCER') {
     const { drain, freeze, thaw, desired, missing, wakeAtMs } = planLoadBalanced(snapshot, nowMs, rules)
     return { drain, freeze, thaw, desired, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
+  }
+  if (isUnproven(snapshot)) {
+    const { drain, desired, missing, wakes } = planQueueRollout(snapshot, nowMs)
+    const staying = workers.filter(takesJobs).length - drain.length
+    const frozen = planFrozen(snapshot, { missing, staying }, rules, nowMs)
+    const fewer = missing - frozen.thaw.length
+    return {
+      drain: [...drain, ...frozen.drain],
+      freeze: [],
+      thaw: frozen.thaw,
+      desired,
+      ...starts(snapshot, fewer, [...wakes, frozen.wakeAtMs], nowMs),
+    }
   }
   const scale = desiredWorkers(snapshot, nowMs)
   const outdated = workers.filter(worker => takesJobs(worker) && worker.version !== endpoint.version)

@@ -1,6 +1,7 @@
 /** Plays arrivals of jobs through the planning of workers in virtual time: what a setting would have cost, and how long jobs would have waited. */
 
 import { type Endpoint, MEASURED_JOBS } from '../endpoints/endpoint.ts'
+import { ROLLED_OUT } from '../endpoints/rollout-facts.ts'
 import type { WorkerId } from '../ids.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../workers/worker.ts'
 import { planWorkers } from './plan.ts'
@@ -223,7 +224,16 @@ export class Replay {
       headQueuedAtMs: queued === 0 ? null : this.#jobs[this.#begun]!.queuedAtMs,
     }
     const counters = { completed: 0, failed: 0, retried: 0, averageExecutionMs: this.#average?.ms ?? null }
-    return { endpoint, counters, queue, workers: this.#workers, queuedWorkers: [], exits: this.#exits, startAware }
+    return {
+      endpoint,
+      counters,
+      queue,
+      workers: this.#workers,
+      queuedWorkers: [],
+      exits: this.#exits,
+      rollout: ROLLED_OUT,
+      startAware,
+    }
   }
 
   #start(): void {

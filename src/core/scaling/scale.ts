@@ -1,4 +1,5 @@
 import { type Endpoint, type EndpointCounters, idleTimeoutMs } from '../endpoints/endpoint.ts'
+import type { RolloutFacts } from '../endpoints/rollout-facts.ts'
 import type { EndpointId, WorkerId } from '../ids.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
 import {
@@ -61,6 +62,8 @@ export interface EndpointSnapshot {
   readonly queuedWorkers: readonly QueuedWorker[]
   /** Workers that have ended, newest first, a bounded number. */
   readonly exits: readonly Worker[]
+  /** What is known of the release of its version. */
+  readonly rollout: RolloutFacts
   /** For a load-balancing endpoint, whose queue and workers count requests; see core/balancing/balanced.ts. */
   readonly requests?: RequestFacts
   /** Whether QUEUE_DELAY counts from when a further worker could be ready; see queue-delay.ts. False when left out. */

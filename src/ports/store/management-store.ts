@@ -1,5 +1,6 @@
 import type { Account, AccountChanges } from '../../core/accounts/account.ts'
 import type { KeptRelease, Release } from '../../core/endpoints/release.ts'
+import type { RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../../core/ids.ts'
@@ -50,10 +51,13 @@ export interface VolumeStore {
   remove(owner: OwnerId, id: VolumeId): Promise<'removed' | 'absent' | EndpointId[]>
 }
 
-/** What the release of a rollback has of the one that it goes back to. */
-export interface Restored {
-  readonly restores: Release['restores']
-  readonly image: Release['image']
+/** Rarer properties of a new release. */
+export interface ReleaseOptions {
+  /** For a rollback, the version that it goes back to, and the exact image of that. */
+  readonly restores?: Release['restores']
+  readonly image?: Release['image']
+  /** Whether old workers go although no new one has been ready. */
+  readonly replacesAtOnce?: boolean
 }
 
 /** Releases, which appear in the transaction that makes a new version of an endpoint, and go with the endpoint. */
@@ -62,6 +66,8 @@ export interface ReleaseStore {
   list(endpointId: EndpointId): Promise<Release[]>
   /** One with its configuration; null when it is not kept. */
   find(endpointId: EndpointId, version: number): Promise<KeptRelease | null>
+  /** What is known of the rollout of a version. */
+  rollout(endpointId: EndpointId, version: number): Promise<RolloutFacts>
   /** The exact image that the workers of a version run; null before the first of them was started. */
   image(endpointId: EndpointId, version: number): Promise<string | null>
   /**
@@ -85,7 +91,7 @@ export interface ReleaseStore {
     version: number,
     choice: { readonly reference: string; readonly commit: string },
   ): Promise<string | null>
-  /** The images of the newest version of each endpoint and of the one before. */
+  /** The images of the newest version of each endpoint, of the one before, and of the last one that has worked. */
   images(): Promise<string[]>
 }
 

@@ -18,8 +18,8 @@ import type { JobRecordStore } from './job-record-store.ts'
 import type {
   AccountStore,
   RegistryStore,
+  ReleaseOptions,
   ReleaseStore,
-  Restored,
   SealStore,
   SecretStore,
   TemplateStore,
@@ -239,9 +239,15 @@ export interface EndpointStore {
    * Replaces what there is when that is still `before`; false when another call was faster. An unlisted template that no
    * endpoint has any more goes. A new version gets its release.
    * @param own the endpoint's template: a new one, or the changed one that it has
-   * @param restored for a rollback
+   * @param release rarer properties of the release of a new version
    */
-  replace(endpoint: Endpoint, before: Endpoint, nowMs: number, own?: Template, restored?: Restored): Promise<boolean>
+  replace(
+    endpoint: Endpoint,
+    before: Endpoint,
+    nowMs: number,
+    own?: Template,
+    release?: ReleaseOptions,
+  ): Promise<boolean>
   find(id: EndpointId): Promise<Endpoint | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>

@@ -16,7 +16,7 @@ import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.t
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { StopReason } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { Restored } from '../../ports/store/management-store.ts'
+import type { ReleaseOptions } from '../../ports/store/management-store.ts'
 import type { WorkerStore } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
@@ -55,8 +55,8 @@ export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointCh
 export interface OwnTemplateUpdate {
   /** Whether an idleTimeout that has no effect now is kept; it is refused otherwise. */
   readonly keepsUnusedIdleTimeout?: boolean
-  /** For a rollback: makes a new version in any case. */
-  readonly restored?: Restored
+  /** Makes a new version in any case, with these properties. */
+  readonly release?: ReleaseOptions
 }
 
 /** Operations of {@link Endpoints} on workers; the fleet implements them. */
@@ -158,7 +158,7 @@ export class Endpoints {
     id: EndpointId,
     changes: GivenEndpoint<EndpointChanges>,
     templateChanges: GivenEndpoint<Partial<TemplateInput>> = {},
-    { keepsUnusedIdleTimeout = false, restored }: OwnTemplateUpdate = {},
+    { keepsUnusedIdleTimeout = false, release }: OwnTemplateUpdate = {},
   ): Promise<Endpoint> {
     const owner = ownerOf(by)
     return this.#change(owner, id, async before => {
@@ -178,17 +178,24 @@ export class Endpoints {
       problems.push(...servingChangeProblems(serving, { config: before, template }))
       if (problems.length > 0) throw invalidFields(distinctProblems(problems))
       const after = { ...merged, templateId: own?.id ?? before.templateId }
-      const newVersion = own !== undefined || workersMustSee(before, after) || restored !== undefined
-      return { after, newVersion, own, restored }
+      const newVersion = own !== undefined || workersMustSee(before, after) || release !== undefined
+      return { after, newVersion, own, release }
     })
   }
 
   /**
-   * Replaces its workers: new ones start, and the old ones end after their jobs. Crashes of before delay no start any more.
+   * Replaces its workers with a new release: new ones start, and the old ones end after their jobs. Crashes of before delay no start any
+   * more, and a stopped rollout begins again.
+   * @param replacesAtOnce whether old workers go although no new one has been ready
    * @throws AppError as {@link find}
    */
-  async restart(owner: OwnerId, id: EndpointId): Promise<Endpoint> {
-    return this.#change(owner, id, async before => ({ after: before, newVersion: true, own: undefined }))
+  async restart(owner: OwnerId, id: EndpointId, replacesAtOnce = false): Promise<Endpoint> {
+    return this.#change(owner, id, async before => ({
+      after: before,
+      newVersion: true,
+      own: undefined,
+      release: { replacesAtOnce },
+    }))
   }
 
   /** @throws AppError `not_found`, also for an endpoint of another owner */
@@ -317,10 +324,10 @@ export class Endpoints {
       const before = await this.find(owner, id)
       const change = await decide(before)
       if (change === null) return null
-      const { after: merged, newVersion, own, restored } = change
+      const { after: merged, newVersion, own, release } = change
       await this.#checkTypeChange(before, merged)
       const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
-      const replace = () => store.endpoints.replace(after, before, clock.now(), own, restored)
+      const replace = () => store.endpoints.replace(after, before, clock.now(), own, release)
       const more = after.workersMin - before.workersMin
       const replaced = await (more > 0
         ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, replace))
@@ -408,7 +415,7 @@ interface Change {
   readonly after: Endpoint
   readonly newVersion: boolean
   readonly own: Template | undefined
-  readonly restored?: Restored | undefined
+  readonly release?: ReleaseOptions | undefined
 }
 
 function settled<Value extends object>(given: GivenEndpoint<Value>, endpoint: Endpoint, template: Template): Value {

@@ -1,16 +1,20 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import {
   type KeptRelease,
   type Release,
-  type Rollout,
   restoredEndpoint,
   restoredTemplate,
-  rolloutOf,
+  type WorkersOnLatest,
+  workersOnLatest,
 } from '../../core/endpoints/release.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import { type RolloutState, rolloutProblem, rolloutStateOf } from '../../core/scaling/rollout.ts'
+import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { secretNames } from '../../core/secrets/secret.ts'
+import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Endpoints } from './endpoints.ts'
 import { type Changer, ownerOf } from './host-folders.ts'
@@ -23,6 +27,15 @@ export interface ListedRelease extends Release {
 /** A release with its configuration, and how many workers run it. */
 export type ShownRelease = KeptRelease & ListedRelease
 
+/** How far the newest release has come. */
+export interface Rollout extends WorkersOnLatest {
+  readonly state: RolloutState
+  /** What speaks against the release; null while nothing does. */
+  readonly reason: string | null
+  /** The release whose workers go on while the rollout is stopped; null otherwise. */
+  readonly workingVersion: number | null
+}
+
 /** The releases of an endpoint and how far the newest one has come. */
 export interface ReleaseList {
   readonly endpointVersion: number
@@ -31,21 +44,30 @@ export interface ReleaseList {
   readonly releases: readonly ListedRelease[]
 }
 
+/** What {@link Releases} asks of workers; the fleet implements it. */
+export interface ReleaseWorkers {
+  /** Why no worker of this endpoint could be started now; null when one could. */
+  startFailure(endpoint: Endpoint): Promise<StartFailure | null>
+}
+
 /** Releases: which changes of endpoints their workers had to see, and the way back. */
 export class Releases {
   readonly #ports: Pick<Ports, 'store'>
   readonly #endpoints: Endpoints
+  readonly #workers: ReleaseWorkers
 
-  constructor(ports: Pick<Ports, 'store'>, endpoints: Endpoints) {
+  constructor(ports: Pick<Ports, 'store'>, endpoints: Endpoints, workers: ReleaseWorkers) {
     this.#ports = ports
     this.#endpoints = endpoints
+    this.#workers = workers
   }
 
   /** @throws AppError `not_found`, also for an endpoint of another owner */
   async list(owner: OwnerId, id: EndpointId): Promise<ReleaseList> {
-    const { version, versions } = await this.#versions(owner, id)
+    const snapshot = await this.#snapshot(owner, id)
+    const versions = snapshot.workers.map(worker => worker.version)
     const releases = (await this.#ports.store.releases.list(id)).map(release => counted(release, versions))
-    return { endpointVersion: version, rollout: rolloutOf(version, versions), releases }
+    return { endpointVersion: snapshot.endpoint.version, rollout: await this.#rollout(snapshot), releases }
   }
 
   /**
@@ -53,7 +75,8 @@ export class Releases {
    * @throws AppError `not_found`, also for an endpoint of another owner
    */
   async find(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
-    const { versions } = await this.#versions(owner, id)
+    const { workers } = await this.#snapshot(owner, id)
+    const versions = workers.map(worker => worker.version)
     return counted(await this.#found(id, version), versions)
   }
 
@@ -81,15 +104,32 @@ export class Releases {
         return restoredEndpoint(now, configuration)
       },
       restoredTemplate(configuration, image),
-      { restored: { restores: version, image } },
+      { release: { restores: version, image } },
     )
     return this.find(owner, id, after.version)
   }
 
-  async #versions(owner: OwnerId, id: EndpointId): Promise<{ version: number; versions: readonly number[] }> {
+  async #snapshot(owner: OwnerId, id: EndpointId): Promise<EndpointSnapshot> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
     if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)
-    return { version: snapshot.endpoint.version, versions: snapshot.workers.map(worker => worker.version) }
+    return snapshot
+  }
+
+  async #rollout(snapshot: EndpointSnapshot): Promise<Rollout> {
+    const { endpoint, rollout, workers } = snapshot
+    const failure = rollout.working === null ? null : await this.#workers.startFailure(endpoint)
+    const state = rolloutStateOf(snapshot, failure)
+    const latest = workersOnLatest(
+      endpoint.version,
+      workers.map(({ version }) => version),
+    )
+    return {
+      ...latest,
+      inProgress: state !== 'COMPLETE',
+      state,
+      reason: rolloutProblem(snapshot, failure),
+      workingVersion: state === 'STOPPED' ? rollout.working!.version : null,
+    }
   }
 
   async #found(id: EndpointId, version: number): Promise<KeptRelease> {

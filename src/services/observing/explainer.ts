@@ -9,10 +9,13 @@ import {
   explainJob,
   MAX_REQUESTS_BEFORE,
 } from '../../core/observing/explain.ts'
+import { withRollout, withRolloutNote } from '../../core/observing/explain-rollout.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { withoutGpus } from '../../core/placement/placement-fit.ts'
 import { PLACEMENT_RULES, type PlacementRules } from '../../core/placement/placement-input.ts'
+import { type PlannedRelease, plannedRelease } from '../../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
@@ -63,22 +66,25 @@ export class Explainer {
 
   /** @throws AppError `not_found` */
   async endpoint(id: EndpointId): Promise<EndpointExplanation> {
-    const { snapshot, context } = await this.#snapshotOf(id)
-    return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
+    const snapshot = await this.#snapshotOf(id)
+    return { endpoint: snapshot.endpoint, snapshot, explanation: await this.of(snapshot) }
   }
 
   /** As {@link endpoint}, from a snapshot that the caller has. */
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
-    return explainEndpoint(snapshot, await this.#contextOf(snapshot))
+    const { release, context, startFailure } = await this.#contextOf(snapshot)
+    return withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure)
   }
 
   /** @throws AppError `not_found` */
   async job(endpointId: EndpointId, jobId: JobId): Promise<{ job: Job; explanation: Explanation }> {
-    const { snapshot, context } = await this.#snapshotOf(endpointId)
+    const snapshot = await this.#snapshotOf(endpointId)
+    const { release, context, startFailure } = await this.#contextOf(snapshot)
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId, MAX_REQUESTS_BEFORE)
-    const explanation = explainJob(job, snapshot, context, batch)
+    const ofJob = explainJob(job, release.snapshot, context, batch)
+    const explanation = withRolloutNote(ofJob, snapshot, startFailure)
     const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(
       ({ workerId, text }) => `worker ${workerId}: ${text}`,
     )
@@ -103,19 +109,28 @@ export class Explainer {
     return { items, nextCursor: page.nextCursor }
   }
 
-  async #snapshotOf(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
+  async #snapshotOf(id: EndpointId): Promise<EndpointSnapshot> {
     const snapshot = await this.#balancing.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
-    return { snapshot, context: await this.#contextOf(snapshot) }
+    return snapshot
   }
 
-  async #contextOf({ endpoint }: EndpointSnapshot): Promise<ExplainContext> {
+  /** @returns `context` of the release whose workers are started, `startFailure` of the newest one */
+  async #contextOf(
+    snapshot: EndpointSnapshot,
+  ): Promise<{ release: PlannedRelease; context: ExplainContext; startFailure: StartFailure | null }> {
     const { driver, clock, machine } = this.#ports
+    const startFailure = await this.#fleet.startFailure(snapshot.endpoint)
+    const release = plannedRelease(snapshot, startFailure)
+    const { endpoint } = release.snapshot
+    const isPresent = release.template === null
+    const ofRelease = isPresent ? startFailure : await this.#fleet.startFailure(endpoint, release.template)
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
     const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
-    const startFailure = await this.#fleet.startFailure(endpoint)
     const download = this.#models.progress(endpoint.id)
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
-    return { capacity: await driver.capacity(), startFailure, nowMs: clock.now(), pullPercent, download, noGpus }
+    const more = { nowMs: clock.now(), pullPercent, download, noGpus }
+    const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...more }
+    return { release, context, startFailure }
   }
 }

@@ -1,4 +1,6 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { KeptConfiguration } from '../../core/endpoints/release.ts'
+import type { RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { Variables } from '../../core/secrets/payload-seal.ts'
 import { inputPlace, webhookUrlPlace } from '../../core/secrets/seal-place.ts'
@@ -85,12 +87,12 @@ function endpointsOf({ endpoints, templates }: Store, seals: PayloadSeals): Stor
     ...endpoints,
     insert: (endpoint, own) =>
       endpoints.insert(sealed(seals, endpoint), own === undefined ? undefined : sealed(seals, own)),
-    async replace(endpoint, before, nowMs, own, restored) {
+    async replace(endpoint, before, nowMs, own, release) {
       const now = await endpoints.find(before.id)
       const ownNow = own === undefined ? null : await templates.find(own.owner, own.id)
       const ownSealed = own === undefined ? undefined : sealed(seals, own, ownNow?.env)
       const after = sealed(seals, endpoint, now?.env)
-      return endpoints.replace(after, asStored(seals, before, now), nowMs, ownSealed, restored)
+      return endpoints.replace(after, asStored(seals, before, now), nowMs, ownSealed, release)
     },
     async find(id) {
       const endpoint = await endpoints.find(id)
@@ -99,7 +101,13 @@ function endpointsOf({ endpoints, templates }: Store, seals: PayloadSeals): Stor
     list: async (owner, slice) => (await endpoints.list(owner, slice)).map(endpoint => opened(seals, endpoint)),
     async snapshot(id) {
       const snapshot = await endpoints.snapshot(id)
-      return snapshot === null ? null : { ...snapshot, endpoint: opened(seals, snapshot.endpoint) }
+      if (snapshot === null) return null
+      const { endpoint, rollout } = snapshot
+      return {
+        ...snapshot,
+        endpoint: opened(seals, endpoint),
+        rollout: openedRollout(seals, endpoint.owner, rollout),
+      }
     },
   }
 }
@@ -110,14 +118,29 @@ function releasesOf({ releases }: Store, seals: PayloadSeals): Store['releases']
     async find(endpointId, version) {
       const release = await releases.find(endpointId, version)
       if (release === null || release.configuration === null) return release
-      const { endpoint, template } = release.configuration
-      const open = (env: Variables) => seals.openedVariables(release.owner, env)
-      const configuration = {
-        endpoint: { ...endpoint, env: open(endpoint.env) },
-        template: { ...template, env: open(template.env) },
-      }
-      return { ...release, configuration }
+      return { ...release, configuration: openedConfiguration(seals, release.owner, release.configuration) }
     },
+  }
+}
+
+function openedRollout(seals: PayloadSeals, owner: string, rollout: RolloutFacts): RolloutFacts {
+  const { working } = rollout
+  if (working === null) return rollout
+  return {
+    ...rollout,
+    working: { ...working, configuration: openedConfiguration(seals, owner, working.configuration) },
+  }
+}
+
+function openedConfiguration(
+  seals: PayloadSeals,
+  owner: string,
+  { endpoint, template }: KeptConfiguration,
+): KeptConfiguration {
+  const open = (env: Variables) => seals.openedVariables(owner, env)
+  return {
+    endpoint: { ...endpoint, env: open(endpoint.env) },
+    template: { ...template, env: open(template.env) },
   }
 }
 

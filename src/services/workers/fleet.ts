@@ -1,7 +1,9 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts'
+import { countsAgainstRelease, MAX_ROLLOUT_CRASHES } from '../../core/scaling/rollout.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../../core/workers/placement.ts'
 import { type StartFailure, startFailureOf, startFailureText } from '../../core/workers/start-failure.ts'
@@ -63,10 +65,13 @@ export class Fleet {
     this.#addresses = addresses
   }
 
-  /** Why no worker of this endpoint could be started now; null when one could. */
-  async startFailure(endpoint: Endpoint): Promise<StartFailure | null> {
-    const { store, driver } = this.#ports
-    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+  /**
+   * Why no worker of this endpoint could be started now; null when one could.
+   * @param released what its workers run, for another release than the present one
+   */
+  async startFailure(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<StartFailure | null> {
+    const { driver } = this.#ports
+    const template = released ?? (await this.#templateOf(endpoint))
     if (template === null) return { kind: 'template_missing', template: endpoint.templateId }
     return (
       (await this.#inputs.failure(endpoint, template)) ??
@@ -77,22 +82,31 @@ export class Fleet {
     )
   }
 
-  /** Sees that the models of an endpoint are on the machine, and does not wait for it; see {@link EndpointModels.prepare}. */
-  async prepareModels(endpoint: Endpoint): Promise<ModelsState> {
-    const template = await this.#ports.store.templates.find(endpoint.owner, endpoint.templateId)
+  /**
+   * Sees that the models of an endpoint are on the machine, and does not wait for it; see {@link EndpointModels.prepare}.
+   * @param released as for {@link startFailure}
+   */
+  async prepareModels(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<ModelsState> {
+    const template = released ?? (await this.#templateOf(endpoint))
     if (template === null || endpoint.modelReferences.length === 0) return { kind: 'ready' }
     return this.#models.prepare(endpoint, await this.#inputs.env(endpoint, template))
   }
 
   /**
-   * Records one worker of the endpoint's current version, unless `workersMax` is reached, and starts it. Does not wait for
+   * Records one worker of the endpoint's version, unless `workersMax` is reached, and starts it. Does not wait for
    * the start, which may take minutes. A worker whose process cannot be started is recorded as ended with the reason,
    * so that it counts for the back-off.
    * @param queued the queued worker that has waited for this place; it becomes the worker
+   * @param released as for {@link startFailure}
    */
-  async start(endpoint: Endpoint, placement: Placement = UNPLACED, queued: WaitedFor | null = null): Promise<void> {
+  async start(
+    endpoint: Endpoint,
+    placement: Placement = UNPLACED,
+    queued: WaitedFor | null = null,
+    released: ReleasedTemplate | null = null,
+  ): Promise<void> {
     const { store, vault, random, emit } = this.#ports
-    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+    const template = released ?? (await this.#templateOf(endpoint))
     if (template === null) return
     // A worker that serves requests makes no calls to this server.
     const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#inputs.serving(endpoint, template) : null
@@ -114,6 +128,10 @@ export class Fleet {
     void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token, running)), worker)
       .catch(error => this.#tellFailure(error))
       .finally(() => running.launched())
+  }
+
+  #templateOf({ owner, templateId }: Endpoint): Promise<Template | null> {
+    return this.#ports.store.templates.find(owner, templateId)
   }
 
   async #startNew(launch: () => Promise<string>, worker: Worker): Promise<void> {
@@ -233,7 +251,23 @@ export class Fleet {
     await store.stops.letGo(workerId, 'all')
     const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), fate !== 'unseen')
     await takeBack()
+    if (move !== null) await this.#tellStop(move.worker)
     await this.#forget(workerId, move?.worker ?? null)
+  }
+
+  /** Emits that the crash of a worker has stopped a rollout. */
+  async #tellStop(worker: Worker): Promise<void> {
+    if (worker.readyAtMs !== null || !countsAgainstRelease(worker)) return
+    const { endpointId, version } = worker
+    const { crashes, working } = await this.#ports.store.releases.rollout(endpointId, version)
+    if (crashes !== MAX_ROLLOUT_CRASHES || working === null) return
+    this.#ports.emit('rollout.stopped', {
+      endpointId,
+      version,
+      crashes,
+      working: working.version,
+      cause: endText(worker),
+    })
   }
 
   /**
@@ -346,7 +380,7 @@ export class Fleet {
 
   async #launch(
     endpoint: Endpoint,
-    template: Template,
+    template: ReleasedTemplate,
     worker: Worker,
     token: string,
     running: RunningWorker,

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
-import type { Template } from '../../core/endpoints/template.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
@@ -32,7 +32,7 @@ export class WorkerLaunchReader {
   }
 
   /** Why no worker can be started; null when nothing is missing or wrong. */
-  async failure(endpoint: Endpoint, template: Template): Promise<StartFailure | null> {
+  async failure(endpoint: Endpoint, template: ReleasedTemplate): Promise<StartFailure | null> {
     if (isFolderReserved(endpoint.owner, template.image)) return { kind: 'folder_reserved' }
     const env = savedEnv(endpoint, template)
     const missing = await this.#missingSecrets(endpoint.owner, env)
@@ -42,7 +42,7 @@ export class WorkerLaunchReader {
   }
 
   /** How a worker that is started now serves. Ports and times may come from secrets; a health check path from a secret stays a reference. */
-  async serving(endpoint: Endpoint, template: Template): Promise<Serving> {
+  async serving(endpoint: Endpoint, template: ReleasedTemplate): Promise<Serving> {
     const env = savedEnv(endpoint, template)
     return servingWithSecrets(env, await resolvedServing(this.#ports, endpoint.owner, env))
   }
@@ -51,7 +51,7 @@ export class WorkerLaunchReader {
    * All inputs. Makes the folder of the volume again if it was removed.
    * @throws WorkerStartError with what is missing
    */
-  async find(endpoint: Endpoint, template: Template): Promise<WorkerLaunchInputs> {
+  async find(endpoint: Endpoint, template: ReleasedTemplate): Promise<WorkerLaunchInputs> {
     const { owner } = endpoint
     if (isFolderReserved(owner, template.image)) throw new WorkerStartError({ kind: 'folder_reserved' })
     const volume = await this.#volumeOf(endpoint)
@@ -61,7 +61,7 @@ export class WorkerLaunchReader {
   }
 
   /** The variables of the template and of the endpoint, secrets resolved. @throws WorkerStartError when one is missing */
-  env(endpoint: Endpoint, template: Template): Promise<Record<string, string>> {
+  env(endpoint: Endpoint, template: ReleasedTemplate): Promise<Record<string, string>> {
     return this.#withSecrets(endpoint.owner, savedEnv(endpoint, template))
   }
 

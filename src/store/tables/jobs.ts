@@ -92,6 +92,11 @@ export const findJob = `
 export const locateJob = `
   SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
+/** $1 endpoint. No worker of its newest release has been ready, so older ones go on; see core/scaling/rollout.ts. */
+const UNPROVEN = `EXISTS (
+        SELECT 1 FROM endpoints AS present JOIN releases ON releases.endpoint_id = present.id AND releases.version = present.version
+        WHERE present.id = $1 AND releases.ready_at_ms IS NULL)`
+
 /**
  * Hands jobs to the worker.
  * @param which the condition that finds the head of the queue
@@ -102,7 +107,7 @@ const claim = (which: string, unless = '') => `
     deadline_ms = $3 + execution_timeout_ms, streamed_seq = 0
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
-      AND version = (SELECT version FROM endpoints WHERE id = $1))${unless}
+      AND (version = (SELECT version FROM endpoints WHERE id = $1) OR ${UNPROVEN}))${unless}
   RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
@@ -171,7 +176,7 @@ export const besideSuspects = `
 export const runsEmpty = `
   SELECT id FROM endpoints WHERE id = $1
     AND $2 = (SELECT workers.id FROM workers
-      WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'READY' AND workers.version = endpoints.version ORDER BY created_at_ms, workers.id LIMIT 1)
+      WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'READY' AND (workers.version = endpoints.version OR ${UNPROVEN}) ORDER BY created_at_ms, workers.id LIMIT 1)
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND queue = '${SUSPECT_QUEUE}')
     AND ($3 = 1 OR (
       NOT EXISTS (SELECT 1 FROM workers WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'STARTING')

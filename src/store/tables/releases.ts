@@ -8,14 +8,21 @@ const LISTED_COLUMNS = 'id, endpoint_id, version, owner, source, created_by, cre
 
 /** A new release. */
 export const insertRelease = `
-  INSERT INTO releases (${LISTED_COLUMNS}, config) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+  INSERT INTO releases (${LISTED_COLUMNS}, config, ready_at_ms, crashes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0)`
+
+/** The last release of an endpoint that has worked, which a rollout that stops falls back to. @param endpoint its id */
+const newestWorking = (endpoint: string) => `COALESCE((
+    SELECT MAX(working.version) FROM releases AS working
+    WHERE working.endpoint_id = ${endpoint} AND working.ready_at_ms IS NOT NULL), 0)`
 
 /** $1 endpoint, $2 the newest version that goes. */
-export const deleteOldReleases = 'DELETE FROM releases WHERE endpoint_id = $1 AND version <= $2'
+export const deleteOldReleases = `
+  DELETE FROM releases WHERE endpoint_id = $1 AND version <= $2 AND version <> ${newestWorking('$1')}`
 
 /** $1 endpoint, $2 the newest version whose configuration may go, $3 how many characters those of all releases may have. */
 export const dropOldConfigurations = `
-  UPDATE releases SET config = NULL WHERE endpoint_id = $1 AND version <= $2 AND config IS NOT NULL AND version <= (
+  UPDATE releases SET config = NULL WHERE endpoint_id = $1 AND version <= $2 AND config IS NOT NULL
+    AND version <> ${newestWorking('$1')} AND version <= (
     SELECT MAX(version) FROM (
       SELECT version, SUM(LENGTH(config)) OVER (ORDER BY version DESC) AS characters
       FROM releases WHERE endpoint_id = $1 AND config IS NOT NULL) AS sums
@@ -46,10 +53,28 @@ export const restoreModels = `
   UPDATE releases SET models = (SELECT models FROM releases WHERE endpoint_id = $1 AND version = $3)
   WHERE endpoint_id = $1 AND version = $2`
 
-/** Those of each endpoint's present version and of the one before. */
+/** $1 endpoint, $2 version, $3 now. One of its workers is ready. */
+export const releaseReady = `
+  UPDATE releases SET ready_at_ms = $3 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`
+
+/** $1 endpoint, $2 version. One of its workers crashed. */
+export const releaseCrashed = `
+  UPDATE releases SET crashes = crashes + 1 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`
+
+/** $1 endpoint, $2 version. */
+export const rolloutOfRelease = 'SELECT ready_at_ms, crashes FROM releases WHERE endpoint_id = $1 AND version = $2'
+
+/** $1 endpoint, $2 version. The newest release before it that has worked. */
+export const workingRelease = `
+  SELECT version, config FROM releases
+  WHERE endpoint_id = $1 AND version < $2 AND ready_at_ms IS NOT NULL AND config IS NOT NULL
+  ORDER BY version DESC LIMIT 1`
+
+/** Those of each endpoint's present version, of the one before, and of the last one that has worked. */
 export const imagesInUse = `
   SELECT DISTINCT releases.image AS image FROM releases JOIN endpoints ON endpoints.id = releases.endpoint_id
-  WHERE releases.image IS NOT NULL AND releases.version >= endpoints.version - 1`
+  WHERE releases.image IS NOT NULL
+    AND (releases.version >= endpoints.version - 1 OR releases.version = ${newestWorking('endpoints.id')})`
 
 /** A row of `releases` without its configuration. */
 export interface ReleaseRow {
@@ -94,8 +119,8 @@ export function toKeptRelease(row: KeptReleaseRow): KeptRelease {
 }
 
 /** A release's values in the order of the columns of `insertRelease`. */
-export function ofRelease(release: KeptRelease): SqlValue[] {
+export function ofRelease(release: KeptRelease, readyAtMs: number | null): SqlValue[] {
   const { id, endpointId, version, owner, source, createdBy, createdAtMs, diff, restores, image } = release
   const texts = [JSON.stringify(diff), restores, image, JSON.stringify(release.configuration)] as const
-  return [id, endpointId, version, owner, source, createdBy, createdAtMs, ...texts]
+  return [id, endpointId, version, owner, source, createdBy, createdAtMs, ...texts, readyAtMs]
 }

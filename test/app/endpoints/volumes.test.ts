@@ -125,7 +125,15 @@ test('releases say how far workers have come', async t => {
   await rig.submit(endpoint)
   await worker.takeJob()
   const before = await releases.list(ME, endpoint)
-  assert.deepEqual(before.rollout, { inProgress: false, workersOnLatest: 1, workersTotal: 1, percentOnLatest: 100 })
+  assert.deepEqual(before.rollout, {
+    inProgress: false,
+    workersOnLatest: 1,
+    workersTotal: 1,
+    percentOnLatest: 100,
+    state: 'COMPLETE',
+    reason: null,
+    workingVersion: null,
+  })
   await endpoints.update(ME, endpoint, { env: { A: '1' } })
   const { endpointVersion, rollout, releases: all } = await releases.list(ME, endpoint)
   assert.equal(endpointVersion, 2)

@@ -211,7 +211,7 @@ test('a job of low priority starts no worker, and runs on one that another job s
   assert.deepEqual([await rig.worker(0).takeJob(), await rig.worker(0).takeJob()], [other, low])
 })
 
-test('a change that workers must see replaces idle ones at once and busy ones after their job', async t => {
+test('without room for more, an idle worker makes room for a new one, and the busy one goes once that is ready', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
   await rig.clock.advance(100)
@@ -224,8 +224,11 @@ test('a change that workers must see replaces idle ones at once and busy ones af
   await rig.clock.advance(100)
   assert.equal((await poll).status, 204)
   assert.equal((await idle.record()).stopReason, 'outdated')
-  assert.deepEqual([(await busy.record()).state, (await idle.record()).state], ['DRAINING', 'EXITED'])
+  assert.deepEqual([(await busy.record()).state, (await idle.record()).state], ['READY', 'EXITED'])
   assert.deepEqual(rig.worker(-1).spec.env, { A: '2' })
+  void rig.worker(-1).take()
+  await rig.clock.advance(100)
+  assert.equal((await busy.record()).state, 'DRAINING')
   await busy.done(id)
   await rig.clock.advance(100)
   assert.equal((await rig.status(endpoint, id)).json.status, 'COMPLETED')
@@ -306,6 +309,8 @@ test('a restart starts a worker at once after crashes, and lets workers finish t
   await worker.takeJob()
   const { version } = (await rig.ask('POST', `/ops/restart/${endpoint}`)).json
   await rig.clock.advance(1_000)
+  void rig.worker(-1).take()
+  await rig.clock.advance(100)
   assert.deepEqual([version, (await worker.record()).state], [2, 'DRAINING'])
   assert.equal((await worker.done(job)).status, 200)
   await rig.clock.advance(1_000)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Configuration, configDiff, rolloutOf } from '../../../src/core/endpoints/release.ts'
+import { type Configuration, configDiff, workersOnLatest } from '../../../src/core/endpoints/release.ts'
 import { shrinkProblems, volumeProblems } from '../../../src/core/endpoints/volume.ts'
 import { problemSentence } from '../../../src/core/field-problem.ts'
 import { registryProblems } from '../../../src/core/secrets/registry.ts'
@@ -47,16 +47,16 @@ test('a change from CPU to GPU takes one away and brings the other', () => {
 
 test('a rollout is over when all workers have the version, and not a moment before', () => {
   const none = { inProgress: false, workersOnLatest: 0, workersTotal: 0, percentOnLatest: 0 }
-  assert.deepEqual(rolloutOf(4, []), none)
-  assert.deepEqual(rolloutOf(4, [3, 4, 4]), {
+  assert.deepEqual(workersOnLatest(4, []), none)
+  assert.deepEqual(workersOnLatest(4, [3, 4, 4]), {
     ...none,
     inProgress: true,
     workersOnLatest: 2,
     workersTotal: 3,
     percentOnLatest: 67,
   })
-  assert.equal(rolloutOf(2, [1, ...Array(999).fill(2)]).percentOnLatest, 99)
-  assert.deepEqual(rolloutOf(2, [2]), { ...none, workersOnLatest: 1, workersTotal: 1, percentOnLatest: 100 })
+  assert.equal(workersOnLatest(2, [1, ...Array(999).fill(2)]).percentOnLatest, 99)
+  assert.deepEqual(workersOnLatest(2, [2]), { ...none, workersOnLatest: 1, workersTotal: 1, percentOnLatest: 100 })
 })
 
 test('a registry has a name and a whole credential', () => {

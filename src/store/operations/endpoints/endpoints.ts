@@ -4,7 +4,7 @@ import { AppError } from '../../../core/errors.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale.ts'
-import type { Restored } from '../../../ports/store/management-store.ts'
+import type { ReleaseOptions } from '../../../ports/store/management-store.ts'
 import type { DeletedEndpoint, EndpointStore, QueueDemand } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/endpoints.ts'
 import {
@@ -33,7 +33,7 @@ import {
 } from '../../tables/templates.ts'
 import { aliveWorkersOf, exitsOf, toWorker, type WorkerRow, workerLoads } from '../../tables/workers.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
-import { addRelease } from './releases.ts'
+import { addRelease, rolloutFacts } from './releases.ts'
 import { replaceTemplate } from './templates.ts'
 import { linkVolumes } from './volumes.ts'
 
@@ -57,7 +57,7 @@ export const endpoints = {
     before: Endpoint,
     nowMs: number,
     own?: Template,
-    restored?: Restored,
+    release?: ReleaseOptions,
   ): Steps<boolean> {
     // Templates before their endpoints, as everywhere.
     for (const id of new Set([before.templateId, endpoint.templateId])) yield* lock(lockTemplate, [id])
@@ -70,7 +70,7 @@ export const endpoints = {
     yield* linkVolumes(endpoint)
     const templateNow = yield* templateOf(endpoint)
     if (endpoint.version > before.version && template !== null && templateNow !== null) {
-      yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs, restored)
+      yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs, release)
     }
     if (before.templateId !== endpoint.templateId) yield* perform(deleteUnlistedTemplate, [before.templateId])
     return true
@@ -119,6 +119,7 @@ export const endpoints = {
       workers: workers.map(worker => ({ ...toWorker(worker), held: worker.held })),
       queuedWorkers: queued.map(toQueuedWorker),
       exits: exits.map(toWorker),
+      rollout: yield* rolloutFacts(id, row.version),
     }
   }),
 

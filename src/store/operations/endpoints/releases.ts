@@ -1,14 +1,16 @@
 import {
   type Configuration,
   configDiff,
+  type KeptConfiguration,
   type KeptRelease,
   keptConfiguration,
   MAX_KEPT_CHARACTERS,
   MAX_RELEASES,
   type Release,
 } from '../../../core/endpoints/release.ts'
+import { ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
 import type { EndpointId } from '../../../core/ids.ts'
-import type { ReleaseStore, Restored } from '../../../ports/store/management-store.ts'
+import type { ReleaseOptions, ReleaseStore } from '../../../ports/store/management-store.ts'
 import { lockEndpoint } from '../../tables/endpoints.ts'
 import * as sql from '../../tables/releases.ts'
 import { type KeptReleaseRow, ofRelease, type ReleaseRow, toKeptRelease, toRelease } from '../../tables/releases.ts'
@@ -23,6 +25,24 @@ function* modelsOf(endpointId: EndpointId, version: number): Steps<Record<string
   return row === null ? null : (JSON.parse(row.models ?? '{}') as Record<string, string>)
 }
 
+/** What is known of the rollout of a version. The release to fall back to is read only while there may be a need. */
+export function* rolloutFacts(endpointId: EndpointId, version: number): Steps<RolloutFacts> {
+  const row = yield* queryOne<{ ready_at_ms: number | null; crashes: number }>(sql.rolloutOfRelease, [
+    endpointId,
+    version,
+  ])
+  if (row === null || row.ready_at_ms !== null) return ROLLED_OUT
+  const working = yield* queryOne<{ version: number; config: string }>(sql.workingRelease, [endpointId, version])
+  return {
+    wasReady: false,
+    crashes: row.crashes,
+    working:
+      working === null
+        ? null
+        : { version: working.version, configuration: JSON.parse(working.config) as KeptConfiguration },
+  }
+}
+
 /** Releases of endpoints. */
 export const releases = {
   list: read(function* (endpointId: EndpointId): Steps<Release[]> {
@@ -32,6 +52,7 @@ export const releases = {
     const row = yield* queryOne<KeptReleaseRow>(sql.findRelease, [endpointId, version])
     return row === null ? null : toKeptRelease(row)
   }),
+  rollout: read(rolloutFacts),
   image: read(imageOf),
   pinImage: write(function* (endpointId, version, { image, replaced }): Steps<string | null> {
     yield* perform(sql.pinImage, [endpointId, version, image, replaced])
@@ -56,13 +77,13 @@ export const releases = {
 /**
  * The release of an endpoint's new version, in the transaction that makes it.
  * @param before null for the first version
- * @param restored what a rollback goes back to
+ * @param options rarer properties of it
  */
 export function* addRelease(
   before: Configuration | null,
   after: Configuration,
   nowMs: number,
-  { restores, image }: Restored = { restores: null, image: null },
+  { restores = null, image = null, replacesAtOnce = false }: ReleaseOptions = {},
 ): Steps<void> {
   const { id: endpointId, owner, version } = after.endpoint
   const release: KeptRelease = {
@@ -78,7 +99,7 @@ export function* addRelease(
     image,
     configuration: keptConfiguration(after),
   }
-  yield* perform(sql.insertRelease, ofRelease(release))
+  yield* perform(sql.insertRelease, ofRelease(release, replacesAtOnce ? nowMs : null))
   if (restores !== null) yield* perform(sql.restoreModels, [endpointId, version, restores])
   yield* perform(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
   yield* perform(sql.dropOldConfigurations, [endpointId, version - 2, MAX_KEPT_CHARACTERS])

@@ -1,5 +1,7 @@
 import { flavorOf } from '../../../core/billing/usage.ts'
+import type { Compute } from '../../../core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
+import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
 import {
   type StopReason,
   WORKER_STATES,
@@ -13,6 +15,7 @@ import type { WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
 import { type EndpointRow, findEndpoint, lockEndpoint, toEndpoint } from '../../tables/endpoints.ts'
 import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
+import { findRelease, type KeptReleaseRow, releaseCrashed, releaseReady, toKeptRelease } from '../../tables/releases.ts'
 import * as sql from '../../tables/workers.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../../tables/workers.ts'
 import { countEnd } from '../accounts/usage.ts'
@@ -36,7 +39,8 @@ export const workers = {
     yield* lock(lockEndpoint, [worker.endpointId])
     const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [worker.endpointId])
     if (endpoint === null) return false
-    const flavor = flavorOf(worker.placement, toEndpoint(endpoint).compute)
+    const compute = worker.version === endpoint.version ? null : yield* computeOf(worker)
+    const flavor = flavorOf(worker.placement, compute ?? toEndpoint(endpoint).compute)
     const added = yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash, flavor))
     if (added.length > 0) yield* perform(deleteQueuedWorker, [worker.id])
     return added.length > 0
@@ -107,7 +111,10 @@ export const workers = {
 
   seen: write(function* (id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Steps<WorkerMove | null> {
     const row = yield* queryOne<WorkerRow>(sql.workerReady, [id, capacity, sdk, nowMs])
-    if (row !== null) return { worker: toWorker(row), from: 'STARTING' }
+    if (row !== null) {
+      yield* perform(releaseReady, [row.endpoint_id, row.version, nowMs])
+      return { worker: toWorker(row), from: 'STARTING' }
+    }
     yield* perform(sql.workerSeen, [id, capacity, sdk, nowMs])
     return null
   }),
@@ -139,7 +146,10 @@ export const workers = {
     if (from === null) return null
     yield* countEnd(id, nowMs, seen)
     const row = yield* queryOne<WorkerRow>(sql.workerExited, [id, from, JSON.stringify(exit), nowMs])
-    return row === null ? null : { worker: toWorker(row), from }
+    if (row === null) return null
+    const worker = toWorker(row)
+    if (countsAgainstRelease(worker)) yield* perform(releaseCrashed, [row.endpoint_id, row.version])
+    return { worker, from }
   }),
 
   lastExited: read(function* (limit: number): Steps<WorkerId[]> {
@@ -161,6 +171,12 @@ interface TokenRow {
 
 function toToken({ id, owner, token_hash, state }: TokenRow): WorkerToken {
   return { id, owner, tokenHash: token_hash, ended: state === 'EXITED' }
+}
+
+/** The hardware of the release of a worker; null where it is not kept. */
+function* computeOf({ endpointId, version }: Worker): Steps<Compute | null> {
+  const row = yield* queryOne<KeptReleaseRow>(findRelease, [endpointId, version])
+  return row === null ? null : (toKeptRelease(row).configuration?.endpoint.compute ?? null)
 }
 
 /** The worker's state when it comes before `to` in a worker's life; else null. */

@@ -39,7 +39,7 @@ export const endpointVolumes = [
 
 /**
  * Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release started. `restores` is
- * the version that a rollback goes back to. `config` is what its workers see, as JSON, with sealed variables where those are sealed.
+ * the version that a rollback goes back to. `ready_at_ms` is when the first of its workers was ready, `crashes` how many crashed before. `config` is what its workers see, as JSON, with sealed variables where those are sealed.
  */
 export const releases = `CREATE TABLE releases (
   id TEXT NOT NULL UNIQUE,
@@ -53,6 +53,8 @@ export const releases = `CREATE TABLE releases (
   image TEXT,
   models TEXT,
   restores {{integer}},
+  ready_at_ms {{integer}},
+  crashes {{integer}} NOT NULL,
   config TEXT,
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`

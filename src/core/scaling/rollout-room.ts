@@ -1,0 +1,42 @@
+/** Room for the first worker of a new release, where max or the machine has none beside the old workers. */
+
+import { isHopeless } from '../workers/placement.ts'
+import { isFrozen, takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { backoffOf, type EndpointSnapshot } from './scale.ts'
+
+/** How long a new worker waits for a place on the machine before an old one makes room for it. */
+export const SURGE_MS = 10_000
+
+/** Whether an old worker makes room now, and when it may if it does not. */
+export interface RolloutRoom {
+  readonly isDue: boolean
+  /** Null for never. */
+  readonly wakeAtMs: number | null
+}
+
+const NONE: RolloutRoom = { isDue: false, wakeAtMs: null }
+
+/**
+ * Whether an old worker ends before there is a new one. One at a time, and none while new ones crash, so that the remaining old ones go on.
+ * @param workers those that take work and stay
+ * @param ready how many of these are ready
+ */
+export function rolloutRoom(
+  snapshot: EndpointSnapshot,
+  workers: readonly WorkerLoad[],
+  ready: number,
+  nowMs: number,
+): RolloutRoom {
+  const { endpoint, queuedWorkers } = snapshot
+  if (snapshot.workers.some(worker => !takesJobs(worker) && !isFrozen(worker))) return NONE
+  const starts = workers.some(({ state, version }) => version === endpoint.version && state === 'STARTING')
+  if (starts || backoffOf(snapshot).untilMs > nowMs) return NONE
+  const isFull = snapshot.workers.length >= endpoint.workersMax
+  const isLast = ready <= 1
+  if (isFull && (!isLast || endpoint.workersMax === 1)) return { isDue: true, wakeAtMs: null }
+  const [first] = queuedWorkers
+  // Room is of no use on a machine that can never have the new worker, or while its models are downloaded.
+  if (first === undefined || isHopeless(first) || first.resource === 'models') return NONE
+  const dueAtMs = (first.downloadEndedAtMs ?? first.queuedAtMs) + SURGE_MS
+  return { isDue: dueAtMs <= nowMs, wakeAtMs: dueAtMs <= nowMs ? null : dueAtMs }
+}

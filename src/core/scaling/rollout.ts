@@ -1,0 +1,88 @@
+/**
+ * The rollout of an endpoint's newest release. Until one of its workers has been ready, the release has not shown that it works: after
+ * three crashes the rollout stops, and workers of the last release that worked are started in its place.
+ */
+
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { ReleasedTemplate } from '../endpoints/release.ts'
+import { ROLLED_OUT, type WorkingRelease } from '../endpoints/rollout-facts.ts'
+import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
+import { crashed, exitText, takesJobs, type Worker } from '../workers/worker.ts'
+import type { ExitCause } from '../workers/worker-exit.ts'
+import type { EndpointSnapshot } from './scale.ts'
+
+/** Number of crashes that stop a rollout, unless a worker of the release has been ready. */
+export const MAX_ROLLOUT_CRASHES = 3
+
+/** How far a rollout is. `STOPPED` lasts until there is another release. */
+export type RolloutState = 'IN_PROGRESS' | 'STOPPED' | 'COMPLETE'
+
+const INNOCENT: ReadonlySet<ExitCause['kind']> = new Set([
+  ...(['unseen', 'server_stopped', 'engine_stopped', 'container_removed'] as const),
+])
+
+/** Whether the end of a worker says that its release does not work: not one that nobody saw, or that the engine is to blame for. */
+export function countsAgainstRelease(worker: Worker): boolean {
+  const cause = worker.exit?.cause
+  if (!crashed(worker) || cause === undefined || INNOCENT.has(cause.kind)) return false
+  return cause.kind !== 'not_started' || blamesRelease(cause.failure)
+}
+
+/**
+ * How far the rollout is.
+ * @param startFailure why no worker of the newest release can be started now; null when one can
+ */
+export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): RolloutState {
+  const { rollout, endpoint, workers } = snapshot
+  const fails = rollout.crashes >= MAX_ROLLOUT_CRASHES || (startFailure !== null && blamesRelease(startFailure))
+  if (!rollout.wasReady && fails && fallbackOf(snapshot) !== null) return 'STOPPED'
+  return workers.some(({ version }) => version !== endpoint.version) ? 'IN_PROGRESS' : 'COMPLETE'
+}
+
+/** Why a rollout has stopped, or may soon, as a clause; null while nothing speaks against the release. */
+export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFailure | null): string | null {
+  const { endpoint, rollout, exits } = snapshot
+  if (rollout.wasReady) return null
+  if (startFailure !== null && blamesRelease(startFailure))
+    return `no worker of it can be started: ${startFailureText(startFailure)}`
+  if (rollout.crashes === 0) return null
+  const times = rollout.crashes === 1 ? 'a worker of it crashed' : `${rollout.crashes} workers of it crashed`
+  const last = exits.find(worker => worker.version === endpoint.version && countsAgainstRelease(worker))
+  const how = last?.exit == null ? '' : `; the last one ${exitText(last, last.exit)}`
+  return `${times} and none has been ready${how}`
+}
+
+/** The release whose workers are started: the newest one, or the last one that worked while the rollout is stopped. */
+export interface PlannedRelease {
+  /** The endpoint as that release has it, with the present name, range of workers, scaler and timeouts. */
+  readonly snapshot: EndpointSnapshot
+  /** What its workers run; null for the present template. */
+  readonly template: ReleasedTemplate | null
+  /** The version of the newest release. */
+  readonly presentVersion: number
+}
+
+/** Decides which release's workers are started. @param startFailure as for {@link rolloutStateOf} */
+export function plannedRelease(snapshot: EndpointSnapshot, startFailure: StartFailure | null): PlannedRelease {
+  const working = rolloutStateOf(snapshot, startFailure) === 'STOPPED' ? fallbackOf(snapshot) : null
+  const presentVersion = snapshot.endpoint.version
+  if (working === null) return { snapshot, template: null, presentVersion }
+  const { version, configuration } = working
+  const { scaler: _, ...seen } = configuration.endpoint
+  const endpoint: Endpoint = { ...snapshot.endpoint, ...seen, version }
+  return { snapshot: { ...snapshot, endpoint, rollout: ROLLED_OUT }, template: configuration.template, presentVersion }
+}
+
+/** Whether workers of an older release may still serve because none of the newest one has been ready. */
+export function isUnproven({ rollout, endpoint, workers }: EndpointSnapshot): boolean {
+  return !rollout.wasReady && workers.some(worker => takesJobs(worker) && worker.version !== endpoint.version)
+}
+
+/** Nothing to fall back to after a change of the type: workers of a queue serve no requests. */
+function fallbackOf({ rollout: { working }, endpoint }: EndpointSnapshot): WorkingRelease | null {
+  return working?.configuration.endpoint.type === endpoint.type ? working : null
+}
+
+function blamesRelease(failure: StartFailure): boolean {
+  return startRemedy(failure).cause !== 'engine_away'
+}
