@@ -30,6 +30,7 @@ export class Operator {
   readonly #network: Network
   readonly #machine: SimMachine
   readonly #random: SeededRandom
+  readonly #flashBoot: SeededRandom
   readonly #life: Life
   #changes = 0
   /** Endpoints that are being changed. */
@@ -43,6 +44,7 @@ export class Operator {
     this.#network = network
     this.#machine = machine
     this.#random = world.random('operator')
+    this.#flashBoot = world.random('operator of frozen workers')
     this.#life = new Life(world.clock)
   }
 
@@ -88,6 +90,7 @@ export class Operator {
         workersMax,
         ...scaler,
         idleTimeout: random.int(1, 20),
+        ...this.#drawFlashBoot(),
         executionTimeoutMs: random.int(12_000, 40_000),
       }
       await this.#create({ name, type: 'QB', templateId: template.id, workersMin, workersMax, env: [], input })
@@ -114,8 +117,19 @@ export class Operator {
       const workersMin = random.chance(0.2) ? 1 : 0
       const scaler = { scalerType: 'REQUEST_COUNT', scalerValue: random.int(1, 3) }
       const kind = { name, type: 'LB', templateId: template.id, instanceIds: ['cpu3g-2-8'] }
-      const input = { ...kind, workersMin, workersMax, ...scaler, idleTimeout: random.int(1, 20) }
+      const idleTimeout = random.int(1, 20)
+      const input = { ...kind, workersMin, workersMax, ...scaler, idleTimeout, ...this.#drawFlashBoot() }
       await this.#create({ name, type: 'LB', templateId: template.id, workersMin, workersMax, env, input })
+    }
+  }
+
+  /** How idle workers are kept. Has draws of its own, so that those of runs without frozen workers stay the same. */
+  #drawFlashBoot(): { flashBootType?: string; idleTimeout?: number } {
+    if (!this.#world.freezes) return {}
+    const random = this.#flashBoot
+    return {
+      flashBootType: random.pick(['FLASHBOOT', 'FLASHBOOT', 'PRIORITY_FLASHBOOT']),
+      idleTimeout: random.int(1, 3),
     }
   }
 

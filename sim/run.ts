@@ -1,7 +1,7 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once]`, or `--seed <seed> [--verbose]` for one with its
- * trace.
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes]`, or `--seed <seed> [--verbose]` for one with its
+ * trace. With `--freezes` idle workers are frozen again and again.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
@@ -24,9 +24,9 @@ export async function settle(activity: () => number): Promise<void> {
 }
 
 /** Runs a seed twice. Different traces are a problem. */
-export async function runTwice(seed: number): Promise<SeedResult> {
-  const first = await runSeed(seed, { settle })
-  const second = await runSeed(seed, { settle })
+export async function runTwice(seed: number, freezes = false): Promise<SeedResult> {
+  const first = await runSeed(seed, { settle, freezes })
+  const second = await runSeed(seed, { settle, freezes })
   if (first.hash === second.hash) return first
   const problem = `the second run has the trace ${second.hash} instead of ${first.hash}`
   return { ...first, problems: [...first.problems, problem] }
@@ -56,19 +56,27 @@ async function main(): Promise<number> {
       seed: { type: 'string' },
       once: { type: 'boolean', default: false },
       verbose: { type: 'boolean', default: false },
+      freezes: { type: 'boolean', default: false },
     },
   })
   const from = Number(values.seed ?? values.from)
   const count = values.seed === undefined ? Number(values.seeds) : 1
   let failed = 0
+  let frozen = 0
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
+    const { freezes } = values
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
-    const result = values.verbose || values.once ? await runSeed(seed, { settle, ...listen }) : await runTwice(seed)
+    const result =
+      values.verbose || values.once
+        ? await runSeed(seed, { settle, freezes, ...listen })
+        : await runTwice(seed, freezes)
     report(result, Math.round(process.uptime() * 1_000 - startMs))
+    frozen += result.stats.counts.freezes ?? 0
     if (values.verbose) console.log(result.stats.counts)
     if (result.problems.length > 0) failed += 1
   }
+  if (values.freezes) console.log(`workers were frozen ${frozen} times`)
   if (failed > 0) console.log(`${failed} of ${count} seeds failed`)
   return failed === 0 ? 0 : 1
 }

@@ -56,11 +56,13 @@ export interface RunOptions {
   readonly mutateRequestQueues?: RequestQueueMutation
   /** Ends the run when it returns true for the problems found so far. */
   readonly enough?: (problems: readonly string[]) => boolean
+  /** Whether workers are frozen; see {@link World.freezes}. */
+  readonly freezes?: boolean
 }
 
 /** Runs one seed from the first request to the end of the last worker. */
 export async function runSeed(seed: number, options: RunOptions): Promise<SeedResult> {
-  const world = new World(seed, options.listen)
+  const world = new World(seed, options.listen, options.freezes)
   const database = openDatabase(world)
   const workers = new Map<WorkerId, SimWorker>()
   const logs = new SimLogs(() => world.clock.now())

@@ -75,9 +75,13 @@ export class World {
   /** Grows with each piece of work, so that one can see whether work is under way. */
   activity = 0
 
+  /** Whether endpoints have FlashBoot and short idle times, so that workers are frozen again and again. */
+  readonly freezes: boolean
+
   /** @param listen receives every line of the trace */
-  constructor(seed: number, listen?: (line: string) => void) {
+  constructor(seed: number, listen?: (line: string) => void, freezes = false) {
     this.seed = seed
+    this.freezes = freezes
     this.trace = new Trace(this.clock, listen)
   }
 

@@ -50,7 +50,8 @@ export interface RunState {
 
 const WORKERS = `SELECT id, state FROM workers WHERE state <> 'EXITED' ORDER BY created_at_ms, id`
 const ENDPOINTS = `SELECT id, workers_min, workers_max,
-  (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED') AS alive
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED') AS alive,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state = 'FROZEN') AS frozen
   FROM endpoints ORDER BY id`
 const STOPS = 'SELECT job_id, worker_id FROM stops ORDER BY since_ms, worker_id, job_id'
 const STOP = 'SELECT job_id FROM stops WHERE worker_id = ? AND job_id = ?'
@@ -235,6 +236,12 @@ export class Checks {
       ended: workers.filter(({ id }) => !running.has(id)),
       stranded: this.#database.query<StrandedRow>(STRANDED),
       orphans: [...running].filter(id => !alive.has(id)),
+      unsettled: workers.filter(
+        ({ id, state }) =>
+          running.has(id) &&
+          (state === 'FROZEN' || state === 'READY') &&
+          (state === 'FROZEN') !== this.#machine.frozen.has(id),
+      ),
     })
   }
 
@@ -268,13 +275,14 @@ export class Checks {
   /** The work that is not done yet. */
   #left({ clientsDone }: RunState, endpoints: readonly EndpointRow[]): string[] {
     const unfinished = this.jobs.unfinished().map(job => `job ${job.id} is ${job.status} with ${job.worker}`)
-    const wrong = endpoints.filter(({ alive, workers_min }) => alive !== workers_min)
+    const wrong = endpoints.filter(({ alive, frozen, workers_min }) => alive - frozen !== workers_min)
     const stops = this.#database.query<{ job_id: string; worker_id: string }>(STOPS)
     return [
       ...(clientsDone ? [] : ['clients wait for responses']),
       ...unfinished,
       ...wrong.map(
-        ({ id, alive, workers_min }) => `endpoint ${id} has ${alive} workers, and its min is ${workers_min}`,
+        ({ id, alive, frozen, workers_min }) =>
+          `endpoint ${id} has ${alive - frozen} workers that run, and its min is ${workers_min}`,
       ),
       ...stops.map(({ job_id, worker_id }) => `worker ${worker_id} has not stopped job ${job_id} yet`),
       ...strayWorkers(this.#database),

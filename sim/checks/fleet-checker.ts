@@ -8,6 +8,8 @@ export interface EndpointRow {
   readonly workers_min: number
   readonly workers_max: number
   readonly alive: number
+  /** How many of them are frozen. */
+  readonly frozen: number
 }
 
 /** A worker in the store. */
@@ -30,6 +32,8 @@ export interface Leftovers {
   readonly stranded: readonly StrandedRow[]
   /** Workers that have a running process but are not alive in the store. */
   readonly orphans: readonly WorkerId[]
+  /** Workers that are FROZEN in the store and run, or READY and are frozen. */
+  readonly unsettled: readonly WorkerRow[]
 }
 
 /** Maximum time until the server detects the end of a worker. */
@@ -90,10 +94,13 @@ export class FleetChecker {
   }
 
   /** Reports differences that last longer than the server may take to correct them. Call it while the server is up. */
-  lingering(nowMs: number, { ended, stranded, orphans }: Leftovers): void {
+  lingering(nowMs: number, { ended, stranded, orphans, unsettled }: Leftovers): void {
     const wrong = [
       ...ended.map(({ id, state }) => `worker ${id} is ${state} although its process has ended`),
       ...stranded.map(({ id, worker_id }) => `job ${id} is IN_PROGRESS with worker ${worker_id}, which has ended`),
+      ...unsettled.map(
+        ({ id, state }) => `worker ${id} is ${state}, and its process ${state === 'FROZEN' ? 'runs' : 'is frozen'}`,
+      ),
       ...orphans.map(id => `the process of worker ${id} runs, but the store has it as ended`),
     ]
     const still = new Set(wrong)

@@ -281,7 +281,7 @@ function fleet() {
   const move = (from: WorkerState, to: WorkerState) =>
     checker.moved({ endpointId, workerId: w1, from, to, reason: null })
   const count = (alive: number, max: number) =>
-    checker.compare([{ id: endpointId, workers_min: 0, workers_max: max, alive }])
+    checker.compare([{ id: endpointId, workers_min: 0, workers_max: max, alive, frozen: 0 }])
   return { checker, problems, move, count }
 }
 
@@ -302,6 +302,24 @@ test('a worker that goes backwards is found', () => {
   assert.match(problems.join('\n'), /moved from STARTING to READY, but it was DRAINING/)
 })
 
+test('a worker goes back by a thaw, and by nothing else, and gets no job before', () => {
+  const { checker, problems, move } = fleet()
+  move('READY', 'FROZEN')
+  move('FROZEN', 'READY')
+  checker.claimed(w1, jobId)
+  assert.deepEqual(problems, [])
+  move('READY', 'FROZEN')
+  checker.claimed(w1, jobId)
+  assert.match(problems.join('\n'), /worker1 got job job-1 while it was FROZEN/)
+})
+
+test('a worker that is FROZEN and runs for long is found', () => {
+  const { checker, problems } = fleet()
+  const left = { ended: [], stranded: [], orphans: [], unsettled: [{ id: w1, state: 'FROZEN' }] } as const
+  for (const atMs of [0, 5_000]) checker.lingering(atMs, left)
+  assert.match(problems.join('\n'), /worker1 is FROZEN, and its process runs/)
+})
+
 test('too many workers are found, but not those that a lowered max has left', () => {
   const { problems, count } = fleet()
   count(3, 3)
@@ -314,7 +332,7 @@ test('too many workers are found, but not those that a lowered max has left', ()
 
 test('a worker that stays in the store after its end is found once, after some time', () => {
   const { checker, problems } = fleet()
-  const left = { ended: [{ id: w1, state: 'STARTING' }], stranded: [], orphans: [] } as const
+  const left = { ended: [{ id: w1, state: 'STARTING' }], stranded: [], orphans: [], unsettled: [] } as const
   checker.lingering(1_000, left)
   checker.lingering(5_000, left)
   assert.deepEqual(problems, [])
@@ -324,7 +342,7 @@ test('a worker that stays in the store after its end is found once, after some t
 
 test('a job that stays with an ended worker, and an unknown process, are found', () => {
   const { checker, problems } = fleet()
-  const left = { ended: [], stranded: [{ id: jobId, worker_id: w1 }], orphans: [w2] }
+  const left = { ended: [], stranded: [{ id: jobId, worker_id: w1 }], orphans: [w2], unsettled: [] }
   for (const atMs of [0, 5_000]) checker.lingering(atMs, left)
   assert.equal(problems.length, 2)
 })
