@@ -60,7 +60,8 @@ export class FleetChecker {
   /** A worker's state has changed. */
   moved({ workerId, from, to }: Events['worker.moved']): void {
     const known = this.#states.get(workerId) ?? from
-    const isThaw = from === 'FROZEN' && known === 'FROZEN' && to === 'READY'
+    // The event of a freeze is missing where its commit was taken for failed.
+    const isThaw = from === 'FROZEN' && to === 'READY' && order(known) <= order('FROZEN')
     if (!isThaw && (order(from) >= order(to) || order(known) >= order(to))) {
       this.#report(`worker ${workerId} moved from ${from} to ${to}, but it was ${known}`)
     }

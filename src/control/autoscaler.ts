@@ -160,7 +160,8 @@ export class Autoscaler {
     this.#balancing.setCircuit(snapshot, startFailure, nowMs)
     const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(snapshot.endpoint, template) : null
     const missing = models?.kind === 'downloading' ? models.names : []
-    await this.#placer.noteWish(release, isBlocked ? 0 : plan.start, nowMs, missing)
+    const wish = { wanted: isBlocked ? 0 : plan.start, isSpare: plan.isSpare }
+    await this.#placer.noteWish(release, wish, nowMs, missing)
     if (isIdle(snapshot) && plan.start === 0 && plan.wakeAtMs === null) return null
     if (!isBlocked) return next
     this.#blocked.add(id)

@@ -37,6 +37,8 @@ interface KnownEndpoint {
   readonly resumed: readonly WorkerId[]
   /** Number of further workers that it wants. */
   readonly wanted: number
+  /** Whether they are for no work, but to be frozen. */
+  readonly isSpare: boolean
   /** Whether its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean
   /** Since when it wants a worker and gets none. */
@@ -76,12 +78,12 @@ export class Placer {
 
   /**
    * Notes a refreshed endpoint, with the release whose workers are started.
-   * @param wanted number of further workers that it wants and that could start if there were room
+   * @param wish the number of further workers that it wants and that could start if there were room, and whether they are for no work
    * @param missing models that are still being downloaded; its workers ask for no place meanwhile, and take none from others
    */
   async noteWish(
     { snapshot, template: released, presentVersion: version }: PlannedRelease,
-    wanted: number,
+    { wanted, isSpare }: { readonly wanted: number; readonly isSpare: boolean },
     nowMs: number,
     missing: readonly string[] = [],
   ): Promise<void> {
@@ -95,11 +97,11 @@ export class Placer {
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
     const runs = { endpoint, released, version, limited }
-    const known = { ...runs, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs }
+    const known = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs }
     const isLate = missing.length > 0
     this.#known.set(id, { ...known, wanted: isLate ? 0 : wanted })
     if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))
-    else if (wanted === 0) await this.#keepQueued(id, null)
+    else if (wanted === 0 || isSpare) await this.#keepQueued(id, null)
   }
 
   /** Forgets an endpoint that was removed. */
@@ -142,9 +144,9 @@ export class Placer {
   }
 
   #tenants(): Tenant[] {
-    return [...this.#known.values()].map(({ endpoint, wanted, limited, sinceMs, hasWork }) => {
+    return [...this.#known.values()].map(({ endpoint, wanted, isSpare, limited, sinceMs, hasWork }) => {
       const { id, owner, name, compute, workersMin } = endpoint
-      return { id, owner, name, compute, workersMin, limited, wanted, sinceMs, hasWork }
+      return { id, owner, name, compute, workersMin, limited, wanted, isSpare, sinceMs, hasWork }
     })
   }
 

@@ -47,6 +47,7 @@ export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
     wanted: 1,
     sinceMs: NOW,
     hasWork: false,
+    isSpare: false,
     ...fields,
   }
 }

@@ -103,6 +103,7 @@ class Placing {
   /** Refuses an endpoint, and makes room for it where that is possible. */
   #makeRoom(standing: Standing): void {
     const { tenant } = standing
+    if (tenant.isSpare) return
     const refusal = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
     const way = isHopeless(refusal)
       ? null
@@ -277,8 +278,9 @@ class Placing {
     return forWork && owner !== tenant.owner && has > (this.#ofOwner.get(tenant.owner) ?? 0) + 1
   }
 
-  /** The order of turns: the account with fewer workers first, then as {@link compare}. */
+  /** The order of turns: wants for work, the account with fewer workers first, then as {@link compare}. */
   #compare(a: Standing, b: Standing): number {
+    if (a.tenant.isSpare !== b.tenant.isSpare) return a.tenant.isSpare ? 1 : -1
     const [x, y] = [a.tenant.owner, b.tenant.owner]
     const byAccount = x === y ? 0 : (this.#ofOwner.get(x) ?? 0) - (this.#ofOwner.get(y) ?? 0)
     return byAccount === 0 ? compare(a, b) : byAccount

@@ -39,6 +39,8 @@ export interface Tenant {
   readonly sinceMs: number
   /** Whether jobs wait, which its idle workers are about to take. */
   readonly hasWork: boolean
+  /** Whether what it wants is for no work: it gets free room only, and nobody makes room for it. */
+  readonly isSpare: boolean
 }
 
 /** A worker that has not ended and has a part of the machine. */

@@ -19,6 +19,8 @@ export interface BalancedPlan {
   readonly desired: number
   /** Number of further workers wanted. */
   readonly missing: number
+  /** Whether it is wanted for no work, but to be frozen; see {@link missingSpare}. */
+  readonly isSpare: boolean
   /** When the plan may change without an event; null for never. */
   readonly wakeAtMs: number | null
 }
@@ -77,7 +79,8 @@ class Planning {
     this.#drain.push(...frozen.drain)
     if (frozen.wakeAtMs !== null) this.#wakes.push(frozen.wakeAtMs)
     const resumed = endpoint.workersMax > 0 ? (requests?.resumed.length ?? 0) : 0
-    const missing = Math.max(fewer - frozen.thaw.length, resumed, missingSpare(this.#snapshot))
+    const needed = Math.max(fewer - frozen.thaw.length, resumed)
+    const missing = Math.max(needed, missingSpare(this.#snapshot))
     if (missing > 0) this.#makeRoom()
     this.#endIdle(wanted)
     return {
@@ -86,6 +89,7 @@ class Planning {
       thaw: frozen.thaw,
       desired: wanted,
       missing,
+      isSpare: needed <= 0,
       wakeAtMs: this.#wakes.length === 0 ? null : Math.min(...this.#wakes),
     }
   }

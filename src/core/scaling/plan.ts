@@ -20,6 +20,8 @@ export interface Capacity {
 export interface WorkerPlan {
   /** Number of workers to start, as far as the machine has room; see place.ts. */
   readonly start: number
+  /** Whether it is wanted for no work, but to be frozen; see {@link missingSpare}. It takes free room only. */
+  readonly isSpare: boolean
   readonly drain: readonly Drain[]
   /** Idle workers to freeze, and frozen ones to thaw. */
   readonly freeze: readonly WorkerLoad[]
@@ -40,20 +42,21 @@ export interface WorkerPlan {
 export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: FreezeRules = FREEZE_RULES): WorkerPlan {
   const { endpoint, workers } = snapshot
   if (endpoint.type === 'LOAD_BALANCER') {
-    const { drain, freeze, thaw, desired, missing, wakeAtMs } = planLoadBalanced(snapshot, nowMs, rules)
-    return { drain, freeze, thaw, desired, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
+    const { drain, freeze, thaw, desired, missing, isSpare, wakeAtMs } = planLoadBalanced(snapshot, nowMs, rules)
+    return { drain, freeze, thaw, desired, isSpare, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
   }
   if (isUnproven(snapshot)) {
     const { drain, desired, missing, wakes } = planQueueRollout(snapshot, nowMs)
     const staying = workers.filter(takesJobs).length - drain.length
     const frozen = planFrozen(snapshot, { missing, staying }, rules, nowMs)
-    const fewer = missing - frozen.thaw.length
+    const needed = missing - frozen.thaw.length
     return {
       drain: [...drain, ...frozen.drain],
       freeze: [],
       thaw: frozen.thaw,
       desired,
-      ...starts(snapshot, fewer, [...wakes, frozen.wakeAtMs], nowMs),
+      isSpare: needed <= 0,
+      ...starts(snapshot, Math.max(needed, missingSpare(snapshot)), [...wakes, frozen.wakeAtMs], nowMs),
     }
   }
   const scale = desiredWorkers(snapshot, nowMs)
@@ -67,13 +70,15 @@ export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: Fr
   const staying = current.length - surplus.drain.length
   const frozen = planFrozen(snapshot, { missing: wanted, staying }, rules, nowMs)
   drains.push(...frozen.drain)
-  const missing = Math.max(wanted - frozen.thaw.length, missingSpare(snapshot))
+  const needed = wanted - frozen.thaw.length
+  const missing = Math.max(needed, missingSpare(snapshot))
   const wakes = [surplus.wakeAtMs, scale.wakeAtMs, frozen.wakeAtMs]
   return {
     drain: drains,
     freeze: surplus.freeze,
     thaw: frozen.thaw,
     desired: scale.desired,
+    isSpare: needed <= 0,
     ...starts(snapshot, missing, wakes, nowMs),
   }
 }

@@ -224,3 +224,17 @@ test('a frozen worker makes room at once for another endpoint that has no place'
   assert.deepEqual([record.state, record.stopReason], ['EXITED', 'evicted'])
   assert.equal((await rig.alive(other)).length, 1)
 })
+
+test('two endpoints with priority and one place do not take it from each other without work', async t => {
+  const rig = await openRig(t, { capacity: running => ({ freeWorkers: 1 - running, bound: 'the limit of 1 worker' }) })
+  const first = await rig.endpoint({ flashBootType: 'PRIORITY_FLASHBOOT', idleTimeout: 1 })
+  await rig.clock.advance(100)
+  const other = await rig.endpoint({ flashBootType: 'PRIORITY_FLASHBOOT', idleTimeout: 1 })
+  void rig.worker(0).take()
+  await rig.clock.advance(120_000)
+  assert.equal(rig.fleet.started.length, 1)
+  assert.deepEqual([(await rig.alive(first)).length, (await rig.alive(other)).length], [1, 0])
+  await rig.submit(other)
+  await rig.clock.advance(2_000)
+  assert.equal((await rig.alive(other)).length, 1, 'work gets the place')
+})

@@ -252,6 +252,35 @@ describe('making room', () => {
     anIdle('w', 'b', { placement: given(0), readyAtMs: NOW - readyMs, ...fields }),
   ]
 
+  test('a frozen worker makes room at once, the one frozen longest first and those with priority last', () => {
+    const frozen = (id: string, index: number, forMs: number, hasPriority = false) =>
+      anOccupant(id, 'b', {
+        phase: 'frozen',
+        placement: given(index),
+        readyAtMs: NOW - 100_000,
+        frozen: { sinceMs: NOW - forMs, hasPriority },
+      })
+    const parts = aMachine(rtx(3))
+    const all = [frozen('w1', 0, 9_000, true), frozen('w2', 1, 1), frozen('w3', 2, 5_000)]
+    const first = placed({ parts, occupants: all, tenants: waits() })
+    assert.deepEqual(first.evicted, ['w3 for a'])
+    assert.match(first.refused[0] ?? '', /3 of 3 in use by endpoint b \(frozen, with their memory still on the card\)/)
+    assert.deepEqual(
+      placed({ parts, occupants: all, tenants: waits(0, { wanted: 1, compute: gpus({ count: 3 }) }) }).evicted,
+      ['w3 for a', 'w2 for a', 'w1 for a'],
+    )
+    const [busy] = placed({ parts: one, occupants: [frozen('w1', 0, 9_000, true)], tenants: waits() }).evicted
+    assert.equal(busy, 'w1 for a')
+  })
+
+  test('a worker that is wanted for no work takes free room only, after all others', () => {
+    const parts = aMachine(rtx(2))
+    const spare = aTenant('s', { isSpare: true, sinceMs: NOW - 90_000 })
+    assert.deepEqual(placed({ parts, tenants: [spare, aTenant('a', {})] }).placed, ['a: 0', 's: 1'])
+    const found = placed({ parts: one, occupants: idle(90_000), tenants: [spare, aTenant('b', { wanted: 0 })] })
+    assert.deepEqual([found.placed, found.evicted, found.refused], [[], [], []])
+  })
+
   test('an idle worker that has had its time makes room, and is asked once', () => {
     const first = placed({ parts: one, occupants: idle(30_000), tenants: waits() })
     assert.deepEqual(first.evicted, ['w for a'])
