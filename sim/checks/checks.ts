@@ -53,6 +53,7 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED') AS alive,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state = 'FROZEN') AS frozen
   FROM endpoints ORDER BY id`
+const STATE = 'SELECT id, state FROM workers WHERE id = ?'
 const STOPS = 'SELECT job_id, worker_id FROM stops ORDER BY since_ms, worker_id, job_id'
 const STOP = 'SELECT job_id FROM stops WHERE worker_id = ? AND job_id = ?'
 const STRANDED = `SELECT id, worker_id FROM jobs WHERE status = 'IN_PROGRESS'
@@ -111,7 +112,8 @@ export class Checks {
     this.#quotas = new QuotaChecker(report, database, limits)
     this.#suspects = new SuspectChecker(report)
     this.counters = new CounterChecker(report)
-    this.fleet = new FleetChecker(report)
+    const storedState = (worker: WorkerId) => database.query<WorkerRow>(STATE, worker)[0]?.state ?? null
+    this.fleet = new FleetChecker(report, storedState)
     this.clients = new ClientChecker(report)
     this.purges = new PurgeChecker(report, clock.latest.bind(clock))
     this.webhooks = new WebhookChecker(report, database)

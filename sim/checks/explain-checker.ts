@@ -155,6 +155,8 @@ function ofJob(shown: Explanation, { status, queue }: JobRow, facts: Facts): str
 function ofEndpoint(shown: Explanation, facts: Facts): string | null {
   if (facts.waiting > 0) return shown.cause === 'nothing_waits' ? 'jobs wait' : ofWaiting(shown.cause, facts)
   const wanted = facts.running > 0 ? 'running' : 'nothing_waits'
+  // A release that does not work is to be mended, whatever waits.
+  if (shown.cause === 'rollout_stopped') return null
   return shown.cause === wanted ? null : `it is ${wanted}`
 }
 
@@ -183,6 +185,8 @@ function ofWaiting(cause: string, facts: Facts): string | null {
     case 'throttled':
     case 'no_capacity':
       return machineFull || queued > 0 ? null : 'the machine has a free place'
+    case 'rollout_stopped':
+      return null
     case 'low_priority':
       return normal === 0 ? null : 'other jobs wait too'
     case 'running':

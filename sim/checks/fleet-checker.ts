@@ -47,9 +47,15 @@ export class FleetChecker {
   /** When each difference that is allowed for a short time was first seen. */
   readonly #since = new Map<string, number>()
 
-  /** @param report receives one sentence per problem */
-  constructor(report: (problem: string) => void) {
+  readonly #storedState: (workerId: WorkerId) => WorkerState | null
+
+  /**
+   * @param report receives one sentence per problem
+   * @param storedState the state of a worker in the store, for those whose last event may be missing
+   */
+  constructor(report: (problem: string) => void, storedState: (workerId: WorkerId) => WorkerState | null) {
     this.#report = report
+    this.#storedState = storedState
   }
 
   /** A worker starts. A worker that has ended may start again under its id when requests require it. */
@@ -60,9 +66,10 @@ export class FleetChecker {
   /** A worker's state has changed. */
   moved({ workerId, from, to }: Events['worker.moved']): void {
     const known = this.#states.get(workerId) ?? from
-    // The event of a freeze is missing where its commit was taken for failed.
-    const isThaw = from === 'FROZEN' && to === 'READY' && order(known) <= order('FROZEN')
-    if (!isThaw && (order(from) >= order(to) || order(known) >= order(to))) {
+    // The event of a freeze or a thaw is missing where its commit was taken for failed.
+    const isBetween = (state: WorkerState) => state === 'READY' || state === 'FROZEN'
+    const isFreezing = isBetween(from) && isBetween(to) && from !== to && order(known) <= order('FROZEN')
+    if (!isFreezing && (order(from) >= order(to) || order(known) >= order(to))) {
       this.#report(`worker ${workerId} moved from ${from} to ${to}, but it was ${known}`)
     }
     this.#states.set(workerId, to)
@@ -78,7 +85,8 @@ export class FleetChecker {
 
   /** A job was dispatched to a worker. */
   claimed(workerId: WorkerId, jobId: string): void {
-    const state = this.#states.get(workerId) ?? 'STARTING'
+    const known = this.#states.get(workerId) ?? 'STARTING'
+    const state = known === 'FROZEN' ? (this.#storedState(workerId) ?? known) : known
     if (order(state) > order('READY')) this.#report(`worker ${workerId} got job ${jobId} while it was ${state}`)
   }
 

@@ -277,7 +277,10 @@ test('a request that is held for too long is found, unless the store was slow', 
 /** A worker that is told about, on an endpoint with a max. */
 function fleet() {
   const problems: string[] = []
-  const checker = new FleetChecker(problem => problems.push(problem))
+  const checker = new FleetChecker(
+    problem => problems.push(problem),
+    () => null,
+  )
   const move = (from: WorkerState, to: WorkerState) =>
     checker.moved({ endpointId, workerId: w1, from, to, reason: null })
   const count = (alive: number, max: number) =>

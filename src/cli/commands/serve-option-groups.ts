@@ -27,7 +27,18 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
       ...['--processes', '--accept-shared-host'],
     ],
   ],
-  ['Placement and scaling:', ['--start-aware', '--require-gpu', '--dwell', '--cpu-overcommit', '--memory-overcommit']],
+  [
+    'Placement and scaling:',
+    [
+      '--start-aware',
+      '--require-gpu',
+      '--dwell',
+      '--cpu-overcommit',
+      '--memory-overcommit',
+      '--frozen-keep',
+      '--frozen-min-memory',
+    ],
+  ],
   [
     'Limits:',
     [

@@ -94,6 +94,8 @@ test('usage is kept for 400 days', async t => {
 test('the time of a worker that runs is counted every minute, once, across a kill of the server', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
+  // One that never asks for a job would be ended.
+  const poll = worker.take()
   const bounds = [hourOf(rig.clock.now()), hourOf(rig.clock.now()) + 100 * HOUR_MS]
   const { createdAtMs } = await worker.record()
   /** The time of the worker as it was counted, without what a read would add. */
@@ -102,6 +104,7 @@ test('the time of a worker that runs is counted every minute, once, across a kil
     return sums.reduce((sum, { usage }) => sum + usage.startingMs + usage.runningMs + usage.idleMs, 0)
   }
   await rig.clock.advance(10 * 60_000)
+  await poll
   const before = await countedMs()
   assert.ok(before >= 9 * 60_000 && before <= 10 * 60_000 + 100, `${before}`)
   await rig.crash()
