@@ -44,6 +44,11 @@ export class Programs implements Probes {
     return spec === undefined ? undefined : this.#programs.get(spec.workerId)
   }
 
+  /** No endpoint of the simulation has sleep hooks. */
+  async post(): Promise<HealthAnswer> {
+    return NOBODY_LISTENS
+  }
+
   async probe(address: SocketAddress, _path: string, timeoutMs: number): Promise<HealthAnswer> {
     const { clock } = this.#parts.world
     await new Promise<void>(resolve => clock.after(PROBE_MS, resolve))

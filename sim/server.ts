@@ -186,7 +186,10 @@ export class Server {
       driver: fencedDriver(gatedDriver(driver, life), leader),
       outbound: receiver.outbound(life),
       bodies: inlineBodies,
-      probes: { probe: (...args) => life.guard(programs.probe(...args)) },
+      probes: {
+        probe: (...args) => life.guard(programs.probe(...args)),
+        post: () => life.guard(programs.post()),
+      },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       machine: { parts: async () => machine.parts, gpuUse: () => new Map(), memory: () => machine.memory },
       spill: null,

@@ -61,7 +61,7 @@ export class Loops {
     const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
     const scaled = { fleet, models, balancing, placer, freezer, served: this.#meter, rules }
     this.#autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
-    this.#healthChecker = new HealthChecker(ports, { fleet, balancing }, this.#healthChecking.wake)
+    this.#healthChecker = new HealthChecker(ports, { fleet, balancing, freezing }, this.#healthChecking.wake)
     this.#reaper = new Reaper(
       ports,
       { fleet, freezing, running, jobs, batches },

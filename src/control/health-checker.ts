@@ -4,6 +4,7 @@ import {
   type HealthAnswer,
   healthProblem,
   PROBE_TIMEOUT_MS,
+  unasked,
   verdictOn,
   type WorkerHealth,
 } from '../core/balancing/health-check.ts'
@@ -15,6 +16,7 @@ import { problemText } from '../core/workers/worker-problem.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
+import type { Freezing } from '../services/workers/freezing.ts'
 
 /** Limit of concurrent health checks. */
 export const MAX_PROBES = 128
@@ -34,6 +36,7 @@ export class HealthChecker {
   readonly #ports: CheckerPorts
   readonly #balancing: Balancing
   readonly #fleet: Fleet
+  readonly #freezing: Freezing
   readonly #wake: () => void
   /** Workers with an open check. */
   readonly #checked = new Set<WorkerId>()
@@ -42,12 +45,22 @@ export class HealthChecker {
   #stopped = false
 
   /** @param wake asks for a step soon */
-  constructor(ports: CheckerPorts, parts: { readonly balancing: Balancing; readonly fleet: Fleet }, wake: () => void) {
+  constructor(
+    ports: CheckerPorts,
+    parts: { readonly balancing: Balancing; readonly fleet: Fleet; readonly freezing: Freezing },
+    wake: () => void,
+  ) {
     this.#ports = ports
     this.#balancing = parts.balancing
     this.#fleet = parts.fleet
+    this.#freezing = parts.freezing
     this.#wake = wake
     parts.balancing.whenLearned(wake)
+    // It may have waited long to be awake, which is no illness.
+    parts.freezing.whenAwake(id => {
+      parts.balancing.note(id, { health: unasked(ports.clock.monotonic(), true) })
+      wake()
+    })
   }
 
   /**
@@ -59,6 +72,7 @@ export class HealthChecker {
     const waiting = this.#balancing
       .workers()
       .filter(({ worker, isLeaving }) => !isLeaving && !isFrozen(worker) && !this.#checked.has(worker.id))
+      .filter(({ worker }) => !this.#freezing.isAsleep(worker.id))
       .sort((a, b) => a.health.nextAtMs - b.health.nextAtMs)
     const due = waiting.filter(({ health }) => health.nextAtMs <= atMs)
     const now = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))

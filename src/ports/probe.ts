@@ -1,7 +1,7 @@
 import type { HealthAnswer } from '../core/balancing/health-check.ts'
 import type { SocketAddress } from '../core/workers/socket-address.ts'
 
-/** Health checks of workers that serve requests. */
+/** Health checks of workers that serve requests, and the requests with which they sleep and wake. */
 export interface Probes {
   /**
    * One GET of a path over a connection of its own; only the status of the response counts.
@@ -9,4 +9,6 @@ export interface Probes {
    * @returns never rejects; see {@link HealthAnswer}
    */
   probe(address: SocketAddress, path: string, timeoutMs: number): Promise<HealthAnswer>
+  /** As {@link probe} with a POST without a body, which asks a worker to sleep or to wake. No redirect is followed. */
+  post(address: SocketAddress, path: string, timeoutMs: number): Promise<HealthAnswer>
 }

@@ -43,6 +43,16 @@ test('a health check is one GET on a connection of its own, and its answer is th
   assert.equal(connections.size, 2)
 })
 
+test('a request to sleep or to wake is one POST without a body, and follows no redirect', async t => {
+  const seen: string[] = []
+  const address = await answering(t, (request, response) => {
+    seen.push(`${request.method} ${request.url} ${request.headers['content-length']}`)
+    response.writeHead(307, { location: '/other' }).end()
+  })
+  assert.deepEqual(await createHealthProbes().post(address, '/sleep?level=1', 5_000), { status: 307 })
+  assert.deepEqual(seen, ['POST /sleep?level=1 0'])
+})
+
 test('a redirect is not followed', async t => {
   const address = await answering(t, (_request, response) => response.writeHead(302, { location: '/other' }).end())
   assert.deepEqual(await createHealthProbes().probe(address, '/ping', 5_000), { status: 302 })

@@ -4,7 +4,7 @@ import {
   endpointProblems,
   idleTimeoutProblems,
 } from '../../core/endpoints/endpoint.ts'
-import { servingVariableProblems } from '../../core/endpoints/serving.ts'
+import { servingValueProblems } from '../../core/endpoints/serving.ts'
 import { envProblems, portProblems } from '../../core/endpoints/template.ts'
 import { givenCompute, givenConfig } from './endpoint-changes.ts'
 import { restSentence } from './field-names.ts'
@@ -29,7 +29,7 @@ export const createRules: readonly Rule<typeof CreateEndpoint>[] = [
     const problems = [
       ...endpointProblems(config, null),
       ...(given.workers?.idleTimeout === undefined ? [] : idleTimeoutProblems(config)),
-      ...(given.type === 'LOAD_BALANCER' ? servingVariableProblems(given.env ?? {}) : []),
+      ...(given.type === 'LOAD_BALANCER' ? servingValueProblems(given.env ?? {}) : []),
     ]
     return problems.map(problem => restSentence(problem))
   },

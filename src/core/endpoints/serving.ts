@@ -3,6 +3,7 @@
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { secretNames } from '../secrets/secret.ts'
 import { initTimeoutMs, isInitTimeout, MAX_INIT_S } from './init-timeout.ts'
+import { comparablePath, hookTarget, type SleepHooks } from './sleep-hooks.ts'
 
 /** What the program of a worker serves; the ports are those that its user named, drivers may give it others. */
 export interface Serving {
@@ -16,6 +17,8 @@ export interface Serving {
   readonly healthPath: string
   /** How long it may take from its start until it is well for the first time. */
   readonly initTimeoutMs: number
+  /** How it gives its GPU memory back before it is frozen; none where its variables do not say. */
+  readonly sleepHooks?: SleepHooks
 }
 
 const DEFAULT_PORT = 80
@@ -35,12 +38,32 @@ type Environment = Readonly<Record<string, string>>
 export function servingOf(env: Environment): Serving {
   const port = integerIn(env.PORT, 65_535) ?? DEFAULT_PORT
   const path = env.HEALTH_CHECK_PATH
+  const sleepHooks = sleepHooksOf(env)
   return {
     port,
     healthPort: integerIn(env.PORT_HEALTH, 65_535) ?? port,
     healthPath: path !== undefined && (isPath(path) || secretNames({ path }).length > 0) ? path : DEFAULT_PATH,
     initTimeoutMs: initTimeoutMs(env, NEVER_HEALTHY_MS),
+    ...(sleepHooks === null ? {} : { sleepHooks }),
   }
+}
+
+function sleepHooksOf(env: Environment): SleepHooks | null {
+  const { RUNYARD_SLEEP_URL: sleepUrl, RUNYARD_WAKE_URL: wakeUrl } = env
+  if (sleepUrl === undefined || wakeUrl === undefined) return null
+  const isHook = (text: string) => hookTarget(text) !== null || secretNames({ text }).length > 0
+  return isHook(sleepUrl) && isHook(wakeUrl) ? { sleepUrl, wakeUrl } : null
+}
+
+/**
+ * The paths of an environment, with secrets resolved, that only the server may ask a worker for, as {@link comparablePath} has them: those
+ * with which it sleeps and wakes.
+ */
+export function reservedPaths(env: Environment): string[] {
+  return [env.RUNYARD_SLEEP_URL, env.RUNYARD_WAKE_URL].flatMap(text => {
+    const target = text === undefined ? null : hookTarget(text)
+    return target === null ? [] : [comparablePath(target.path)]
+  })
 }
 
 /** The variables of an environment that say how a worker serves, and how long it may take to start. */
@@ -54,8 +77,10 @@ export function servingVariables(env: Environment): Record<string, string> {
  * @param resolved with the values of secrets
  */
 export function servingWithSecrets(saved: Environment, resolved: Environment): Serving {
-  const { HEALTH_CHECK_PATH: path } = saved
-  return servingOf({ ...resolved, ...(path === undefined ? {} : { HEALTH_CHECK_PATH: path }) })
+  const { HEALTH_CHECK_PATH, RUNYARD_SLEEP_URL, RUNYARD_WAKE_URL } = saved
+  const shown = Object.entries({ HEALTH_CHECK_PATH, RUNYARD_SLEEP_URL, RUNYARD_WAKE_URL })
+  const references = shown.filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return servingOf({ ...resolved, ...Object.fromEntries(references) })
 }
 
 /** Whether a text, with secrets resolved, can be asked for as the path of a health check. */
@@ -81,9 +106,10 @@ export function maxConcurrencyOf(env: Environment): number | null {
  * @param saved as they were saved: of one that refers to secrets these are named, and its value is not repeated
  */
 export function servingProblem(env: Environment, saved: Environment = env): string | null {
-  const problems = wrongIn(env).map(({ name, must, text }) => {
+  const problems = [...wrongIn(env), ...wrongTogether(env)].map(({ name, must, text }) => {
     const secrets = secretNames({ text: saved[name] ?? '' })
     const rule = `the variable ${name} must ${must}`
+    if (env[name] === undefined) return rule
     if (secrets.length === 0) return `${rule}, not ${shown(text)}`
     return `${rule}, which the value of the secret ${secrets.join(', ')} is not`
   })
@@ -96,8 +122,19 @@ export function servingProblem(env: Environment, saved: Environment = env): stri
  * @param known variables from before, whose values are not judged again
  */
 export function servingVariableProblems(env: Environment, known: Environment = {}): FieldProblem[] {
+  const isSame = (name: string) => env[name] === known[name]
+  const together = ['RUNYARD_SLEEP_URL', 'RUNYARD_WAKE_URL', 'PORT'].every(isSame) ? [] : wrongTogether(env)
+  return [...servingValueProblems(env, known), ...together.map(fieldProblemOf)]
+}
+
+/** What is wrong with the value of each variable by itself, where others may come from elsewhere; else as {@link servingVariableProblems}. */
+export function servingValueProblems(env: Environment, known: Environment = {}): FieldProblem[] {
   const judged = wrongIn(env).filter(({ name, text }) => text !== known[name] && secretNames({ text }).length === 0)
-  return judged.map(({ name, must }) => fieldProblem('env', `must ${must}`, `the variable ${name}`))
+  return judged.map(fieldProblemOf)
+}
+
+function fieldProblemOf({ name, must }: Wrong): FieldProblem {
+  return fieldProblem('env', `must ${must}`, `the variable ${name}`)
 }
 
 interface VariableRule {
@@ -110,6 +147,11 @@ const PORT_RULE: VariableRule = {
   must: 'be a port from 1 to 65535',
 }
 
+const HOOK_RULE: VariableRule = {
+  holds: text => hookTarget(text) !== null,
+  must: 'be a path that begins with a slash, or http://127.0.0.1:<PORT>/<path>',
+}
+
 /** What must be true of each variable; see docs/guides/load-balancing.md. */
 const RULES: Readonly<Record<string, VariableRule>> = {
   PORT: PORT_RULE,
@@ -119,6 +161,8 @@ const RULES: Readonly<Record<string, VariableRule>> = {
     holds: text => integerIn(text, MAX_CONCURRENCY) !== null,
     must: `be an integer from 1 to ${MAX_CONCURRENCY}`,
   },
+  RUNYARD_SLEEP_URL: HOOK_RULE,
+  RUNYARD_WAKE_URL: HOOK_RULE,
   RUNPOD_INIT_TIMEOUT: { holds: isInitTimeout, must: `be a number of seconds from 1 to ${MAX_INIT_S}` },
 }
 
@@ -133,6 +177,22 @@ function wrongIn(env: Environment): Wrong[] {
     const text = env[name]
     return text === undefined || holds(text) ? [] : [{ name, text, must }]
   })
+}
+
+/** What is wrong between variables, each of which is well by itself. */
+function wrongTogether(env: Environment): Wrong[] {
+  const pair = ['RUNYARD_SLEEP_URL', 'RUNYARD_WAKE_URL'] as const
+  const given = pair.filter(name => env[name] !== undefined)
+  const alone = given.length === 1 ? pair.filter(name => env[name] === undefined) : []
+  const port = integerIn(env.PORT ?? `${DEFAULT_PORT}`, 65_535)
+  const elsewhere = given.flatMap(name => {
+    const text = env[name] ?? ''
+    const named = hookTarget(text)?.port ?? port
+    return port === null || named === port
+      ? []
+      : [{ name, text, must: `name the port of the worker, its PORT ${port}` }]
+  })
+  return [...alone.map(name => ({ name, text: '', must: `be given where ${given.join('')} is` })), ...elsewhere]
 }
 
 function integerIn(text: string | undefined, max: number): number | null {

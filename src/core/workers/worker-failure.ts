@@ -77,6 +77,8 @@ function adviceOf(problem: WorkerProblem): string | null {
     case 'never_healthy':
     case 'unhealthy':
       return problem.health === null ? null : adviceOnHealth(problem.health)
+    case 'wake_failed':
+      return 'see its output, and check the path in RUNYARD_WAKE_URL: it must answer 2xx, also while the worker is awake'
     case 'folder_reserved':
       return null
     default:

@@ -16,6 +16,8 @@ export type WorkerProblem =
   | { readonly kind: 'loop_stuck'; readonly forS: number }
   | { readonly kind: 'silent'; readonly forS: number }
   | { readonly kind: 'hung_start'; readonly limitS: number }
+  /** It was thawed and did not take its memory again; `path` is the value of its RUNYARD_WAKE_URL. */
+  | { readonly kind: 'wake_failed'; readonly path: string; readonly said: string }
   /** `health` is null for a worker that was not asked yet. */
   | { readonly kind: 'never_healthy'; readonly limitS: number; readonly health: HealthProblem | null }
   | { readonly kind: 'unhealthy'; readonly forS: number; readonly health: HealthProblem | null }
@@ -35,6 +37,8 @@ export function problemText(problem: WorkerProblem): string {
       return `nothing was heard from it for ${problem.forS} s`
     case 'hung_start':
       return `it did not ask for a job within ${problem.limitS} s of its start`
+    case 'wake_failed':
+      return `it did not wake at ${problem.path} (its variable RUNYARD_WAKE_URL): ${problem.said}`
     case 'never_healthy':
       return `it was not healthy within ${problem.limitS} s of its start: ${healthText(problem.health)}`
     case 'unhealthy':

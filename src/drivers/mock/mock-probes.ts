@@ -11,6 +11,10 @@ export class MockProbes implements Probes {
   readonly counts = new Map<WorkerId, number>()
   /** Which path each worker was asked at last. */
   readonly paths = new Map<WorkerId, string>()
+  /** The requests to sleep and to wake, in their order. */
+  readonly posts: { readonly worker: WorkerId; readonly path: string }[] = []
+  /** What workers answer to those. */
+  posted: (path: string) => HealthAnswer | Promise<HealthAnswer> = () => ({ status: 200 })
   /** What workers answer of which nothing else was said. */
   usual: HealthAnswer = { status: 200 }
 
@@ -24,13 +28,25 @@ export class MockProbes implements Probes {
   }
 
   async probe({ port }: { readonly port: number }, path: string): Promise<HealthAnswer> {
-    // The mock driver gives its worker number n two ports from 20,000 on.
-    const worker = this.#fleet.started[Math.floor((port - 20_000) / 2)]?.workerId
-    if (worker === undefined || !this.#fleet.running().includes(worker)) return REFUSED
+    const worker = this.#workerAt(port)
+    if (worker === null) return REFUSED
     this.paths.set(worker, path)
     this.counts.set(worker, (this.counts.get(worker) ?? 0) + 1)
     const answer = this.#answers.get(worker) ?? this.usual
     return typeof answer === 'function' ? answer() : answer
+  }
+
+  async post({ port }: { readonly port: number }, path: string): Promise<HealthAnswer> {
+    const worker = this.#workerAt(port)
+    if (worker === null) return REFUSED
+    this.posts.push({ worker, path })
+    return this.posted(path)
+  }
+
+  /** The mock driver gives its worker number n two ports from 20,000 on. */
+  #workerAt(port: number): WorkerId | null {
+    const worker = this.#fleet.started[Math.floor((port - 20_000) / 2)]?.workerId
+    return worker !== undefined && this.#fleet.running().includes(worker) ? worker : null
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { comparablePath } from '../../core/endpoints/sleep-hooks.ts'
 import { AppError, notFound } from '../../core/errors.ts'
 import { DEFAULT_OWNER } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -11,6 +12,7 @@ import { type Preflight, preflightOf } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
 import { type CachedEndpoint, EndpointCache } from './endpoint-cache.ts'
 import { addressList, clientOf, senderOf } from './forwarded.ts'
+import { pathReserved } from './refusal.ts'
 import type { GatewayRoute } from './route.ts'
 
 /** Which requests an installation admits without a key, and which proxies it trusts. */
@@ -135,6 +137,7 @@ export class GatewayAdmission {
     }
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped
+    if (known.reserved.length > 0 && known.reserved.includes(comparablePath(path))) throw pathReserved()
     const sender = senderOf(
       { peer: arriving.peer, host: arriving.host, rawHeaders: stripped.rawHeaders },
       this.#isTrusted,

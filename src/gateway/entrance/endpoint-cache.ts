@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { servingOf } from '../../core/endpoints/serving.ts'
+import { reservedPaths, servingOf } from '../../core/endpoints/serving.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -10,6 +10,8 @@ export interface CachedEndpoint {
   readonly endpoint: Endpoint
   /** The path of health checks, without a query. */
   readonly healthPath: string
+  /** Paths that only the server may ask its workers for, as `comparablePath` has them. */
+  readonly reserved: readonly string[]
 }
 
 /** How long an entry is used without a notification of a change, in milliseconds; notifications may be lost. */
@@ -81,8 +83,9 @@ export class EndpointCache {
       const endpoint = await store.endpoints.find(id)
       const template = endpoint === null ? null : await store.templates.find(endpoint.owner, endpoint.templateId)
       const env = { ...template?.env, ...endpoint?.env }
-      const path = endpoint === null ? '' : servingOf(await this.#variables.of(endpoint.owner, env)).healthPath
-      const known = endpoint === null ? null : { endpoint, healthPath: path.replace(/\?.*$/, '') }
+      const variables = endpoint === null ? {} : await this.#variables.of(endpoint.owner, env)
+      const healthPath = servingOf(variables).healthPath.replace(/\?.*$/, '')
+      const known = endpoint === null ? null : { endpoint, healthPath, reserved: reservedPaths(variables) }
       if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear()
       const readMs = clock.monotonic()
       this.#entries.set(id, { known, readMs, freshUntilMs: readMs + FRESH_MS, changes })

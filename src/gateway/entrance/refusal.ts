@@ -67,6 +67,11 @@ export function endpointGone(id: EndpointId): AppError {
   return notFound('endpoint', id)
 }
 
+/** The path is one with which the server has a worker sleep or wake. */
+export function pathReserved(): AppError {
+  return new AppError('not_found', 'this path is for the server alone, which has workers sleep and wake with it')
+}
+
 /** A duration for people, in seconds. @param ms in milliseconds */
 export function durationText(ms: number): string {
   return `${Math.round(ms / 100) / 10} s`

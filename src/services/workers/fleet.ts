@@ -63,6 +63,7 @@ export class Fleet {
     this.#freezing = freezing
     this.#inputs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
+    freezing.whenWakeFailed((worker, problem) => this.endFaulty(worker, 'unhealthy', problem))
   }
 
   /**

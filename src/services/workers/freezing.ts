@@ -1,19 +1,43 @@
+import { type HookTarget, hookTarget, SLEEP_TIMEOUT_MS, WAKE_TIMEOUT_MS } from '../../core/endpoints/sleep-hooks.ts'
 import { toAppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
 import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
+import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { resolvedServing } from '../endpoints/serving-variables.ts'
 import type { RunningWorkers } from './running-workers.ts'
+
+type FreezingPorts = Pick<Ports, 'store' | 'driver' | 'emit' | 'probes' | 'vault'>
 
 /**
  * Has the driver do what the store says: a worker that is FROZEN there is frozen, and one that is STARTING or READY runs. The store changes first,
  * so a server that is killed in between does the rest at its next start. Workers that are to end are thawed by the driver when it ends them.
+ * A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before it is asked for its health.
  */
 export class Freezing {
-  readonly #ports: Pick<Ports, 'store' | 'driver' | 'emit'>
+  readonly #ports: FreezingPorts
   readonly #running: RunningWorkers
+  #awake: (id: WorkerId) => void = () => {}
+  #failed: (worker: Worker, problem: WorkerProblem) => Promise<void> = async () => {}
 
-  constructor(ports: Pick<Ports, 'store' | 'driver' | 'emit'>, running: RunningWorkers) {
+  constructor(ports: FreezingPorts, running: RunningWorkers) {
     this.#ports = ports
     this.#running = running
+  }
+
+  /** Calls back when a worker that slept is awake. */
+  whenAwake(awake: (id: WorkerId) => void): void {
+    this.#awake = awake
+  }
+
+  /** Calls back when a thawed worker did not wake: it is of no use any more. */
+  whenWakeFailed(failed: (worker: Worker, problem: WorkerProblem) => Promise<void>): void {
+    this.#failed = failed
+  }
+
+  /** Whether a worker may not have its memory, so that nothing may be asked of it. */
+  isAsleep(id: WorkerId): boolean {
+    return this.#running.find(id)?.isAsleep ?? false
   }
 
   /**
@@ -41,8 +65,10 @@ export class Freezing {
   /** As {@link settle}, for a worker that an earlier run of the server left. */
   async adopt(worker: Worker): Promise<void> {
     if (worker.frozenAtMs === null) return
-    this.#running.of(worker).frozen = null
-    await this.settle(worker)
+    const running = this.#running.of(worker)
+    running.frozen = null
+    running.isAsleep = hasHooks(worker)
+    await this.#settleSoon(worker)
     // Its signal to end may not have reached it.
     if (worker.state === 'STOPPING') await this.#ports.driver.terminate(worker.id)
   }
@@ -51,14 +77,23 @@ export class Freezing {
   async retry(alive: readonly Worker[]): Promise<void> {
     for (const worker of alive) {
       const frozen = this.#running.find(worker.id)?.frozen ?? false
-      if (!isSettled(worker, frozen)) await this.settle(worker)
+      if (!isSettled(worker, frozen)) await this.#settleSoon(worker)
     }
+  }
+
+  /** As {@link settle}, without a wait for one that has to sleep or to wake. */
+  async #settleSoon(worker: Worker): Promise<void> {
+    const settled = this.settle(worker)
+    if (!hasHooks(worker)) await settled
   }
 
   async #act(worker: Worker): Promise<void> {
     const running = this.#running.of(worker)
     if (isFrozen(worker)) {
+      const runs = running.frozen === false
       running.freeze()
+      // One that an earlier run has frozen cannot answer.
+      if (runs) await this.#sleep(worker)
       await this.#ports.driver.freeze(worker.id)
       return
     }
@@ -66,6 +101,52 @@ export class Freezing {
     // From here on a take may be one that the worker sends when it runs again.
     running.frozen = false
     await this.#ports.driver.thaw(worker.id)
+    await this.#wake(worker)
+  }
+
+  async #sleep(worker: Worker): Promise<void> {
+    const url = worker.serves?.sleepHooks?.sleepUrl
+    if (url === undefined) return
+    this.#running.of(worker).isAsleep = true
+    const said = await this.#post(worker, 'RUNYARD_SLEEP_URL', url, SLEEP_TIMEOUT_MS)
+    if (said === null) return
+    const problem = `worker ${worker.id} did not sleep at ${url} and is frozen with its GPU memory: ${said}`
+    this.#ports.emit('loop.failed', { loop: 'sleep of a worker', problem })
+  }
+
+  /** Does so also where it is not known to sleep: it may have been asked by an earlier run of the server. */
+  async #wake(worker: Worker): Promise<void> {
+    const running = this.#running.of(worker)
+    const url = worker.serves?.sleepHooks?.wakeUrl
+    if (url === undefined || !running.isAsleep) return
+    const said = await this.#post(worker, 'RUNYARD_WAKE_URL', url, WAKE_TIMEOUT_MS)
+    if (said === null) {
+      running.isAsleep = false
+      this.#awake(worker.id)
+      return
+    }
+    const now = await this.#ports.store.workers.find(worker.id)
+    if (now === null || running.hasEnded || !takesJobs(now)) return
+    await this.#failed(now, { kind: 'wake_failed', path: url, said })
+  }
+
+  /**
+   * Asks a worker at its own address, whatever host the value names.
+   * @returns what went wrong; null where it has answered 2xx
+   */
+  async #post(worker: Worker, name: string, url: string, timeoutMs: number): Promise<string | null> {
+    const target = await this.#target(worker, name, url)
+    if (target === null) return 'the secret in it was removed, or is none any more'
+    const servedAt = await this.#ports.driver.address(worker.id)
+    if (servedAt === null) return 'its address is not known'
+    const answer = await this.#ports.probes.post(servedAt.traffic, target.path, timeoutMs)
+    if (!('status' in answer)) return answer.problem
+    return answer.status >= 200 && answer.status < 300 ? null : `it answers ${answer.status}`
+  }
+
+  async #target({ owner }: Worker, name: string, url: string): Promise<HookTarget | null> {
+    const { [name]: resolved = '' } = await resolvedServing(this.#ports, owner, { [name]: url })
+    return hookTarget(resolved)
   }
 }
 
@@ -73,4 +154,8 @@ export class Freezing {
 function isSettled(worker: Worker, frozen: boolean | null): boolean {
   if (isFrozen(worker)) return frozen === true
   return frozen === false || !takesJobs(worker)
+}
+
+function hasHooks({ serves }: Worker): boolean {
+  return serves?.sleepHooks !== undefined
 }

@@ -75,6 +75,8 @@ export class RunningWorker {
   stoppingSinceMs: number | null = null
   /** What the driver has done last: null while that is not known, since an earlier run of the server did it. */
   frozen: boolean | null = false
+  /** Whether it was asked to sleep, or may have been by an earlier run of the server, and has not woken since. */
+  isAsleep = false
   /** Whether {@link Freezing} is at work on it. */
   isSettling = false
   readonly #takes = new Set<PendingTake>()

@@ -9,18 +9,23 @@ const MAX_BODY_BYTES = 64 * 1024
 /** Health checks over HTTP/1.1. Each has a connection of its own, so that none is answered by what an earlier one left. */
 export function createHealthProbes(): Probes {
   const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY })
-  return { probe: (address, path, timeoutMs) => probe(agent, address, path, timeoutMs) }
+  return {
+    probe: (address, path, timeoutMs) => ask(agent, 'GET', address, path, timeoutMs),
+    post: (address, path, timeoutMs) => ask(agent, 'POST', address, path, timeoutMs),
+  }
 }
 
-function probe(
+function ask(
   agent: Agent,
+  method: 'GET' | 'POST',
   { host, port, socket: socketPath }: SocketAddress,
   path: string,
   timeoutMs: number,
 ): Promise<HealthAnswer> {
   const { promise, resolve } = Promise.withResolvers<HealthAnswer>()
-  const headers = { 'user-agent': 'runyard-health', accept: '*/*', connection: 'close' }
-  const call = request({ agent, host, port, path, method: 'GET', headers, ...(socketPath && { socketPath }) })
+  const length = method === 'POST' ? { 'content-length': '0' } : {}
+  const headers = { 'user-agent': 'runyard-health', accept: '*/*', connection: 'close', ...length }
+  const call = request({ agent, host, port, path, method, headers, ...(socketPath && { socketPath }) })
   const timer = setTimeout(() => {
     resolve({ problem: `no answer within ${timeoutMs / 1000} s`, refused: false })
     call.destroy()

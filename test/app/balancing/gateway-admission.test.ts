@@ -322,6 +322,32 @@ test('forwarded headers of clients are removed, and those of trusted proxies are
   assert.deepEqual([v6.client, v6.prefix], ['2001:db8::1, fd00::9', null])
 })
 
+test('the paths with which workers sleep and wake are for the server alone', async t => {
+  const { gate, rig } = await openGate(t)
+  const env = [
+    { key: 'RUNYARD_SLEEP_URL', value: '/sleep?level=1' },
+    { key: 'RUNYARD_WAKE_URL', value: '/wake_up' },
+  ]
+  const id = await balanced(rig, { template: { env } })
+  for (const path of [
+    '/sleep',
+    '/sleep?level=2',
+    '//sleep',
+    '/a/%2e%2e/sleep',
+    '/%73leep',
+    '/wake%5fup/',
+    '/WAKE_UP',
+  ]) {
+    for (const method of ['GET', 'POST']) {
+      const [status, error] = await refused(gate, id, { method, path })
+      assert.deepEqual([status, /for the server alone/.test(error)], [404, true], `${method} ${path}`)
+    }
+  }
+  assert.equal((await admitted(gate, id, { path: '/sleepy?a=/sleep' })).path, '/sleepy?a=/sleep')
+  const other = await balanced(rig, { name: 'other' })
+  assert.equal((await admitted(gate, other, { path: '/sleep' })).path, '/sleep')
+})
+
 test('a change of an endpoint, or its deletion, applies from the next request', async t => {
   const { gate, rig, id } = await openGate(t)
   const env = [{ key: 'HEALTH_CHECK_PATH', value: '/up' }]

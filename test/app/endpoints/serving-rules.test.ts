@@ -17,6 +17,8 @@ const ALL_WRONG = {
   PORT_HEALTH: 'no',
   HEALTH_CHECK_PATH: 'ping',
   RUNYARD_MAX_CONCURRENCY: '0',
+  RUNYARD_SLEEP_URL: 'http://other.example/sleep',
+  RUNYARD_WAKE_URL: 'wake',
   RUNPOD_INIT_TIMEOUT: '5m',
 }
 const SENTENCES = [
@@ -24,6 +26,8 @@ const SENTENCES = [
   'the variable PORT_HEALTH must be a port from 1 to 65535',
   'the variable HEALTH_CHECK_PATH must be a path that begins with a slash and has no blanks',
   'the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to 1000000',
+  'the variable RUNYARD_SLEEP_URL must be a path that begins with a slash, or http://127.0.0.1:<PORT>/<path>',
+  'the variable RUNYARD_WAKE_URL must be a path that begins with a slash, or http://127.0.0.1:<PORT>/<path>',
   'the variable RUNPOD_INIT_TIMEOUT must be a number of seconds from 1 to 86400',
 ]
 const inEnv = SENTENCES.map(sentence => `env: ${sentence}`)
@@ -142,7 +146,8 @@ test('another template is refused where its environment is wrong for a load-bala
 test('a template is not changed into what a load-balancing endpoint with it cannot use, on each surface', async t => {
   const { rig, templateId, linked } = await openShared(t)
   const right = { PORT: '1', PORT_HEALTH: '2', HEALTH_CHECK_PATH: '/', RUNYARD_MAX_CONCURRENCY: '1' }
-  await linked({ ...LB, name: 'says it itself', env: pairs({ ...right, RUNPOD_INIT_TIMEOUT: '60' }) })
+  const hooks = { RUNYARD_SLEEP_URL: '/sleep', RUNYARD_WAKE_URL: '/wake' }
+  await linked({ ...LB, name: 'says it itself', env: pairs({ ...right, ...hooks, RUNPOD_INIT_TIMEOUT: '60' }) })
   const used = inEnv.map(sentence => `${sentence} (load-balancing endpoint 'served' uses this template)`)
   const before = (await rig.ask('GET', `/v2/templates/${templateId}`)).json
   const refusedAt = (path: string) => refusedByRest(rig, 'PATCH', path + templateId, { env: ALL_WRONG })
@@ -171,4 +176,18 @@ test('an endpoint that has it already is still changed, paused and deleted', asy
     /^\$\.env: the variable PORT must be a port from 1 to 65535$/,
   )
   assert.equal((await rig.ask('DELETE', `/v2/serverless/${id}`)).status, 204)
+})
+
+test('one of the two sleep hooks is refused, unless the template has the other', async t => {
+  const rig = await openRig(t)
+  const id = await balanced(rig, {
+    template: { env: pairs({ RUNYARD_SLEEP_URL: '/sleep', RUNYARD_WAKE_URL: '/wake' }) },
+  })
+  await rig.change(id, { ...LB, env: pairs({ RUNYARD_WAKE_URL: '/wake_up' }) })
+  const other = await balanced(rig, { name: 'other' })
+  const change = { id: other, name: 'other', ...LB, env: pairs({ RUNYARD_WAKE_URL: '/wake_up' }) }
+  const sentence = 'env: the variable RUNYARD_SLEEP_URL must be given where RUNYARD_WAKE_URL is'
+  assert.equal(await refusedByGraphql(rig, SAVE.endpoint, change), sentence)
+  const env = { RUNYARD_WAKE_URL: '/wake_up' }
+  assert.deepEqual(await refusedByRest(rig, 'PATCH', `/v2/serverless/${other}`, { env }), [`$.${sentence}`])
 })

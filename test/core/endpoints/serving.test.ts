@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   maxConcurrencyOf,
+  reservedPaths,
   servingOf,
   servingProblem,
   servingVariableProblems,
@@ -99,4 +100,56 @@ test('at saving no value is repeated, and none is judged that stays as it was or
     servingVariableProblems({ PORT: '{{ RUNPOD_SECRET_PORT }}', HEALTH_CHECK_PATH: 'a{{RUNPOD_SECRET_x}}' }),
     [],
   )
+})
+
+const HOOKS = { RUNYARD_SLEEP_URL: '/sleep?level=1', RUNYARD_WAKE_URL: 'http://localhost:8000/wake_up' }
+
+test('a worker has sleep hooks when both variables say where, on its own port', () => {
+  const env = { ...HOOKS, PORT: '8000' }
+  assert.deepEqual(servingOf(env).sleepHooks, { sleepUrl: '/sleep?level=1', wakeUrl: 'http://localhost:8000/wake_up' })
+  assert.equal(servingProblem(env), null)
+  assert.deepEqual(reservedPaths(env), ['/sleep', '/wake_up'])
+  assert.equal(servingOf({ RUNYARD_SLEEP_URL: '/sleep' }).sleepHooks, undefined)
+})
+
+for (const [env, sentence] of [
+  [{ RUNYARD_SLEEP_URL: '/s' }, 'the variable RUNYARD_WAKE_URL must be given where RUNYARD_SLEEP_URL is'],
+  [{ RUNYARD_WAKE_URL: '/s' }, 'the variable RUNYARD_SLEEP_URL must be given where RUNYARD_WAKE_URL is'],
+  [{ ...HOOKS, PORT: '8001' }, /^the variable RUNYARD_WAKE_URL must name the port of the worker, its PORT 8001, not/],
+  [HOOKS, /^the variable RUNYARD_WAKE_URL must name the port of the worker, its PORT 80, not/],
+] as const) {
+  test(`sleep hooks that do not fit are refused: ${JSON.stringify(env)}`, () => {
+    const problem = servingProblem(env)!
+    if (typeof sentence === 'string') assert.equal(problem, sentence)
+    else assert.match(problem, sentence)
+    assert.equal(servingVariableProblems(env).length, 1)
+    assert.deepEqual(servingVariableProblems(env, env), [], 'what was like that before is not judged again')
+  })
+}
+
+test('a hook leads to no other host, however it is written', () => {
+  for (const text of [
+    'http://169.254.169.254/latest',
+    'http://127.0.0.1@evil.example/sleep',
+    'http://localhost.evil.example/sleep',
+    'http://localhost:80@evil.example/',
+    'https://127.0.0.1/sleep',
+    'http://[::1]/sleep',
+    'sleep',
+    '/a b',
+    '/a\r\nHost: x',
+    '',
+  ]) {
+    assert.match(
+      servingProblem({ RUNYARD_SLEEP_URL: text, RUNYARD_WAKE_URL: '/w' })!,
+      /RUNYARD_SLEEP_URL must be a path/,
+    )
+  }
+})
+
+test('hooks that refer to secrets stay references, and are not judged when they are saved', () => {
+  const saved = { RUNYARD_SLEEP_URL: '{{ RUNPOD_SECRET_s }}', RUNYARD_WAKE_URL: '/wake?t={{ RUNPOD_SECRET_t }}' }
+  const serving = servingWithSecrets(saved, { RUNYARD_SLEEP_URL: '/sleep?t=1', RUNYARD_WAKE_URL: '/wake?t=hidden' })
+  assert.deepEqual(serving.sleepHooks, { sleepUrl: saved.RUNYARD_SLEEP_URL, wakeUrl: saved.RUNYARD_WAKE_URL })
+  assert.deepEqual(servingVariableProblems(saved), [])
 })

@@ -1,0 +1,55 @@
+/** The requests with which a worker that serves is asked to give its GPU memory back before it is frozen, and to take it again. */
+
+import { secretNames } from '../secrets/secret.ts'
+
+/**
+ * What the variables RUNYARD_SLEEP_URL and RUNYARD_WAKE_URL of a worker say: a path, or an address of this machine. A value that refers
+ * to a secret stays a reference: it is kept and shown with each worker.
+ */
+export interface SleepHooks {
+  readonly sleepUrl: string
+  readonly wakeUrl: string
+}
+
+/** How long a worker may take to give its memory back, in milliseconds; longer, and it is frozen with it. */
+export const SLEEP_TIMEOUT_MS = 60_000
+/** How long it may take to have its memory again, in milliseconds; longer, and it is ended. */
+export const WAKE_TIMEOUT_MS = 120_000
+
+const MAX_URL = 2_000
+/** How often a path is decoded: a worker may do it once more than its proxy. */
+const MAX_DECODINGS = 8
+
+/** Where a hook is asked, on the worker's own address. */
+export interface HookTarget {
+  /** The port that the value names; null for a path alone. */
+  readonly port: number | null
+  /** Path and query. */
+  readonly path: string
+}
+
+/** A value of RUNYARD_SLEEP_URL or RUNYARD_WAKE_URL with secrets resolved; null where it is none. */
+export function hookTarget(text: string): HookTarget | null {
+  if (text.length > MAX_URL || text.includes('#') || secretNames({ text }).length > 0) return null
+  if (/^\/[!-~]*$/.test(text)) return { port: null, path: text }
+  const [, port, path] = /^http:\/\/(?:127\.0\.0\.1|localhost)(?::(\d{1,5}))?(\/[!-~]*)$/.exec(text) ?? []
+  return path === undefined ? null : { port: Number(port ?? 80), path }
+}
+
+/**
+ * A path as servers may understand it: decoded, without query, parameters, empty and dot segments and a slash at the end, in lower case.
+ * Two paths that may lead to the same place have the same one; those of different places may have, too.
+ */
+export function comparablePath(path: string): string {
+  let text = path.replace(/[?#].*$/s, '')
+  for (let round = 0; round < MAX_DECODINGS && text.includes('%'); round += 1) {
+    text = text.replace(/%([\da-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+  }
+  const segments: string[] = []
+  for (const part of text.replace(/[?#].*$/s, '').split(/[/\\]/)) {
+    const segment = part.replace(/;.*$/s, '').replace(/[^!-\uffff]/g, '')
+    if (segment === '..') segments.pop()
+    else if (segment !== '' && segment !== '.') segments.push(segment.toLowerCase())
+  }
+  return `/${segments.join('/')}`
+}
