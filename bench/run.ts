@@ -26,6 +26,7 @@ import { lifecycle } from './suites/lifecycle.ts'
 import { overload } from './suites/overload.ts'
 import { runsync } from './suites/runsync.ts'
 import { stream } from './suites/stream.ts'
+import { thaw } from './suites/thaw.ts'
 
 const SUITES: readonly Suite[] = [
   enqueue,
@@ -36,6 +37,7 @@ const SUITES: readonly Suite[] = [
   payload,
   gateway,
   coldStart,
+  thaw,
   burst,
   autoscaler,
   held,

@@ -71,6 +71,8 @@ export interface EndpointSettings {
   /** The command of its workers; what the folder says unless given. */
   readonly args?: string
   readonly env?: Readonly<Record<string, string>>
+  /** What becomes of idle workers; they end unless given. */
+  readonly flashBootType?: 'OFF' | 'FLASHBOOT'
 }
 
 /** Makes an endpoint. @returns its id */
@@ -83,6 +85,7 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
     folder = resolve('test/wire/fixtures/silent-worker'),
     args = '',
     env = {},
+    flashBootType = 'OFF',
   } = settings
   count += 1
   const templateId = await mutate(
@@ -103,6 +106,7 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
     templateId,
     instanceIds: ['cpu3g-2-8'],
     idleTimeout,
+    flashBootType,
     ...(requestCount === undefined ? {} : { scalerType: 'REQUEST_COUNT', scalerValue: requestCount }),
     workersMin,
     workersMax,
