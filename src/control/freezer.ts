@@ -1,7 +1,7 @@
 import type { EndpointId } from '../core/ids.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { frozenLongest, isMemoryShort } from '../core/scaling/memory-relief.ts'
-import { isFrozen, type WorkerLoad } from '../core/workers/worker.ts'
+import { isFrozen, type Worker, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
@@ -42,15 +42,17 @@ export class Freezer {
     if (!this.#mayHaveFrozen) return null
     if (nowMs < this.#checkAtMs && this.#checkAtMs - nowMs <= MEMORY_CHECK_MS) return this.#checkAtMs
     this.#checkAtMs = nowMs + MEMORY_CHECK_MS
-    if (isMemoryShort(this.#ports.machine.memory(), this.#minMemory)) await this.#endLongest()
-    return this.#mayHaveFrozen ? this.#checkAtMs : null
+    const { store, machine } = this.#ports
+    const alive = await store.workers.alive()
+    this.#mayHaveFrozen = alive.some(isFrozen)
+    if (!this.#mayHaveFrozen) return null
+    if (isMemoryShort(machine.memory(), this.#minMemory)) await this.#endLongest(alive)
+    return this.#checkAtMs
   }
 
-  async #endLongest(): Promise<void> {
+  async #endLongest(alive: readonly Worker[]): Promise<void> {
     const { store } = this.#ports
-    const alive = await store.workers.alive()
     const frozen = alive.filter(isFrozen)
-    this.#mayHaveFrozen = frozen.length > 0
     const withPriority = new Set<EndpointId>()
     for (const id of new Set(frozen.map(({ endpointId }) => endpointId))) {
       if ((await store.endpoints.find(id))?.flashboot === 'PRIORITY_FLASHBOOT') withPriority.add(id)
