@@ -12,9 +12,10 @@ import { type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
 
 const worker = 'w' as WorkerId
 const HANDLE = '{"container":"c","process":null}'
+/** Lists the containers each half second. Calls have as long to get a response, which is enough on a busy machine too. */
 const clock = {
   ...systemClock,
-  after: (ms: number, callback: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, callback),
+  after: (ms: number, callback: () => void) => systemClock.after(ms === 10_000 ? 500 : ms, callback),
 }
 
 /** What an engine does about a paused container. */
@@ -139,11 +140,13 @@ test('where the engine takes no signal for a paused container, it goes on first'
 })
 
 test('a container that the engine cannot pause runs on, and the call says why', { timeout: 20_000 }, async context => {
-  const { driver, refusing, container } = await openPlayed(context, DOCKER)
+  const { driver, refusing, container, paths } = await openPlayed(context, DOCKER)
   refusing.add('pause')
   await assert.rejects(driver.freeze(worker), { code: 'unavailable', message: /the container cannot be frozen now/ })
   refusing.clear()
-  await new Promise<void>(resolve => systemClock.after(100, resolve))
+  const lists = () => paths.filter(path => path.endsWith('/containers/json')).length
+  const before = lists()
+  while (lists() < before + 2) await new Promise<void>(resolve => systemClock.after(10, resolve))
   assert.equal(container.paused, false)
 })
 
