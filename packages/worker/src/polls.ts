@@ -12,6 +12,8 @@ export class Taker {
   readonly #client: Client
   readonly #errors = new Backoff(10_000)
   readonly #hasty = new Backoff(1000)
+  /** Whether the last answer was none, and came at once. */
+  #wasHasty = false
 
   /** Takes through `client`. */
   constructor(client: Client) {
@@ -29,9 +31,12 @@ export class Taker {
       if (reply.status === 200 || reply.status === 204) {
         this.#errors.reset()
         const jobs = reply.status === 204 ? [] : readJobs(reply.body)
-        if (jobs.length > 0) this.#hasty.reset()
-        // A platform that answers "nothing" at once instead of holding the poll must not be asked in a busy loop.
-        else if (performance.now() - asked < 500) await sleep(this.#hasty.next(), stop)
+        const isHasty = jobs.length === 0 && performance.now() - asked < 500
+        // A platform that answers "nothing" at once instead of holding the poll must not be asked in a busy loop. It may do so once: a
+        // worker that was thawed before it was frozen is told that its poll is over, and a job waits for the next one.
+        if (isHasty && this.#wasHasty) await sleep(this.#hasty.next(), stop)
+        if (!isHasty) this.#hasty.reset()
+        this.#wasHasty = isHasty
         return jobs
       }
       const wait = retryAfterMs(reply.retryAfter) ?? (reply.status === 429 ? 5000 : this.#errors.next())
