@@ -46,6 +46,8 @@ export interface MockFleet {
   failNextStart(failure: StartFailure): void
   /** The next call that freezes a worker, and only that, fails. */
   failNextFreeze(): void
+  /** The next call that freezes a worker, and only that, takes until the returned function is called. */
+  holdNextFreeze(): () => void
   /** A driver over this fleet, as a server makes one when it starts. */
   driver(options: MockDriverOptions): MockDriver
 }
@@ -95,6 +97,7 @@ class Fleet implements MockFleet {
   readonly #hooks: MockFleetHooks
   #failure: StartFailure | null = null
   #failsFreeze = false
+  #heldFreeze: Promise<void> | null = null
 
   constructor(hooks: MockFleetHooks) {
     this.#hooks = hooks
@@ -149,6 +152,19 @@ class Fleet implements MockFleet {
 
   failNextFreeze(): void {
     this.#failsFreeze = true
+  }
+
+  holdNextFreeze(): () => void {
+    const held = Promise.withResolvers<void>()
+    this.#heldFreeze = held.promise
+    return held.resolve
+  }
+
+  /** Resolves when the freeze that begins now may be done. */
+  async mayFreeze(): Promise<void> {
+    const held = this.#heldFreeze
+    this.#heldFreeze = null
+    await held
   }
 
   freeze(worker: WorkerId): void {
@@ -234,6 +250,7 @@ class FleetDriver implements MockDriver {
   }
 
   async freeze(worker: WorkerId): Promise<void> {
+    await this.fleet.mayFreeze()
     const known = this.#known.get(worker)
     if (known !== undefined && !this.#asked.has(known)) this.fleet.freeze(worker)
   }

@@ -7,7 +7,7 @@ import type { Ports } from '../../ports/ports.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-type FreezingPorts = Pick<Ports, 'store' | 'driver' | 'emit' | 'probes' | 'vault'>
+type FreezingPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'probes' | 'vault'>
 
 /**
  * Has the driver do what the store says: a worker that is FROZEN there is frozen, and one that is STARTING or READY runs. The store changes first,
@@ -100,6 +100,7 @@ export class Freezing {
     running.thaw()
     // From here on a take may be one that the worker sends when it runs again.
     running.frozen = false
+    this.#ports.notifier.publish(`worker:${worker.id}`)
     await this.#ports.driver.thaw(worker.id)
     await this.#wake(worker)
   }

@@ -132,7 +132,8 @@ export class Takes {
     if (request.signal.aborted || running.hasEnded) return null
     if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? [] : null
     if (demand.takerState === 'FROZEN') return 'barred'
-    if (take.pending.isStale) return null
+    // While it is still being frozen its next take would be stale, too.
+    if (take.pending.isStale) return running.frozen === false ? null : 'barred'
     if (demand.takerState === 'DRAINING') return 'barred'
     if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return null
     const limit = takers > 1 || isSerial ? 1 : claimShare(demand, request.limit)

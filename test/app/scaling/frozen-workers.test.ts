@@ -56,6 +56,27 @@ test('a poll that was open when the worker was frozen is held, ends after its ti
   assert.equal(await worker.takeJob(), job)
 })
 
+test('a job that comes while its worker is being frozen goes to the first poll after the thaw', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ flashBootType: 'FLASHBOOT', idleTimeout: 1 })
+  await rig.submit(endpoint)
+  await rig.clock.advance(20)
+  const worker = rig.worker(0)
+  await worker.done(await worker.takeJob())
+  const goOn = rig.fleet.holdNextFreeze()
+  const open = worker.take()
+  const ended: number[] = []
+  void open.then(({ status }) => ended.push(status))
+  await rig.clock.advance(1_100)
+  const job = await rig.submit(endpoint)
+  await rig.clock.advance(20)
+  assert.deepEqual([(await worker.record()).state, ended], ['READY', []], 'another poll would be ended, too')
+  goOn()
+  await rig.clock.advance(20)
+  assert.deepEqual([ended, rig.fleet.frozen.has(worker.id)], [[204], false])
+  assert.equal(await worker.takeJob(), job)
+})
+
 test('surfaces show a frozen worker as idle, not ready, and by its phase', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await withFrozen(rig)
