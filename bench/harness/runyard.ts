@@ -21,17 +21,31 @@ export interface ServerSettings {
   readonly logLevel?: 'warn' | 'debug'
   /** Its data folder; a new one unless given. */
   readonly dataDir?: string
+  /** More arguments of `runyard serve`. */
+  readonly args?: readonly string[]
 }
 
 /** Starts a server. @param database address of a PostgreSQL; null for the embedded database */
 export async function startRunyard(
   bench: Bench,
   database: string | null,
-  { logLevel = 'warn', dataDir }: ServerSettings = {},
+  { logLevel = 'warn', dataDir, args: more = [] }: ServerSettings = {},
 ): Promise<RunyardServer> {
   count += 1
   const folder = dataDir ?? `${bench.folder}/runyard-${count}`
-  const args = ['serve', '--port', '0', '--json', '--log-level', logLevel, '--data-dir', folder, '--process-root', '/']
+  const args = [
+    'serve',
+    '--port',
+    '0',
+    '--json',
+    '--log-level',
+    logLevel,
+    '--data-dir',
+    folder,
+    '--process-root',
+    '/',
+    ...more,
+  ]
   const env: Record<string, string> = database === null ? {} : { RUNYARD_DATABASE: database }
   const { line } = await bench.start('./bin/runyard', args, env, `${bench.folder}/runyard-${count}.log`)
   const server = readyServer(line)
@@ -68,11 +82,15 @@ export interface EndpointSettings {
   readonly requestCount?: number
   /** The folder that its workers run; one whose workers do nothing unless given. */
   readonly folder?: string
-  /** The command of its workers; what the folder says unless given. */
+  /** The image that its workers run instead. */
+  readonly image?: string
+  /** The command of its workers; what the folder or image says unless given. */
   readonly args?: string
   readonly env?: Readonly<Record<string, string>>
   /** What becomes of idle workers; they end unless given. */
   readonly flashBootType?: 'OFF' | 'FLASHBOOT'
+  /** A queue unless given. */
+  readonly type?: 'QB' | 'LB'
 }
 
 /** Makes an endpoint. @returns its id */
@@ -81,11 +99,13 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
     workersMax,
     workersMin = 0,
     idleTimeout = 3_600,
-    requestCount,
+    requestCount = settings.type === 'LB' ? 4 : undefined,
     folder = resolve('test/wire/fixtures/silent-worker'),
     args = '',
     env = {},
     flashBootType = 'OFF',
+    image = `dir:${folder}`,
+    type = 'QB',
   } = settings
   count += 1
   const templateId = await mutate(
@@ -93,7 +113,7 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
     'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }',
     {
       name: `bench-${count}`,
-      imageName: `dir:${folder}`,
+      imageName: image,
       dockerArgs: args,
       containerDiskInGb: 1,
       volumeInGb: 0,
@@ -107,6 +127,7 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
     instanceIds: ['cpu3g-2-8'],
     idleTimeout,
     flashBootType,
+    type,
     ...(requestCount === undefined ? {} : { scalerType: 'REQUEST_COUNT', scalerValue: requestCount }),
     workersMin,
     workersMax,
