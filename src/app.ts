@@ -23,6 +23,7 @@ import type { Keys } from './services/accounts/keys.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
+import { AttemptRecorder } from './services/observing/attempt-recorder.ts'
 import { EventFeed } from './services/observing/event-feed.ts'
 import { MetricRecorder } from './services/observing/metric-recorder.ts'
 import { withKnownWorkers } from './services/workers/known-workers.ts'
@@ -75,10 +76,11 @@ const DISPATCH_END_MS = 2_000
  */
 export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const known = new KnownEndpoints(given.store, given.clock)
-  const recorder = new MetricRecorder(given)
+  const recorders = { metrics: new MetricRecorder(given), attemptTimes: new AttemptRecorder(given) }
   const feed = new EventFeed(given)
   const emit: Emit = (name, fields) => {
-    recorder.emit(name, fields)
+    recorders.metrics.emit(name, fields)
+    recorders.attemptTimes.emit(name, fields)
     feed.emit(name, fields)
     given.emit(name, fields)
   }
@@ -91,8 +93,15 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)
-  const observing = createObservingServices(ports, config, workers, balancing, { recorder, feed }, signals)
-  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorder })
+  const observing = createObservingServices(
+    ports,
+    config,
+    workers,
+    balancing,
+    { recorder: recorders.metrics, feed },
+    signals,
+  )
+  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))
@@ -130,7 +139,8 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
       // The reaper would take workers that are killed now for lost.
       await loops.stopReaping()
       await killAll(ports, workers.fleet, hurry)
-      await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), recorder.flush()])
+      const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush()]
+      await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), ...recorded])
       await abandon()
     },
     answersLost: agoMs => workers.running.doubtSince(ports.clock.monotonic() - agoMs),

@@ -5,6 +5,7 @@ import { Loop } from '../control/loop.ts'
 import { Placer } from '../control/placer.ts'
 import { Reaper } from '../control/reaper.ts'
 import { Remover } from '../control/remover.ts'
+import type { Recorders } from '../control/upkeep.ts'
 import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
 import { WorkerWatchdog } from '../control/worker-watchdog.ts'
@@ -12,7 +13,6 @@ import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import type { AccountServices } from './account-services.ts'
 import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig } from './config.ts'
@@ -25,7 +25,7 @@ export interface LoopServices {
   readonly jobs: JobServices
   readonly workers: WorkerServices
   readonly balancing: BalancingServices
-  readonly recorder: MetricRecorder
+  readonly recorders: Recorders
 }
 
 /** The control loops. They are made here, and do nothing before {@link start}. */
@@ -67,7 +67,7 @@ export class Loops {
       { fleet, freezing, running, jobs, batches },
       new WorkerWatchdog(ports, services.workers),
       recordRules,
-      services.recorder,
+      services.recorders,
     )
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)

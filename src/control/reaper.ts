@@ -4,11 +4,10 @@ import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
 import type { Batches } from '../services/jobs/batches.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
-import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { Freezing } from '../services/workers/freezing.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
-import { Upkeep } from './upkeep.ts'
+import { type Recorders, Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
 
 /** How long a worker may go on with a job that has ended before the worker is replaced. */
@@ -36,7 +35,7 @@ export class Reaper {
     services: { fleet: Fleet; freezing: Freezing; running: RunningWorkers; jobs: Jobs; batches: Batches },
     watchdog: WorkerWatchdog,
     records: JobRecordRules,
-    recorder: MetricRecorder,
+    recorders: Recorders,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
@@ -45,7 +44,7 @@ export class Reaper {
     this.#jobs = services.jobs
     this.#batches = services.batches
     this.#watchdog = watchdog
-    this.#upkeep = new Upkeep(ports, records, recorder)
+    this.#upkeep = new Upkeep(ports, records, recorders)
   }
 
   /**

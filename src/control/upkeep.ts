@@ -1,9 +1,11 @@
 import { hourOf } from '../core/billing/usage.ts'
 import type { WorkerId } from '../core/ids.ts'
+import { ATTEMPT_TIMES_KEPT_MS } from '../core/jobs/attempt-times.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/jobs/retention.ts'
 import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 
 const TRIM_MS = 2_000
@@ -11,21 +13,27 @@ const TRIM_MS = 2_000
 const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
-/** Interval at which counts of metrics are stored. */
+/** Interval at which counts of metrics and times of attempts are stored. */
 const METRICS_MS = 20_000
 /** Interval at which the driver gets the workers and images in use. */
 const TIDY_MS = 10 * 60_000
 /** Maximum number of workers that one step counts, and of rows of each kind that it removes. */
 const MAX = { workers: 100, rows: 500 }
 
+/** What collects from the events, and is stored in groups. */
+export interface Recorders {
+  readonly metrics: MetricRecorder
+  readonly attemptTimes: AttemptRecorder
+}
+
 /**
- * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old counts, free space, containers and
+ * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old times of attempts, old counts, free space, containers and
  * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>
   readonly #records: JobRecordRules
-  readonly #recorder: MetricRecorder
+  readonly #recorders: Recorders
   /** When each kind of work is next due. */
   readonly #due = { trim: 0, count: 0, forget: 0, records: 0, metrics: 0, compact: 0, tidy: 0 }
   /** Whether there may be outputs to cut or to remove; not known after a start. */
@@ -35,11 +43,11 @@ export class Upkeep {
   constructor(
     ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>,
     records: JobRecordRules,
-    recorder: MetricRecorder,
+    recorders: Recorders,
   ) {
     this.#ports = ports
     this.#records = records
-    this.#recorder = recorder
+    this.#recorders = recorders
   }
 
   /** Does what is due. @param running how many workers have not ended */
@@ -56,11 +64,14 @@ export class Upkeep {
       const windows = await store.upkeep.removeOldWindows(nowMs - WINDOW_RETENTION_MS, MAX.rows)
       const spans = Object.entries(METRIC_SPANS) as [MetricSpan, (typeof METRIC_SPANS)[MetricSpan]][]
       const removed = spans.map(([span, { keptMs }]) => store.metrics.removeOld(span, nowMs - keptMs, MAX.rows))
-      return [hours, windows, ...(await Promise.all(removed))].includes(MAX.rows)
+      const times = store.attemptTimes.removeOld(nowMs - ATTEMPT_TIMES_KEPT_MS, MAX.rows)
+      return [hours, windows, ...(await Promise.all([...removed, times]))].includes(MAX.rows)
     })
     await this.#every('records', FORGET_MS, nowMs, () => store.jobRecords.trim(this.#records, nowMs, MAX.rows))
     await this.#every('metrics', METRICS_MS, nowMs, async () => {
-      await this.#recorder.step()
+      // One after the other: a flush that runs beside the next one would store out of order.
+      await this.#recorders.attemptTimes.flush()
+      await this.#recorders.metrics.step()
       return false
     })
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())

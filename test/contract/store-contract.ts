@@ -1,5 +1,6 @@
 import { after, describe, test } from 'node:test'
 import type { EmptiedStore } from '../support/emptied-stores.ts'
+import { attemptTimesCases } from './store-attempt-times.ts'
 import { batchEndCases } from './store-batch-ends.ts'
 import { batchCases } from './store-batches.ts'
 import { claimCases } from './store-claims.ts'
@@ -39,6 +40,7 @@ const parts: readonly Cases[] = [
   webhookCases,
   usageCases,
   metricCases,
+  attemptTimesCases,
   batchCases,
   batchEndCases,
   turnCases,

@@ -4,6 +4,7 @@ import * as removals from '../../src/store/operations/endpoints/removal-statemen
 import * as claimSizes from '../../src/store/operations/jobs/claim-size-statements.ts'
 import * as purges from '../../src/store/operations/jobs/purge-statements.ts'
 import * as accounts from '../../src/store/tables/accounts.ts'
+import * as attemptTimes from '../../src/store/tables/attempt-times.ts'
 import * as batches from '../../src/store/tables/batches.ts'
 import * as chunksOf from '../../src/store/tables/chunks.ts'
 import * as endpoints from '../../src/store/tables/endpoints.ts'
@@ -52,6 +53,7 @@ const records = {
   ...accounts,
   ...chunksOf,
   ...queuedWorkers,
+  ...attemptTimes,
 }
 /** The statements of the store, by their names. `insertJobs` is for PostgreSQL alone. */
 export const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
@@ -77,4 +79,9 @@ export const inOrder: ReadonlySet<string> = new Set([
   'tailOfPart',
   'nextLine',
   'headSizes',
+  'newestBlock',
+  'deleteBlocksOver',
+  'deleteBlocksOfAccount',
+  'deleteOldBlocks',
+  'deleteBlocksLeft',
 ])

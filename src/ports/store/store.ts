@@ -11,6 +11,7 @@ import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
+import type { AttemptTimesStore } from './attempt-times-store.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { Claim, ClaimRequest } from './claims.ts'
 import type { JobOutcomeStore } from './job-outcome-store.ts'
@@ -67,6 +68,7 @@ export interface Store {
   readonly seals: SealStore
   readonly usage: UsageStore
   readonly metrics: MetricStore
+  readonly attemptTimes: AttemptTimesStore
   readonly upkeep: UpkeepStore
   readonly removals: RemovalStore
   readonly quotas: QuotaStore

@@ -14,6 +14,7 @@ import { jobRecords } from './jobs/job-records.ts'
 import { jobs } from './jobs/jobs.ts'
 import { streams } from './jobs/streams.ts'
 import { webhooks } from './jobs/webhooks.ts'
+import { attemptTimes } from './observing/attempt-times.ts'
 import { metrics } from './observing/metrics.ts'
 import type { Operation, OperationsOf } from './operation.ts'
 import { registries } from './secrets/registries.ts'
@@ -49,6 +50,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   seals,
   usage,
   metrics,
+  attemptTimes,
   upkeep,
   removals,
   quotas,

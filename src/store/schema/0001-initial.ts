@@ -1,5 +1,6 @@
 /** The data model. Every table has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
 import { accounts, apiKeys, rateWindows } from './initial/accounts.ts'
+import { attemptTimes } from './initial/attempt-times.ts'
 import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
 import {
   batches,
@@ -55,5 +56,6 @@ export const initial: Migration = {
     jobHours,
     workerHours,
     metricBuckets,
+    attemptTimes,
   ].flat(),
 }

@@ -58,5 +58,6 @@ export const deleteEndpointId = `
     AND NOT EXISTS (SELECT 1 FROM batches WHERE endpoint_id = $1)
     AND NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE endpoint_id = $1)
     AND NOT EXISTS (SELECT 1 FROM metric_buckets WHERE endpoint_id = $1)
+    AND NOT EXISTS (SELECT 1 FROM attempt_times WHERE endpoint_id = $1)
     AND (SELECT queued_at_ms FROM job_records WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT 1) IS NULL
   RETURNING id`

@@ -6,6 +6,7 @@ import { lockEndpointId } from '../../tables/endpoints.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
 import { removeRecords } from '../jobs/kept-records.ts'
 import { lengthWithin, REMOVED_BYTES, removeJobs } from '../jobs/removed-jobs.ts'
+import { removeBlocks } from '../observing/attempt-times.ts'
 import { removeBuckets } from '../observing/metrics.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import * as sql from './removal-statements.ts'
@@ -28,7 +29,7 @@ export const removals = {
       rows += removed.rows
       if (rows >= limit || removed.rows < found.length) return { cancelled, rows, more: true }
     }
-    for (const removeMore of [removeRequests, removeKeys, removeRecords, removeBuckets]) {
+    for (const removeMore of [removeRequests, removeKeys, removeRecords, removeBuckets, removeBlocks]) {
       rows += yield* removeMore(endpointId, limit - rows)
       if (rows >= limit) return { cancelled, rows, more: true }
     }

@@ -1,0 +1,47 @@
+/** Statements on the times of attempts. */
+
+/** $1 endpoint. Its newest block. */
+export const newestBlock = `
+  SELECT at_ms, to_ms, attempts, packed FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms DESC LIMIT 1 {{lock}}`
+
+/** $1 endpoint, $2 begin, $3 end, $4 number of attempts, $5 their times. Nothing when the endpoint is gone. */
+export const putBlock = `
+  INSERT INTO attempt_times (endpoint_id, at_ms, to_ms, owner, attempts, packed)
+  SELECT id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), owner, CAST($4 AS {{integer}}), $5 FROM endpoints WHERE id = $1
+  ON CONFLICT (endpoint_id, at_ms) DO UPDATE SET to_ms = excluded.to_ms, attempts = excluded.attempts, packed = excluded.packed`
+
+/** $1 endpoint, $2 how many blocks of it stay, $3 how many go at once. */
+export const deleteBlocksOver = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms DESC LIMIT CAST($3 AS {{integer}}) OFFSET CAST($2 AS {{integer}}) {{skip_locked}})`
+
+/** $1 endpoint, $2 how many blocks of its account stay, $3 how many go at once. */
+export const deleteBlocksOfAccount = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE owner = (SELECT owner FROM endpoints WHERE id = $1)
+    ORDER BY to_ms DESC LIMIT CAST($3 AS {{integer}}) OFFSET CAST($2 AS {{integer}}) {{skip_locked}})`
+
+/** $1 endpoint, $2 the instant at which they end or later, $3 the instant before which they begin, $4 how many. */
+export const readBlocks = `
+  SELECT at_ms, to_ms, attempts, packed FROM attempt_times
+  WHERE endpoint_id = $1 AND at_ms < $3 AND to_ms >= $2 ORDER BY at_ms DESC LIMIT $4`
+
+/** $1 the instant before which they ended, $2 how many. */
+export const deleteOldBlocks = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE to_ms < $1 ORDER BY to_ms LIMIT $2 {{skip_locked}})
+  RETURNING at_ms`
+
+/** $1 endpoint, $2 how many. */
+export const deleteBlocksLeft = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms LIMIT $2 {{skip_locked}})
+  RETURNING at_ms`
+
+/** A row. */
+export interface BlockRow {
+  readonly at_ms: number
+  readonly to_ms: number
+  readonly attempts: number
+  readonly packed: string
+}
