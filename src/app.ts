@@ -93,14 +93,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)
-  const observing = createObservingServices(
-    ports,
-    config,
-    workers,
-    balancing,
-    { recorder: recorders.metrics, feed },
-    signals,
-  )
+  const observing = createObservingServices(ports, config, workers, balancing, { ...recorders, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)

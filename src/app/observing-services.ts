@@ -1,10 +1,13 @@
+import { NO_PRICES } from '../core/billing/prices.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { EventFeed } from '../services/observing/event-feed.ts'
 import { Explainer } from '../services/observing/explainer.ts'
 import { LogReading } from '../services/observing/log-reading.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import { MetricSeries } from '../services/observing/metric-series.ts'
 import { MetricsReader } from '../services/observing/metrics-reader.ts'
+import { WhatIf } from '../services/observing/what-if.ts'
 import { WorkerReading } from '../services/observing/worker-reading.ts'
 import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig, Stopping } from './config.ts'
@@ -17,22 +20,24 @@ export interface ObservingServices {
   readonly logs: LogReading
   readonly scraping: MetricsReader
   readonly series: MetricSeries
+  readonly whatIf: WhatIf
   readonly feed: EventFeed
   readonly ready: () => Promise<boolean>
 }
 
 /** Readers of the event stream, which are made before all services. */
 export interface EventReaders {
-  readonly recorder: MetricRecorder
+  readonly metrics: MetricRecorder
+  readonly attemptTimes: AttemptRecorder
   readonly feed: EventFeed
 }
 
 export function createObservingServices(
   ports: Ports,
-  { placing }: AppConfig,
+  { placing, prices }: AppConfig,
   { fleet, models, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
-  { recorder, feed }: EventReaders,
+  { metrics, attemptTimes, feed }: EventReaders,
   { stopping }: Stopping,
 ): ObservingServices {
   const explaining = new Explainer(ports, { fleet, models, running, balancing }, placing)
@@ -41,7 +46,8 @@ export function createObservingServices(
     workers: new WorkerReading(ports, { running, models, balancing, explaining }),
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),
-    series: new MetricSeries(ports, recorder),
+    series: new MetricSeries(ports, metrics),
+    whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, prices ?? NO_PRICES),
     feed,
     ready: () => isReady(ports, stopping),
   }

@@ -18,6 +18,7 @@ import { addServe } from './commands/serve.ts'
 import { addTest } from './commands/test.ts'
 import { addTop } from './commands/top.ts'
 import { addUsage } from './commands/usage.ts'
+import { addWhatIf } from './commands/what-if.ts'
 import { addWhy } from './commands/why.ts'
 import { addWorkers } from './commands/workers.ts'
 import { CliError, EXIT } from './exit.ts'
@@ -78,6 +79,7 @@ export function commandLine(): Command {
       addModels,
       addTop,
       addUsage,
+      addWhatIf,
       addWhy,
       addLogs,
       addEvents,

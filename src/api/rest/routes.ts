@@ -12,6 +12,7 @@ import { secretRoutes } from './routes/secrets.ts'
 import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
 import { templateRoutes } from './routes/templates.ts'
+import { type WhatIfParts, whatIfRoutes } from './routes/what-if.ts'
 import { type WorkerLogParts, workerLogRoutes } from './routes/worker-logs.ts'
 import { type WorkerParts, workerRoutes } from './routes/workers.ts'
 
@@ -21,6 +22,7 @@ export type RouteParts = ServerlessParts &
   WorkerLogParts &
   WorkerParts &
   MetricParts &
+  WhatIfParts &
   EventParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
@@ -36,6 +38,7 @@ export function restRoutes(parts: RouteParts): RestRoute[] {
     ...workerRoutes(parts),
     ...workerLogRoutes(parts),
     ...metricRoutes(parts),
+    ...whatIfRoutes(parts),
     ...eventRoutes(parts),
     ...templateRoutes(parts),
     ...volumeRoutes(parts),

@@ -63,6 +63,11 @@ export class AttemptRecorder {
     }
   }
 
+  /** Times of an endpoint that are not stored yet. */
+  pending(endpointId: EndpointId): readonly AttemptTimes[] {
+    return this.#times.get(endpointId) ?? []
+  }
+
   #begins(jobId: JobId, workerId: WorkerId | null, waitedMs: number): void {
     this.#cold.delete(jobId)
     const readyAtMs = workerId === null ? undefined : this.#fresh.get(workerId)

@@ -257,6 +257,7 @@ test('the server answers each example of the document as the document says', asy
   await call('getEndpointRelease', { params: { id, version: '1' } })
   await call('rollbackEndpoint', { params: { id, version: '1' } })
   await call('getEndpointMetrics', { params: { id }, query: { interval: '1h' } })
+  await call('askWhatIf', { params: { id }, query: { idleTimeout: 60, workersMax: 8 } })
   await call('listServerlessBilling')
   await call('listEndpointKeys')
   await call('rotateEndpointKey', { params: { id } })

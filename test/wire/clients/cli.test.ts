@@ -243,6 +243,9 @@ describe('commands for jobs and workers', () => {
     assert.equal(ended.find(({ id }) => id === worker.id).status, 'EXITED')
     const { exit, stopReason } = await shown('workers', 'get', worker.id)
     assert.deepEqual([exit.code, stopReason], [0, 'requested'])
+    const asked = await shown('whatif', endpoint, '--idle-timeout', '60', '--workers-max', '2', '--days', '1')
+    assert.ok(asked.recorded.attempts >= 1)
+    assert.deepEqual([asked.other.idleTimeout, asked.other.workersMax], [60, 2])
     const usage = rows((await runyard('usage', endpoint, '--bucket', 'hour', '--last', '2')).stdout)
     assert.ok(usage.reduce((sum, { usage: used }) => sum + used.jobs.completed, 0) >= 1)
     assert.equal(

@@ -1,0 +1,78 @@
+import { z } from '@hono/zod-openapi'
+import { MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { WHAT_IF_DAYS } from '../../../core/observing/what-if.ts'
+import { DateTime } from './common.ts'
+
+function whole(minimum: number, maximum: number) {
+  return z.coerce.number().int().min(minimum).max(maximum).openapi({ type: 'integer', minimum, maximum })
+}
+
+const FlashBootType = z.enum(['OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'])
+const ScalerType = z.enum(['QUEUE_DELAY', 'REQUEST_COUNT'])
+
+/** Query of a what-if: settings that differ from today's, and how many days are played. */
+export const WhatIfQuery = {
+  workersMin: whole(0, MAX_WORKERS).optional(),
+  workersMax: whole(1, MAX_WORKERS).optional(),
+  idleTimeout: whole(1, 3_600).optional(),
+  scalerType: ScalerType.optional(),
+  scalerValue: z.coerce
+    .number()
+    .min(0.5)
+    .max(1_000_000)
+    .optional()
+    .openapi({ type: 'number', minimum: 0.5, maximum: 1_000_000 }),
+  flashBootType: FlashBootType.optional(),
+  startAware: z.enum(['true', 'false']).optional(),
+  days: whole(1, WHAT_IF_DAYS).default(WHAT_IF_DAYS).openapi({ default: WHAT_IF_DAYS }),
+}
+
+const Waits = z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).openapi('WhatIfWaits')
+
+const Played = z
+  .object({
+    workersMin: z.int(),
+    workersMax: z.int(),
+    idleTimeout: z.int(),
+    scalerType: ScalerType,
+    scalerValue: z.number(),
+    flashBootType: FlashBootType,
+    startAware: z.boolean(),
+    workerHours: z.object({
+      starting: z.number(),
+      idle: z.number(),
+      running: z.number(),
+      frozen: z.number(),
+    }),
+    cost: z.number(),
+    waitMs: Waits.nullable(),
+    coldStarts: z.int(),
+    mostWorkers: z.int(),
+  })
+  .openapi('WhatIfFigures')
+
+/** What settings would have done. */
+export const WhatIfBody = z
+  .object({
+    serverlessId: z.string(),
+    recorded: z.object({
+      from: DateTime,
+      to: DateTime,
+      attempts: z.int(),
+      waitMs: Waits.nullable(),
+      coldStarts: z.int(),
+    }),
+    assumed: z.object({
+      startMs: z.number(),
+      startFrom: z.enum(['WORKERS', 'COLD_ATTEMPTS', 'UNKNOWN']),
+      concurrency: z.int(),
+      hardware: z.string(),
+      pricePerHour: z.number(),
+    }),
+    notes: z.array(z.string()),
+    today: Played.nullable(),
+    other: Played.nullable(),
+  })
+  .openapi('WhatIf')
+/** See {@link WhatIfBody}. */
+export type WhatIfBody = z.output<typeof WhatIfBody>

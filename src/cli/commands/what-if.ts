@@ -1,0 +1,68 @@
+import { type Command, Option } from 'commander'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { withEndpointName } from '../client/endpoint-names.ts'
+import { printValue } from '../client/printing.ts'
+import type { TableRow } from '../terminal/table.ts'
+import { printText } from '../terminal/terminal-text.ts'
+import { type WhatIfShown, whatIfHead, whatIfTable } from '../terminal/what-if-table.ts'
+
+interface WhatIfOptions extends ConnectionOptions {
+  readonly idleTimeout?: string
+  readonly workersMin?: string
+  readonly workersMax?: string
+  readonly scalerType?: string
+  readonly scalerValue?: string
+  readonly flashboot?: string
+  readonly startAware?: string
+  readonly days?: string
+}
+
+/** `runyard whatif <endpoint>`: what other settings would have done with the jobs that it had. */
+export function addWhatIf(program: Command): void {
+  const command = program
+    .command('whatif')
+    .argument('<endpoint>', 'the id or the name of a queue endpoint')
+    .option('--idle-timeout <s>', 'seconds after which an idle worker ends')
+    .option('--workers-min <n>', 'workers at least')
+    .option('--workers-max <n>', 'workers at most')
+    .addOption(new Option('--scaler-type <type>', 'what decides').choices(['QUEUE_DELAY', 'REQUEST_COUNT']))
+    .option('--scaler-value <n>', 'seconds of QUEUE_DELAY, or the count of REQUEST_COUNT')
+    .addOption(
+      new Option('--flashboot <mode>', 'what becomes of idle workers').choices([
+        'OFF',
+        'FLASHBOOT',
+        'PRIORITY_FLASHBOOT',
+      ]),
+    )
+    .addOption(new Option('--start-aware <yes|no>', 'as the option of serve').choices(['yes', 'no']))
+    .option('-n, --days <n>', 'how many of the last days are played (default: all that are kept)')
+  withConnection(command)
+    .description(
+      'say what other settings would have done with the jobs that an endpoint had, and what what those of today did',
+    )
+    .action(whatIf)
+}
+
+async function whatIf(endpoint: string, options: WhatIfOptions): Promise<void> {
+  const { idleTimeout, workersMin, workersMax, scalerType, scalerValue, flashboot, startAware, days } = options
+  const given = {
+    idleTimeout,
+    workersMin,
+    workersMax,
+    scalerType,
+    scalerValue,
+    flashBootType: flashboot,
+    startAware: startAware === undefined ? undefined : String(startAware === 'yes'),
+    days,
+  }
+  const query = new URLSearchParams(
+    Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  )
+  const answer = await withEndpointName(options, endpoint, id =>
+    ask(options, `/v2/serverless/${encodeURIComponent(id)}/whatif?${query}`),
+  )
+  const shown = (await answer.json()) as WhatIfShown
+  if (wantsJson(options)) return printValue(options, shown as unknown as TableRow)
+  printText(whatIfHead(shown, endpoint))
+  process.stdout.write(whatIfTable(shown))
+}

@@ -1,0 +1,185 @@
+/**
+ * What other settings would have done: the recorded attempts of an endpoint, played through the planning of workers once with the settings of today
+ * and once with others.
+ */
+import {
+  type Endpoint,
+  type EndpointConfig,
+  endpointProblems,
+  idleTimeoutProblems,
+  type Scaler,
+} from '../endpoints/endpoint.ts'
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
+import { ATTEMPT_TIMES_KEPT_MS, type AttemptTimes } from '../jobs/attempt-times.ts'
+import type { ReplayedJob, ReplayResult } from '../scaling/replay.ts'
+import { measuredStartMs } from '../scaling/start-time.ts'
+import type { Worker } from '../workers/worker.ts'
+
+/** Limit of attempts that are played: the newest ones. */
+export const MAX_PLAYED = 200_000
+/** How many days may be asked for, and are unless something else is said. */
+export const WHAT_IF_DAYS = ATTEMPT_TIMES_KEPT_MS / 86_400_000
+/** Fewer attempts than this say little about percentiles. */
+const FEW_ATTEMPTS = 50
+
+/** Settings that decide how many workers there are. */
+export type ScalingSettings = Pick<
+  EndpointConfig,
+  'workersMin' | 'workersMax' | 'idleTimeoutS' | 'scaler' | 'flashboot'
+> & { readonly startAware: boolean }
+
+/** What is asked about; what is left out is as it is today. */
+export interface SettingChanges {
+  readonly workersMin?: number | undefined
+  readonly workersMax?: number | undefined
+  readonly idleTimeoutS?: number | undefined
+  readonly flashboot?: EndpointConfig['flashboot'] | undefined
+  readonly scalerType?: Scaler['type'] | undefined
+  /** Seconds of QUEUE_DELAY, or the count of REQUEST_COUNT. */
+  readonly scalerValue?: number | undefined
+  readonly startAware?: boolean | undefined
+}
+
+/** The settings of an endpoint. @param startAware as the server has it for all endpoints */
+export function settingsOf(endpoint: EndpointConfig, startAware: boolean): ScalingSettings {
+  const { workersMin, workersMax, idleTimeoutS, scaler, flashboot } = endpoint
+  return { workersMin, workersMax, idleTimeoutS, scaler, flashboot, startAware }
+}
+
+/** Settings with changes, or everything that is wrong with them: what an update of the endpoint would refuse, and what nothing can be played with. */
+export function changedSettings(
+  today: ScalingSettings,
+  changes: SettingChanges,
+): { readonly settings: ScalingSettings } | { readonly problems: readonly FieldProblem[] } {
+  const { scalerType, scalerValue, ...given } = changes
+  const { startAware = today.startAware, workersMax = today.workersMax } = given
+  const { workersMin = today.workersMin, idleTimeoutS = today.idleTimeoutS, flashboot = today.flashboot } = given
+  const scaler = changedScaler(today.scaler, scalerType, scalerValue)
+  if (scaler === null) {
+    const field = scalerType === 'QUEUE_DELAY' ? 'scaler.queueDelayS' : 'scaler.requestCount'
+    return { problems: [fieldProblem(field, `must be given with ${scalerType}, which is not the scaler of today`)] }
+  }
+  const settings = { workersMin, workersMax, idleTimeoutS, scaler, flashboot, startAware }
+  const problems = endpointProblems({ ...settings, type: 'QUEUE' })
+  if (given.idleTimeoutS !== undefined) problems.push(...idleTimeoutProblems({ type: 'QUEUE', scaler }))
+  if (workersMax === 0) problems.push(fieldProblem('workersMax', 'must be at least 1: without workers no job ends'))
+  return problems.length > 0 ? { problems } : { settings }
+}
+
+/** @returns null where the value of another type is missing */
+function changedScaler(today: Scaler, type: Scaler['type'] = today.type, value?: number): Scaler | null {
+  if (value === undefined) return type === today.type ? today : null
+  return type === 'QUEUE_DELAY' ? { type, queueDelayS: value } : { type, requestCount: value }
+}
+
+/** Percentiles of waits, in milliseconds. */
+export interface WaitPercentiles {
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+}
+
+/** What was recorded, as it is played. */
+export interface RecordedLoad {
+  readonly jobs: readonly ReplayedJob[]
+  /** The time that it covers. */
+  readonly fromMs: number
+  readonly untilMs: number
+  /** Whether older attempts were left out, since there are too many. */
+  readonly isCut: boolean
+  /** What happened: waits, null without attempts, and attempts that waited for the start of their worker. */
+  readonly waitMs: WaitPercentiles | null
+  readonly cold: number
+  /** The median wait of these; null where there is none. */
+  readonly coldWaitMs: number | null
+}
+
+/**
+ * The load of recorded attempts. An attempt that was lost is load as any other: it waited, and kept a worker busy.
+ * @param attempts in any order
+ * @param span the time that is asked about; what was queued before it is left out
+ */
+export function recordedLoad(
+  attempts: readonly AttemptTimes[],
+  span: { readonly fromMs: number; readonly untilMs: number },
+): RecordedLoad {
+  const within = attempts.filter(({ queuedAtMs }) => queuedAtMs >= span.fromMs && queuedAtMs <= span.untilMs)
+  const played = within.sort((a, b) => a.queuedAtMs - b.queuedAtMs).slice(-MAX_PLAYED)
+  const isCut = played.length < within.length
+  const wait = ({ startedAtMs, queuedAtMs }: AttemptTimes) => startedAtMs - queuedAtMs
+  const cold = played.filter(attempt => attempt.cold).map(wait)
+  return {
+    jobs: played.map(({ queuedAtMs, startedAtMs, finishedAtMs }) => ({
+      queuedAtMs,
+      executionMs: finishedAtMs - startedAtMs,
+    })),
+    fromMs: isCut ? played[0]!.queuedAtMs : span.fromMs,
+    untilMs: span.untilMs,
+    isCut,
+    waitMs: waitPercentiles(Float64Array.from(played, wait)),
+    cold: cold.length,
+    coldWaitMs: percentileOf(Float64Array.from(cold).sort(), 0.5),
+  }
+}
+
+/** Percentiles of waits; null without waits. @param waits in any order; it is sorted in place */
+export function waitPercentiles(waits: Float64Array): WaitPercentiles | null {
+  const sorted = waits.sort()
+  const [p50, p95, p99] = [0.5, 0.95, 0.99].map(part => percentileOf(sorted, part))
+  return p50 == null || p95 == null || p99 == null ? null : { p50, p95, p99 }
+}
+
+function percentileOf(sorted: Float64Array, part: number): number | null {
+  return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? null
+}
+
+/** How long a worker starts in a replay, and where that comes from. */
+export interface AssumedStart {
+  readonly ms: number
+  /** Measured of workers that are there or ended lately, else of recorded attempts that waited for a start, else nothing is known. */
+  readonly from: 'WORKERS' | 'COLD_ATTEMPTS' | 'UNKNOWN'
+}
+
+/** The start time of an endpoint's workers, as far as anything is known of it. */
+export function assumedStart(
+  { endpoint, workers, exits }: { endpoint: Endpoint; workers: readonly Worker[]; exits: readonly Worker[] },
+  { coldWaitMs }: Pick<RecordedLoad, 'coldWaitMs'>,
+): AssumedStart {
+  const isPresent = ({ version }: Worker) => version === endpoint.version
+  const ms = measuredStartMs(workers.filter(isPresent), exits.filter(isPresent)) ?? measuredStartMs(workers, exits)
+  if (ms !== null) return { ms, from: 'WORKERS' }
+  return coldWaitMs === null ? { ms: 0, from: 'UNKNOWN' } : { ms: coldWaitMs, from: 'COLD_ATTEMPTS' }
+}
+
+/** What came of one replay; times of workers are sums in milliseconds. */
+export interface WhatIfFigures {
+  readonly workers: {
+    readonly startingMs: number
+    readonly idleMs: number
+    readonly runningMs: number
+    readonly frozenMs: number
+  }
+  readonly waitMs: WaitPercentiles | null
+  readonly coldStarts: number
+  readonly mostWorkers: number
+}
+
+/** The figures of a replay that is over. Its waits are sorted in place. */
+export function figuresOf(result: ReplayResult): WhatIfFigures {
+  const { waitsMs, startingMs, idleMs, runningMs, coldStarts, mostWorkers } = result
+  const workers = { startingMs, idleMs, runningMs, frozenMs: 0 }
+  return { workers, waitMs: waitPercentiles(waitsMs), coldStarts, mostWorkers }
+}
+
+/** What the reader of the figures should know, one sentence each. */
+export function whatIfNotes({ jobs, isCut }: RecordedLoad, start: AssumedStart): string[] {
+  const notes: string[] = []
+  if (jobs.length === 0) notes.push('no job ran in this time, so nothing is known of waits')
+  else if (jobs.length < FEW_ATTEMPTS)
+    notes.push(`only ${jobs.length} attempt${jobs.length === 1 ? '' : 's'} ran in this time, which says little`)
+  if (isCut) notes.push(`only the newest ${MAX_PLAYED} attempts are played`)
+  if (start.from === 'UNKNOWN') notes.push('no start of a worker was measured, so workers start at once here')
+  if (start.from === 'COLD_ATTEMPTS')
+    notes.push('the time of a start is the median wait of the attempts that waited for one')
+  return notes
+}

@@ -1,0 +1,194 @@
+import { exactAmount, RoundedSum } from '../../core/billing/billing.ts'
+import { billedMs, hourlyPrice, type PriceList } from '../../core/billing/prices.ts'
+import { flavorOf } from '../../core/billing/usage.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import { type AttemptTimes, timesOf } from '../../core/jobs/attempt-times.ts'
+import {
+  type AssumedStart,
+  assumedStart,
+  changedSettings,
+  figuresOf,
+  MAX_PLAYED,
+  type RecordedLoad,
+  recordedLoad,
+  type ScalingSettings,
+  type SettingChanges,
+  settingsOf,
+  type WhatIfFigures,
+  whatIfNotes,
+} from '../../core/observing/what-if.ts'
+import { Replay, type ReplayedJob, type ReplaySettings } from '../../core/scaling/replay.ts'
+import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import { typicalConcurrency } from '../../core/scaling/worker-concurrency.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Balancing } from '../balancing/balancing.ts'
+import type { AttemptRecorder } from './attempt-recorder.ts'
+
+const DAY_MS = 86_400_000
+/** Blocks of times that one read of the store returns. */
+const BLOCKS = 20
+/** Workers by instants of a replay between two looks of the server at everything else: about a millisecond. */
+const SLICE = 5_000
+/** What an instant costs besides its workers, in workers. */
+const WORKERS_OF_INSTANT = 20
+/** Limit of instants of one replay: there are about two for each attempt and two for each worker. */
+const MAX_INSTANTS = 3_000_000
+/** Limit of questions at work, of all accounts; an account has one. */
+const MAX_AT_WORK = 4
+
+/** Today's settings or others, and what came of them. */
+export interface PlayedSettings extends WhatIfFigures {
+  readonly settings: ScalingSettings
+  /** In millionths of a US dollar. */
+  readonly costMicros: number
+}
+
+/** What was played, and what was taken for granted. */
+export interface WhatIfAnswer {
+  readonly recorded: Omit<RecordedLoad, 'jobs' | 'coldWaitMs'> & { readonly attempts: number }
+  readonly start: AssumedStart
+  readonly concurrency: number
+  /** What a worker is billed as, and its price for an hour in millionths of a US dollar. */
+  readonly flavor: string
+  readonly priceMicros: number
+  readonly notes: readonly string[]
+  /** Null for an endpoint that may have no workers today. */
+  readonly today: PlayedSettings | null
+  /** Null where no change was asked about. */
+  readonly other: PlayedSettings | null
+}
+
+/** What is asked: changes, and how many days of recorded attempts they are tried on. */
+export interface WhatIfRequest {
+  readonly changes: SettingChanges
+  readonly days: number
+}
+
+/** Tells what other settings of an endpoint would have done with the attempts that were recorded. */
+export class WhatIf {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #balancing: Pick<Balancing, 'snapshot'>
+  readonly #recorder: Pick<AttemptRecorder, 'pending'>
+  readonly #prices: PriceList
+  readonly #atWork = new Set<OwnerId>()
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock'>,
+    parts: { readonly balancing: Pick<Balancing, 'snapshot'>; readonly recorder: Pick<AttemptRecorder, 'pending'> },
+    prices: PriceList,
+  ) {
+    this.#ports = ports
+    this.#balancing = parts.balancing
+    this.#recorder = parts.recorder
+    this.#prices = prices
+  }
+
+  /**
+   * Plays the attempts of an endpoint of the caller, in slices, so that the server goes on meanwhile.
+   * @param signal ends it early
+   * @throws AppError `invalid` for settings that an update would refuse; `conflict` for a load-balancing endpoint, or where there is too much to play;
+   *   `rate_limited` while the account has another question at work, or all accounts too many; `not_found`
+   */
+  async answer({ id, owner }: Endpoint, request: WhatIfRequest, signal: AbortSignal): Promise<WhatIfAnswer> {
+    if (this.#atWork.has(owner)) throw busy('another what-if of this account is at work')
+    if (this.#atWork.size >= MAX_AT_WORK) throw busy('too many what-ifs are at work on this server')
+    this.#atWork.add(owner)
+    try {
+      return await this.#play(id, request, signal)
+    } finally {
+      this.#atWork.delete(owner)
+    }
+  }
+
+  async #play(id: EndpointId, { changes, days }: WhatIfRequest, signal: AbortSignal): Promise<WhatIfAnswer> {
+    const snapshot = await this.#balancing.snapshot(id)
+    if (snapshot === null) throw notFound('endpoint', id)
+    const { endpoint, workers, exits, startAware = false } = snapshot
+    if (endpoint.type !== 'QUEUE')
+      throw new AppError('conflict', `endpoint ${id} balances load, and the times of its requests are not recorded`)
+    const today = settingsOf(endpoint, startAware)
+    const changed = changedSettings(today, changes)
+    if ('problems' in changed) throw invalidFields([...changed.problems])
+    const nowMs = this.#ports.clock.now()
+    const fromMs = Math.max(nowMs - days * DAY_MS, endpoint.createdAtMs)
+    const load = recordedLoad(await this.#attempts(id, fromMs, signal), { fromMs, untilMs: nowMs })
+    const start = assumedStart(snapshot, load)
+    const assumed = { startMs: start.ms, concurrency: typicalConcurrency(workers, exits) }
+    const isPlayable = ({ flashboot }: ScalingSettings) => flashboot === 'OFF'
+    const play = async (settings: ScalingSettings): Promise<PlayedSettings> => {
+      const span = { fromMs: load.fromMs, untilMs: load.untilMs }
+      const playing = {
+        endpoint: { ...endpoint, ...settings, flashboot: 'OFF' as const },
+        ...assumed,
+        startAware: settings.startAware,
+        ...span,
+      }
+      const figures = figuresOf(await this.#replayed(load.jobs, playing, signal))
+      return { settings, ...figures, costMicros: this.#cost(snapshot, figures) }
+    }
+    const asksNothing = Object.values(changes).every(value => value === undefined)
+    const { jobs, coldWaitMs: _, ...recorded } = load
+    const flavor = flavorOfWorkers(snapshot)
+    const notes = whatIfNotes(load, start)
+    if (!isPlayable(today) || !isPlayable(changed.settings))
+      notes.push('frozen workers are played as ended ones, so the figures with flashboot are those without')
+    if (today.workersMax === 0) notes.push('with workersMax 0 no job of it runs today')
+    return {
+      recorded: { ...recorded, attempts: jobs.length },
+      start,
+      concurrency: assumed.concurrency,
+      flavor,
+      priceMicros: hourlyPrice(this.#prices, flavor).micros,
+      notes,
+      today: today.workersMax === 0 ? null : await play(today),
+      other: asksNothing ? null : await play(changed.settings),
+    }
+  }
+
+  /** Recorded attempts, at most a block more than are played. */
+  async #attempts(id: EndpointId, fromMs: number, signal: AbortSignal): Promise<AttemptTimes[]> {
+    const found: AttemptTimes[] = [...this.#recorder.pending(id)]
+    for (let beforeMs = Number.MAX_SAFE_INTEGER; found.length <= MAX_PLAYED; ) {
+      const blocks = await this.#ports.store.attemptTimes.read(id, fromMs, beforeMs, BLOCKS)
+      for (const block of blocks) found.push(...timesOf(block))
+      if (blocks.length < BLOCKS) break
+      beforeMs = blocks.at(-1)!.atMs
+      await this.#pause(signal)
+    }
+    return found
+  }
+
+  async #replayed(jobs: readonly ReplayedJob[], settings: ReplaySettings, signal: AbortSignal) {
+    const replay = new Replay(jobs, settings)
+    for (let instants = 0; instants < MAX_INSTANTS; ) {
+      const slice = Math.ceil(SLICE / (WORKERS_OF_INSTANT + replay.now.workers))
+      if (replay.advance(slice)) return replay.result()
+      instants += slice
+      await this.#pause(signal)
+    }
+    throw new AppError('conflict', 'there is too much to play; ask for fewer days')
+  }
+
+  /** Lets the server do everything else that there is. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) throw new AppError('conflict', 'the caller has gone')
+    await new Promise<void>(done => this.#ports.clock.after(0, done))
+  }
+
+  #cost(snapshot: EndpointSnapshot, { workers }: WhatIfFigures): number {
+    const { micros } = hourlyPrice(this.#prices, flavorOfWorkers(snapshot))
+    return new RoundedSum().add(exactAmount(micros, Math.round(billedMs(this.#prices, workers))))
+  }
+}
+
+/** What workers of an endpoint are billed as: the newest one that had a place, else what the endpoint asks for. */
+function flavorOfWorkers({ endpoint, workers, exits }: EndpointSnapshot): string {
+  const placed = [...workers.toReversed(), ...exits].find(({ placement }) => placement !== null)
+  return flavorOf(placed?.placement ?? null, endpoint.compute)
+}
+
+function busy(message: string): AppError {
+  return new AppError('rate_limited', `${message}; try again in some seconds`, { retryAfterSeconds: 5 })
+}
