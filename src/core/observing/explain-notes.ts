@@ -1,14 +1,44 @@
 /** What people should know besides the cause of a wait, one sentence each. */
 
+import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { exitText } from '../workers/worker.ts'
 import { adviceFor } from '../workers/worker-failure.ts'
-import { counted, currentWorkers } from './explain-facts.ts'
+import { counted, currentWorkers, roughDuration } from './explain-facts.ts'
+import { MAX_IDLE_S, settingAdvice } from './setting-advice.ts'
 
-/** The notes on an endpoint. @param noGpus whether workers of GPU endpoints run without one here, since the machine has none */
-export function notesOn(snapshot: EndpointSnapshot, noGpus = false): string[] {
-  return [...onGpus(snapshot, noGpus), ...onPorts(snapshot), ...onIdleTimeout(snapshot)]
+/**
+ * The notes on an endpoint.
+ * @param noGpus whether workers of GPU endpoints run without one here, since the machine has none
+ * @param attempts its newest attempts
+ */
+export function notesOn(snapshot: EndpointSnapshot, noGpus = false, attempts: readonly AttemptTimes[] = []): string[] {
+  return [...onGpus(snapshot, noGpus), ...onPorts(snapshot), ...onSettings(snapshot, attempts)]
+}
+
+/** One setting at most: what pays most by the waits of the attempts, else what the ends of workers say. */
+function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[]): string[] {
+  const advice = settingAdvice(snapshot, attempts)
+  if (advice === null) return onIdleTimeout(snapshot)
+  const { id, name, workersMax, idleTimeoutS } = snapshot.endpoint
+  const { setting, value, waited, waitedMs, attempts: of } = advice
+  const [why, change, flag] =
+    setting === 'workersMax'
+      ? [
+          `while ${workersMax === 1 ? 'its only worker was' : `all ${workersMax} workers were`} busy`,
+          '--max',
+          '--workers-max',
+        ]
+      : [
+          `for the start of a worker soon after one had ended, idle for ${idleTimeoutS} s`,
+          '--idle-timeout',
+          '--idle-timeout',
+        ]
+  return [
+    `of the last ${counted(of, 'attempt')} of ${name} ${waited} waited, ${roughDuration(waitedMs)} in all, ${why}: ` +
+      `runyard endpoints update ${id} ${change} ${value}; what that costs says runyard whatif ${id} ${flag} ${value}`,
+  ]
 }
 
 function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): string[] {
@@ -30,9 +60,6 @@ function onPorts(snapshot: EndpointSnapshot): string[] {
   if (!currentWorkers(snapshot).some(({ state }) => state === 'READY')) return []
   return [`another worker ${exitText(last, last.exit)}: ${adviceFor(last.exit, last.problem)}`]
 }
-
-/** The longest idle timeout, in seconds. */
-const MAX_IDLE_S = 3_600
 
 /** Workers that end sooner without work than the next one needs to start. */
 function onIdleTimeout(snapshot: EndpointSnapshot): string[] {

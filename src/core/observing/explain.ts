@@ -1,4 +1,5 @@
 import type { BatchId, EndpointId } from '../ids.ts'
+import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
 import { type DownloadProgress, progressText } from '../models/download-progress.ts'
 import type { Capacity } from '../scaling/plan.ts'
@@ -67,6 +68,8 @@ export interface ExplainContext {
   readonly download?: DownloadProgress | null
   /** Whether workers of GPU endpoints run without one here, since the machine has none. */
   readonly noGpus?: boolean
+  /** The newest attempts of a queue endpoint, for advice; none unless given. */
+  readonly attempts?: readonly AttemptTimes[]
 }
 
 /** Age from which a start that is not healthy yet gets advice. Most starts just take a while. */
@@ -75,7 +78,7 @@ const LATE_MS = 20_000
 /** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first whose repair would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
-  const notes = notesOn(snapshot, context.noGpus)
+  const notes = notesOn(snapshot, context.noGpus, context.attempts)
   if (queue.queued + queue.queuedLowPriority === 0) {
     const { thing, underWay } = wordsOf(snapshot)
     const running = queue.inProgress > 0
@@ -147,7 +150,7 @@ export function explainJob(
     return {
       ...plain('running', `attempt ${job.attempt} runs on worker ${job.workerId}`),
       sinceMs: job.startedAtMs,
-      notes: notesOn(snapshot, context.noGpus),
+      notes: notesOn(snapshot, context.noGpus, context.attempts),
     }
   }
   const why = job.error === null ? '' : `: ${job.error}`

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
+import { ATTEMPT_TIMES_KEPT_MS, type AttemptTimes, timesOf } from '../../core/jobs/attempt-times.ts'
 import type { Job } from '../../core/jobs/job.ts'
 import {
   type ExplainContext,
@@ -129,8 +130,22 @@ export class Explainer {
     const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
     const download = this.#models.progress(endpoint.id)
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
-    const more = { nowMs: clock.now(), pullPercent, download, noGpus }
+    const nowMs = clock.now()
+    const attempts = await this.#attempts(endpoint, nowMs)
+    const more = { nowMs, pullPercent, download, noGpus, attempts }
     const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...more }
     return { release, context, startFailure }
+  }
+
+  /** The newest attempts that are stored: those of two rows, since the newest one may have begun just now. */
+  async #attempts({ id, type }: Endpoint, nowMs: number): Promise<readonly AttemptTimes[]> {
+    if (type !== 'QUEUE') return []
+    const blocks = await this.#ports.store.attemptTimes.read(
+      id,
+      nowMs - ATTEMPT_TIMES_KEPT_MS,
+      Number.MAX_SAFE_INTEGER,
+      2,
+    )
+    return blocks.flatMap(timesOf)
   }
 }

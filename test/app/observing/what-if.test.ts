@@ -168,3 +168,20 @@ test('an endpoint that may have no workers today is asked about others', async t
   assert.equal(json.other.workersMax, 2)
   assert.equal((await whatIf(rig, endpoint)).status, 400)
 })
+
+test('why names the setting that kept the last jobs waiting, without playing anything', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMax: 1 })
+  const nowMs = rig.clock.now()
+  const times = Array.from({ length: 20 }, (_, index) => {
+    const startedAtMs = nowMs - 600_000 + index * 30_000
+    return { queuedAtMs: nowMs - 600_000, startedAtMs, finishedAtMs: startedAtMs + 30_000, cold: false }
+  })
+  await rig.store.attemptTimes.add([{ endpointId: endpoint, times }])
+  const { json } = await rig.ask('GET', `/v2/${endpoint}/explain`)
+  assert.equal(json.notes.length, 1, JSON.stringify(json))
+  assert.match(json.notes[0], /19 waited, 95 min in all, while its only worker was busy/)
+  assert.match(json.notes[0], new RegExp(`runyard endpoints update ${endpoint} --max 2`))
+  await rig.change(endpoint, { name: 'changed', workersMax: 2 })
+  assert.deepEqual((await rig.ask('GET', `/v2/${endpoint}/explain`)).json.notes, [])
+})

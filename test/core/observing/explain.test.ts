@@ -306,6 +306,31 @@ test('work that was to be done on GPUs and is done on the CPU is noted', () => {
   assert.deepEqual(none.notes, ['this machine has no GPU, so workers of mine run on the CPU'])
 })
 
+test('one setting is advised at most, the one for which attempts waited longest, with the commands that change it and say what it costs', () => {
+  const times = (queuedAtMs: number, waitMs: number, runMs: number, cold = false) => {
+    const startedAtMs = queuedAtMs + waitMs
+    return { queuedAtMs, startedAtMs, finishedAtMs: startedAtMs + runMs, cold }
+  }
+  const exits = [1, 2].map(() => anExit({ stopReason: 'idle', placedAtMs: NOW - 90_000, readyAtMs: NOW - 60_000 }))
+  const notes = (endpoint: Partial<Endpoint>, attempts: NonNullable<ExplainContext['attempts']>) =>
+    explainEndpoint(aSnapshot({ exits, endpoint }), context({ attempts })).notes
+  const inARow = Array.from({ length: 10 }, (_, n) => times(0, n * 60_000, 60_000))
+  assert.deepEqual(notes({ workersMax: 1 }, inARow), [
+    'of the last 10 attempts of mine 9 waited, 45 min in all, while its only worker was busy: ' +
+      'runyard endpoints update endpoint --max 2; what that costs says runyard whatif endpoint --workers-max 2',
+  ])
+  const apart = Array.from({ length: 10 }, (_, n) => times(n * 60_000, 30_000, 10_000, true))
+  assert.deepEqual(notes({ workersMax: 1 }, apart), [
+    'of the last 10 attempts of mine 9 waited, 5 min in all, for the start of a worker soon after one had ended, idle for 10 s: ' +
+      'runyard endpoints update endpoint --idle-timeout 30; what that costs says runyard whatif endpoint --idle-timeout 30',
+  ])
+  assert.match(
+    notes({}, []).join(),
+    /^workers of mine take 30 s to start/,
+    'without attempts the ends of workers say it',
+  )
+})
+
 test('an idle timeout that is shorter than a start is noted once idle workers have ended, with the command that changes it', () => {
   const idle = (startS: number) =>
     anExit({ stopReason: 'idle', placedAtMs: NOW - 100_000, readyAtMs: NOW - 100_000 + startS * 1_000 })

@@ -1,0 +1,112 @@
+/** The one setting whose change pays most for the waits that were recorded. Nothing is played for it: it is read from some attempts. */
+import { hasIdleTimeout, idleTimeoutMs, MAX_WORKERS } from '../endpoints/endpoint.ts'
+import type { AttemptTimes } from '../jobs/attempt-times.ts'
+import type { EndpointSnapshot } from '../scaling/scale.ts'
+import { measuredStartMs } from '../scaling/start-time.ts'
+import { typicalConcurrency } from '../scaling/worker-concurrency.ts'
+import type { Worker } from '../workers/worker.ts'
+
+/** A setting to change, to which value, and the waits that speak for it. */
+export interface SettingAdvice {
+  readonly setting: 'workersMax' | 'idleTimeout'
+  /** Number of workers, or seconds. */
+  readonly value: number
+  /** How many attempts waited for it, and how long in all; of how many. */
+  readonly waited: number
+  readonly waitedMs: number
+  readonly attempts: number
+}
+
+/** From fewer waits, or a smaller part of the attempts, nothing is concluded. */
+const LEAST = { waited: 5, part: 0.05 }
+/** Shorter waits are no reason for anything. */
+const SHORT_MS = 1_000
+/** The longest idle timeout, in seconds. */
+export const MAX_IDLE_S = 3_600
+/** How much more of workersMax is advised at once, at most. */
+const MOST_GROWTH = 2
+
+/**
+ * The advice for which attempts waited longest in all; null where none applies.
+ *
+ * `workersMax` is the limit for an attempt that waited longer than the scaler lets it while as many ran as there may be. `idleTimeout` is too short for one
+ * that waited for the start of a worker within the time of a start after everything had ended: keeping the last worker for that long costs at most
+ * what the start costs.
+ * @param attempts the newest ones of a queue endpoint, some hundreds
+ */
+export function settingAdvice(
+  snapshot: Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits'>,
+  attempts: readonly AttemptTimes[],
+): SettingAdvice | null {
+  if (snapshot.endpoint.type !== 'QUEUE') return null
+  const found = [forMax(snapshot, attempts), forIdleTimeout(snapshot, attempts)]
+    .filter(advice => advice !== null)
+    .filter(({ waited }) => waited >= LEAST.waited && waited >= LEAST.part * attempts.length)
+  return found.sort((a, b) => b.waitedMs - a.waitedMs)[0] ?? null
+}
+
+type Facts = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits'>
+
+function forMax({ endpoint, workers, exits }: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
+  const { workersMax, scaler } = endpoint
+  if (workersMax === 0 || workersMax >= MAX_WORKERS) return null
+  const concurrency = typicalConcurrency(workers, exits)
+  const patienceMs = scaler.type === 'QUEUE_DELAY' ? scaler.queueDelayS * 1000 : 0
+  const queued = instants(attempts, ({ queuedAtMs }) => queuedAtMs)
+  const started = instants(attempts, ({ startedAtMs }) => startedAtMs)
+  const finished = instants(attempts, ({ finishedAtMs }) => finishedAtMs)
+  let [waited, waitedMs] = [0, 0]
+  const wanted: number[] = []
+  for (const { queuedAtMs, startedAtMs } of attempts) {
+    const waitMs = startedAtMs - queuedAtMs
+    if (waitMs < Math.max(SHORT_MS, patienceMs)) continue
+    const middleMs = queuedAtMs + waitMs / 2
+    const ended = countUntil(finished, middleMs)
+    if (countUntil(started, middleMs) - ended < workersMax * concurrency) continue
+    waited += 1
+    waitedMs += waitMs
+    wanted.push(Math.ceil((countUntil(queued, middleMs) - ended) / concurrency))
+  }
+  // Most of them would have begun with so many; a worker for the last of a burst is not worth its start.
+  const enough = wanted.sort((a, b) => a - b)[Math.floor((wanted.length - 1) / 2)] ?? 0
+  const most = Math.min(MAX_WORKERS, MOST_GROWTH * workersMax)
+  const value = Math.min(most, Math.max(workersMax + 1, enough))
+  return { setting: 'workersMax', value, waited, waitedMs, attempts: attempts.length }
+}
+
+function forIdleTimeout({ endpoint, workers, exits }: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
+  if (!hasIdleTimeout(endpoint) || endpoint.flashboot !== 'OFF' || endpoint.workersMin > 0) return null
+  const isPresent = ({ version }: Worker) => version === endpoint.version
+  const startMs = measuredStartMs(workers.filter(isPresent), exits.filter(isPresent))
+  const idleMs = idleTimeoutMs(endpoint)
+  const value = Math.min(MAX_IDLE_S, Math.ceil((startMs ?? 0) / 1000))
+  if (value * 1000 <= idleMs) return null
+  const finished = instants(attempts, ({ finishedAtMs }) => finishedAtMs)
+  let [waited, waitedMs] = [0, 0]
+  for (const { queuedAtMs, startedAtMs, cold } of attempts) {
+    const waitMs = startedAtMs - queuedAtMs
+    if (!cold || waitMs < SHORT_MS) continue
+    const lastEndMs = finished[countUntil(finished, queuedAtMs) - 1]
+    if (lastEndMs === undefined) continue
+    const quietMs = queuedAtMs - lastEndMs
+    if (quietMs <= idleMs || quietMs > value * 1000) continue
+    waited += 1
+    waitedMs += waitMs
+  }
+  return { setting: 'idleTimeout', value, waited, waitedMs, attempts: attempts.length }
+}
+
+function instants(attempts: readonly AttemptTimes[], of: (attempt: AttemptTimes) => number): Float64Array {
+  return Float64Array.from(attempts, of).sort()
+}
+
+/** How many of sorted instants are not after another one. */
+function countUntil(sorted: Float64Array, atMs: number): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]! <= atMs) low = middle + 1
+    else high = middle
+  }
+  return low
+}
