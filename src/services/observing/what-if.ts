@@ -35,6 +35,9 @@ const SLICE = 5_000
 const WORKERS_OF_INSTANT = 20
 /** Limit of instants of one replay: there are about two for each attempt and two for each worker. */
 const MAX_INSTANTS = 3_000_000
+/** A question that takes longer leaves the server more time for everything else: a pause after each slice. */
+const EAGER_MS = 3_000
+const LATER_PAUSE_MS = 5
 /** Limit of questions at work, of all accounts; an account has one. */
 const MAX_AT_WORK = 4
 
@@ -162,19 +165,21 @@ export class WhatIf {
 
   async #replayed(jobs: readonly ReplayedJob[], settings: ReplaySettings, signal: AbortSignal) {
     const replay = new Replay(jobs, settings)
+    const begunMs = this.#ports.clock.monotonic()
     for (let instants = 0; instants < MAX_INSTANTS; ) {
       const slice = Math.ceil(SLICE / (WORKERS_OF_INSTANT + replay.now.workers))
       if (replay.advance(slice)) return replay.result()
       instants += slice
-      await this.#pause(signal)
+      const isLong = this.#ports.clock.monotonic() - begunMs > EAGER_MS
+      await this.#pause(signal, isLong ? LATER_PAUSE_MS : 0)
     }
     throw new AppError('conflict', 'there is too much to play; ask for fewer days')
   }
 
   /** Lets the server do everything else that there is. */
-  async #pause(signal: AbortSignal): Promise<void> {
+  async #pause(signal: AbortSignal, ms = 0): Promise<void> {
     if (signal.aborted) throw new AppError('conflict', 'the caller has gone')
-    await new Promise<void>(done => this.#ports.clock.after(0, done))
+    await new Promise<void>(done => this.#ports.clock.after(ms, done))
   }
 
   #cost(snapshot: EndpointSnapshot, { workers }: WhatIfFigures): number {

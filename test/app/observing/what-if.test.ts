@@ -55,6 +55,33 @@ test('the settings of today give what happened, and a longer idle timeout fewer 
   assert.equal((await whatIf(rig, endpoint)).json.recorded.attempts, 12)
 })
 
+test('with one worker at most the waits of a burst are those that happened, and shorter with more', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ idleTimeout: 5, workersMax: 1, scalerType: 'REQUEST_COUNT', scalerValue: 1 })
+  for (let burst = 0; burst < 5; burst += 1) {
+    for (let n = 0; n < 4; n += 1) await rig.submit(endpoint)
+    await rig.clock.advance(START_MS)
+    const worker = rig.worker(-1)
+    for (let n = 0; n < 4; n += 1) {
+      const job = await worker.takeJob()
+      await rig.clock.advance(10 * RUN_MS)
+      await worker.done(job, { output: 1 })
+    }
+    await rig.clock.advance(60_000)
+  }
+  const { json } = await whatIf(rig, endpoint, 'workersMax=4')
+  const { recorded, today, other } = json
+  assert.equal(recorded.attempts, 20)
+  assert.deepEqual([recorded.coldStarts, today.coldStarts, today.mostWorkers], [5, 5, 1])
+  for (const part of ['p50', 'p95', 'p99']) {
+    assert.ok(Math.abs(today.waitMs[part] - recorded.waitMs[part]) < 500, JSON.stringify(json))
+  }
+  assert.equal(other.mostWorkers, 4)
+  assert.ok(other.waitMs.p95 < today.waitMs.p95 / 4, JSON.stringify(json))
+  const runningH = (5 * 4 * 10 * RUN_MS) / 3_600_000
+  assert.ok(Math.abs(today.workerHours.running - runningH) < 0.001, JSON.stringify(today))
+})
+
 /** Attempts of the last hour, one each second. */
 async function recordHour(rig: Rig, endpointId: EndpointId) {
   await rig.clock.leap(3_600_000)
