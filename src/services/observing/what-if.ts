@@ -38,8 +38,8 @@ const MAX_INSTANTS = 3_000_000
 /** A question that takes longer leaves the server more time for everything else: a pause after each slice. */
 const EAGER_MS = 3_000
 const LATER_PAUSE_MS = 5
-/** Limit of questions at work, of all accounts; an account has one. */
-const MAX_AT_WORK = 4
+/** Limit of questions at work, of all accounts; an account has one. Each holds its attempts in memory, 40 MB at most. */
+const MAX_AT_WORK = 2
 
 /** Today's settings or others, and what came of them. */
 export interface PlayedSettings extends WhatIfFigures {

@@ -93,27 +93,49 @@ async function recordHour(rig: Rig, endpointId: EndpointId) {
   await rig.store.attemptTimes.add([{ endpointId, times }])
 }
 
+/** A queue endpoint of another account, with a key of it. */
+async function otherEndpoint(rig: Rig, owner: string) {
+  const key = await rig.addKey(owner, { owner: owner as OwnerId })
+  const body = { name: owner, type: 'QUEUE', image: 'image:1', scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } }
+  const cpu = [{ id: 'cpu3g', vcpuCount: 2 }]
+  const { status, text, json } = await rig.ask('POST', '/v2/serverless', { key, body: { ...body, cpu } })
+  assert.equal(status, 201, text)
+  return { key, id: json.id as EndpointId }
+}
+
+test('all accounts together have a limit of questions at work', async t => {
+  const rig = await openRig(t)
+  const others = []
+  for (const owner of ['second', 'third', 'fourth']) others.push(await otherEndpoint(rig, owner))
+  const [second, third, fourth] = others
+  for (const { id } of [second!, third!]) await recordHour(rig, id)
+  const atWork = [second!, third!].map(({ id, key }) => whatIf(rig, id, 'days=1', key))
+  await rig.clock.settle()
+  const refused = await whatIf(rig, fourth!.id, '', fourth!.key)
+  assert.equal(refused.status, 429, refused.text)
+  assert.match(refused.json.detail, /too many what-ifs are at work on this server/)
+  await rig.clock.advance(1_000)
+  for (const answer of atWork) assert.equal((await answer).status, 200)
+  assert.equal((await whatIf(rig, fourth!.id, '', fourth!.key)).status, 200)
+})
+
 test('an account has one question at work, another account is answered meanwhile, and the server goes on', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
-  const key = await rig.addKey('theirs', { owner: 'other' as OwnerId })
-  const body = { name: 'theirs', type: 'QUEUE', image: 'image:1', scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } }
-  const cpu = [{ id: 'cpu3g', vcpuCount: 2 }]
-  const made = await rig.ask('POST', '/v2/serverless', { key, body: { ...body, cpu } })
-  assert.equal(made.status, 201, made.text)
+  const { key, id } = await otherEndpoint(rig, 'second')
   await recordHour(rig, endpoint)
   const first = whatIf(rig, endpoint, 'workersMax=5')
   await rig.clock.settle()
   const second = await whatIf(rig, endpoint)
   assert.equal(second.status, 429, second.text)
   assert.match(second.json.detail, /another what-if of this account is at work/)
-  assert.equal((await whatIf(rig, made.json.id, '', key)).status, 200)
+  assert.equal((await whatIf(rig, id, '', key)).status, 200)
   await rig.submit(endpoint)
   await rig.clock.advance(1_000)
   const { status, json } = await first
   assert.equal(status, 200, JSON.stringify(json))
   assert.equal(json.recorded.attempts, 3_500)
-  assert.equal((await whatIf(rig, made.json.id, '', key)).json.recorded.attempts, 0)
+  assert.equal((await whatIf(rig, id, '', key)).json.recorded.attempts, 0)
 })
 
 test('a caller that has gone ends its question, and may ask again', async t => {
