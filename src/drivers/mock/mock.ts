@@ -160,11 +160,11 @@ class Fleet implements MockFleet {
     return held.resolve
   }
 
-  /** Resolves when the freeze that begins now may be done. */
-  async mayFreeze(): Promise<void> {
+  /** What the freeze that begins now has to wait for; null where it may be done at once. */
+  takeHold(): Promise<void> | null {
     const held = this.#heldFreeze
     this.#heldFreeze = null
-    await held
+    return held
   }
 
   freeze(worker: WorkerId): void {
@@ -250,7 +250,9 @@ class FleetDriver implements MockDriver {
   }
 
   async freeze(worker: WorkerId): Promise<void> {
-    await this.fleet.mayFreeze()
+    const held = this.fleet.takeHold()
+    // Without a hold it is done before the call returns, in the order of the calls.
+    if (held !== null) await held
     const known = this.#known.get(worker)
     if (known !== undefined && !this.#asked.has(known)) this.fleet.freeze(worker)
   }
