@@ -2,9 +2,8 @@
 import { hasIdleTimeout, idleTimeoutMs, MAX_WORKERS } from '../endpoints/endpoint.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
-import { measuredStartMs } from '../scaling/start-time.ts'
+import { presentStartMs } from '../scaling/start-time.ts'
 import { typicalConcurrency } from '../scaling/worker-concurrency.ts'
-import type { Worker } from '../workers/worker.ts'
 
 /** A setting to change, to which value, and the waits that speak for it. */
 export interface SettingAdvice {
@@ -74,10 +73,10 @@ function forMax({ endpoint, workers, exits }: Facts, attempts: readonly AttemptT
   return { setting: 'workersMax', value, waited, waitedMs, attempts: attempts.length }
 }
 
-function forIdleTimeout({ endpoint, workers, exits }: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
+function forIdleTimeout(facts: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
+  const { endpoint } = facts
   if (!hasIdleTimeout(endpoint) || endpoint.flashboot !== 'OFF' || endpoint.workersMin > 0) return null
-  const isPresent = ({ version }: Worker) => version === endpoint.version
-  const startMs = measuredStartMs(workers.filter(isPresent), exits.filter(isPresent))
+  const startMs = presentStartMs(facts)
   const idleMs = idleTimeoutMs(endpoint)
   const value = Math.min(MAX_IDLE_S, Math.ceil((startMs ?? 0) / 1000))
   if (value * 1000 <= idleMs) return null

@@ -12,7 +12,7 @@ import {
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { ATTEMPT_TIMES_KEPT_MS, type AttemptTimes } from '../jobs/attempt-times.ts'
 import type { ReplayedJob, ReplayResult } from '../scaling/replay.ts'
-import { measuredStartMs } from '../scaling/start-time.ts'
+import { measuredStartMs, presentStartMs } from '../scaling/start-time.ts'
 import type { Worker } from '../workers/worker.ts'
 
 /** Limit of attempts that are played: the newest ones. */
@@ -142,11 +142,10 @@ export interface AssumedStart {
 
 /** The start time of an endpoint's workers, as far as anything is known of it. */
 export function assumedStart(
-  { endpoint, workers, exits }: { endpoint: Endpoint; workers: readonly Worker[]; exits: readonly Worker[] },
+  known: { readonly endpoint: Endpoint; readonly workers: readonly Worker[]; readonly exits: readonly Worker[] },
   { coldWaitMs }: Pick<RecordedLoad, 'coldWaitMs'>,
 ): AssumedStart {
-  const isPresent = ({ version }: Worker) => version === endpoint.version
-  const ms = measuredStartMs(workers.filter(isPresent), exits.filter(isPresent)) ?? measuredStartMs(workers, exits)
+  const ms = presentStartMs(known) ?? measuredStartMs(known.workers, known.exits)
   if (ms !== null) return { ms, from: 'WORKERS' }
   return coldWaitMs === null ? { ms: 0, from: 'UNKNOWN' } : { ms: coldWaitMs, from: 'COLD_ATTEMPTS' }
 }
