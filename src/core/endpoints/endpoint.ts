@@ -94,6 +94,8 @@ export const MAX_ITEMS = 100
 
 /** Limit of workers that one endpoint may ask for. */
 export const MAX_WORKERS = 1_000
+/** The longest idle timeout, in seconds. */
+export const MAX_IDLE_TIMEOUT_S = 3_600
 
 /** What an endpoint gets where its creator says nothing, through GraphQL. */
 export const ENDPOINT_DEFAULTS = {
@@ -219,9 +221,9 @@ function workerProblems(config: Partial<EndpointConfig>): FieldProblem[] {
     isIntegerIn(min, 0, MAX_WORKERS) ? null : fieldProblem('workersMin', inRange),
     isIntegerIn(max, 0, MAX_WORKERS) ? null : fieldProblem('workersMax', inRange),
     both ? { ...pairProblem('workersMin', 'workersMax', `must not exceed {other} (${max})`), value: `${min}` } : null,
-    isIntegerIn(idleTimeoutS, 1, 3600)
+    isIntegerIn(idleTimeoutS, 1, MAX_IDLE_TIMEOUT_S)
       ? null
-      : fieldProblem('idleTimeoutS', 'must be an integer from 1 to 3600 seconds'),
+      : fieldProblem('idleTimeoutS', `must be an integer from 1 to ${MAX_IDLE_TIMEOUT_S} seconds`),
     isIntegerIn(executionTimeoutMs, 5_000, 7 * 86_400_000)
       ? null
       : fieldProblem('executionTimeoutMs', 'must be an integer from 5000 to 604800000 milliseconds'),

@@ -1,12 +1,13 @@
 /** What people should know besides the cause of a wait, one sentence each. */
 
+import { MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { exitText } from '../workers/worker.ts'
 import { adviceFor } from '../workers/worker-failure.ts'
 import { counted, currentWorkers, roughDuration } from './explain-facts.ts'
-import { MAX_IDLE_S, settingAdvice } from './setting-advice.ts'
+import { settingAdvice } from './setting-advice.ts'
 
 /**
  * The notes on an endpoint.
@@ -67,7 +68,7 @@ function onIdleTimeout(snapshot: EndpointSnapshot): string[] {
   const found = startsAfterIdleEnds(snapshot)
   if (found === null) return []
   const [startS, idleS] = [Math.ceil(found.startMs / 1000), found.idleMs / 1000]
-  const enoughS = Math.min(MAX_IDLE_S, startS)
+  const enoughS = Math.min(MAX_IDLE_TIMEOUT_S, startS)
   if (enoughS <= idleS) return []
   return [
     `workers of ${name} take ${startS} s to start and end after ${idleS} s without work, so what comes soon after waits for a start; ` +

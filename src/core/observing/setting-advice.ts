@@ -1,5 +1,5 @@
 /** The one setting whose change pays most for the waits that were recorded. Nothing is played for it: it is read from some attempts. */
-import { hasIdleTimeout, idleTimeoutMs, MAX_WORKERS } from '../endpoints/endpoint.ts'
+import { hasIdleTimeout, idleTimeoutMs, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../endpoints/endpoint.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import { presentStartMs } from '../scaling/start-time.ts'
@@ -20,8 +20,6 @@ export interface SettingAdvice {
 const LEAST = { waited: 5, part: 0.05 }
 /** Shorter waits are no reason for anything. */
 const SHORT_MS = 1_000
-/** The longest idle timeout, in seconds. */
-export const MAX_IDLE_S = 3_600
 /** How much more of workersMax is advised at once, at most. */
 const MOST_GROWTH = 2
 
@@ -78,7 +76,7 @@ function forIdleTimeout(facts: Facts, attempts: readonly AttemptTimes[]): Settin
   if (!hasIdleTimeout(endpoint) || endpoint.flashboot !== 'OFF' || endpoint.workersMin > 0) return null
   const startMs = presentStartMs(facts)
   const idleMs = idleTimeoutMs(endpoint)
-  const value = Math.min(MAX_IDLE_S, Math.ceil((startMs ?? 0) / 1000))
+  const value = Math.min(MAX_IDLE_TIMEOUT_S, Math.ceil((startMs ?? 0) / 1000))
   if (value * 1000 <= idleMs) return null
   const finished = instants(attempts, ({ finishedAtMs }) => finishedAtMs)
   let [waited, waitedMs] = [0, 0]

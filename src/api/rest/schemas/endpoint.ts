@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_ITEMS, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { MAX_IDLE_TIMEOUT_S, MAX_ITEMS, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
 import {
   ENV_NAME,
   MAX_CUDA_VERSIONS,
@@ -43,7 +43,7 @@ const Workers = z
   .strictObject({
     min: z.int().min(0).max(MAX_WORKERS).optional(),
     max: z.int().min(0).max(MAX_WORKERS).optional(),
-    idleTimeout: z.int().min(1).max(3600).optional(),
+    idleTimeout: z.int().min(1).max(MAX_IDLE_TIMEOUT_S).optional(),
   })
   .openapi('EndpointWorkers')
 
@@ -51,13 +51,13 @@ const Workers = z
 const WorkersCreated = z.strictObject({
   min: z.int().min(0).max(MAX_WORKERS).optional().openapi({ default: 0 }),
   max: z.int().min(0).max(MAX_WORKERS).optional().openapi({ default: 3 }),
-  idleTimeout: z.int().min(1).max(3600).optional().openapi({ default: 10 }),
+  idleTimeout: z.int().min(1).max(MAX_IDLE_TIMEOUT_S).optional().openapi({ default: 10 }),
 })
 
 const WorkersShown = z.strictObject({
   min: z.int().min(0),
   max: z.int().min(0),
-  idleTimeout: z.int().min(1).max(3600).optional(),
+  idleTimeout: z.int().min(1).max(MAX_IDLE_TIMEOUT_S).optional(),
 })
 
 const CpuGiven = z

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
 import { WHAT_IF_DAYS } from '../../../core/observing/what-if.ts'
 import { DateTime } from './common.ts'
 
@@ -14,7 +14,7 @@ const ScalerType = z.enum(['QUEUE_DELAY', 'REQUEST_COUNT'])
 export const WhatIfQuery = {
   workersMin: whole(0, MAX_WORKERS).optional(),
   workersMax: whole(1, MAX_WORKERS).optional(),
-  idleTimeout: whole(1, 3_600).optional(),
+  idleTimeout: whole(1, MAX_IDLE_TIMEOUT_S).optional(),
   scalerType: ScalerType.optional(),
   scalerValue: z.coerce
     .number()
