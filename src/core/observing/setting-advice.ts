@@ -1,5 +1,6 @@
 /** The one setting whose change pays most for the waits that were recorded. Nothing is played for it: it is read from some attempts. */
 import { hasIdleTimeout, idleTimeoutMs, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../endpoints/endpoint.ts'
+import { firstIndex } from '../first-index.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import { presentStartMs } from '../scaling/start-time.ts'
@@ -99,11 +100,5 @@ function instants(attempts: readonly AttemptTimes[], of: (attempt: AttemptTimes)
 
 /** How many of sorted instants are not after another one. */
 function countUntil(sorted: Float64Array, atMs: number): number {
-  let [low, high] = [0, sorted.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (sorted[middle]! <= atMs) low = middle + 1
-    else high = middle
-  }
-  return low
+  return firstIndex(sorted, instant => instant > atMs)
 }

@@ -8,6 +8,7 @@
  *     m <position> <epoch ms>               what stands in front of the position was there at that time
  */
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { firstIndex } from '../../core/first-index.ts'
 
 /** Limit of marks; past it the older half is made coarser. */
 const MAX_MARKS = 8_192
@@ -141,18 +142,6 @@ export class WorkerLogJournal {
 export function removeJournal(file: string): void {
   rmSync(file, { force: true })
   rmSync(`${file}.new`, { force: true })
-}
-
-/** The first index whose value passes; the length when none does. Values that pass come behind those that do not. */
-function firstIndex(values: readonly number[], passes: (value: number) => boolean): number {
-  let low = 0
-  let high = values.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (passes(values[middle]!)) high = middle
-    else low = middle + 1
-  }
-  return low
 }
 
 function readIfThere(file: string): string | null {
