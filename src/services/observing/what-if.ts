@@ -119,21 +119,22 @@ export class WhatIf {
     const load = recordedLoad(await this.#attempts(id, fromMs, signal), { fromMs, untilMs: nowMs })
     const start = assumedStart(snapshot, load)
     const assumed = { startMs: start.ms, concurrency: typicalConcurrency(workers, exits) }
+    const flavor = flavorOfWorkers(snapshot)
+    const priceMicros = hourlyPrice(this.#prices, flavor).micros
+    const { jobs, coldWaitMs: _, ...recorded } = load
     const isPlayable = ({ flashboot }: ScalingSettings) => flashboot === 'OFF'
     const play = async (settings: ScalingSettings): Promise<PlayedSettings> => {
-      const span = { fromMs: load.fromMs, untilMs: load.untilMs }
       const playing = {
-        endpoint: { ...endpoint, ...settings, flashboot: 'OFF' as const },
         ...assumed,
+        endpoint: { ...endpoint, ...settings, flashboot: 'OFF' as const },
         startAware: settings.startAware,
-        ...span,
+        fromMs: recorded.fromMs,
+        untilMs: recorded.untilMs,
       }
-      const figures = figuresOf(await this.#replayed(load.jobs, playing, signal))
-      return { settings, ...figures, costMicros: this.#cost(snapshot, figures) }
+      const figures = figuresOf(await this.#replayed(jobs, playing, signal))
+      return { settings, ...figures, costMicros: this.#cost(priceMicros, figures) }
     }
     const asksNothing = Object.values(changes).every(value => value === undefined)
-    const { jobs, coldWaitMs: _, ...recorded } = load
-    const flavor = flavorOfWorkers(snapshot)
     const notes = whatIfNotes(load, start)
     if (!isPlayable(today) || !isPlayable(changed.settings))
       notes.push('frozen workers are played as ended ones, so the figures with flashboot are those without')
@@ -143,7 +144,7 @@ export class WhatIf {
       start,
       concurrency: assumed.concurrency,
       flavor,
-      priceMicros: hourlyPrice(this.#prices, flavor).micros,
+      priceMicros,
       notes,
       today: today.workersMax === 0 ? null : await play(today),
       other: asksNothing ? null : await play(changed.settings),
@@ -182,9 +183,8 @@ export class WhatIf {
     await new Promise<void>(done => this.#ports.clock.after(ms, done))
   }
 
-  #cost(snapshot: EndpointSnapshot, { workers }: WhatIfFigures): number {
-    const { micros } = hourlyPrice(this.#prices, flavorOfWorkers(snapshot))
-    return new RoundedSum().add(exactAmount(micros, Math.round(billedMs(this.#prices, workers))))
+  #cost(priceMicros: number, { workers }: WhatIfFigures): number {
+    return new RoundedSum().add(exactAmount(priceMicros, Math.round(billedMs(this.#prices, workers))))
   }
 }
 
