@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { FLASHBOOTS } from '../../core/endpoints/endpoint.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { printValue } from '../client/printing.ts'
@@ -27,13 +28,7 @@ export function addWhatIf(program: Command): void {
     .option('--workers-max <n>', 'workers at most')
     .addOption(new Option('--scaler-type <type>', 'what decides').choices(['QUEUE_DELAY', 'REQUEST_COUNT']))
     .option('--scaler-value <n>', 'seconds of QUEUE_DELAY, or the count of REQUEST_COUNT')
-    .addOption(
-      new Option('--flashboot <mode>', 'what becomes of idle workers').choices([
-        'OFF',
-        'FLASHBOOT',
-        'PRIORITY_FLASHBOOT',
-      ]),
-    )
+    .addOption(new Option('--flashboot <mode>', 'what becomes of idle workers').choices(FLASHBOOTS))
     .addOption(new Option('--start-aware <yes|no>', 'as the option of serve').choices(['yes', 'no']))
     .option('-n, --days <n>', 'how many of the last days are played (default: all that are kept)')
   withConnection(command)

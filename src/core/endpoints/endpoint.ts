@@ -8,7 +8,9 @@ import { cudaProblems, envProblems } from './template.ts'
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
 export type EndpointType = 'QUEUE' | 'LOAD_BALANCER'
 /** How an idle worker is kept for a faster next start. */
-export type FlashBoot = 'OFF' | 'FLASHBOOT' | 'PRIORITY_FLASHBOOT'
+export const FLASHBOOTS = ['OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'] as const
+/** One of {@link FLASHBOOTS}. */
+export type FlashBoot = (typeof FLASHBOOTS)[number]
 
 /** What decides the number of workers: the wait in the queue, in seconds, or the work per worker. */
 export type Scaler =

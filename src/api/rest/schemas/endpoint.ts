@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_IDLE_TIMEOUT_S, MAX_ITEMS, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { FLASHBOOTS, MAX_IDLE_TIMEOUT_S, MAX_ITEMS, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
 import {
   ENV_NAME,
   MAX_CUDA_VERSIONS,
@@ -29,7 +29,7 @@ const QueueRequestUrls = z
 const LoadBalancingRequestUrls = z.strictObject({ base: Uri, health: Uri }).openapi('LoadBalancingRequestUrls')
 
 const EndpointType = z.enum(['QUEUE', 'LOAD_BALANCER']).openapi('EndpointType')
-const FlashBoot = z.enum(['OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT']).openapi('FlashBoot')
+const FlashBoot = z.enum(FLASHBOOTS).openapi('FlashBoot')
 
 const QueueDelayScaling = z
   .strictObject({ type: z.literal('QUEUE_DELAY'), queueDelay: z.number().min(0.5).max(86_400) })

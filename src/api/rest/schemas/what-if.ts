@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { FLASHBOOTS, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
 import { WHAT_IF_DAYS } from '../../../core/observing/what-if.ts'
 import { DateTime } from './common.ts'
 
@@ -7,7 +7,7 @@ function whole(minimum: number, maximum: number) {
   return z.coerce.number().int().min(minimum).max(maximum).openapi({ type: 'integer', minimum, maximum })
 }
 
-const FlashBootType = z.enum(['OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'])
+const FlashBootType = z.enum(FLASHBOOTS)
 const ScalerType = z.enum(['QUEUE_DELAY', 'REQUEST_COUNT'])
 
 /** Query of a what-if: settings that differ from today's, and how many days are played. */
