@@ -33,7 +33,7 @@ export function addWhatIf(program: Command): void {
     .option('-n, --days <n>', 'how many of the last days are played (default: all that are kept)')
   withConnection(command)
     .description(
-      'say what other settings would have done with the jobs that an endpoint had, and what what those of today did',
+      'say what other settings would have done with the jobs that an endpoint had, and what those of today did',
     )
     .action(whatIf)
 }

@@ -90,7 +90,7 @@ export class AttemptRecorder {
     this.#held += 1
   }
 
-  /** Takes some lines out. */
+  /** Takes some times out. */
   #taken(): NewTimes[] {
     const taken: NewTimes[] = []
     let room = MAX_ADDED
