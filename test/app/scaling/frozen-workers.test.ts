@@ -5,13 +5,19 @@ import { openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 
 const HOUR = 3_600_000
 
-/** An endpoint with a worker that did a job, was idle for its second and is frozen. */
-async function withFrozen(rig: Rig, fields = {}): Promise<{ endpoint: EndpointId; worker: RigWorker }> {
+/** An endpoint with a worker that did a job just now, and is frozen when it was idle for a second. */
+async function withIdle(rig: Rig, fields = {}): Promise<{ endpoint: EndpointId; worker: RigWorker }> {
   const endpoint = await rig.endpoint({ flashBootType: 'FLASHBOOT', idleTimeout: 1, ...fields })
   await rig.submit(endpoint)
   await rig.clock.advance(20)
   const worker = rig.worker(-1)
   await worker.done(await worker.takeJob())
+  return { endpoint, worker }
+}
+
+/** As {@link withIdle}, and it is frozen. */
+async function withFrozen(rig: Rig, fields = {}): Promise<{ endpoint: EndpointId; worker: RigWorker }> {
+  const { endpoint, worker } = await withIdle(rig, fields)
   await rig.clock.advance(1_100)
   assert.equal((await worker.record()).state, 'FROZEN')
   return { endpoint, worker }
@@ -42,11 +48,7 @@ test('a poll that was open before the freeze ends without a job, and only the ne
 
 test('a poll that was open when the worker was frozen is held, ends after its time, and gets nothing', async t => {
   const rig = await openRig(t)
-  const endpoint = await rig.endpoint({ flashBootType: 'FLASHBOOT', idleTimeout: 1 })
-  await rig.submit(endpoint)
-  await rig.clock.advance(20)
-  const worker = rig.worker(0)
-  await worker.done(await worker.takeJob())
+  const { endpoint, worker } = await withIdle(rig)
   const open = worker.take()
   await rig.clock.advance(1_100)
   assert.equal((await worker.record()).state, 'FROZEN')
@@ -58,11 +60,7 @@ test('a poll that was open when the worker was frozen is held, ends after its ti
 
 test('a job that comes while its worker is being frozen goes to the first poll after the thaw', async t => {
   const rig = await openRig(t)
-  const endpoint = await rig.endpoint({ flashBootType: 'FLASHBOOT', idleTimeout: 1 })
-  await rig.submit(endpoint)
-  await rig.clock.advance(20)
-  const worker = rig.worker(0)
-  await worker.done(await worker.takeJob())
+  const { endpoint, worker } = await withIdle(rig)
   const goOn = rig.fleet.holdNextFreeze()
   const open = worker.take()
   const ended: number[] = []
@@ -117,11 +115,7 @@ test('nothing is concluded from the silence of a frozen worker, nor from that be
 
 test('a worker that pinged before it was frozen is not taken for silent', async t => {
   const rig = await openRig(t)
-  const endpoint = await rig.endpoint({ flashBootType: 'FLASHBOOT', idleTimeout: 1 })
-  await rig.submit(endpoint)
-  await rig.clock.advance(20)
-  const worker = rig.worker(0)
-  await worker.done(await worker.takeJob())
+  const { endpoint, worker } = await withIdle(rig)
   await worker.ping()
   await rig.clock.advance(1_100)
   await rig.clock.advance(120_000)
@@ -161,11 +155,7 @@ test('priority starts a worker without a job, which is frozen and stays', async 
 
 test('a server that is killed between the store and the driver freezes the worker at its start', async t => {
   const rig = await openRig(t)
-  const endpoint = await rig.endpoint({ flashBootType: 'FLASHBOOT', idleTimeout: 60 })
-  await rig.submit(endpoint)
-  await rig.clock.advance(20)
-  const worker = rig.worker(0)
-  await worker.done(await worker.takeJob())
+  const { worker } = await withIdle(rig, { idleTimeout: 60 })
   await rig.crash()
   await rig.store.workers.freeze(worker.id, rig.clock.now())
   assert.ok(!rig.fleet.frozen.has(worker.id))
@@ -188,11 +178,7 @@ test('a server that is killed between the store and the driver thaws the worker 
 
 test('a worker whose freezing fails is frozen a moment later', async t => {
   const rig = await openRig(t)
-  const endpoint = await rig.endpoint({ flashBootType: 'FLASHBOOT', idleTimeout: 1 })
-  await rig.submit(endpoint)
-  await rig.clock.advance(20)
-  const worker = rig.worker(0)
-  await worker.done(await worker.takeJob())
+  const { worker } = await withIdle(rig)
   rig.fleet.failNextFreeze()
   await rig.clock.advance(1_100)
   assert.deepEqual([(await worker.record()).state, rig.fleet.frozen.has(worker.id)], ['FROZEN', false])
