@@ -71,9 +71,10 @@ export class Freezer {
     else void freezing.settle(worker)
   }
 
-  /** Thaws a worker; does not wait for the driver. */
-  async thaw({ id }: WorkerLoad): Promise<void> {
-    await this.#parts.fleet.thaw(id)
+  /** Thaws a worker; does not wait for the driver. The health of one that serves requests is asked at once. */
+  async thaw({ id, endpointId, serves }: WorkerLoad): Promise<void> {
+    const { fleet, balancing } = this.#parts
+    if ((await fleet.thaw(id)) && serves !== null) await balancing.refresh(endpointId)
   }
 
   /** The gateway knows that the worker is frozen before its requests are counted, so it gets none after that. */

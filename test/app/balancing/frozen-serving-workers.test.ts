@@ -52,6 +52,16 @@ test('a waiting request thaws the worker, which is sent nothing before one healt
   assert.equal(rig.fleet.started.length, 1)
 })
 
+test('a thawed worker that is well gets its request at once, not at the next step of the loops', async t => {
+  const balanced = await openBalancedRig(t)
+  const { id, worker } = await withFrozen(balanced)
+  const { rig, gateway } = balanced
+  rig.probes.answer(worker.id, async () => OK)
+  gateway.wait(id, 1)
+  await rig.clock.advance(5)
+  assert.deepEqual(gateway.ready(id), [worker.id])
+})
+
 test('a worker that was sent a request while it was being frozen is not frozen', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { flashBootType: 'FLASHBOOT', idleTimeout: 1 })
