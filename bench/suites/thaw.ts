@@ -6,9 +6,9 @@ import { ask, makeEndpoint, type RunyardServer, SMALL_JOB, startRunyard, workerF
 import type { Bench } from '../harness/sides.ts'
 import { type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
 
-/** Cold starts take longest and vary least. */
 /** Time from the state FROZEN to the call: until then the driver has frozen the worker. */
 const SETTLE_MS = 300
+/** Cold starts take longest and vary least. */
 const COUNTS = { long: { calls: 60, cold: 10 }, quick: { calls: 5, cold: 2 } } as const
 
 const TYPESCRIPT = `import { start } from '@runyard/worker'
