@@ -148,7 +148,7 @@ export class Autoscaler {
     const { snapshot, template } = release
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
     const plan = planWorkers(snapshot, nowMs, this.#rules)
-    for (const worker of plan.thaw) await this.#freezer.thaw(worker)
+    for (const worker of plan.thaw) await this.#freezer.thaw(worker, release.presentVersion)
     for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
     for (const worker of plan.freeze) await this.#freezer.freeze(worker)
     const serves = snapshot.requests !== undefined && snapshot.workers.length > 0

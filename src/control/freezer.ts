@@ -67,14 +67,18 @@ export class Freezer {
     if (worker.serves !== null) await served.noteLast(worker.id)
     this.#mayHaveFrozen = true
     if (!(await fleet.freeze(worker.id))) return
-    if (worker.serves !== null && (await this.#hasRequests(worker))) await fleet.thaw(worker.id)
+    if (worker.serves !== null && (await this.#hasRequests(worker))) await fleet.thaw(worker.id, null)
     else void freezing.settle(worker)
   }
 
-  /** Thaws a worker; does not wait for the driver. The health of one that serves requests is asked at once. */
-  async thaw({ id, endpointId, serves }: WorkerLoad): Promise<void> {
+  /**
+   * Thaws a worker, unless its endpoint has a new version since the plan; does not wait for the driver. The health of one that serves
+   * requests is asked at once.
+   * @param endpointVersion the newest version that the plan knows
+   */
+  async thaw({ id, endpointId, serves }: WorkerLoad, endpointVersion: number): Promise<void> {
     const { fleet, balancing } = this.#parts
-    if ((await fleet.thaw(id)) && serves !== null) await balancing.refresh(endpointId)
+    if ((await fleet.thaw(id, endpointVersion)) && serves !== null) await balancing.refresh(endpointId)
   }
 
   /** The gateway knows that the worker is frozen before its requests are counted, so it gets none after that. */

@@ -257,7 +257,7 @@ const workerUsageCases: Cases = {
     assert.deepEqual(await time(world, T0 + 4_000), [1_000, 0, 2_000, 1_000])
     await usage.countWorkers(T0 + 5_000, T0 + 5_000, 9)
     await workers.served([{ id: W1, idleMs: 700, isBusy: true }], T0 + 5_500)
-    await workers.thaw(W1, T0 + 6_000)
+    await workers.thaw(W1, T0 + 6_000, null)
     assert.deepEqual(await time(world, T0 + 7_000), [1_000, 0, 3_000, 3_000])
     const phases = async () => (await usage.running(OWNER)).map(({ phase, workers: count }) => [phase, count])
     assert.deepEqual(await phases(), [['idle', 1]])

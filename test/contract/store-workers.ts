@@ -24,7 +24,7 @@ const reach: Record<WorkerState, (world: World) => Promise<unknown>> = {
 const steps: { name: string; to: WorkerState; from: WorkerState[]; run: (world: World) => Promise<unknown> }[] = [
   { name: 'seen', to: 'READY', from: ['STARTING'], run: ({ store }) => store.workers.seen(W1, 1, null, T0 + 5) },
   { name: 'freeze', to: 'FROZEN', from: ['READY'], run: ({ store }) => store.workers.freeze(W1, T0 + 5) },
-  { name: 'thaw', to: 'READY', from: ['FROZEN'], run: ({ store }) => store.workers.thaw(W1, T0 + 5) },
+  { name: 'thaw', to: 'READY', from: ['FROZEN'], run: ({ store }) => store.workers.thaw(W1, T0 + 5, null) },
   { name: 'evict', to: 'DRAINING', from: ['READY', 'FROZEN'], run: ({ store }) => store.workers.evict(W1, T0 + 5) },
   {
     name: 'drain',
@@ -112,9 +112,19 @@ export const workerCases: Cases = {
     await world.job('1')
     const claim = () => store.jobs.claim({ endpointId: E1, workerId: W1, limit: 1, nowMs: T0 + 20, letGoFirst: false })
     assert.deepEqual((await claim()).jobs, [])
-    const { worker: thawed } = (await store.workers.thaw(W1, T0 + 15))!
+    const { worker: thawed } = (await store.workers.thaw(W1, T0 + 15, 1))!
     assert.deepEqual([thawed.frozenAtMs, thawed.thawedAtMs, thawed.idleSinceMs], [T0 + 10, T0 + 15, T0 + 15])
     assert.equal((await claim()).jobs.length, 1)
+  },
+
+  'a frozen worker is not thawed for a version that its endpoint has no more': async world => {
+    const { store } = world
+    await world.worker(W1)
+    await store.workers.seen(W1, 1, null, T0)
+    await store.workers.freeze(W1, T0 + 1)
+    assert.equal(await store.workers.thaw(W1, T0 + 2, 2), null)
+    assert.equal((await world.readWorker()).state, 'FROZEN')
+    assert.equal((await store.workers.thaw(W1, T0 + 3, 1))?.worker.state, 'READY')
   },
 
   'a worker with a job, with one that it has to stop, or with a problem, is not frozen': async world => {

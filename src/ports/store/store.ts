@@ -333,8 +333,12 @@ export interface WorkerStore {
   evict(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
   /** FROZEN for a READY worker that holds no job, has to stop none and has no problem; else null. From then on it can claim nothing. */
   freeze(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
-  /** READY for a FROZEN worker, idle since now; null for any other. */
-  thaw(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
+  /**
+   * READY for a FROZEN worker, idle since now; null for any other.
+   * @param endpointVersion null also where its endpoint has another version or was removed: a plan for an older one is no reason to thaw
+   * it. Null thaws it in any case
+   */
+  thaw(id: WorkerId, nowMs: number, endpointVersion: number | null): Promise<WorkerMove | null>
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**

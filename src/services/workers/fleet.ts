@@ -181,10 +181,13 @@ export class Fleet {
     return move !== null
   }
 
-  /** Thaws a frozen worker, which is READY then; does not wait for the driver. False, without effect, when it is not frozen. */
-  async thaw(workerId: WorkerId): Promise<boolean> {
+  /**
+   * Thaws a frozen worker, which is READY then; does not wait for the driver. False, without effect, when it is not frozen.
+   * @param endpointVersion false also when the endpoint has another version by now; null for any version
+   */
+  async thaw(workerId: WorkerId, endpointVersion: number | null): Promise<boolean> {
     this.#running.find(workerId)?.thaw()
-    const move = await this.#ports.store.workers.thaw(workerId, this.#ports.clock.now())
+    const move = await this.#ports.store.workers.thaw(workerId, this.#ports.clock.now(), endpointVersion)
     if (move === null) return false
     this.moved(move)
     void this.#freezing.settle(move.worker)

@@ -184,10 +184,11 @@ export const freezeWorker = `
   WHERE id = $1 AND state = 'READY' AND problem IS NULL AND ${holdsNothing('$1')}
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 now. It is READY again, idle since now. */
+/** $1 worker, $2 now, $3 the version that its endpoint has to have; null for any. It is READY again, idle since now. */
 export const thawWorker = `
   UPDATE workers SET state = 'READY', thawed_at_ms = $2,${unfrozen('$2')}
-  WHERE id = $1 AND state = 'FROZEN'
+  WHERE id = $1 AND state = 'FROZEN' AND (CAST($3 AS BIGINT) IS NULL
+    OR EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = workers.endpoint_id AND endpoints.version = $3))
   RETURNING ${WORKER_COLUMNS}`
 
 /** $1 worker, $2 what is wrong with it, as JSON, $3 now. The first problem is the one that is kept. */

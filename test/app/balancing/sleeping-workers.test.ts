@@ -96,7 +96,7 @@ test('a server that starts wakes a worker that runs, before it asks for its heal
   assert.deepEqual([posts(), rig.fleet.frozen.has(worker.id)], [['/sleep?level=1'], true])
 
   await rig.crash()
-  await rig.store.workers.thaw(worker.id, rig.clock.now())
+  await rig.store.workers.thaw(worker.id, rig.clock.now(), null)
   const awake = Promise.withResolvers<HealthAnswer>()
   rig.probes.posted = () => awake.promise
   const checks = rig.probes.counts.get(worker.id)

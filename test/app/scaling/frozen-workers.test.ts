@@ -168,7 +168,7 @@ test('a server that is killed between the store and the driver thaws the worker 
   const rig = await openRig(t)
   const { endpoint, worker } = await withFrozen(rig)
   await rig.crash()
-  await rig.store.workers.thaw(worker.id, rig.clock.now())
+  await rig.store.workers.thaw(worker.id, rig.clock.now(), null)
   await rig.start()
   await rig.clock.advance(20)
   assert.ok(!rig.fleet.frozen.has(worker.id), 'it runs again')

@@ -65,8 +65,12 @@ export const workers = {
     return row === null ? null : { worker: toWorker(row), from: 'READY' }
   }),
 
-  thaw: writeUnflushed(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
-    const row = yield* queryOne<WorkerRow>(sql.thawWorker, [id, nowMs])
+  thaw: writeUnflushed(function* (
+    id: WorkerId,
+    nowMs: number,
+    endpointVersion: number | null,
+  ): Steps<WorkerMove | null> {
+    const row = yield* queryOne<WorkerRow>(sql.thawWorker, [id, nowMs, endpointVersion])
     return row === null ? null : { worker: toWorker(row), from: 'FROZEN' }
   }),
 
