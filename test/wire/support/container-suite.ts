@@ -142,7 +142,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'clients/graphql-http': NOTHING_RUNS,
   'clients/hub-tests': 'its servers and workers are those of a command that runs a folder',
   'faults/master-key': NOTHING_RUNS,
-  'workers/rollouts': 'it breaks the command line of a process',
+  'workers/rollouts': 'it breaks the command line of a process; docker-rollouts.test.ts breaks that of containers',
   'workers/worker-models': 'it has containers of its own',
   'workers/models': 'downloads are the same wherever workers run',
   'faults/relay-hang': 'it stops the relay, whoever calls it',
