@@ -4,6 +4,10 @@
  * with 1 and the ids of the faulty jobs.
  *
  *     ./bin/node scripts/torture.ts [--jobs 1000] [--kills 10] [--worker python|node] [--database postgres://...]
+ *     ./bin/node scripts/torture.ts --freezes 200 [--workers 12] [--worker python|node] [--database postgres://...]
+ *
+ * With `--freezes` its workers are frozen when they are idle and thawed for the next wave of jobs, so many times, while the server is
+ * killed at random moments and new versions are released. No worker may be frozen for ever or be thawed after a newer release.
  *
  * The Python interpreter is `--python`, else RUNYARD_TEST_PYTHON, else `python3`; it needs the package runpod. A database
  * gets its own schema, which is dropped at the end.
@@ -16,10 +20,11 @@ import { torture } from './torture/run.ts'
 const { values } = parseArgs({
   options: {
     jobs: { type: 'string', default: '1000' },
-    kills: { type: 'string', default: '10' },
+    kills: { type: 'string' },
+    freezes: { type: 'string', default: '0' },
     worker: { type: 'string' },
     python: { type: 'string', default: process.env.RUNYARD_TEST_PYTHON ?? 'python3' },
-    workers: { type: 'string', default: '3' },
+    workers: { type: 'string' },
     'at-once': { type: 'string', default: '8' },
     database: { type: 'string' },
     minutes: { type: 'string', default: '5' },
@@ -28,8 +33,13 @@ const { values } = parseArgs({
 
 const MAX_FAULTS = 50
 
-function whole(name: 'jobs' | 'kills' | 'workers' | 'at-once' | 'minutes', minimum: number, maximum: number): number {
-  const value = Number(values[name])
+function whole(
+  name: 'jobs' | 'kills' | 'freezes' | 'workers' | 'at-once' | 'minutes',
+  minimum: number,
+  maximum: number,
+  fallback?: number,
+): number {
+  const value = Number(values[name] ?? fallback)
   if (Number.isInteger(value) && value >= minimum && value <= maximum) return value
   console.error(`torture: --${name} must be a whole number from ${minimum} to ${maximum}, not '${values[name]}'`)
   process.exit(64)
@@ -45,8 +55,9 @@ function hasRunpod(python: string): boolean {
 }
 
 const jobs = whole('jobs', 1, 100_000)
-const kills = whole('kills', 0, 1_000)
-const workers = whole('workers', 1, 50)
+const freezes = whole('freezes', 0, 10_000)
+const kills = whole('kills', 0, 1_000, freezes > 0 ? 1_000 : 10)
+const workers = whole('workers', 1, 50, freezes > 0 ? 12 : 3)
 const atOnce = whole('at-once', 1, 100)
 const minutes = whole('minutes', 1, 600)
 const kind = values.worker ?? (hasRunpod(values.python) ? 'python' : 'node')
@@ -62,14 +73,18 @@ if (kind === 'python' && !hasRunpod(values.python)) {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 const sdk = kind === 'python' ? 'the Python SDK' : '@runyard/worker'
 console.log(
-  `${jobs} jobs, ${workers} workers on ${sdk} with ${atOnce} jobs at once, ${kills} kills of the server, one every second`,
+  freezes > 0
+    ? `waves of ${workers} jobs until workers on ${sdk} were frozen and thawed ${freezes} times, kills of the server at random moments`
+    : `${jobs} jobs, ${workers} workers on ${sdk} with ${atOnce} jobs at once, ${kills} kills of the server, one every second`,
 )
 const { rows, faults } = await withSchema(values.database ?? null, database =>
   torture({
     jobs,
     kills,
+    freezes,
     workers,
-    atOnce,
+    // A wave wakes all workers.
+    atOnce: freezes > 0 ? 1 : atOnce,
     database,
     python: kind === 'python' ? values.python : null,
     limitMs: minutes * 60_000,

@@ -19,6 +19,8 @@ export interface Attempt {
   readonly n: number
   readonly nonce: string
   readonly worker: string
+  /** Number of the release that its worker runs. */
+  readonly release: string
 }
 
 /** A job that the server acknowledged. */
@@ -47,11 +49,12 @@ export async function request(
   server: RestartableServer,
   path: string,
   body?: unknown,
+  method: 'GET' | 'POST' | 'PATCH' = body === undefined ? 'GET' : 'POST',
   headers: Readonly<Record<string, string>> = {},
 ): Promise<{ status: number; json: Record<string, unknown> } | null> {
   try {
     const response = await fetch(`${server.url}${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
+      method,
       headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json', ...headers },
       signal: AbortSignal.timeout(ANSWER_MS),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -94,11 +97,18 @@ export async function submitAll(server: RestartableServer, how: Submitting): Pro
   return acknowledged
 }
 
-async function submit(server: RestartableServer, how: Submitting, n: number): Promise<Acknowledged> {
+/** Submits one job until it is acknowledged. @throws Error when that is not in time, or it is refused */
+export async function submit(
+  server: RestartableServer,
+  how: Pick<Submitting, 'endpoint' | 'webhook' | 'deadline'>,
+  n: number,
+): Promise<Acknowledged> {
   // Short and long jobs, so that the server is killed in all phases of a job.
   const body = { input: { n, ms: (n * 37) % 400 }, webhook: how.webhook }
   for (let sent = 1; performance.now() < how.deadline; sent += 1) {
-    const response = await request(server, `/v2/${how.endpoint}/run`, body, { 'idempotency-key': `torture-${n}` })
+    const response = await request(server, `/v2/${how.endpoint}/run`, body, 'POST', {
+      'idempotency-key': `torture-${n}`,
+    })
     if (response?.status === 200) return { n, id: String(response.json.id), sent }
     if (response !== null) throw new Error(`run got ${response.status}: ${JSON.stringify(response.json)}`)
     await sleep(PAUSE_MS)

@@ -19,6 +19,9 @@ export interface Evidence {
   readonly exitCode: number | null
   readonly leftOver: number
   readonly seconds: number
+  /** What was found besides. */
+  readonly faults: readonly Fault[]
+  readonly freezes: { readonly freezes: number; readonly thaws: number; readonly releases: number }
 }
 
 /** The outcome of a run. */
@@ -33,7 +36,7 @@ export function judge(jobs: number, evidence: Evidence): Findings {
   const { acknowledged, watcher, attempts, ends } = evidence
   const byJob = Map.groupBy(attempts, ({ job }) => job)
   const ids = new Set(acknowledged.map(({ id }) => id))
-  const faults: Fault[] = [...watcher.faults]
+  const faults: Fault[] = [...evidence.faults, ...watcher.faults]
   for (const job of acknowledged) {
     const reported = [...(ends.get(job.id)?.values() ?? [])]
     const what = faultOf(job, watcher.finals.get(job.id), byJob.get(job.id) ?? [], reported)
@@ -73,10 +76,16 @@ function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): bo
 
 function rowsOf(evidence: Evidence, byJob: ReadonlyMap<string, readonly Attempt[]>): (readonly [string, string])[] {
   const { acknowledged, serverKills, watcher, attempts, ends, seconds } = evidence
+  const { freezes, thaws, releases } = evidence.freezes
   const count = (status: string) => [...watcher.finals.values()].filter(seen => seen.status === status).length
   const downTimes = serverKills.map(({ downMs }) => downMs).sort((a, b) => a - b)
   const more = [...byJob.values()].filter(({ length }) => length > 1)
   const ms = (value: number | undefined) => `${Math.round(value ?? 0)} ms`
+  const frozen: [string, string][] = [
+    ['freezes of workers', `${freezes}`],
+    ['thaws of workers', `${thaws}`],
+    ['new releases', `${releases}`],
+  ]
   return [
     ['jobs acknowledged', `${acknowledged.length}`],
     ['  of which sent more than once', `${acknowledged.filter(({ sent }) => sent > 1).length}`],
@@ -85,6 +94,7 @@ function rowsOf(evidence: Evidence, byJob: ReadonlyMap<string, readonly Attempt[
       '  until it responded again',
       `${ms(downTimes[Math.floor(downTimes.length / 2)])}, at most ${ms(downTimes.at(-1))}`,
     ],
+    ...(freezes === 0 ? [] : frozen),
     ['completed', `${count('COMPLETED')}`],
     [`failed after ${MAX_LOST_ATTEMPTS} lost attempts`, `${count('FAILED')}`],
     ['attempts', `${attempts.length}`],

@@ -3,17 +3,30 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { killAll, workerProcesses } from '../../test/wire/support/processes.ts'
-import { type Acknowledged, type Attempt, request, submitAll, Watcher } from './clients.ts'
+import { type Acknowledged, type Attempt, type Fault, submitAll, Watcher } from './clients.ts'
+import { makeEndpoint, workersReady } from './endpoint.ts'
 import { type Findings, judge, type ServerKill } from './findings.ts'
+import {
+  FREEZE_ARGS,
+  FreezeLog,
+  killMoment,
+  outdatedThaws,
+  releaseOften,
+  submitWaves,
+  untilAllEnded,
+} from './freezes.ts'
 import { RestartableServer } from './server.ts'
 import { Receiver } from './webhooks.ts'
 
 /** Options of a torture run. */
 export interface TortureOptions {
+  /** Number of jobs; as many as it takes where workers are frozen. */
   readonly jobs: number
+  /** Number of kills of the server; at most where workers are frozen. */
   readonly kills: number
+  /** Number of times that a worker is frozen and thawed; 0 where none is. */
+  readonly freezes: number
   /** The Python with the official SDK, or null for `@runyard/worker`. */
   readonly python: string | null
   readonly workers: number
@@ -29,7 +42,6 @@ const CLIENTS = 8
 const KILL_EVERY_MS = 1_000
 /** Minimum time between the kills of a server after its start, so that it makes progress. */
 const MIN_UP_MS = 250
-const WORKERS_MS = 60_000
 const WEBHOOKS_MS = 30_000
 
 /** Runs it. Only a run that found faults leaves its folder. */
@@ -37,7 +49,9 @@ export async function torture(options: TortureOptions): Promise<Findings> {
   const began = performance.now()
   const deadline = began + options.limitMs
   const dataDir = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-torture-')))
-  const server = new RestartableServer({ dataDir, database: options.database })
+  const isFreezing = options.freezes > 0
+  const args = isFreezing ? FREEZE_ARGS : []
+  const server = new RestartableServer({ dataDir, database: options.database, args })
   const receiver = await Receiver.start()
   const onExit = () => {
     server.killNow()
@@ -49,21 +63,31 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     await server.start()
     const journal = join(dataDir, 'journal')
     writeFileSync(journal, '')
-    const endpoint = await makeEndpoint(server, options, journal)
-    await workersReady(server, endpoint, options)
-    options.progress(`${options.workers} workers are ready`)
+    const { python, workers, atOnce } = options
+    const wish = { python, workers, atOnce, journal, freezes: isFreezing }
+    const endpoint = await makeEndpoint(server, wish)
+    if (!isFreezing) {
+      await workersReady(server, endpoint, workers)
+      options.progress(`${workers} workers are ready`)
+    }
     const watcher = new Watcher(server, endpoint)
-    const forMs = options.kills * KILL_EVERY_MS
-    const submitting = { jobs: options.jobs, clients: CLIENTS, forMs, endpoint, webhook: receiver.url, deadline }
-    const [acknowledged, serverKills] = await Promise.all([
-      submitAll(server, submitting),
-      killOften(server, options),
-      watchWhile(watcher, receiver, forMs),
+    const log = new FreezeLog(server.logFile)
+    const submitting = { endpoint, webhook: receiver.url, deadline }
+    let isOver = false
+    const submitted = isFreezing
+      ? submitWaves(server, { ...submitting, workers, rounds: options.freezes }, log)
+      : submitAll(server, { ...submitting, jobs: options.jobs, clients: CLIENTS, forMs: options.kills * KILL_EVERY_MS })
+    const [acknowledged, serverKills, released] = await Promise.all([
+      submitted.finally(() => (isOver = true)),
+      isFreezing ? killAtFreezes(server, log, kills => isOver || kills >= options.kills) : killOften(server, options),
+      isFreezing ? releaseOften(server, endpoint, wish, () => isOver) : [],
+      watchWhile(watcher, receiver, () => !isOver),
     ])
     options.progress(`${acknowledged.length} jobs are acknowledged, ${serverKills.length} kills are over`)
     const ids = acknowledged.map(({ id }) => id)
     await watcher.untilFinal(ids, deadline)
     await webhooksCame(receiver, acknowledged)
+    const faults: Fault[] = isFreezing ? await untilAllEnded(dataDir) : []
     // Read all jobs again after a restart.
     await server.kill()
     await server.start()
@@ -72,8 +96,11 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     const leftOver = workerProcesses(dataDir).length
     const attempts = readJournal(journal)
     const seconds = (performance.now() - began) / 1000
+    log.read()
+    faults.push(...outdatedThaws(log.thaws, released, attempts))
+    const freezes = { freezes: log.freezes, thaws: log.thaws.length, releases: released.length }
     const all = { acknowledged, serverKills, watcher, attempts, ends: receiver.ends, exitCode, leftOver, seconds }
-    const findings = judge(options.jobs, all)
+    const findings = judge(isFreezing ? acknowledged.length : options.jobs, { ...all, faults, freezes })
     isFaultless = findings.faults.length === 0
     if (!isFaultless) options.progress(`the data of the run is in ${dataDir}`)
     return findings
@@ -85,70 +112,41 @@ export async function torture(options: TortureOptions): Promise<Findings> {
   }
 }
 
-async function makeEndpoint(server: RestartableServer, options: TortureOptions, journal: string): Promise<string> {
-  const folder = fileURLToPath(new URL(options.python === null ? 'node' : 'python', import.meta.url))
-  const template = {
-    name: 'torture',
-    imageName: `dir:${folder}`,
-    containerDiskInGb: 1,
-    volumeInGb: 0,
-    isServerless: true,
-    dockerArgs: options.python === null ? '' : `"${options.python}" handler.py`,
-    env: [
-      { key: 'TORTURE_JOURNAL', value: journal },
-      { key: 'TORTURE_AT_ONCE', value: String(options.atOnce) },
-    ],
-  }
-  const saved = await mutate(server, 'saveTemplate', 'SaveTemplateInput', template)
-  return mutate(server, 'saveEndpoint', 'EndpointInput!', {
-    name: 'torture',
-    templateId: saved,
-    instanceIds: ['cpu3g-2-8'],
-    idleTimeout: 3600,
-    workersMin: options.workers,
-    workersMax: options.workers,
-    scalerType: 'REQUEST_COUNT',
-    scalerValue: 1,
-  })
-}
-
-async function mutate(server: RestartableServer, name: string, type: string, input: object): Promise<string> {
-  const query = `mutation ($input: ${type}) { ${name}(input: $input) { id } }`
-  const response = await request(server, '/graphql', { query, variables: { input } })
-  const { data, errors } = (response?.json ?? {}) as { data?: Record<string, { id: string }>; errors?: object }
-  if (errors !== undefined || data?.[name] == null) throw new Error(`${name}: ${JSON.stringify(errors ?? response)}`)
-  return data[name].id
-}
-
-async function workersReady(server: RestartableServer, endpoint: string, options: TortureOptions): Promise<void> {
-  const deadline = performance.now() + WORKERS_MS
-  while (performance.now() < deadline) {
-    const health = (await request(server, `/v2/${endpoint}/health`))?.json as { workers: { ready: number } } | undefined
-    if (health?.workers.ready === options.workers) return
-    await sleep(100)
-  }
-  throw new Error(`the workers did not start within ${WORKERS_MS / 1000} s`)
-}
-
 async function killOften(server: RestartableServer, { kills }: TortureOptions): Promise<ServerKill[]> {
   const serverKills: ServerKill[] = []
   let next = performance.now() + KILL_EVERY_MS
   while (serverKills.length < kills) {
     await sleep(Math.max(0, next - performance.now()))
     const atMs = performance.now()
-    await server.kill()
-    await server.start()
-    const upMs = performance.now()
-    serverKills.push({ downMs: upMs - atMs })
-    next = Math.max(atMs + KILL_EVERY_MS, upMs + MIN_UP_MS)
+    serverKills.push(await killOnce(server))
+    next = Math.max(atMs + KILL_EVERY_MS, performance.now() + MIN_UP_MS)
   }
   return serverKills
 }
 
+async function killAtFreezes(
+  server: RestartableServer,
+  log: FreezeLog,
+  isOver: (kills: number) => boolean,
+): Promise<ServerKill[]> {
+  const serverKills: ServerKill[] = []
+  for (;;) {
+    await killMoment(log)
+    if (isOver(serverKills.length)) return serverKills
+    serverKills.push(await killOnce(server))
+  }
+}
+
+async function killOnce(server: RestartableServer): Promise<ServerKill> {
+  const atMs = performance.now()
+  await server.kill()
+  await server.start()
+  return { downMs: performance.now() - atMs }
+}
+
 /** Reads jobs during the run, so that a later kill must not undo their states; webhooks name the jobs. */
-async function watchWhile(watcher: Watcher, receiver: Receiver, forMs: number): Promise<void> {
-  const end = performance.now() + forMs
-  while (performance.now() < end) {
+async function watchWhile(watcher: Watcher, receiver: Receiver, goesOn: () => boolean): Promise<void> {
+  while (goesOn()) {
     const known = [...receiver.ends.keys()]
     const id = known[Math.floor(Math.random() * known.length)]
     if (id !== undefined) await watcher.read(id)

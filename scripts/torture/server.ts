@@ -14,6 +14,8 @@ export interface ServerOptions {
   readonly dataDir: string
   /** Address of a PostgreSQL database; null for the embedded database. */
   readonly database: string | null
+  /** More arguments of `runyard serve`. */
+  readonly args: readonly string[]
 }
 
 /** A server that can be killed and restarted. */
@@ -55,6 +57,7 @@ export class RestartableServer {
       this.#options.dataDir,
       '--process-root',
       root,
+      ...this.#options.args,
     ]
     const env = {
       ...process.env,

@@ -4,12 +4,13 @@ import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { start } from '@runyard/worker'
 
-const { TORTURE_JOURNAL, TORTURE_AT_ONCE, RUNPOD_POD_ID } = process.env
+const { TORTURE_JOURNAL, TORTURE_AT_ONCE, TORTURE_RELEASE, RUNPOD_POD_ID } = process.env
 
 await start({
   concurrency: Number(TORTURE_AT_ONCE),
   async handler({ id, input }, { signal }) {
-    const attempt = { job: id, n: input.n, nonce: randomUUID(), worker: RUNPOD_POD_ID }
+    const who = { worker: RUNPOD_POD_ID, release: TORTURE_RELEASE }
+    const attempt = { job: id, n: input.n, nonce: randomUUID(), ...who }
     appendFileSync(TORTURE_JOURNAL, `${JSON.stringify(attempt)}\n`)
     await sleep(input.ms, undefined, { signal })
     return attempt

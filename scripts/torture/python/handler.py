@@ -21,7 +21,8 @@ def record(entry):
 
 async def handler(job):
     given = job["input"]
-    attempt = {"job": job["id"], "n": given["n"], "nonce": uuid.uuid4().hex, "worker": os.environ["RUNPOD_POD_ID"]}
+    who = {"worker": os.environ["RUNPOD_POD_ID"], "release": os.environ["TORTURE_RELEASE"]}
+    attempt = {"job": job["id"], "n": given["n"], "nonce": uuid.uuid4().hex, **who}
     record(attempt)
     await asyncio.sleep(given["ms"] / 1000)
     return attempt

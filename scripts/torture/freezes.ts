@@ -1,0 +1,153 @@
+/** The part of the torture run about frozen workers: waves of jobs with pauses in which the workers are frozen, and new releases. */
+import { openSync, readSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { workerProcesses } from '../../test/wire/support/processes.ts'
+import { type Acknowledged, type Attempt, type Fault, type Submitting, submit } from './clients.ts'
+import { type EndpointWish, release } from './endpoint.ts'
+import type { RestartableServer } from './server.ts'
+
+/** How long a worker stays frozen before it ends, in seconds. */
+const FROZEN_KEEP_S = 10
+/** Arguments of the server. */
+export const FREEZE_ARGS: readonly string[] = ['--frozen-keep', String(FROZEN_KEEP_S)]
+/** How long all workers may take to end after that. */
+const GONE_MS = FROZEN_KEEP_S * 1_000 + 20_000
+/** How long a wave waits at most until all workers are frozen. */
+const FROZEN_MS = 8_000
+/** Share of waves that do not wait for that: their jobs come while workers are being frozen. */
+const EARLY = 0.25
+/** Limits of the pause of these. Workers are frozen after five seconds without a job: REQUEST_COUNT has no idle timeout of its own. */
+const EARLY_MS = { least: 4_800, most: 5_500 }
+/** Limits of the time from a start of the server to its kill, which waits for the next freeze or thaw then, but not for long. */
+const KILL_MS = { least: 500, most: 6_000, atMove: 3_000 }
+/** Maximum time from the freeze or thaw to the kill. */
+const AFTER_MOVE_MS = 10
+/** Interval between looks at the log. */
+const LOOK_MS = 5
+/** Interval between releases. */
+const RELEASE_MS = 20_000
+
+/** One thaw of a worker. */
+interface Thaw {
+  readonly worker: string
+  readonly atMs: number
+}
+
+/** A release that was acknowledged. */
+interface Released {
+  readonly number: number
+  readonly atMs: number
+}
+
+/** Reads the freezes and thaws from the log of the server. */
+export class FreezeLog {
+  readonly #file: number
+  #rest = ''
+  freezes = 0
+  /** The workers that are frozen. */
+  readonly frozen = new Set<string>()
+  readonly thaws: Thaw[] = []
+
+  constructor(file: string) {
+    this.#file = openSync(file, 'r')
+  }
+
+  /** Reads what was logged since the last call. */
+  read(): void {
+    const bytes = Buffer.alloc(1 << 20)
+    for (let size = readSync(this.#file, bytes); size > 0; size = readSync(this.#file, bytes)) {
+      const lines = (this.#rest + bytes.toString('utf8', 0, size)).split('\n')
+      this.#rest = lines.pop()!
+      for (const line of lines) this.#note(line)
+    }
+  }
+
+  #note(line: string): void {
+    if (!line.includes('"worker.moved"')) return
+    const { from, to, workerId, time } = JSON.parse(line) as Record<'from' | 'to' | 'workerId' | 'time', string>
+    if (to === 'FROZEN') this.freezes += 1
+    if (to === 'FROZEN') this.frozen.add(workerId)
+    else this.frozen.delete(workerId)
+    if (from === 'FROZEN' && to === 'READY') this.thaws.push({ worker: workerId, atMs: Date.parse(time) })
+  }
+}
+
+/** Submits waves of jobs, as many as there are workers, until so many workers were thawed. */
+export async function submitWaves(
+  server: RestartableServer,
+  how: Omit<Submitting, 'jobs' | 'forMs' | 'clients'> & { readonly workers: number; readonly rounds: number },
+  log: FreezeLog,
+): Promise<Acknowledged[]> {
+  const acknowledged: Acknowledged[] = []
+  while (log.thaws.length < how.rounds) {
+    if (performance.now() > how.deadline) throw new Error(`only ${log.thaws.length} workers were thawed in time`)
+    const first = acknowledged.length
+    const wave = Array.from({ length: how.workers }, (_, index) => submit(server, how, first + index))
+    acknowledged.push(...(await Promise.all(wave)))
+    if (Math.random() < EARLY) await sleep(between(EARLY_MS))
+    else await until(() => log.frozen.size >= how.workers, FROZEN_MS, log)
+  }
+  return acknowledged
+}
+
+/** Waits for a moment to kill the server: often just after the store says that a worker is frozen or thawed, before the driver acts. */
+export async function killMoment(log: FreezeLog): Promise<void> {
+  await sleep(between(KILL_MS))
+  log.read()
+  const moves = () => log.freezes + log.thaws.length
+  const before = moves()
+  await until(() => moves() > before, KILL_MS.atMove, log)
+  await sleep(Math.random() * AFTER_MOVE_MS)
+}
+
+async function until(holds: () => boolean, forMs: number, log: FreezeLog): Promise<void> {
+  const deadline = performance.now() + forMs
+  for (log.read(); !holds() && performance.now() < deadline; log.read()) await sleep(LOOK_MS)
+}
+
+function between({ least, most }: { readonly least: number; readonly most: number }): number {
+  return least + Math.random() * (most - least)
+}
+
+/** Releases a new version now and then. */
+export async function releaseOften(
+  server: RestartableServer,
+  endpoint: string,
+  wish: EndpointWish,
+  isOver: () => boolean,
+): Promise<Released[]> {
+  const released: Released[] = []
+  let next = performance.now() + RELEASE_MS
+  while (!isOver()) {
+    await sleep(50)
+    const number = released.length + 2
+    if (performance.now() < next || !(await release(server, endpoint, wish, number))) continue
+    released.push({ number, atMs: Date.now() })
+    next = performance.now() + RELEASE_MS
+  }
+  return released
+}
+
+/** Waits until each frozen worker has ended, since it was frozen for its time. @returns a fault for each one that has not */
+export async function untilAllEnded(dataDir: string): Promise<Fault[]> {
+  const deadline = performance.now() + GONE_MS
+  while (workerProcesses(dataDir).length > 0 && performance.now() < deadline) await sleep(100)
+  const left = new Set(workerProcesses(dataDir).map(({ workerId }) => workerId))
+  const what = `is a worker that has not ended ${GONE_MS / 1_000} s after the last job, although it may be frozen for ${FROZEN_KEEP_S} s`
+  return [...left].map(id => ({ id, what }))
+}
+
+/** A fault for each thaw of a worker after a newer release was acknowledged. */
+export function outdatedThaws(
+  thaws: readonly Thaw[],
+  released: readonly Released[],
+  attempts: readonly Attempt[],
+): Fault[] {
+  const releaseOf = new Map(attempts.map(({ worker, release: number }) => [worker, Number(number)]))
+  return thaws.flatMap(({ worker, atMs }) => {
+    const own = releaseOf.get(worker)
+    const newer = released.find(({ number, atMs: releasedAtMs }) => number > (own ?? number) && releasedAtMs < atMs)
+    if (newer === undefined) return []
+    return [{ id: worker, what: `is a worker of release ${own} and was thawed after release ${newer.number}` }]
+  })
+}
