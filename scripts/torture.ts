@@ -27,7 +27,7 @@ const { values } = parseArgs({
     workers: { type: 'string' },
     'at-once': { type: 'string', default: '8' },
     database: { type: 'string' },
-    minutes: { type: 'string', default: '5' },
+    minutes: { type: 'string' },
   },
 })
 
@@ -59,7 +59,7 @@ const freezes = whole('freezes', 0, 10_000)
 const kills = whole('kills', 0, 1_000, freezes > 0 ? 1_000 : 10)
 const workers = whole('workers', 1, 50, freezes > 0 ? 12 : 3)
 const atOnce = whole('at-once', 1, 100)
-const minutes = whole('minutes', 1, 600)
+const minutes = whole('minutes', 1, 600, freezes > 0 ? 10 : 5)
 const kind = values.worker ?? (hasRunpod(values.python) ? 'python' : 'node')
 if (kind !== 'python' && kind !== 'node') {
   console.error(`torture: --worker must be python or node, not '${kind}'`)

@@ -25,7 +25,7 @@ const AFTER_MOVE_MS = 10
 /** Interval between looks at the log. */
 const LOOK_MS = 5
 /** Interval between releases. */
-const RELEASE_MS = 20_000
+const RELEASE_MS = 45_000
 
 /** One thaw of a worker. */
 interface Thaw {

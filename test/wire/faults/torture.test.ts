@@ -43,6 +43,16 @@ describe('accepted means kept', () => {
     assert.deepEqual(['jobs acknowledged', 'kills of the server', 'missing'].map(value), [200, 3, 0], output)
   })
 
+  test('workers that are frozen and thawed while the server is killed, and new versions are released', async () => {
+    const size = ['--freezes', '20', '--workers', '10']
+    const { code, output, value } = await torture(['--worker', 'node', ...size])
+    assert.equal(code, 0, output)
+    assert.equal(value('missing'), 0, output)
+    assert.ok(value('thaws of workers') >= 20, output)
+    assert.ok(value('kills of the server') >= 1, output)
+    assert.equal(value('completed') + value('failed after 3 lost attempts'), value('jobs acknowledged'), output)
+  })
+
   test('a wrong argument gets a message', async () => {
     const { code, output } = await torture(['--kills', 'many'])
     assert.equal(code, 64)
