@@ -88,7 +88,7 @@ export const queuedWorkerCases: Cases = {
     )
   },
 
-  'a worker that waits for a place goes with its endpoint, and is not shown once its version is old': async ({
+  'a worker that waits for a place goes with its endpoint and with its version': async ({
     store,
   }) => {
     await store.queuedWorkers.replace(E1, [queuedOf('a'), queuedOf('old', { version: 7 })])
@@ -100,6 +100,7 @@ export const queuedWorkerCases: Cases = {
     await store.endpoints.replace({ ...before!, version: 2 }, before!, T0)
     assert.deepEqual((await store.endpoints.snapshot(E1))?.queuedWorkers, [])
     assert.deepEqual(await store.queuedWorkers.list(OWNER), [])
+    assert.deepEqual(await store.endpoints.active(), [], 'it has nothing to do')
     await store.queuedWorkers.replace(E1, [queuedOf('b', { version: 2 })])
     await store.endpoints.remove(E1, T0)
     await store.queuedWorkers.replace(E1, [queuedOf('c', { version: 2 })])
