@@ -1,4 +1,5 @@
 import { NO_PRICES } from '../core/billing/prices.ts'
+import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { EventFeed } from '../services/observing/event-feed.ts'
@@ -34,7 +35,7 @@ export interface EventReaders {
 
 export function createObservingServices(
   ports: Ports,
-  { placing, prices }: AppConfig,
+  { placing, prices, freezing }: AppConfig,
   { fleet, models, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
   { metrics, attemptTimes, feed }: EventReaders,
@@ -47,7 +48,10 @@ export function createObservingServices(
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),
     series: new MetricSeries(ports, metrics),
-    whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, prices ?? NO_PRICES),
+    whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, prices ?? NO_PRICES, {
+      ...FREEZE_RULES,
+      ...freezing,
+    }),
     feed,
     ready: () => isReady(ports, stopping),
   }

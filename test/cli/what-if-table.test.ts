@@ -12,10 +12,11 @@ const TODAY: PlayedFigures = {
   scalerValue: 4,
   flashBootType: 'OFF',
   startAware: false,
-  workerHours: { starting: 31.2, idle: 38.2, running: 171.9, frozen: 0 },
+  workerHours: { starting: 31.2, idle: 38.2, running: 171.9, frozen: 20.5 },
   cost: 234.67,
   waitMs: { p50: 4_000, p95: 9_100, p99: 12_800 },
   coldStarts: 14_047,
+  thaws: 0,
   mostWorkers: 3,
 }
 const OTHER = { ...TODAY, idleTimeout: 60, workersMax: 1_000, cost: 0.0004, coldStarts: 51, mostWorkers: 8 }
@@ -49,6 +50,7 @@ test('both replays are side by side beside what happened, with the settings in w
   assert.deepEqual(row(ANSWER, 'workers at most'), ['workers at most', '-', '3', '1000'])
   assert.deepEqual(row(ANSWER, 'flashboot'), [])
   assert.deepEqual(row(ANSWER, 'worker hours'), ['worker hours', '-', '241.3', '241.3'])
+  assert.deepEqual(row(ANSWER, 'frozen hours'), ['frozen hours', '-', '20.5', '20.5'])
   assert.deepEqual(row(ANSWER, 'cost'), ['cost', '-', '$234.67', '$0.000400'])
   assert.deepEqual(row(ANSWER, 'wait p95'), ['wait p95', '9.2s', '9.1s', '9.1s'])
   assert.deepEqual(row(ANSWER, 'cold starts'), ['cold starts', '13950', '14047', '51'])

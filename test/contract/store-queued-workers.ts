@@ -88,9 +88,7 @@ export const queuedWorkerCases: Cases = {
     )
   },
 
-  'a worker that waits for a place goes with its endpoint and with its version': async ({
-    store,
-  }) => {
+  'a worker that waits for a place goes with its endpoint and with its version': async ({ store }) => {
     await store.queuedWorkers.replace(E1, [queuedOf('a'), queuedOf('old', { version: 7 })])
     const before = await store.endpoints.find(E1)
     assert.deepEqual(

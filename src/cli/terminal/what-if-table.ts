@@ -15,6 +15,7 @@ export interface PlayedFigures {
   readonly cost: number
   readonly waitMs: Waits | null
   readonly coldStarts: number
+  readonly thaws: number
   readonly mostWorkers: number
 }
 
@@ -63,11 +64,11 @@ const SETTINGS: readonly Figure[] = [
 ]
 
 const FIGURES: readonly Figure[] = [
-  { title: 'worker hours', of: ({ workerHours: h }) => hours(h.starting + h.idle + h.running + h.frozen) },
+  { title: 'worker hours', of: ({ workerHours: h }) => hours(h.starting + h.idle + h.running) },
   { title: '  running', of: ({ workerHours }) => hours(workerHours.running) },
   { title: '  idle', of: ({ workerHours }) => hours(workerHours.idle) },
   { title: '  starting', of: ({ workerHours }) => hours(workerHours.starting) },
-  { title: '  frozen', of: ({ workerHours }) => hours(workerHours.frozen) },
+  { title: 'frozen hours', of: ({ workerHours }) => hours(workerHours.frozen) },
   { title: 'cost', of: ({ cost }) => money(cost) },
   ...(['p50', 'p95', 'p99'] as const).map(part => ({
     title: `wait ${part}`,
@@ -79,6 +80,7 @@ const FIGURES: readonly Figure[] = [
     of: ({ coldStarts }) => String(coldStarts),
     recorded: ({ coldStarts }) => String(coldStarts),
   },
+  { title: 'thaws', of: ({ thaws }) => String(thaws) },
   { title: 'most workers at once', of: ({ mostWorkers }) => String(mostWorkers) },
 ]
 

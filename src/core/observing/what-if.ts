@@ -19,6 +19,8 @@ import type { Worker } from '../workers/worker.ts'
 export const MAX_PLAYED = 200_000
 /** How many days may be asked for, and are unless something else is said. */
 export const WHAT_IF_DAYS = ATTEMPT_TIMES_KEPT_MS / 86_400_000
+/** How long the thaw of a frozen worker is taken to last until its next take; bench/thaw measures 10 to 30 ms. */
+export const ASSUMED_THAW_MS = 20
 /** Fewer attempts than this say little about percentiles. */
 const FEW_ATTEMPTS = 50
 
@@ -160,14 +162,15 @@ export interface WhatIfFigures {
   }
   readonly waitMs: WaitPercentiles | null
   readonly coldStarts: number
+  readonly thaws: number
   readonly mostWorkers: number
 }
 
 /** The figures of a replay that is over. Its waits are sorted in place. */
 export function figuresOf(result: ReplayResult): WhatIfFigures {
-  const { waitsMs, startingMs, idleMs, runningMs, coldStarts, mostWorkers } = result
-  const workers = { startingMs, idleMs, runningMs, frozenMs: 0 }
-  return { workers, waitMs: waitPercentiles(waitsMs), coldStarts, mostWorkers }
+  const { waitsMs, startingMs, idleMs, runningMs, frozenMs, coldStarts, thaws, mostWorkers } = result
+  const workers = { startingMs, idleMs, runningMs, frozenMs }
+  return { workers, waitMs: waitPercentiles(waitsMs), coldStarts, thaws, mostWorkers }
 }
 
 /** What the reader of the figures should know, one sentence each. */

@@ -4,6 +4,7 @@ import { type Endpoint, MEASURED_JOBS } from '../endpoints/endpoint.ts'
 import { ROLLED_OUT } from '../endpoints/rollout-facts.ts'
 import type { WorkerId } from '../ids.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../workers/worker.ts'
+import type { FreezeRules } from './frozen-plan.ts'
 import { planWorkers } from './plan.ts'
 import type { EndpointSnapshot, QueueLoad } from './scale.ts'
 
@@ -15,10 +16,13 @@ export interface ReplayedJob {
 
 /** What the jobs are played through. */
 export interface ReplaySettings {
-  /** Without FlashBoot: a replay freezes no workers. */
   readonly endpoint: Endpoint
   /** How long a worker takes from its place to its first take. */
   readonly startMs: number
+  /** How long a frozen worker takes from its thaw to its next take. */
+  readonly thawMs: number
+  /** Of frozen workers; memory never gets short in a replay. */
+  readonly freezing: Pick<FreezeRules, 'keepMs'>
   /** How many jobs a worker runs at once. */
   readonly concurrency: number
   readonly startAware: boolean
@@ -31,9 +35,12 @@ export interface ReplaySettings {
 export interface ReplayResult {
   readonly waitsMs: Float64Array
   readonly coldStarts: number
+  readonly thaws: number
   readonly startingMs: number
   readonly idleMs: number
   readonly runningMs: number
+  /** Until the end of the time that counts: workers may stay frozen for long after their last job. */
+  readonly frozenMs: number
   readonly mostWorkers: number
   /** When the last worker had ended. */
   readonly endMs: number
@@ -48,18 +55,21 @@ interface ReplayedWorker extends WorkerLoad {
   held: number
   readyAtMs: number | null
   idleSinceMs: number | null
+  frozenAtMs: number | null
+  thawedAtMs: number | null
   exitedAtMs: number | null
   stopRequestedAtMs: number | null
   stopReason: StopReason | null
   jobsFinished: number
   completedAtMs: number
+  /** When it can take jobs after its last thaw. */
+  takesFromMs: number
 }
 
 interface Due {
   readonly atMs: number
   readonly worker: ReplayedWorker
-  /** Whether a job of it ends; else it becomes ready. */
-  readonly ends: boolean
+  readonly what: 'started' | 'thawed' | 'job_ended'
 }
 
 /**
@@ -71,6 +81,7 @@ interface Due {
 export class Replay {
   readonly #jobs: readonly ReplayedJob[]
   readonly #settings: ReplaySettings
+  readonly #rules: FreezeRules
   readonly #waits: Float64Array
   readonly #due = new DueTimes()
   #workers: ReplayedWorker[] = []
@@ -83,13 +94,15 @@ export class Replay {
   #wakeAtMs: number | null
   #nowMs: number
   #started = 0
+  #thaws = 0
   #mostWorkers = 0
-  readonly #spent = { starting: 0, idle: 0, running: 0 }
+  readonly #spent = { starting: 0, idle: 0, running: 0, frozen: 0 }
 
   /** @param jobs in the order of their arrival */
   constructor(jobs: readonly ReplayedJob[], settings: ReplaySettings) {
     this.#jobs = jobs
     this.#settings = settings
+    this.#rules = { ...settings.freezing, minMemoryPercent: 0 }
     this.#waits = new Float64Array(jobs.length)
     this.#nowMs = settings.fromMs
     this.#wakeAtMs = this.#nowMs
@@ -113,13 +126,15 @@ export class Replay {
 
   /** What came of it, once it is over. */
   result(): ReplayResult {
-    const { starting, idle, running } = this.#spent
+    const { starting, idle, running, frozen } = this.#spent
     return {
       waitsMs: this.#waits,
       coldStarts: this.#started,
+      thaws: this.#thaws,
       startingMs: starting,
       idleMs: idle,
       runningMs: running,
+      frozenMs: frozen,
       mostWorkers: this.#mostWorkers,
       endMs: this.#nowMs,
     }
@@ -147,8 +162,10 @@ export class Replay {
   #pass(atMs: number): void {
     const passedMs = Math.max(0, atMs - this.#nowMs)
     if (passedMs > 0) {
+      const countedMs = Math.max(0, Math.min(atMs, this.#settings.untilMs) - this.#nowMs)
       for (const { state, held } of this.#workers) {
         if (state === 'STARTING') this.#spent.starting += passedMs
+        else if (state === 'FROZEN') this.#spent.frozen += countedMs
         else if (held > 0) this.#spent.running += passedMs
         else this.#spent.idle += passedMs
       }
@@ -156,8 +173,8 @@ export class Replay {
     }
     while (this.#arrived < this.#jobs.length && this.#jobs[this.#arrived]!.queuedAtMs <= this.#nowMs) this.#arrived += 1
     for (let due = this.#due.take(this.#nowMs); due !== null; due = this.#due.take(this.#nowMs)) {
-      if (due.ends) this.#jobEnds(due.worker)
-      else if (due.worker.state === 'STARTING') {
+      if (due.what === 'job_ended') this.#jobEnds(due.worker)
+      else if (due.what === 'started' && due.worker.state === 'STARTING') {
         due.worker.state = 'READY'
         due.worker.readyAtMs = this.#nowMs
         due.worker.idleSinceMs = this.#nowMs
@@ -179,7 +196,9 @@ export class Replay {
   #handOut(): void {
     const { concurrency } = this.#settings
     while (this.#begun < this.#arrived) {
-      const free = this.#workers.filter(({ state, held }) => state === 'READY' && held < concurrency)
+      const free = this.#workers.filter(
+        ({ state, held, takesFromMs }) => state === 'READY' && held < concurrency && takesFromMs <= this.#nowMs,
+      )
       if (free.length === 0) return
       free.sort((a, b) => b.completedAtMs - a.completedAtMs)
       for (const worker of free) if (this.#begun < this.#arrived) this.#begin(worker)
@@ -193,7 +212,7 @@ export class Replay {
     this.#inProgress += 1
     worker.held += 1
     worker.idleSinceMs = null
-    this.#due.add({ atMs: this.#nowMs + executionMs, worker, ends: true })
+    this.#due.add({ atMs: this.#nowMs + executionMs, worker, what: 'job_ended' })
     // The store measures a job when it ends; a replay need not be that exact.
     this.#measure(executionMs)
   }
@@ -205,10 +224,13 @@ export class Replay {
   }
 
   #plan(): void {
-    const plan = planWorkers(this.#snapshot(), this.#nowMs)
+    const plan = planWorkers(this.#snapshot(), this.#nowMs, this.#rules)
+    for (const worker of plan.thaw) this.#thaw(worker as ReplayedWorker)
     for (const { worker, reason } of plan.drain) this.#drain(worker as ReplayedWorker, reason)
+    for (const worker of plan.freeze) this.#freeze(worker as ReplayedWorker)
     for (let n = 0; n < plan.start; n += 1) this.#start()
-    this.#wakeAtMs = plan.wakeAtMs
+    // Only the next plan knows when those end that are frozen now.
+    this.#wakeAtMs = plan.freeze.length > 0 ? this.#nowMs : plan.wakeAtMs
   }
 
   #snapshot(): EndpointSnapshot {
@@ -273,9 +295,25 @@ export class Replay {
       sdk: null,
       held: 0,
       completedAtMs: Number.MIN_SAFE_INTEGER,
+      takesFromMs: 0,
     }
     this.#workers.push(worker)
-    this.#due.add({ atMs: this.#nowMs + startMs, worker, ends: false })
+    this.#due.add({ atMs: this.#nowMs + startMs, worker, what: 'started' })
+  }
+
+  #freeze(worker: ReplayedWorker): void {
+    worker.state = 'FROZEN'
+    worker.frozenAtMs = this.#nowMs
+    worker.idleSinceMs = null
+  }
+
+  #thaw(worker: ReplayedWorker): void {
+    this.#thaws += 1
+    worker.state = 'READY'
+    worker.thawedAtMs = this.#nowMs
+    worker.idleSinceMs = this.#nowMs
+    worker.takesFromMs = this.#nowMs + this.#settings.thawMs
+    this.#due.add({ atMs: worker.takesFromMs, worker, what: 'thawed' })
   }
 
   #drain(worker: ReplayedWorker, reason: StopReason): void {

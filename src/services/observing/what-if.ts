@@ -6,6 +6,7 @@ import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import { type AttemptTimes, timesOf } from '../../core/jobs/attempt-times.ts'
 import {
+  ASSUMED_THAW_MS,
   type AssumedStart,
   assumedStart,
   changedSettings,
@@ -19,6 +20,7 @@ import {
   type WhatIfFigures,
   whatIfNotes,
 } from '../../core/observing/what-if.ts'
+import type { FreezeRules } from '../../core/scaling/frozen-plan.ts'
 import { Replay, type ReplayedJob, type ReplaySettings } from '../../core/scaling/replay.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { typicalConcurrency } from '../../core/scaling/worker-concurrency.ts'
@@ -52,6 +54,8 @@ export interface PlayedSettings extends WhatIfFigures {
 export interface WhatIfAnswer {
   readonly recorded: Omit<RecordedLoad, 'jobs' | 'coldWaitMs'> & { readonly attempts: number }
   readonly start: AssumedStart
+  /** How long a frozen worker takes from its thaw to its next take. */
+  readonly thawMs: number
   readonly concurrency: number
   /** What a worker is billed as, and its price for an hour in millionths of a US dollar. */
   readonly flavor: string
@@ -75,17 +79,20 @@ export class WhatIf {
   readonly #balancing: Pick<Balancing, 'snapshot'>
   readonly #recorder: Pick<AttemptRecorder, 'pending'>
   readonly #prices: PriceList
+  readonly #freezing: Pick<FreezeRules, 'keepMs'>
   readonly #atWork = new Set<OwnerId>()
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock'>,
     parts: { readonly balancing: Pick<Balancing, 'snapshot'>; readonly recorder: Pick<AttemptRecorder, 'pending'> },
     prices: PriceList,
+    freezing: Pick<FreezeRules, 'keepMs'>,
   ) {
     this.#ports = ports
     this.#balancing = parts.balancing
     this.#recorder = parts.recorder
     this.#prices = prices
+    this.#freezing = freezing
   }
 
   /**
@@ -118,15 +125,15 @@ export class WhatIf {
     const fromMs = Math.max(nowMs - days * DAY_MS, endpoint.createdAtMs)
     const load = recordedLoad(await this.#attempts(id, fromMs, signal), { fromMs, untilMs: nowMs })
     const start = assumedStart(snapshot, load)
-    const assumed = { startMs: start.ms, concurrency: typicalConcurrency(workers, exits) }
+    const concurrency = typicalConcurrency(workers, exits)
+    const assumed = { startMs: start.ms, thawMs: ASSUMED_THAW_MS, concurrency, freezing: this.#freezing }
     const flavor = flavorOfWorkers(snapshot)
     const priceMicros = hourlyPrice(this.#prices, flavor).micros
     const { jobs, coldWaitMs: _, ...recorded } = load
-    const isPlayable = ({ flashboot }: ScalingSettings) => flashboot === 'OFF'
     const play = async (settings: ScalingSettings): Promise<PlayedSettings> => {
       const playing = {
         ...assumed,
-        endpoint: { ...endpoint, ...settings, flashboot: 'OFF' as const },
+        endpoint: { ...endpoint, ...settings },
         startAware: settings.startAware,
         fromMs: recorded.fromMs,
         untilMs: recorded.untilMs,
@@ -136,13 +143,12 @@ export class WhatIf {
     }
     const asksNothing = Object.values(changes).every(value => value === undefined)
     const notes = whatIfNotes(load, start)
-    if (!isPlayable(today) || !isPlayable(changed.settings))
-      notes.push('frozen workers are played as ended ones, so the figures with flashboot are those without')
     if (today.workersMax === 0) notes.push('with workersMax 0 no job of it runs today')
     return {
       recorded: { ...recorded, attempts: jobs.length },
       start,
-      concurrency: assumed.concurrency,
+      thawMs: ASSUMED_THAW_MS,
+      concurrency,
       flavor,
       priceMicros,
       notes,

@@ -55,6 +55,23 @@ test('the settings of today give what happened, and a longer idle timeout fewer 
   assert.equal((await whatIf(rig, endpoint)).json.recorded.attempts, 12)
 })
 
+test('with FlashBoot the worker of the last job is thawed for the next one, for frozen time instead of starts', async t => {
+  const { rig, endpoint } = await pairedEndpoint(t)
+  const { status, json } = await whatIf(rig, endpoint, 'flashBootType=FLASHBOOT')
+  assert.equal(status, 200, JSON.stringify(json))
+  const { assumed, today, other, notes } = json
+  assert.deepEqual([today.coldStarts, today.thaws, today.workerHours.frozen], [6, 0, 0])
+  assert.deepEqual([other.coldStarts, other.thaws, other.flashBootType], [1, 5, 'FLASHBOOT'])
+  assert.ok(other.workerHours.frozen > 0)
+  assert.ok(other.workerHours.starting < today.workerHours.starting)
+  assert.ok(other.waitMs.p99 <= today.waitMs.p99)
+  assert.ok(assumed.thawMs > 0)
+  assert.ok(
+    notes.every((note: string) => !note.includes('frozen')),
+    notes.join(),
+  )
+})
+
 test('with one worker at most the waits of a burst are those that happened, and shorter with more', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ idleTimeout: 5, workersMax: 1, scalerType: 'REQUEST_COUNT', scalerValue: 1 })

@@ -8,8 +8,9 @@ import { anEndpoint } from '../../support/snapshots.ts'
 const SECOND = 1_000
 
 function settings(endpoint: Partial<Endpoint>, fields: Partial<ReplaySettings> = {}): ReplaySettings {
-  const times = { startMs: 5 * SECOND, concurrency: 1, startAware: false, fromMs: 0, untilMs: 0 }
-  return { endpoint: anEndpoint({ workersMax: 100, ...endpoint }), ...times, ...fields }
+  const times = { startMs: 5 * SECOND, thawMs: SECOND, concurrency: 1, startAware: false, fromMs: 0, untilMs: 0 }
+  const freezing = { keepMs: 3_600 * SECOND }
+  return { endpoint: anEndpoint({ workersMax: 100, ...endpoint }), ...times, freezing, ...fields }
 }
 
 function played(jobs: readonly ReplayedJob[], given: ReplaySettings) {
@@ -26,9 +27,11 @@ test('one job waits for a start, runs, and its worker ends after the idle timeou
   assert.deepEqual([...waitsMs], [5 * SECOND])
   assert.deepEqual(result, {
     coldStarts: 1,
+    thaws: 0,
     startingMs: 5 * SECOND,
     idleMs: 7 * SECOND,
     runningMs: 2 * SECOND,
+    frozenMs: 0,
     mostWorkers: 1,
     endMs: 14 * SECOND,
   })
@@ -40,6 +43,41 @@ test('a worker that is kept costs the whole time, and its jobs do not wait', () 
   assert.deepEqual([...result.waitsMs], [0, 0, 0])
   assert.deepEqual([result.coldStarts, result.mostWorkers], [1, 1])
   assert.equal(result.startingMs + result.idleMs + result.runningMs, 3_600 * SECOND)
+})
+
+const frozenAfter10 = { idleTimeoutS: 10, flashboot: 'FLASHBOOT' } as const
+const apart = every(100 * SECOND, 2, 2 * SECOND)
+
+test('with FlashBoot an idle worker is frozen, and the next job waits for its thaw only', () => {
+  const { waitsMs, ...result } = played(apart, settings(frozenAfter10, { untilMs: 200 * SECOND }))
+  assert.deepEqual([...waitsMs], [5 * SECOND, SECOND])
+  assert.deepEqual(result, {
+    coldStarts: 1,
+    thaws: 1,
+    startingMs: 5 * SECOND,
+    // The second of its thaw, too.
+    idleMs: 21 * SECOND,
+    runningMs: 4 * SECOND,
+    // From 17 s to 100 s, and from 113 s to the end of the time that counts.
+    frozenMs: 170 * SECOND,
+    mostWorkers: 1,
+    endMs: 3_713 * SECOND,
+  })
+})
+
+test('a worker that was frozen for its time ends, and the next job waits for a start', () => {
+  const given = settings(frozenAfter10, { untilMs: 200 * SECOND, freezing: { keepMs: 50 * SECOND } })
+  const { waitsMs, coldStarts, thaws, frozenMs, endMs } = played(apart, given)
+  assert.deepEqual([...waitsMs], [5 * SECOND, 5 * SECOND])
+  assert.deepEqual([coldStarts, thaws, frozenMs, endMs], [2, 0, 100 * SECOND, 200 * SECOND])
+})
+
+test('with PRIORITY_FLASHBOOT one worker is there before the first job, and stays frozen', () => {
+  const endpoint = { ...frozenAfter10, flashboot: 'PRIORITY_FLASHBOOT' } as const
+  const jobs = apart.map(job => ({ ...job, queuedAtMs: job.queuedAtMs + 5_000 * SECOND }))
+  const { waitsMs, coldStarts, thaws } = played(jobs, settings(endpoint, { untilMs: 20_000 * SECOND }))
+  assert.deepEqual([...waitsMs], [SECOND, SECOND])
+  assert.deepEqual([coldStarts, thaws], [1, 2])
 })
 
 test('a paused endpoint is no replay without an end', () => {
@@ -63,13 +101,16 @@ const anyLoad = fc.record({
   workersMin: fc.nat(3),
   workersMax: fc.integer({ min: 1, max: 8 }),
   idleTimeoutS: fc.integer({ min: 1, max: 60 }),
+  flashboot: fc.constantFrom('OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'),
+  thawMs: fc.nat(2 * SECOND),
+  keepMs: fc.integer({ min: SECOND, max: 600 * SECOND }),
 })
 
 test('whatever the load, all jobs run once, never with more workers than allowed, and the time adds up', () => {
   fc.assert(
-    fc.property(anyLoad, ({ jobs, startMs, concurrency, startAware, ...endpoint }) => {
+    fc.property(anyLoad, ({ jobs, startMs, thawMs, keepMs, concurrency, startAware, ...endpoint }) => {
       const range = { ...endpoint, workersMin: Math.min(endpoint.workersMin, endpoint.workersMax) }
-      const given = settings(range, { startMs, concurrency, startAware })
+      const given = settings(range, { startMs, thawMs, freezing: { keepMs }, concurrency, startAware })
       const result = played(jobs, given)
       assert.ok(result.mostWorkers <= range.workersMax)
       assert.ok(result.waitsMs.every(wait => wait >= 0))

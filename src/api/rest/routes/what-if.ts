@@ -71,7 +71,7 @@ function changesOf(query: Members<typeof WhatIfQuery>): SettingChanges {
 }
 
 function body(answer: WhatIfAnswer): Omit<WhatIfBody, 'serverlessId'> {
-  const { recorded, start, concurrency, flavor, priceMicros, notes, today, other } = answer
+  const { recorded, start, thawMs, concurrency, flavor, priceMicros, notes, today, other } = answer
   return {
     recorded: {
       from: new Date(recorded.fromMs).toISOString(),
@@ -83,6 +83,7 @@ function body(answer: WhatIfAnswer): Omit<WhatIfBody, 'serverlessId'> {
     assumed: {
       startMs: start.ms,
       startFrom: start.from,
+      thawMs,
       concurrency,
       hardware: flavor,
       pricePerHour: dollars(priceMicros),
@@ -93,7 +94,7 @@ function body(answer: WhatIfAnswer): Omit<WhatIfBody, 'serverlessId'> {
   }
 }
 
-function playedBody({ settings, workers, costMicros, waitMs, coldStarts, mostWorkers }: PlayedSettings) {
+function playedBody({ settings, workers, costMicros, waitMs, coldStarts, thaws, mostWorkers }: PlayedSettings) {
   const { workersMin, workersMax, idleTimeoutS, scaler, flashboot, startAware } = settings
   return {
     workersMin,
@@ -112,6 +113,7 @@ function playedBody({ settings, workers, costMicros, waitMs, coldStarts, mostWor
     cost: dollars(costMicros),
     waitMs,
     coldStarts,
+    thaws,
     mostWorkers,
   }
 }

@@ -47,6 +47,7 @@ const Played = z
     cost: z.number(),
     waitMs: Waits.nullable(),
     coldStarts: z.int(),
+    thaws: z.int(),
     mostWorkers: z.int(),
   })
   .openapi('WhatIfFigures')
@@ -65,6 +66,7 @@ export const WhatIfBody = z
     assumed: z.object({
       startMs: z.number(),
       startFrom: z.enum(['WORKERS', 'COLD_ATTEMPTS', 'UNKNOWN']),
+      thawMs: z.number(),
       concurrency: z.int(),
       hardware: z.string(),
       pricePerHour: z.number(),
