@@ -6,6 +6,8 @@ import { type Acknowledged, type Attempt, type Fault, isFinal, outcome, type See
 export interface ServerKill {
   /** Time from the kill until the server responded again. */
   readonly downMs: number
+  /** Number of workers that ran although the store said that they are frozen, or the other way round. */
+  readonly outOfStep: number
 }
 
 /** All records of a run. */
@@ -21,7 +23,18 @@ export interface Evidence {
   readonly seconds: number
   /** What was found besides. */
   readonly faults: readonly Fault[]
-  readonly freezes: { readonly freezes: number; readonly thaws: number; readonly releases: number }
+  readonly freezes: Freezes
+}
+
+/** What was done with frozen workers; all 0 where none was frozen. */
+export interface Freezes {
+  readonly freezes: number
+  readonly thaws: number
+  readonly releases: number
+  /** Number of times that the process table showed that a worker stopped. */
+  readonly stops: number
+  /** Number of kills after the store had changed and before the processes had. */
+  readonly killsBetween: number
 }
 
 /** The outcome of a run. */
@@ -76,7 +89,7 @@ function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): bo
 
 function rowsOf(evidence: Evidence, byJob: ReadonlyMap<string, readonly Attempt[]>): (readonly [string, string])[] {
   const { acknowledged, serverKills, watcher, attempts, ends, seconds } = evidence
-  const { freezes, thaws, releases } = evidence.freezes
+  const { freezes, thaws, releases, stops, killsBetween } = evidence.freezes
   const count = (status: string) => [...watcher.finals.values()].filter(seen => seen.status === status).length
   const downTimes = serverKills.map(({ downMs }) => downMs).sort((a, b) => a - b)
   const more = [...byJob.values()].filter(({ length }) => length > 1)
@@ -84,6 +97,8 @@ function rowsOf(evidence: Evidence, byJob: ReadonlyMap<string, readonly Attempt[
   const frozen: [string, string][] = [
     ['freezes of workers', `${freezes}`],
     ['thaws of workers', `${thaws}`],
+    ['stops in the process table', `${stops}`],
+    ['kills between store and process', `${killsBetween}`],
     ['new releases', `${releases}`],
   ]
   return [

@@ -20,10 +20,12 @@ const EARLY = 0.25
 const EARLY_MS = { least: 4_800, most: 5_500 }
 /** Limits of the time from a start of the server to its kill, which waits for the next freeze or thaw then, but not for long. */
 const KILL_MS = { least: 500, most: 6_000, atMove: 3_000 }
-/** Maximum time from the freeze or thaw to the kill. */
+/** Share of kills at once after a freeze or thaw. */
+const AT_ONCE = 0.5
+/** Maximum time from the freeze or thaw to the other kills. */
 const AFTER_MOVE_MS = 10
 /** Interval between looks at the log. */
-const LOOK_MS = 5
+const LOOK_MS = 1
 /** Interval between releases. */
 const RELEASE_MS = 45_000
 
@@ -97,7 +99,7 @@ export async function killMoment(log: FreezeLog): Promise<void> {
   const moves = () => log.freezes + log.thaws.length
   const before = moves()
   await until(() => moves() > before, KILL_MS.atMove, log)
-  await sleep(Math.random() * AFTER_MOVE_MS)
+  if (Math.random() >= AT_ONCE) await sleep(Math.random() * AFTER_MOVE_MS)
 }
 
 async function until(holds: () => boolean, forMs: number, log: FreezeLog): Promise<void> {
@@ -150,4 +152,22 @@ export function outdatedThaws(
     if (newer === undefined) return []
     return [{ id: worker, what: `is a worker of release ${own} and was thawed after release ${newer.number}` }]
   })
+}
+
+/** A fault when a worker was stopped for longer than it may be frozen, whatever the server said of it. */
+export function frozenTooLong(longestMs: number): Fault[] {
+  if (longestMs <= GONE_MS) return []
+  return [
+    {
+      id: '-',
+      what: `a worker was stopped for ${Math.round(longestMs / 1_000)} s, and is kept for ${FROZEN_KEEP_S} s`,
+    },
+  ]
+}
+
+/** A fault for each job that ran more than once: the server alone is killed, so no attempt is lost. */
+export function ranAgain(attempts: readonly Attempt[]): Fault[] {
+  return [...Map.groupBy(attempts, ({ job }) => job)].flatMap(([id, own]) =>
+    own.length === 1 ? [] : [{ id, what: `ran ${own.length} times, on ${own.map(({ worker }) => worker).join(', ')}` }],
+  )
 }

@@ -10,13 +10,16 @@ import { type Findings, judge, type ServerKill } from './findings.ts'
 import {
   FREEZE_ARGS,
   FreezeLog,
+  frozenTooLong,
   killMoment,
   outdatedThaws,
+  ranAgain,
   releaseOften,
   submitWaves,
   untilAllEnded,
 } from './freezes.ts'
 import { RestartableServer } from './server.ts'
+import { outOfStep, StopWatch } from './stopped.ts'
 import { Receiver } from './webhooks.ts'
 
 /** Options of a torture run. */
@@ -72,14 +75,19 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     }
     const watcher = new Watcher(server, endpoint)
     const log = new FreezeLog(server.logFile)
+    const stopWatch = new StopWatch(dataDir)
+    const watching = isFreezing ? stopWatch.watch() : null
     const submitting = { endpoint, webhook: receiver.url, deadline }
     let isOver = false
+    const look = () => (options.database === null ? outOfStep(dataDir) : 0)
     const submitted = isFreezing
       ? submitWaves(server, { ...submitting, workers, rounds: options.freezes }, log)
       : submitAll(server, { ...submitting, jobs: options.jobs, clients: CLIENTS, forMs: options.kills * KILL_EVERY_MS })
     const [acknowledged, serverKills, released] = await Promise.all([
       submitted.finally(() => (isOver = true)),
-      isFreezing ? killAtFreezes(server, log, kills => isOver || kills >= options.kills) : killOften(server, options),
+      isFreezing
+        ? killAtFreezes(server, log, look, kills => isOver || kills >= options.kills)
+        : killOften(server, options),
       isFreezing ? releaseOften(server, endpoint, wish, () => isOver) : [],
       watchWhile(watcher, receiver, () => !isOver),
     ])
@@ -88,6 +96,8 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     await watcher.untilFinal(ids, deadline)
     await webhooksCame(receiver, acknowledged)
     const faults: Fault[] = isFreezing ? await untilAllEnded(dataDir) : []
+    stopWatch.end()
+    await watching
     // Read all jobs again after a restart.
     await server.kill()
     await server.start()
@@ -98,7 +108,14 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     const seconds = (performance.now() - began) / 1000
     log.read()
     faults.push(...outdatedThaws(log.thaws, released, attempts))
-    const freezes = { freezes: log.freezes, thaws: log.thaws.length, releases: released.length }
+    if (isFreezing) faults.push(...ranAgain(attempts), ...frozenTooLong(stopWatch.longestMs))
+    const freezes = {
+      freezes: log.freezes,
+      thaws: log.thaws.length,
+      releases: released.length,
+      stops: stopWatch.stops,
+      killsBetween: serverKills.filter(({ outOfStep }) => outOfStep > 0).length,
+    }
     const all = { acknowledged, serverKills, watcher, attempts, ends: receiver.ends, exitCode, leftOver, seconds }
     const findings = judge(isFreezing ? acknowledged.length : options.jobs, { ...all, faults, freezes })
     isFaultless = findings.faults.length === 0
@@ -127,21 +144,24 @@ async function killOften(server: RestartableServer, { kills }: TortureOptions): 
 async function killAtFreezes(
   server: RestartableServer,
   log: FreezeLog,
+  look: () => number,
   isOver: (kills: number) => boolean,
 ): Promise<ServerKill[]> {
   const serverKills: ServerKill[] = []
   for (;;) {
     await killMoment(log)
     if (isOver(serverKills.length)) return serverKills
-    serverKills.push(await killOnce(server))
+    serverKills.push(await killOnce(server, look))
   }
 }
 
-async function killOnce(server: RestartableServer): Promise<ServerKill> {
+/** @param look what is counted while the server is down */
+async function killOnce(server: RestartableServer, look = () => 0): Promise<ServerKill> {
   const atMs = performance.now()
   await server.kill()
+  const workersOutOfStep = look()
   await server.start()
-  return { downMs: performance.now() - atMs }
+  return { downMs: performance.now() - atMs, outOfStep: workersOutOfStep }
 }
 
 /** Reads jobs during the run, so that a later kill must not undo their states; webhooks name the jobs. */

@@ -49,7 +49,9 @@ describe('accepted means kept', () => {
     assert.equal(code, 0, output)
     assert.equal(value('missing'), 0, output)
     assert.ok(value('thaws of workers') >= 20, output)
+    assert.ok(value('stops in the process table') >= 10, output)
     assert.ok(value('kills of the server') >= 1, output)
+    assert.equal(value('jobs with more than one attempt'), 0, output)
     assert.equal(value('completed') + value('failed after 3 lost attempts'), value('jobs acknowledged'), output)
   })
 

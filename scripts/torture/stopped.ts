@@ -1,0 +1,101 @@
+/** Which workers do not run, as the operating system has it, whatever the server says. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readProcess } from '../../src/drivers/process/process-table.ts'
+import { type WorkerProcess, workerProcesses } from '../../test/wire/support/processes.ts'
+
+const LOOK_EVERY_MS = 50
+/** Number of looks between readings of the whole process table. */
+const LOOKS_EACH_LIST = 5
+
+/** Sees which workers are stopped, how often and for how long. */
+export class StopWatch {
+  readonly #dataDir: string
+  /** Since when they are, by worker. */
+  readonly #since = new Map<string, number>()
+  #ended: (() => void) | null = null
+  #stops = 0
+  #longestMs = 0
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir
+  }
+
+  /** Number of times that a worker was seen to be stopped after it was seen to run. */
+  get stops(): number {
+    return this.#stops
+  }
+
+  /** The longest time that a worker was stopped without a break. */
+  get longestMs(): number {
+    return this.#longestMs
+  }
+
+  /** Looks again and again until it is ended. */
+  async watch(): Promise<void> {
+    let isOver = false
+    this.#ended = () => (isOver = true)
+    let processes: WorkerProcess[] = []
+    for (let looks = 0; !isOver; looks += 1) {
+      if (looks % LOOKS_EACH_LIST === 0) processes = workerProcesses(this.#dataDir)
+      this.#note(stopsOf(processes))
+      await sleep(LOOK_EVERY_MS)
+    }
+  }
+
+  /** Ends it. */
+  end(): void {
+    this.#ended?.()
+  }
+
+  #note(workers: ReadonlyMap<string, boolean>): void {
+    const nowMs = performance.now()
+    for (const id of this.#since.keys()) if (workers.get(id) !== true) this.#since.delete(id)
+    for (const [id, isStopped] of workers) {
+      if (!isStopped) continue
+      const sinceMs = this.#since.get(id)
+      if (sinceMs === undefined) {
+        this.#since.set(id, nowMs)
+        this.#stops += 1
+      } else this.#longestMs = Math.max(this.#longestMs, nowMs - sinceMs)
+    }
+  }
+}
+
+/** Number of living workers that run although the embedded store says that they are frozen, or the other way round. Only while no server runs. */
+export function outOfStep(dataDir: string): number {
+  const stops = stopsOf(workerProcesses(dataDir))
+  const store = new DatabaseSync(join(dataDir, 'runyard.sqlite'), { readOnly: true })
+  try {
+    const rows = store.prepare("SELECT id, state FROM workers WHERE state IN ('READY', 'FROZEN')").all()
+    return rows.filter(({ id, state }) => {
+      const isStopped = stops.get(String(id))
+      return isStopped !== undefined && isStopped !== (state === 'FROZEN')
+    }).length
+  } finally {
+    store.close()
+  }
+}
+
+/** Living workers, each with whether a process of it is stopped. */
+function stopsOf(processes: readonly WorkerProcess[]): ReadonlyMap<string, boolean> {
+  const stops = new Map<string, boolean>()
+  for (const { pid, workerId } of processes) {
+    const process = readProcess(pid)
+    if (process?.living !== true) continue
+    stops.set(workerId, stops.get(workerId) === true || process.stopped || isHeldByGroup(pid))
+  }
+  return stops
+}
+
+function isHeldByGroup(pid: number): boolean {
+  try {
+    const group = /^0::(.*)$/m.exec(readFileSync(`/proc/${pid}/cgroup`, 'utf8'))?.[1]
+    return readFileSync(`/sys/fs/cgroup${group}/cgroup.events`, 'utf8').includes('frozen 1')
+  } catch {
+    // It has ended, or the system has no control groups of version 2.
+    return false
+  }
+}
