@@ -1,4 +1,4 @@
-/** Stopping, dying and starting again: what was accepted is kept, and no process is left over. */
+/** Stopping, dying and starting again: what was accepted is kept, and no process is left over. Each test has its own servers, so some run beside each other. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { sleep, timed, until } from '../support/until.ts'
 const folder = `${root}/examples/hello-node`
 const JOBS = 300
 
-describe('a server that is killed', () => {
+describe('a server that is killed', { concurrency: 3 }, () => {
   test('every acknowledged job of many is done after a restart on the same port, and no worker is left', async () => {
     const dataDir = temporaryFolder()
     const first = await startServer({ dataDir })
@@ -122,7 +122,7 @@ describe('a server that is killed', () => {
     await until(
       'the old workers to be gone',
       () => old.every(worker => processesOf(dataDir, worker).length === 0),
-      5_000,
+      15_000,
     )
     const done = await whenFinal(second, endpoint, id)
     assert.equal(done.status, 'COMPLETED')
@@ -137,7 +137,7 @@ describe('a server that is killed', () => {
   }
 })
 
-describe('a server that is asked to stop', () => {
+describe('a server that is asked to stop', { concurrency: 2 }, () => {
   test('it refuses new work with 503, lets the running job finish, keeps the waiting ones and exits with 0', async () => {
     const dataDir = temporaryFolder()
     const first = await startServer({ dataDir })
