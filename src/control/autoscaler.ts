@@ -1,7 +1,8 @@
 import type { EndpointId } from '../core/ids.ts'
 import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
+import { canaryViews } from '../core/scaling/canary-plan.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
-import { earliest, planWorkers } from '../core/scaling/plan.ts'
+import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
 import { type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -145,27 +146,44 @@ export class Autoscaler {
     const found = await this.#balancing.refresh(id)
     if (found === null) return this.#endStray(id, nowMs)
     const release = await this.#releaseOf(found)
-    const { snapshot, template } = release
+    const { snapshot } = release
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
-    const plan = planWorkers(snapshot, nowMs, this.#rules)
-    for (const worker of plan.thaw) await this.#freezer.thaw(worker, release.presentVersion)
-    for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
-    for (const worker of plan.freeze) await this.#freezer.freeze(worker)
+    const planned = plansOf(found, release, nowMs, this.#rules)
+    for (const { plan } of planned) {
+      for (const worker of plan.thaw) await this.#freezer.thaw(worker, release.presentVersion)
+      for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
+      for (const worker of plan.freeze) await this.#freezer.freeze(worker)
+    }
     const serves = snapshot.requests !== undefined && snapshot.workers.length > 0
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
     const latest = nowMs + (waits ? BUSY_REFRESH_MS : REFRESH_MS)
-    const next = earliest([plan.wakeAtMs, drainedAtMs, latest]) ?? latest
-    const startFailure = plan.start > 0 ? await this.#fleet.startFailure(snapshot.endpoint, template) : null
+    const wakeAtMs = earliest(planned.map(({ plan }) => plan.wakeAtMs))
+    const next = earliest([wakeAtMs, drainedAtMs, latest]) ?? latest
+    // A canary gets its workers after those of its base.
+    const starting = planned.find(({ plan }) => plan.start > 0) ?? planned[0]
+    const isBlocked = await this.#start(starting, snapshot, nowMs)
+    if (isIdle(snapshot) && starting.plan.start === 0 && wakeAtMs === null) return null
+    if (!isBlocked) return next
+    this.#blocked.add(id)
+    return starting === planned[0] ? nowMs + RETRY_MS : Math.min(next, nowMs + RETRY_MS)
+  }
+
+  /**
+   * Notes the workers that are wanted for a place on the machine.
+   * @param snapshot of the release that has to serve, whose requests wait in vain where no worker of it can start
+   * @returns whether none of them can be started
+   */
+  async #start({ release, plan, isCanary }: Planned, snapshot: EndpointSnapshot, nowMs: number): Promise<boolean> {
+    const { template } = release
+    const { endpoint } = release.snapshot
+    const startFailure = plan.start > 0 ? await this.#fleet.startFailure(endpoint, template) : null
     const isBlocked = startFailure !== null
-    this.#balancing.setCircuit(snapshot, startFailure, nowMs)
-    const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(snapshot.endpoint, template) : null
+    this.#balancing.setCircuit(snapshot, isCanary ? null : startFailure, nowMs)
+    const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(endpoint, template) : null
     const missing = models?.kind === 'downloading' ? models.names : []
     const wish = { wanted: isBlocked ? 0 : plan.start, isSpare: plan.isSpare }
     await this.#placer.noteWish(release, wish, nowMs, missing)
-    if (isIdle(snapshot) && plan.start === 0 && plan.wakeAtMs === null) return null
-    if (!isBlocked) return next
-    this.#blocked.add(id)
-    return nowMs + RETRY_MS
+    return isBlocked
   }
 
   /** Which release's workers are started. Only while another one could be, it is asked whether the newest one can. */
@@ -208,6 +226,29 @@ export class Autoscaler {
     }
     return earliest(dueTimes)
   }
+}
+
+/** A release whose workers are started, with the plan for them. */
+interface Planned {
+  readonly release: PlannedRelease
+  readonly plan: WorkerPlan
+  readonly isCanary: boolean
+}
+
+/** The plans for an endpoint: of the release that has to serve, and after that of a canary where there is one. */
+function plansOf(
+  found: EndpointSnapshot,
+  release: PlannedRelease,
+  nowMs: number,
+  rules: FreezeRules,
+): readonly [Planned, ...Planned[]] {
+  const views = canaryViews(release, nowMs)
+  if (views === null) return [{ release, plan: planWorkers(release.snapshot, nowMs, rules), isCanary: false }]
+  const ofCanary = { snapshot: found, template: null, presentVersion: release.presentVersion, canary: null }
+  return [
+    { release, plan: planWorkers(views.base, nowMs, rules), isCanary: false },
+    { release: ofCanary, plan: planWorkers(views.canary, nowMs, rules), isCanary: true },
+  ]
 }
 
 /** Whether there is nothing to do for an endpoint until something about it changes. */

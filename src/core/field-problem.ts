@@ -15,6 +15,7 @@ export type FieldName =
   | 'workersMin'
   | 'workersMax'
   | 'workersPfbTarget'
+  | 'rollout.canary'
   | 'idleTimeoutS'
   | 'executionTimeoutMs'
   | 'scaler.type'

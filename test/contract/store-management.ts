@@ -117,7 +117,7 @@ export const managementCases: Cases = {
     const [third, second, first, ...more] = await releases.list(E1)
     assert.deepEqual(more, [])
     const [endpointId, owner, source, createdBy] = [E1, OWNER, 'MANUAL', OWNER] as const
-    const common = { endpointId, owner, source, createdBy, restores: null, image: null }
+    const common = { endpointId, owner, source, createdBy, restores: null, image: null, canary: null }
     assert.deepEqual(first, { ...common, id: 'e1-1', version: 1, createdAtMs: T0, diff: [] })
     assert.deepEqual(second, {
       ...common,
@@ -170,16 +170,16 @@ export const managementCases: Cases = {
         await workers.insert(workerOf(name, { version }), `token-${name}`)
         await workers.exited(id, { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [], ...how }, T0)
       }
-      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: false, crashes: 0, working: null })
+      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: false, crashes: 0, working: null, canary: null })
       await world.worker('a' as WorkerId)
       await workers.seen('a' as WorkerId, 1, null, T0)
-      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: true, crashes: 0, working: null })
+      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: true, crashes: 0, working: null, canary: null })
       await crash('b', 1)
       await change(2)
       await crash('c', 2)
       await crash('d', 2, { cause: { kind: 'unseen', when: 'server_away' } })
       const { working, ...facts } = (await endpoints.snapshot(E1))!.rollout
-      assert.deepEqual([facts, working?.version], [{ wasReady: false, crashes: 1 }, 1])
+      assert.deepEqual([facts, working?.version], [{ wasReady: false, crashes: 1, canary: null }, 1])
       assert.deepEqual(working?.configuration.endpoint.env, { A: '1' })
       for (let version = 3; version < MAX_RELEASES + 5; version += 1) await change(version)
       assert.equal((await endpoints.snapshot(E1))!.rollout.working?.version, 1, 'it is kept however old it is')
@@ -188,6 +188,45 @@ export const managementCases: Cases = {
         replacesAtOnce: true,
       })
       assert.equal((await endpoints.snapshot(E1))!.rollout.wasReady, true)
+    },
+
+  'a canary is known with its base, is the base of no other one, and is promoted once, while it is the newest':
+    async world => {
+      const { endpoints, releases, workers } = world.store
+      const change = async (version: number, canary: number | null) => {
+        const before = (await endpoints.find(E1))!
+        const after = { ...before, version, env: { V: `${version}` } }
+        await endpoints.replace(after, before, T0, undefined, { canary })
+      }
+      const ready = async (name: string, version: number) => {
+        await workers.insert(workerOf(name as WorkerId, { version }), `token-${name}`)
+        await workers.seen(name as WorkerId, 1, null, T0)
+      }
+      const rollout = async () => {
+        const { working, ...facts } = (await endpoints.snapshot(E1))!.rollout
+        return { ...facts, base: working?.version }
+      }
+      await ready('a', 1)
+      assert.equal(await releases.promote(E1, 1), false)
+      await change(2, 10)
+      assert.deepEqual(await rollout(), { wasReady: false, crashes: 0, canary: 10, base: 1 })
+      await ready('b', 2)
+      assert.deepEqual(await rollout(), { wasReady: true, crashes: 0, canary: 10, base: 1 })
+      await change(3, 50)
+      assert.deepEqual(await rollout(), { wasReady: false, crashes: 0, canary: 50, base: 1 })
+      assert.equal(await releases.promote(E1, 2), false, 'it is not the newest')
+      await ready('c', 3)
+      assert.equal(await releases.promote(E1, 3), true)
+      assert.deepEqual(await rollout(), { wasReady: true, crashes: 0, canary: null, base: undefined })
+      assert.equal(await releases.promote(E1, 3), false)
+      assert.deepEqual(
+        (await releases.list(E1)).map(({ version, canary }) => [version, canary]),
+        [
+          [3, null],
+          [2, 10],
+          [1, null],
+        ],
+      )
     },
 
   'configurations of releases are kept up to a limit, and those of the last two in any case': async ({ store }) => {

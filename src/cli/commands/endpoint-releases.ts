@@ -32,6 +32,10 @@ export function addReleases(group: Command): void {
     const { releases, rollout } = await listOf(options, endpoint)
     if (range === null) {
       printList(options, releases, RESOURCE_COLUMNS.releases, 'releases')
+      if (rollout.state === 'CANARY' && !wantsJson(options))
+        printText(
+          `release ${releases[0]!.version} is a canary with ${rollout.canary} % of the workers, release ${rollout.workingVersion} goes on\n`,
+        )
       if (rollout.state === 'STOPPED' && !wantsJson(options))
         printText(`the rollout has stopped, release ${rollout.workingVersion} goes on: ${rollout.reason}\n`)
       return
@@ -60,13 +64,37 @@ export function addRollback(group: Command): void {
   })
 }
 
+/** Adds `runyard endpoints promote <endpoint> [version]`: a canary replaces the release before it. */
+export function addPromote(group: Command): void {
+  const command = group
+    .command('promote')
+    .argument('<endpoint>', 'the id or the name of an endpoint')
+    .argument('[version]', 'the release that is a canary; the newest one unless given')
+  withConnection(
+    command.description('make a canary an ordinary release: its workers replace those of the one before'),
+  ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
+    const of = version ?? String((await listOf(options, endpoint)).releases[0]?.version)
+    const answer = await withEndpointName(options, endpoint, id =>
+      ask(options, `${pathOf(id)}/${encodeURIComponent(of)}/promote`, { method: 'POST' }),
+    )
+    const release = (await answer.json()) as FullRelease
+    if (wantsJson(options)) return printValue(options, release)
+    printText(`release ${of} of ${endpoint} is promoted: its workers replace the others\n`)
+  })
+}
+
 function pathOf(id: string): string {
   return `/v2/serverless/${encodeURIComponent(id)}/releases`
 }
 
 /** What the server answers of all releases. */
 interface ReleaseList {
-  readonly rollout: { readonly state: string; readonly reason: string | null; readonly workingVersion: number | null }
+  readonly rollout: {
+    readonly state: string
+    readonly reason: string | null
+    readonly workingVersion: number | null
+    readonly canary: number | null
+  }
   readonly releases: readonly ListedRelease[]
 }
 

@@ -11,7 +11,7 @@ import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
 import { type Column, shown, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { addReleases, addRollback } from './endpoint-releases.ts'
+import { addPromote, addReleases, addRollback } from './endpoint-releases.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
 interface Resource {
@@ -68,6 +68,13 @@ const ENDPOINT: readonly Field[] = [
   { flag: '--template <id>', help: 'template whose settings it starts from', path: 'templateId', kind: 'text' },
 ]
 
+const CANARY: Field = {
+  flag: '--canary <percent>',
+  help: 'share of the workers that runs this change until it is promoted',
+  path: 'rollout.canary',
+  kind: 'number',
+}
+
 const TEMPLATE: readonly Field[] = [
   { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
   ...CONTAINER,
@@ -101,7 +108,7 @@ const RESOURCES: readonly Resource[] = [
       ...ENDPOINT,
       { flag: '--type <type>', help: 'QUEUE (default) or LOAD_BALANCER', path: 'type', kind: 'text' },
     ],
-    updateFields: ENDPOINT,
+    updateFields: [...ENDPOINT, CANARY],
   },
   {
     name: 'templates',
@@ -205,6 +212,7 @@ export function addResources(program: Command): void {
     if (resource.name === 'endpoints') addRestart(group)
     if (resource.name === 'endpoints') addReleases(group)
     if (resource.name === 'endpoints') addRollback(group)
+    if (resource.name === 'endpoints') addPromote(group)
   }
 }
 

@@ -43,10 +43,11 @@ export function targetsOf(workers: readonly WorkerLoad[], known: ServingWorkers)
 
 /** What of an endpoint concerns how its requests are spread. */
 export function balancedEndpoint(
-  { endpoint }: Pick<EndpointSnapshot, 'endpoint'>,
+  { endpoint, rollout }: Pick<EndpointSnapshot, 'endpoint' | 'rollout'>,
   maxConcurrency: number | null,
 ): BalancedEndpoint {
-  const { id, owner, version, scaler, workersMax } = endpoint
+  const { id, owner, scaler, workersMax } = endpoint
+  const version = rollout.canary === null ? endpoint.version : null
   const requestCount = scaler.type === 'REQUEST_COUNT' ? scaler.requestCount : 1
   return { id, owner, version, requestCount, maxConcurrency, paused: workersMax === 0 }
 }

@@ -31,6 +31,8 @@ export interface Release {
   readonly restores: number | null
   /** The exact image that its workers run; null before the first of them was started. */
   readonly image: string | null
+  /** The percentage of workers that it has, or had, as a canary; null for one that is none, or was promoted. */
+  readonly canary: number | null
 }
 
 /** Limit of releases that are kept of an endpoint, the newest. */

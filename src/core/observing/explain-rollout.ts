@@ -57,11 +57,20 @@ export function withRolloutNote(
 function noteOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): string | null {
   const { version } = snapshot.endpoint
   const problem = rolloutProblem(snapshot, startFailure)
+  const state = rolloutStateOf(snapshot, startFailure)
+  if (state === 'CANARY') return canaryNote(snapshot, problem)
   if (problem === null) return null
-  if (rolloutStateOf(snapshot, startFailure) === 'STOPPED') {
+  if (state === 'STOPPED') {
     const working = snapshot.rollout.working!.version
     return `the rollout of release ${version} has stopped: ${problem}; workers of release ${working} go on`
   }
   if (!isUnproven(snapshot)) return null
   return `release ${version} is being rolled out: ${problem}; after ${MAX_ROLLOUT_CRASHES} crashes the rollout stops`
+}
+
+function canaryNote({ endpoint: { id, version }, rollout, workers }: EndpointSnapshot, problem: string | null): string {
+  const own = workers.filter(worker => worker.version === version).length
+  const share = `release ${version} is a canary with ${rollout.canary} % of the workers, ${own} of ${workers.length} now`
+  const ways = `promote it with runyard endpoints promote ${id} ${version}, or end it with runyard endpoints rollback ${id} ${rollout.working!.version}`
+  return problem === null ? `${share}; ${ways}` : `${share}: ${problem}; ${ways}`
 }

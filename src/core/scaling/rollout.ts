@@ -14,8 +14,8 @@ import type { EndpointSnapshot } from './scale.ts'
 /** Number of crashes that stop a rollout, unless a worker of the release has been ready. */
 export const MAX_ROLLOUT_CRASHES = 3
 
-/** How far a rollout is. `STOPPED` lasts until there is another release. */
-export type RolloutState = 'IN_PROGRESS' | 'STOPPED' | 'COMPLETE'
+/** How far a rollout is. `STOPPED` lasts until there is another release, `CANARY` until it is promoted, too. */
+export type RolloutState = 'IN_PROGRESS' | 'STOPPED' | 'CANARY' | 'COMPLETE'
 
 const INNOCENT: ReadonlySet<ExitCause['kind']> = new Set([
   ...(['unseen', 'server_stopped', 'engine_stopped', 'container_removed'] as const),
@@ -35,7 +35,9 @@ export function countsAgainstRelease(worker: Worker): boolean {
 export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): RolloutState {
   const { rollout, endpoint, workers } = snapshot
   const fails = rollout.crashes >= MAX_ROLLOUT_CRASHES || (startFailure !== null && blamesRelease(startFailure))
-  if (!rollout.wasReady && fails && fallbackOf(snapshot) !== null) return 'STOPPED'
+  const hasFallback = fallbackOf(snapshot) !== null
+  if (!rollout.wasReady && fails && hasFallback) return 'STOPPED'
+  if (rollout.canary !== null && hasFallback) return 'CANARY'
   return workers.some(({ version }) => version !== endpoint.version) ? 'IN_PROGRESS' : 'COMPLETE'
 }
 
@@ -52,7 +54,18 @@ export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFa
   return `${times} and none has been ready${how}`
 }
 
-/** The release whose workers are started: the newest one, or the last one that worked while the rollout is stopped. */
+/** The newest release while it is a canary. */
+export interface CanaryRelease {
+  /** The endpoint as it is. */
+  readonly endpoint: Endpoint
+  /** The percentage of workers that it has. */
+  readonly percent: number
+}
+
+/**
+ * The release whose workers are started: the newest one, or the last one that worked while the rollout is stopped, or while the newest is a
+ * canary beside it.
+ */
 export interface PlannedRelease {
   /** The endpoint as that release has it, with the present name, range of workers, scaler and timeouts. */
   readonly snapshot: EndpointSnapshot
@@ -60,17 +73,26 @@ export interface PlannedRelease {
   readonly template: ReleasedTemplate | null
   /** The version of the newest release. */
   readonly presentVersion: number
+  /** Null where there is none; see canary-plan.ts. */
+  readonly canary: CanaryRelease | null
 }
 
 /** Decides which release's workers are started. @param startFailure as for {@link rolloutStateOf} */
 export function plannedRelease(snapshot: EndpointSnapshot, startFailure: StartFailure | null): PlannedRelease {
-  const working = rolloutStateOf(snapshot, startFailure) === 'STOPPED' ? fallbackOf(snapshot) : null
+  const state = rolloutStateOf(snapshot, startFailure)
+  const working = state === 'STOPPED' || state === 'CANARY' ? fallbackOf(snapshot) : null
   const presentVersion = snapshot.endpoint.version
-  if (working === null) return { snapshot, template: null, presentVersion }
+  if (working === null) return { snapshot, template: null, presentVersion, canary: null }
   const { version, configuration } = working
   const { scaler: _, ...seen } = configuration.endpoint
   const endpoint: Endpoint = { ...snapshot.endpoint, ...seen, version }
-  return { snapshot: { ...snapshot, endpoint, rollout: ROLLED_OUT }, template: configuration.template, presentVersion }
+  const percent = state === 'CANARY' ? snapshot.rollout.canary : null
+  return {
+    snapshot: { ...snapshot, endpoint, rollout: ROLLED_OUT },
+    template: configuration.template,
+    presentVersion,
+    canary: percent === null ? null : { endpoint: snapshot.endpoint, percent },
+  }
 }
 
 /** Whether workers of an older release may still serve because none of the newest one has been ready. */

@@ -18,8 +18,8 @@ export interface ServedAt {
 export interface BalancedEndpoint {
   readonly id: EndpointId
   readonly owner: OwnerId
-  /** Workers of this version are preferred. */
-  readonly version: number
+  /** Workers of this version are preferred; null for none, as while a canary shares the requests. */
+  readonly version: number | null
   /** Requests in flight per worker above which more workers are wanted. */
   readonly requestCount: number
   /** Maximum number of requests in flight per worker; null for no limit. */

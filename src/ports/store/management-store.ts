@@ -58,6 +58,8 @@ export interface ReleaseOptions {
   readonly image?: Release['image']
   /** Whether old workers go although no new one has been ready. */
   readonly replacesAtOnce?: boolean
+  /** The percentage of workers that it has as a canary. */
+  readonly canary?: Release['canary']
 }
 
 /** Releases, which appear in the transaction that makes a new version of an endpoint, and go with the endpoint. */
@@ -68,6 +70,8 @@ export interface ReleaseStore {
   find(endpointId: EndpointId, version: number): Promise<KeptRelease | null>
   /** What is known of the rollout of a version. */
   rollout(endpointId: EndpointId, version: number): Promise<RolloutFacts>
+  /** Makes a canary an ordinary release. False where it is none, or not the newest release. */
+  promote(endpointId: EndpointId, version: number): Promise<boolean>
   /** The exact image that the workers of a version run; null before the first of them was started. */
   image(endpointId: EndpointId, version: number): Promise<string | null>
   /**

@@ -7,6 +7,7 @@ import {
   typeChangeProblem,
   workersMustSee,
 } from '../../core/endpoints/endpoint.ts'
+import { canaryProblem } from '../../core/endpoints/rollout-facts.ts'
 import { servingChangeProblems } from '../../core/endpoints/saved-env.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
@@ -178,7 +179,9 @@ export class Endpoints {
       problems.push(...servingChangeProblems(serving, { config: before, template }))
       if (problems.length > 0) throw invalidFields(distinctProblems(problems))
       const after = { ...merged, templateId: own?.id ?? before.templateId }
-      const newVersion = own !== undefined || workersMustSee(before, after) || release !== undefined
+      const isSeen = own !== undefined || workersMustSee(before, after)
+      if (release?.canary != null) await this.#checkCanary(before, after, isSeen)
+      const newVersion = isSeen || release !== undefined
       return { after, newVersion, own, release }
     })
   }
@@ -392,6 +395,17 @@ export class Endpoints {
       if (volume === null) problems.push(fieldProblem('networkVolumeIds', 'not found', `network volume ${id}`))
     }
     return problems
+  }
+
+  /** @param isSeen whether workers see the change @throws AppError `invalid`; `conflict` without a release that goes on beside the canary */
+  async #checkCanary(before: Endpoint, after: EndpointConfig, isSeen: boolean): Promise<void> {
+    const problem = canaryProblem(after, isSeen)
+    if (problem !== null) throw invalidFields([problem])
+    const { wasReady, canary, working } = await this.#ports.store.releases.rollout(before.id, before.version)
+    if (wasReady && canary === null) return
+    if (working?.configuration.endpoint.type === after.type) return
+    const what = 'no worker of another release has been ready, so none could go on beside a canary'
+    throw new AppError('conflict', `endpoint ${before.id}: ${what}; leave rollout out`)
   }
 
   async #checkTypeChange(before: Endpoint, after: EndpointConfig): Promise<void> {

@@ -32,8 +32,10 @@ export interface Rollout extends WorkersOnLatest {
   readonly state: RolloutState
   /** What speaks against the release; null while nothing does. */
   readonly reason: string | null
-  /** The release whose workers go on while the rollout is stopped; null otherwise. */
+  /** The release whose workers go on while the rollout is stopped, or beside a canary; null otherwise. */
   readonly workingVersion: number | null
+  /** The percentage of workers that the newest release has as a canary; null where it is none. */
+  readonly canary: number | null
 }
 
 /** The releases of an endpoint and how far the newest one has come. */
@@ -52,11 +54,11 @@ export interface ReleaseWorkers {
 
 /** Releases: which changes of endpoints their workers had to see, and the way back. */
 export class Releases {
-  readonly #ports: Pick<Ports, 'store'>
+  readonly #ports: Pick<Ports, 'store' | 'notifier'>
   readonly #endpoints: Endpoints
   readonly #workers: ReleaseWorkers
 
-  constructor(ports: Pick<Ports, 'store'>, endpoints: Endpoints, workers: ReleaseWorkers) {
+  constructor(ports: Pick<Ports, 'store' | 'notifier'>, endpoints: Endpoints, workers: ReleaseWorkers) {
     this.#ports = ports
     this.#endpoints = endpoints
     this.#workers = workers
@@ -109,6 +111,19 @@ export class Releases {
     return this.find(owner, id, after.version)
   }
 
+  /**
+   * Makes a canary an ordinary release: its workers replace those of the release before.
+   * @throws AppError `not_found`, also for an endpoint of another owner; `conflict` for a release that is no canary, or not the newest
+   */
+  async promote(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
+    await this.find(owner, id, version)
+    if (!(await this.#ports.store.releases.promote(id, version))) {
+      throw new AppError('conflict', `release ${version} of endpoint ${id} is no canary, or not the newest release`)
+    }
+    this.#ports.notifier.publish(`load:${id}`)
+    return this.find(owner, id, version)
+  }
+
   async #snapshot(owner: OwnerId, id: EndpointId): Promise<EndpointSnapshot> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
     if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)
@@ -128,7 +143,8 @@ export class Releases {
       inProgress: state !== 'COMPLETE',
       state,
       reason: rolloutProblem(snapshot, failure),
-      workingVersion: state === 'STOPPED' ? rollout.working!.version : null,
+      workingVersion: state === 'STOPPED' || state === 'CANARY' ? rollout.working!.version : null,
+      canary: state === 'CANARY' ? rollout.canary : null,
     }
   }
 

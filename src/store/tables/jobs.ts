@@ -92,10 +92,10 @@ export const findJob = `
 export const locateJob = `
   SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
-/** $1 endpoint. No worker of its newest release has been ready, so older ones go on; see core/scaling/rollout.ts. */
-const UNPROVEN = `EXISTS (
+/** $1 endpoint. No worker of its newest release has been ready, or it is a canary, so older ones go on; see core/scaling/rollout.ts. */
+const OLDER_GO_ON = `EXISTS (
         SELECT 1 FROM endpoints AS present JOIN releases ON releases.endpoint_id = present.id AND releases.version = present.version
-        WHERE present.id = $1 AND releases.ready_at_ms IS NULL)`
+        WHERE present.id = $1 AND (releases.ready_at_ms IS NULL OR releases.canary IS NOT NULL))`
 
 /**
  * Hands jobs to the worker.
@@ -107,7 +107,7 @@ const claim = (which: string, unless = '') => `
     deadline_ms = $3 + execution_timeout_ms, streamed_seq = 0
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
-      AND (version = (SELECT version FROM endpoints WHERE id = $1) OR ${UNPROVEN}))${unless}
+      AND (version = (SELECT version FROM endpoints WHERE id = $1) OR ${OLDER_GO_ON}))${unless}
   RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
@@ -176,7 +176,7 @@ export const besideSuspects = `
 export const runsEmpty = `
   SELECT id FROM endpoints WHERE id = $1
     AND $2 = (SELECT workers.id FROM workers
-      WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'READY' AND (workers.version = endpoints.version OR ${UNPROVEN}) ORDER BY created_at_ms, workers.id LIMIT 1)
+      WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'READY' AND (workers.version = endpoints.version OR ${OLDER_GO_ON}) ORDER BY created_at_ms, workers.id LIMIT 1)
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND queue = '${SUSPECT_QUEUE}')
     AND ($3 = 1 OR (
       NOT EXISTS (SELECT 1 FROM workers WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'STARTING')

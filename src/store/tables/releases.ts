@@ -4,16 +4,17 @@ import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** The columns of a release in lists, without the configuration; see schema/initial/endpoints.ts. */
-const LISTED_COLUMNS = 'id, endpoint_id, version, owner, source, created_by, created_at_ms, diff, restores, image'
+const LISTED_COLUMNS =
+  'id, endpoint_id, version, owner, source, created_by, created_at_ms, diff, restores, image, canary'
 
 /** A new release. */
 export const insertRelease = `
-  INSERT INTO releases (${LISTED_COLUMNS}, config, ready_at_ms, crashes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0)`
+  INSERT INTO releases (${LISTED_COLUMNS}, config, ready_at_ms, crashes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0)`
 
-/** The last release of an endpoint that has worked, which a rollout that stops falls back to. @param endpoint its id */
+/** The last release of an endpoint that has worked and is no canary, which a rollout that stops falls back to. @param endpoint its id */
 const newestWorking = (endpoint: string) => `COALESCE((
     SELECT MAX(working.version) FROM releases AS working
-    WHERE working.endpoint_id = ${endpoint} AND working.ready_at_ms IS NOT NULL), 0)`
+    WHERE working.endpoint_id = ${endpoint} AND working.ready_at_ms IS NOT NULL AND working.canary IS NULL), 0)`
 
 /** $1 endpoint, $2 the newest version that goes. */
 export const deleteOldReleases = `
@@ -62,12 +63,18 @@ export const releaseCrashed = `
   UPDATE releases SET crashes = crashes + 1 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`
 
 /** $1 endpoint, $2 version. */
-export const rolloutOfRelease = 'SELECT ready_at_ms, crashes FROM releases WHERE endpoint_id = $1 AND version = $2'
+export const rolloutOfRelease =
+  'SELECT ready_at_ms, crashes, canary FROM releases WHERE endpoint_id = $1 AND version = $2'
 
-/** $1 endpoint, $2 version. The newest release before it that has worked. */
+/** $1 endpoint, $2 version. It is no canary any more; no row where it is none, or another version is the newest. */
+export const promoteRelease = `
+  UPDATE releases SET canary = NULL WHERE endpoint_id = $1 AND version = $2 AND canary IS NOT NULL
+    AND version = (SELECT version FROM endpoints WHERE id = $1) RETURNING version`
+
+/** $1 endpoint, $2 version. The newest release before it that has worked and is no canary. */
 export const workingRelease = `
   SELECT version, config FROM releases
-  WHERE endpoint_id = $1 AND version < $2 AND ready_at_ms IS NOT NULL AND config IS NOT NULL
+  WHERE endpoint_id = $1 AND version < $2 AND ready_at_ms IS NOT NULL AND canary IS NULL AND config IS NOT NULL
   ORDER BY version DESC LIMIT 1`
 
 /** Those of each endpoint's present version, of the one before, and of the last one that has worked. */
@@ -88,6 +95,7 @@ export interface ReleaseRow {
   readonly diff: string
   readonly restores: number | null
   readonly image: string | null
+  readonly canary: number | null
 }
 
 /** A row with its configuration. */
@@ -97,7 +105,7 @@ export interface KeptReleaseRow extends ReleaseRow {
 
 /** A row as a release. */
 export function toRelease(row: ReleaseRow): Release {
-  const { id, endpoint_id: endpointId, version, owner, source, restores, image } = row
+  const { id, endpoint_id: endpointId, version, owner, source, restores, image, canary } = row
   return {
     id,
     endpointId,
@@ -109,6 +117,7 @@ export function toRelease(row: ReleaseRow): Release {
     diff: JSON.parse(row.diff) as DiffEntry[],
     restores,
     image,
+    canary,
   }
 }
 
@@ -120,7 +129,7 @@ export function toKeptRelease(row: KeptReleaseRow): KeptRelease {
 
 /** A release's values in the order of the columns of `insertRelease`. */
 export function ofRelease(release: KeptRelease, readyAtMs: number | null): SqlValue[] {
-  const { id, endpointId, version, owner, source, createdBy, createdAtMs, diff, restores, image } = release
-  const texts = [JSON.stringify(diff), restores, image, JSON.stringify(release.configuration)] as const
+  const { id, endpointId, version, owner, source, createdBy, createdAtMs, diff, restores, image, canary } = release
+  const texts = [JSON.stringify(diff), restores, image, canary, JSON.stringify(release.configuration)] as const
   return [id, endpointId, version, owner, source, createdBy, createdAtMs, ...texts, readyAtMs]
 }

@@ -1,72 +1,12 @@
 /** Releases whose workers crash, under steady load. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EndpointId, JobId } from '../../../src/core/ids.ts'
 import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
-import { openRig, type Rig, type RigWorker } from '../../support/rig.ts'
+import { openRig } from '../../support/rig.ts'
+import { RigProgram as Program } from '../../support/rig-program.ts'
 
 const BROKEN = { env: [{ key: 'RELEASE', value: 'broken' }] }
-
-/** Each worker of the rig takes jobs and finishes each after half a second, unless its release is broken: then it ends. */
-class Program {
-  readonly #rig: Rig
-  #jobs: JobId[] = []
-  #known = 0
-
-  constructor(rig: Rig) {
-    this.#rig = rig
-  }
-
-  /** Jobs that come each 200 ms for some time. */
-  async load(endpoint: EndpointId, forMs: number): Promise<void> {
-    for (let ms = 0; ms < forMs; ms += 200) {
-      this.#jobs.push(await this.#rig.submit(endpoint))
-      this.#begin()
-      await this.#rig.clock.advance(200)
-      this.#begin()
-    }
-  }
-
-  /** Leaves out the jobs of before, whose results are not kept for ever. */
-  forget(): void {
-    this.#jobs = []
-  }
-
-  /** The states of all jobs, once the load is over. */
-  async outcome(endpoint: EndpointId): Promise<{ statuses: string[]; retried: number }> {
-    for (let ms = 0; ms < 80_000; ms += 200) {
-      this.#begin()
-      await this.#rig.clock.advance(200)
-    }
-    const jobs = await Promise.all(this.#jobs.map(job => this.#rig.job(endpoint, job)))
-    return {
-      statuses: [...new Set(jobs.map(({ status }) => status))],
-      retried: jobs.filter(job => job.attempt > 1).length,
-    }
-  }
-
-  #begin(): void {
-    for (; this.#known < this.#rig.fleet.started.length; this.#known += 1) void this.#run(this.#rig.worker(this.#known))
-  }
-
-  async #run(worker: RigWorker): Promise<void> {
-    if (worker.spec.env.RELEASE === 'broken') {
-      this.#rig.fleet.exit(worker.id, { code: 3 })
-      return
-    }
-    while (this.#rig.fleet.running().includes(worker.id)) {
-      const answer = await worker.take().catch(() => null)
-      if (answer?.status === 401 || answer === null) return
-      if (answer.status !== 200) {
-        await new Promise<void>(resolve => this.#rig.clock.after(100, resolve))
-        continue
-      }
-      await new Promise<void>(resolve => this.#rig.clock.after(500, resolve))
-      await worker.done(answer.json.id)
-    }
-  }
-}
 
 for (const { name, fields } of [
   { name: 'with room for more workers', fields: { workersMax: 8 } },

@@ -255,6 +255,9 @@ test('the server answers each example of the document as the document says', asy
   await call('updateEndpoint', { params: { id }, body: { env: { MODEL: 'large' } } })
   await call('listEndpointReleases', { params: { id } })
   await call('getEndpointRelease', { params: { id, version: '1' } })
+  const canary = { env: { MODEL: 'larger' }, rollout: { canary: 10 } }
+  assert.equal((await rig.ask('PATCH', `/v2/serverless/${id}`, { body: canary })).status, 200)
+  await call('promoteRelease', { params: { id, version: '3' } })
   await call('rollbackEndpoint', { params: { id, version: '1' } })
   await call('getEndpointMetrics', { params: { id }, query: { interval: '1h' } })
   await call('askWhatIf', { params: { id }, query: { idleTimeout: 60, workersMax: 8 } })

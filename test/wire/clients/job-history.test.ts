@@ -105,6 +105,9 @@ describe('commands for the rest of the API', () => {
       /^node-everyday goes back to release 1 with the new release 3\nenv/,
     )
     assert.equal((await runyard('endpoints', 'rollback', 'node-everyday', '99')).code, 66)
+    assert.equal((await runyard('endpoints', 'promote', 'node-everyday')).code, 65)
+    const alone = await runyard('endpoints', 'update', 'node-everyday', '--max', '1', '--env', 'A=2', '--canary', '10')
+    assert.deepEqual([alone.code, /rollout\.canary: needs a workersMax of at least 2/.test(alone.stderr)], [65, true])
     assert.match(await text('catalog', 'gpus'), /^NVIDIA GeForce RTX 4090 +RTX 4090 +ADA_24 +24 /m)
     assert.match(await text('catalog', 'cpus'), /^cpu3g /m)
     await text('endpoints', 'update', 'node-everyday', '--max', '0')

@@ -130,7 +130,8 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
         const id = endpointId(params.id)
         const template = await startingTemplate(parts, caller.owner, body)
         const content = changedTemplate(body, template)
-        await endpoints.updateOwnTemplate(caller, id, before => changedConfig(body, before), content)
+        const release = body.rollout === undefined ? {} : { release: { canary: body.rollout.canary } }
+        await endpoints.updateOwnTemplate(caller, id, before => changedConfig(body, before), content, release)
         return show(caller.owner, id)
       },
     ),
@@ -200,11 +201,26 @@ function releasing({ releases }: ServerlessParts): RestRoute[] {
       async ({ caller, params }) =>
         releaseBody(await releases.rollBack(caller, endpointId(params.id), versionOf(params))),
     ),
+    route(
+      {
+        method: 'post',
+        path: `${ONE}/releases/{version}/promote`,
+        operationId: 'promoteRelease',
+        tag: TAG,
+        level: 'write',
+        summary: 'Makes a canary an ordinary release, which replaces the one before',
+        params: ReleaseParams,
+        success: { status: 200, schema: ReleaseBody },
+        problems: [404, 409],
+      },
+      async ({ caller, params }) =>
+        releaseBody(await releases.promote(caller.owner, endpointId(params.id), versionOf(params))),
+    ),
   ]
 }
 
 function listedRelease(release: ListedRelease) {
-  const { id, version, source, createdBy, createdAtMs, workerCount, diff, restores, image } = release
+  const { id, version, source, createdBy, createdAtMs, workerCount, diff, restores, image, canary } = release
   return {
     id,
     version,
@@ -216,6 +232,7 @@ function listedRelease(release: ListedRelease) {
     diff,
     restoredVersion: restores,
     exactImage: image,
+    canary,
   }
 }
 

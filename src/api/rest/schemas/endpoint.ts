@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { FLASHBOOTS, MAX_IDLE_TIMEOUT_S, MAX_ITEMS, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { CANARY_PERCENT } from '../../../core/endpoints/rollout-facts.ts'
 import {
   ENV_NAME,
   MAX_CUDA_VERSIONS,
@@ -183,6 +184,11 @@ export const CreateEndpoint = {
   templateId: Id.optional(),
 }
 
+/** How a change that workers see comes to them. */
+const RolloutGiven = z
+  .strictObject({ canary: z.int().min(CANARY_PERCENT.least).max(CANARY_PERCENT.most) })
+  .openapi('EndpointRollout')
+
 /** Body that changes an endpoint. Omitted members are kept. */
 export const UpdateEndpoint = {
   ...ContainerShape,
@@ -198,6 +204,7 @@ export const UpdateEndpoint = {
   modelReferences: ModelReferences.optional(),
   corsOrigins: CorsOrigins.optional(),
   templateId: Id.optional(),
+  rollout: RolloutGiven.optional(),
 }
 
 /** An endpoint as REST shows it. */
@@ -248,6 +255,7 @@ const Release = z
     diff: z.array(z.object({ field: z.string(), old: AnyJson, new: AnyJson }).openapi('ReleaseDiffEntry')),
     restoredVersion: z.int().nullable(),
     exactImage: z.string().nullable(),
+    canary: z.int().nullable(),
   })
   .openapi('Release')
 
@@ -286,9 +294,10 @@ export const ReleaseList = z
         workersOnLatest: Count,
         workersTotal: Count,
         percentOnLatest: z.int().min(0).max(100),
-        state: z.enum(['IN_PROGRESS', 'STOPPED', 'COMPLETE']).openapi('RolloutState'),
+        state: z.enum(['IN_PROGRESS', 'STOPPED', 'CANARY', 'COMPLETE']).openapi('RolloutState'),
         reason: z.string().nullable(),
         workingVersion: z.int().nullable(),
+        canary: z.int().nullable(),
       })
       .openapi('RolloutSummary'),
     releases: z.array(Release),

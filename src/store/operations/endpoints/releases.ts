@@ -25,17 +25,21 @@ function* modelsOf(endpointId: EndpointId, version: number): Steps<Record<string
   return row === null ? null : (JSON.parse(row.models ?? '{}') as Record<string, string>)
 }
 
+interface RolloutRow {
+  readonly ready_at_ms: number | null
+  readonly crashes: number
+  readonly canary: number | null
+}
+
 /** What is known of the rollout of a version. The release to fall back to is read only while there may be a need. */
 export function* rolloutFacts(endpointId: EndpointId, version: number): Steps<RolloutFacts> {
-  const row = yield* queryOne<{ ready_at_ms: number | null; crashes: number }>(sql.rolloutOfRelease, [
-    endpointId,
-    version,
-  ])
-  if (row === null || row.ready_at_ms !== null) return ROLLED_OUT
+  const row = yield* queryOne<RolloutRow>(sql.rolloutOfRelease, [endpointId, version])
+  if (row === null || (row.ready_at_ms !== null && row.canary === null)) return ROLLED_OUT
   const working = yield* queryOne<{ version: number; config: string }>(sql.workingRelease, [endpointId, version])
   return {
-    wasReady: false,
+    wasReady: row.ready_at_ms !== null,
     crashes: row.crashes,
+    canary: row.canary,
     working:
       working === null
         ? null
@@ -53,6 +57,10 @@ export const releases = {
     return row === null ? null : toKeptRelease(row)
   }),
   rollout: read(rolloutFacts),
+  promote: write(function* (endpointId: EndpointId, version: number): Steps<boolean> {
+    yield* lock(lockEndpoint, [endpointId])
+    return (yield* query(sql.promoteRelease, [endpointId, version])).length > 0
+  }),
   image: read(imageOf),
   pinImage: write(function* (endpointId, version, { image, replaced }): Steps<string | null> {
     yield* perform(sql.pinImage, [endpointId, version, image, replaced])
@@ -83,7 +91,7 @@ export function* addRelease(
   before: Configuration | null,
   after: Configuration,
   nowMs: number,
-  { restores = null, image = null, replacesAtOnce = false }: ReleaseOptions = {},
+  { restores = null, image = null, replacesAtOnce = false, canary = null }: ReleaseOptions = {},
 ): Steps<void> {
   const { id: endpointId, owner, version } = after.endpoint
   const release: KeptRelease = {
@@ -97,6 +105,7 @@ export function* addRelease(
     diff: before === null ? [] : configDiff(before, after),
     restores,
     image,
+    canary,
     configuration: keptConfiguration(after),
   }
   yield* perform(sql.insertRelease, ofRelease(release, replacesAtOnce ? nowMs : null))

@@ -55,6 +55,7 @@ export const releases = `CREATE TABLE releases (
   restores {{integer}},
   ready_at_ms {{integer}},
   crashes {{integer}} NOT NULL,
+  canary {{integer}},
   config TEXT,
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`
