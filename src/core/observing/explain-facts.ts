@@ -67,6 +67,14 @@ export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPe
   return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}`
 }
 
+/** Workers of a canary are newer than the release that is explained. */
+function versionText(version: number, explained: number): string {
+  if (version === explained) return ''
+  return version > explained
+    ? `; of the newer release ${version}`
+    : `; of version ${version}, now there is ${explained}`
+}
+
 /** A sentence for each worker, oldest first, then for those without a place. */
 export function workerFacts(
   { workers, endpoint, queuedWorkers, requests }: EndpointSnapshot,
@@ -74,14 +82,13 @@ export function workerFacts(
   pullPercent: PullPercent,
 ): string[] {
   const facts = workers.map(worker => {
-    const old =
-      worker.version === endpoint.version ? '' : `; of version ${worker.version}, now there is ${endpoint.version}`
+    const version = versionText(worker.version, endpoint.version)
     const held =
       worker.serves === null ? `holds ${counted(worker.held, 'job')}` : `has ${counted(worker.held, 'request')}`
     const holds = worker.held > 0 ? `; ${held}` : ''
     const wrong = worker.problem ?? requests?.healthProblems.get(worker.id)
     const problem = wrong === undefined ? '' : `; ${problemText(wrong)}`
-    return `${phaseText(worker, nowMs, pullPercent)}${holds}${old}${problem}`
+    return `${phaseText(worker, nowMs, pullPercent)}${holds}${version}${problem}`
   })
   return bounded([...facts, ...queuedWorkerFacts(queuedWorkers, nowMs)])
 }

@@ -1,10 +1,11 @@
 /** Releases that crash at once, with real processes, under steady load. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { balancedEndpoint, call, inNode } from '../support/balanced.ts'
+import { balancedEndpoint, call, changeBalanced, inNode } from '../support/balanced.ts'
 import { breaksAndMends, changeEndpoint, SteadyJobs, steadily } from '../support/broken-release.ts'
-import { runJob } from '../support/client.ts'
+import { ask, healthOf, runJob } from '../support/client.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 const BROKEN = { args: `${process.execPath} missing.mjs`, cause: /missing\.mjs|exited with code 1/ }
 
@@ -32,4 +33,31 @@ describe('a release that crashes under steady load', () => {
     await breaksAndMends(server, endpoint.id, BROKEN)
     assert.deepEqual(await end(), [])
   })
+})
+
+test('a canary gets a part of the requests, and all once it is promoted, while none fails', async () => {
+  const server = await startServer()
+  const workers = { min: 2, max: 4, idleTimeout: 60 }
+  const endpoint = await balancedEndpoint(server, { ...inNode, env: { WIRE_VERSION: 'old' }, workers })
+  let versions: string[] = []
+  const request = async () => {
+    const { status, json } = await call(endpoint, '/')
+    assert.equal(status, 200)
+    versions.push(json.version)
+  }
+  await request()
+  await until('both workers', async () => (await healthOf(server, endpoint.id)).workers.ready === 2)
+  const end = steadily(request, 20)
+  await changeBalanced(endpoint, { env: { WIRE_VERSION: 'new' }, rollout: { canary: 10 } })
+  await until('the canary to serve', () => versions.includes('new'))
+  versions = []
+  await until('many requests', () => versions.length >= 60)
+  const part = versions.filter(version => version === 'new').length / versions.length
+  assert.ok(part > 0.1 && part < 0.6, `the canary got ${part} of the requests`)
+  const path = `/v2/serverless/${endpoint.id}/releases/2/promote`
+  assert.equal((await ask(server, path, { method: 'POST' })).status, 200)
+  await until('all requests to be served by the promoted release', () =>
+    versions.slice(-20).every(one => one === 'new'),
+  )
+  assert.deepEqual(await end(), [])
 })
