@@ -165,6 +165,14 @@ export function frozenTooLong(longestMs: number): Fault[] {
   ]
 }
 
+/** A fault for each worker that stayed stopped under a server that took it for ready. */
+export function notThawed(stuck: readonly string[]): Fault[] {
+  return stuck.map(id => ({
+    id,
+    what: 'is a worker that was ready in the store, and its processes were stopped for seconds',
+  }))
+}
+
 /** A fault for each job that ran more than once: the server alone is killed, so no attempt is lost. */
 export function ranAgain(attempts: readonly Attempt[]): Fault[] {
   return [...Map.groupBy(attempts, ({ job }) => job)].flatMap(([id, own]) =>

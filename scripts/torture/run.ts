@@ -12,6 +12,7 @@ import {
   FreezeLog,
   frozenTooLong,
   killMoment,
+  notThawed,
   outdatedThaws,
   ranAgain,
   releaseOften,
@@ -75,7 +76,7 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     }
     const watcher = new Watcher(server, endpoint)
     const log = new FreezeLog(server.logFile)
-    const stopWatch = new StopWatch(dataDir)
+    const stopWatch = new StopWatch(dataDir, () => (options.database === null ? server.startedAtMs : null))
     const watching = isFreezing ? stopWatch.watch() : null
     const submitting = { endpoint, webhook: receiver.url, deadline }
     let isOver = false
@@ -108,7 +109,8 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     const seconds = (performance.now() - began) / 1000
     log.read()
     faults.push(...outdatedThaws(log.thaws, released, attempts))
-    if (isFreezing) faults.push(...ranAgain(attempts), ...frozenTooLong(stopWatch.longestMs))
+    if (isFreezing)
+      faults.push(...ranAgain(attempts), ...frozenTooLong(stopWatch.longestMs), ...notThawed(stopWatch.stuck))
     const freezes = {
       freezes: log.freezes,
       thaws: log.thaws.length,

@@ -25,6 +25,7 @@ export class RestartableServer {
   #ended: Promise<number | null> = Promise.resolve(null)
   #port = 0
   #key = ''
+  #startedAtMs: number | null = null
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -38,6 +39,11 @@ export class RestartableServer {
   /** Its API key. */
   get key(): string {
     return this.#key
+  }
+
+  /** When it was started, by the monotonic clock; null while it is down. */
+  get startedAtMs(): number | null {
+    return this.#startedAtMs
   }
 
   /** Its log. */
@@ -75,16 +81,19 @@ export class RestartableServer {
     })
     this.#port = Number(new URL(url).port)
     this.#key = key
+    this.#startedAtMs = performance.now()
   }
 
   /** Kills it with SIGKILL and waits until it has ended. */
   async kill(): Promise<void> {
+    this.#startedAtMs = null
     this.#child?.kill('SIGKILL')
     await this.#ended
   }
 
   /** Stops it gracefully. @returns its exit code; null when it had to be killed */
   async stop(): Promise<number | null> {
+    this.#startedAtMs = null
     this.#child?.kill('SIGTERM')
     const patience = setTimeout(() => this.#child?.kill('SIGKILL'), 45_000)
     const code = await this.#ended

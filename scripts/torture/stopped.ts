@@ -9,18 +9,28 @@ import { type WorkerProcess, workerProcesses } from '../../test/wire/support/pro
 const LOOK_EVERY_MS = 50
 /** Number of looks between readings of the whole process table. */
 const LOOKS_EACH_LIST = 5
+/** Number of looks between readings of the store. */
+const LOOKS_EACH_STORE = 10
+/** How long a worker may be stopped while the store of a running server says that it is ready. */
+const STUCK_MS = 3_000
 
 /** Sees which workers are stopped, how often and for how long. */
 export class StopWatch {
   readonly #dataDir: string
   /** Since when they are, by worker. */
   readonly #since = new Map<string, number>()
+  /** Since when they are stopped although they are ready, by worker. */
+  readonly #stuckSince = new Map<string, number>()
+  readonly #stuck = new Set<string>()
+  readonly #startedAtMs: () => number | null
   #ended: (() => void) | null = null
   #stops = 0
   #longestMs = 0
 
-  constructor(dataDir: string) {
+  /** @param startedAtMs when the server was started that runs; null while none runs or its store cannot be read */
+  constructor(dataDir: string, startedAtMs: () => number | null) {
     this.#dataDir = dataDir
+    this.#startedAtMs = startedAtMs
   }
 
   /** Number of times that a worker was seen to be stopped after it was seen to run. */
@@ -33,6 +43,11 @@ export class StopWatch {
     return this.#longestMs
   }
 
+  /** Workers that a running server did not let run although they were ready. */
+  get stuck(): readonly string[] {
+    return [...this.#stuck]
+  }
+
   /** Looks again and again until it is ended. */
   async watch(): Promise<void> {
     let isOver = false
@@ -40,7 +55,9 @@ export class StopWatch {
     let processes: WorkerProcess[] = []
     for (let looks = 0; !isOver; looks += 1) {
       if (looks % LOOKS_EACH_LIST === 0) processes = workerProcesses(this.#dataDir)
-      this.#note(stopsOf(processes))
+      const workers = stopsOf(processes)
+      this.#note(workers)
+      if (looks % LOOKS_EACH_STORE === 0) this.#compare(workers)
       await sleep(LOOK_EVERY_MS)
     }
   }
@@ -62,18 +79,37 @@ export class StopWatch {
       } else this.#longestMs = Math.max(this.#longestMs, nowMs - sinceMs)
     }
   }
+
+  #compare(workers: ReadonlyMap<string, boolean>): void {
+    const startedAtMs = this.#startedAtMs()
+    const states = startedAtMs === null ? new Map<string, string>() : statesIn(this.#dataDir)
+    const nowMs = performance.now()
+    const isOut = (id: string) => workers.get(id) === true && states.get(id) === 'READY'
+    for (const id of this.#stuckSince.keys()) if (!isOut(id)) this.#stuckSince.delete(id)
+    for (const id of workers.keys()) {
+      if (!isOut(id)) continue
+      const sinceMs = Math.max(this.#stuckSince.get(id) ?? nowMs, startedAtMs ?? nowMs)
+      this.#stuckSince.set(id, sinceMs)
+      if (nowMs - sinceMs > STUCK_MS) this.#stuck.add(id)
+    }
+  }
 }
 
 /** Number of living workers that run although the embedded store says that they are frozen, or the other way round. Only while no server runs. */
 export function outOfStep(dataDir: string): number {
   const stops = stopsOf(workerProcesses(dataDir))
+  return [...statesIn(dataDir)].filter(([id, state]) => {
+    const isStopped = stops.get(id)
+    return isStopped !== undefined && isStopped !== (state === 'FROZEN')
+  }).length
+}
+
+/** The states of ready and frozen workers in the embedded store. */
+function statesIn(dataDir: string): ReadonlyMap<string, string> {
   const store = new DatabaseSync(join(dataDir, 'runyard.sqlite'), { readOnly: true })
   try {
     const rows = store.prepare("SELECT id, state FROM workers WHERE state IN ('READY', 'FROZEN')").all()
-    return rows.filter(({ id, state }) => {
-      const isStopped = stops.get(String(id))
-      return isStopped !== undefined && isStopped !== (state === 'FROZEN')
-    }).length
+    return new Map(rows.map(({ id, state }) => [String(id), String(state)]))
   } finally {
     store.close()
   }
