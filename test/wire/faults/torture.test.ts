@@ -9,7 +9,8 @@ import { root } from '../support/server.ts'
 
 const LIMIT_MS = 540_000
 
-describe('accepted means kept', () => {
+// Each run has its own server and mostly waits.
+describe('accepted means kept', { concurrency: 2 }, () => {
   test('hundreds of jobs on official Python workers while the server is killed every second, six times', {
     skip,
     timeout: 600_000,
