@@ -10,7 +10,7 @@ export type Surface = ReturnType<App['fetch']>
 export interface Call {
   /** Name of the caller in the trace. */
   readonly who: string
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PATCH'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string

@@ -31,6 +31,7 @@ export class Operator {
   readonly #machine: SimMachine
   readonly #random: SeededRandom
   readonly #flashBoot: SeededRandom
+  readonly #canaries: SeededRandom
   readonly #life: Life
   #changes = 0
   /** Endpoints that are being changed. */
@@ -45,6 +46,7 @@ export class Operator {
     this.#machine = machine
     this.#random = world.random('operator')
     this.#flashBoot = world.random('operator of frozen workers')
+    this.#canaries = world.random('operator of canaries')
     this.#life = new Life(world.clock)
   }
 
@@ -158,7 +160,9 @@ export class Operator {
     const env = [...endpoint.env, { key: 'CHANGE', value: String(this.#changes) }]
     const { id, name, templateId } = endpoint
     const roll = this.#random.int(1, 4)
-    if (roll === 1) {
+    // Has draws of its own, so that those of runs without canaries stay the same.
+    if (this.#world.canaries && this.#canaries.chance(0.6)) await this.#tryCanary(endpoint, env)
+    else if (roll === 1) {
       this.#world.count('new versions')
       await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, env })
     } else if (roll === 2) {
@@ -172,6 +176,43 @@ export class Operator {
       await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin, workersMax })
     } else await this.#replaceEndpoint(endpoint)
     this.#busy.delete(endpoint.id)
+  }
+
+  /** Releases a change to a share of the workers, and promotes it, undoes it or leaves it after a while. */
+  async #tryCanary({ id }: ManagedEndpoint, env: ManagedEndpoint['env']): Promise<void> {
+    const random = this.#canaries
+    const path = `/v2/serverless/${id}`
+    const change = {
+      env: Object.fromEntries(env.map(({ key, value }) => [key, value])),
+      rollout: { canary: random.int(1, 99) },
+    }
+    if ((await this.#rest('PATCH', path, change)).status !== 200) return
+    this.#world.count('canaries')
+    await this.#life.sleep(random.int(1_000, 40_000))
+    const { rollout, endpointVersion } = (await this.#rest('GET', `${path}/releases`)).json as ReleasesResponse
+    const roll = random.int(1, 3)
+    if (rollout.state !== 'CANARY' || roll === 3) return
+    this.#world.count(roll === 1 ? 'promoted canaries' : 'undone canaries')
+    await (roll === 1
+      ? this.#rest('POST', `${path}/releases/${endpointVersion}/promote`)
+      : this.#rest('POST', `${path}/releases/${rollout.workingVersion}/rollback`))
+  }
+
+  /** Sends a call of the REST API until the server responds to it. */
+  async #rest(
+    method: 'GET' | 'POST' | 'PATCH',
+    path: string,
+    body?: object,
+  ): Promise<{ status: number; json: unknown }> {
+    const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
+    const given = body === undefined ? {} : { body: JSON.stringify(body) }
+    const target = { who: 'operator', method, url: `http://server.sim${path}`, headers, ...given } as const
+    for (;;) {
+      const reply = await this.#network.send({ ...target, life: this.#life, timeoutMs: 30_000 })
+      if (reply.ok && reply.status < 500 && reply.status !== 429)
+        return { status: reply.status, json: JSON.parse(reply.text) }
+      await this.#life.sleep(this.#canaries.int(500, 2_000))
+    }
   }
 
   /** Deletes an endpoint with its jobs and workers, and creates another like it. */
@@ -215,6 +256,11 @@ function isDone({ errors = [] }: GraphqlResponse): boolean {
 
 /** Errors that are expected when the store fails or the server stops. */
 const EXPECTED = /store|try again|stopping|unavailable/i
+
+interface ReleasesResponse {
+  readonly endpointVersion: number
+  readonly rollout: { readonly state: string; readonly workingVersion: number | null }
+}
 
 interface GraphqlResponse {
   readonly data?: Readonly<Record<string, { readonly id: string } | null>> | null

@@ -1,10 +1,12 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes]`, or `--seed <seed> [--verbose]` for one with its
- * trace. With `--freezes` idle workers are frozen again and again.
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries]`, or `--seed <seed> [--verbose]` for one with its
+ * trace. With `--freezes` idle workers are frozen again and again, with `--canaries` changes are released to a share of the
+ * workers first.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
+import type { Features } from './world.ts'
 
 /** Number of idle turns of the event loop before the virtual clock advances. */
 const QUIET_TURNS = 2
@@ -24,9 +26,9 @@ export async function settle(activity: () => number): Promise<void> {
 }
 
 /** Runs a seed twice. Different traces are a problem. */
-export async function runTwice(seed: number, freezes = false): Promise<SeedResult> {
-  const first = await runSeed(seed, { settle, freezes })
-  const second = await runSeed(seed, { settle, freezes })
+export async function runTwice(seed: number, features: Features = {}): Promise<SeedResult> {
+  const first = await runSeed(seed, { settle, ...features })
+  const second = await runSeed(seed, { settle, ...features })
   if (first.hash === second.hash) return first
   const problem = `the second run has the trace ${second.hash} instead of ${first.hash}`
   return { ...first, problems: [...first.problems, problem] }
@@ -57,6 +59,7 @@ async function main(): Promise<number> {
       once: { type: 'boolean', default: false },
       verbose: { type: 'boolean', default: false },
       freezes: { type: 'boolean', default: false },
+      canaries: { type: 'boolean', default: false },
     },
   })
   const from = Number(values.seed ?? values.from)
@@ -65,12 +68,12 @@ async function main(): Promise<number> {
   let frozen = 0
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
-    const { freezes } = values
+    const { freezes, canaries } = values
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
     const result =
       values.verbose || values.once
-        ? await runSeed(seed, { settle, freezes, ...listen })
-        : await runTwice(seed, freezes)
+        ? await runSeed(seed, { settle, freezes, canaries, ...listen })
+        : await runTwice(seed, { freezes, canaries })
     report(result, Math.round(process.uptime() * 1_000 - startMs))
     frozen += result.stats.counts.freezes ?? 0
     if (values.verbose) console.log(result.stats.counts)

@@ -22,7 +22,7 @@ import { type RequestQueueMutation, Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
 import { createSimVault } from './vault.ts'
 import { SimWorker, type WorkerParts } from './workers/worker.ts'
-import { World } from './world.ts'
+import { type Features, World } from './world.ts'
 
 /** The result of a run. */
 export interface SeedResult {
@@ -45,7 +45,7 @@ export interface SeedResult {
 }
 
 /** Options of a run. */
-export interface RunOptions {
+export interface RunOptions extends Features {
   /** Resolves when all work is done that does not wait for the clock. @param activity grows with each piece of work */
   readonly settle: (activity: () => number) => Promise<void>
   /** Receives every line of the trace. */
@@ -56,13 +56,11 @@ export interface RunOptions {
   readonly mutateRequestQueues?: RequestQueueMutation
   /** Ends the run when it returns true for the problems found so far. */
   readonly enough?: (problems: readonly string[]) => boolean
-  /** Whether workers are frozen; see {@link World.freezes}. */
-  readonly freezes?: boolean
 }
 
 /** Runs one seed from the first request to the end of the last worker. */
 export async function runSeed(seed: number, options: RunOptions): Promise<SeedResult> {
-  const world = new World(seed, options.listen, options.freezes)
+  const world = new World(seed, options.listen, options)
   const database = openDatabase(world)
   const workers = new Map<WorkerId, SimWorker>()
   const logs = new SimLogs(() => world.clock.now())

@@ -49,6 +49,14 @@ export const NO_FAULTS: Faults = {
   receiver: 0,
 }
 
+/** What some runs have beside all that others have. */
+export interface Features {
+  /** See {@link World.freezes}. */
+  readonly freezes?: boolean
+  /** See {@link World.canaries}. */
+  readonly canaries?: boolean
+}
+
 /** State that all parts of a simulation share. */
 export class World {
   readonly seed: number
@@ -77,11 +85,14 @@ export class World {
 
   /** Whether endpoints have FlashBoot and short idle times, so that workers are frozen again and again. */
   readonly freezes: boolean
+  /** Whether changes of endpoints are released to a share of their workers first. */
+  readonly canaries: boolean
 
   /** @param listen receives every line of the trace */
-  constructor(seed: number, listen?: (line: string) => void, freezes = false) {
+  constructor(seed: number, listen?: (line: string) => void, { freezes = false, canaries = false }: Features = {}) {
     this.seed = seed
     this.freezes = freezes
+    this.canaries = canaries
     this.trace = new Trace(this.clock, listen)
   }
 

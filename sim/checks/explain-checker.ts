@@ -1,6 +1,7 @@
 import type { EndpointConfig } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
+import { MAX_ROLLOUT_CRASHES } from '../../src/core/scaling/rollout.ts'
 import { FAULT_REASONS, type WorkerState } from '../../src/core/workers/worker.ts'
 import { SUSPECT_QUEUE } from '../../src/store/tables/guards.ts'
 import type { Exchange } from '../network.ts'
@@ -26,7 +27,7 @@ interface Facts {
   readonly running: number
   /** Number of queued jobs that run alone. */
   readonly suspects: number
-  /** States of the workers that have not ended; those of older versions count as draining. */
+  /** States of the workers that have not ended; those of older versions count as draining, but beside a canary and a release that has stopped. */
   readonly states: readonly WorkerState[]
   /** Whether one of them has a problem. */
   readonly ailing: boolean
@@ -123,9 +124,11 @@ interface AliveRow {
   readonly old: number
 }
 
-const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoints.version AND (workers.state <> 'READY' OR EXISTS (
-    SELECT 1 FROM releases
-    WHERE releases.endpoint_id = endpoints.id AND releases.version = endpoints.version AND ready_at_ms IS NOT NULL)) AS old
+const PRESENT = 'releases.endpoint_id = endpoints.id AND releases.version = endpoints.version'
+const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoints.version
+    AND NOT EXISTS (SELECT 1 FROM releases WHERE ${PRESENT} AND (canary IS NOT NULL
+      OR (ready_at_ms IS NULL AND crashes >= ${MAX_ROLLOUT_CRASHES})))
+    AND (workers.state <> 'READY' OR EXISTS (SELECT 1 FROM releases WHERE ${PRESENT} AND ready_at_ms IS NOT NULL)) AS old
   FROM workers JOIN endpoints ON endpoints.id = workers.endpoint_id WHERE endpoint_id = ? AND state <> 'EXITED'`
 
 const FACTS = `SELECT workers_max AS max, config,

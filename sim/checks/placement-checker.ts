@@ -19,6 +19,8 @@ interface EndpointRow {
   readonly workers_min: number
   readonly workers_max: number
   readonly config: string
+  /** Whether its newest release is a canary, 0 or 1. */
+  readonly canary: number
   readonly waiting: number
   readonly busy: number
   readonly alive: number
@@ -45,6 +47,7 @@ const QUEUED = `SELECT id, endpoint_id, resource,
   version = (SELECT version FROM endpoints WHERE id = queued_workers.endpoint_id) AS current
   FROM queued_workers ORDER BY id`
 const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
+  EXISTS (SELECT 1 FROM releases WHERE endpoint_id = endpoints.id AND version = endpoints.version AND canary IS NOT NULL) AS canary,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_QUEUE' AND low_priority = 0) AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_PROGRESS') AS busy,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED') AS alive,
@@ -144,8 +147,14 @@ export class PlacementChecker {
     // Workers of a load balancer are replaced while the old ones serve.
     const isServing = type === 'LOAD_BALANCER' && (requests.all > 0 || alive > 0)
     // The scaler REQUEST_COUNT counts running jobs, too.
+    // A canary has its share while workers are busy or kept.
+    const isCanaryWanted = endpoint.canary === 1 && (endpoint.busy > 0 || workers_min > 0)
     const isWanted =
-      isServing || waiting > 0 || alive < workers_min || (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)
+      isServing ||
+      isCanaryWanted ||
+      waiting > 0 ||
+      alive < workers_min ||
+      (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)
     const own = all.filter(row => row.endpoint_id === id)
     const wrong: [string, number][] = []
     if (queued > 0 && !isWanted)

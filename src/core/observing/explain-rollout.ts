@@ -1,13 +1,28 @@
 /** What people should know of a release that does not work, beside why jobs or requests wait. */
 
-import { isUnproven, MAX_ROLLOUT_CRASHES, rolloutProblem, rolloutStateOf } from '../scaling/rollout.ts'
+import {
+  isUnproven,
+  MAX_ROLLOUT_CRASHES,
+  type PlannedRelease,
+  rolloutProblem,
+  rolloutStateOf,
+} from '../scaling/rollout.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
+import type { WorkerLoad } from '../workers/worker.ts'
 import { adviceFor } from '../workers/worker-failure.ts'
 import type { Explanation, WaitCause } from './explain.ts'
 
 /** Causes beside which a stopped rollout is what people should mend. */
 const FINE: ReadonlySet<WaitCause> = new Set(['nothing_waits', 'running', 'about_to_start', 'worker_starting'])
+
+/** The snapshot that explains why work waits. Workers of a canary take it as those of its base do. */
+export function explainedSnapshot({ snapshot, canary }: PlannedRelease): EndpointSnapshot {
+  if (canary === null) return snapshot
+  const { version } = snapshot.endpoint
+  const isCanary = (worker: WorkerLoad) => worker.version === canary.endpoint.version
+  return { ...snapshot, workers: snapshot.workers.map(worker => (isCanary(worker) ? { ...worker, version } : worker)) }
+}
 
 /**
  * An explanation with the rollout of the newest release: as the cause where it has stopped and nothing else is wrong, else as a note.

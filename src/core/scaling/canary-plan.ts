@@ -13,9 +13,9 @@ export interface CanaryViews {
 /**
  * Divides an endpoint between its canary and the base of that, so that each can be planned by itself.
  *
- * The canary has its percentage of the workers that the load wants or the base has, rounded up, and never all that there may be. The
- * base is planned for the whole load, so jobs and requests have enough workers whether the canary works or not. Without load and without
- * workers of the base the canary has none. Its workers are not frozen.
+ * The canary has its percentage of the workers that the load keeps busy or wants, rounded up, and never all that there may be. The
+ * base is planned for the whole load, so jobs and requests have enough workers whether the canary works or not. Without load the canary
+ * has none after the idle timeout. Its workers are not frozen.
  * @returns null where the newest release is no canary
  */
 export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number): CanaryViews | null {
@@ -26,8 +26,12 @@ export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number)
   const others = snapshot.workers.filter(worker => !isCanary(worker))
   const { workersMin, workersMax } = snapshot.endpoint
   const loaded: EndpointSnapshot = { ...withoutJobsOf(snapshot, own), workers: others, rollout: ROLLED_OUT }
-  const taking = others.filter(takesJobs).length
-  const share = shareOf(percent, Math.max(desiredWorkers(loaded, nowMs).desired, taking), workersMax)
+  const taking = others.filter(takesJobs)
+  const busy = taking.filter(({ held }) => held > 0)
+  const { desired } = desiredWorkers(loaded, nowMs)
+  const wanted = shareOf(percent, Math.max(desired, busy.length), workersMax)
+  // Beside idle workers of the base none is started, and those that there are go after their idle time.
+  const share = shareOf(percent, Math.max(desired, taking.length), workersMax)
   const ready = own.filter(({ state }) => state === 'READY').length
   const ofBase = workersMax - Math.max(share, own.length)
   const baseMax = Math.max(0, Math.min(Math.max(1, ofBase), workersMax - own.length))
@@ -37,7 +41,7 @@ export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number)
     base: { ...loaded, endpoint: { ...loaded.endpoint, workersMin: baseMin, workersMax: baseMax } },
     canary: {
       ...withoutNamed(snapshot, own),
-      endpoint: { ...endpoint, workersMin: canaryMax, workersMax: canaryMax, flashboot: 'OFF' },
+      endpoint: { ...endpoint, workersMin: Math.min(wanted, canaryMax), workersMax: canaryMax, flashboot: 'OFF' },
       workers: own,
       rollout: ROLLED_OUT,
     },

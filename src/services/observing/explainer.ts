@@ -10,7 +10,7 @@ import {
   explainJob,
   MAX_REQUESTS_BEFORE,
 } from '../../core/observing/explain.ts'
-import { withRollout, withRolloutNote } from '../../core/observing/explain-rollout.ts'
+import { explainedSnapshot, withRollout, withRolloutNote } from '../../core/observing/explain-rollout.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { withoutGpus } from '../../core/placement/placement-fit.ts'
 import { PLACEMENT_RULES, type PlacementRules } from '../../core/placement/placement-input.ts'
@@ -122,7 +122,8 @@ export class Explainer {
   ): Promise<{ release: PlannedRelease; context: ExplainContext; startFailure: StartFailure | null }> {
     const { driver, clock, machine } = this.#ports
     const startFailure = await this.#fleet.startFailure(snapshot.endpoint)
-    const release = plannedRelease(snapshot, startFailure)
+    const planned = plannedRelease(snapshot, startFailure)
+    const release = { ...planned, snapshot: explainedSnapshot(planned) }
     const { endpoint } = release.snapshot
     const isPresent = release.template === null
     const ofRelease = isPresent ? startFailure : await this.#fleet.startFailure(endpoint, release.template)

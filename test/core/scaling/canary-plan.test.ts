@@ -48,8 +48,15 @@ test('a canary has its share of the workers, rounded up, beside a base that has 
   assert.deepEqual(starts(10, { queue: { queued: 3 } }), { base: 3, canary: 1 })
 })
 
-test('without load there is no worker of a canary, and idle ones go', () => {
+test('without load no worker of a canary is started, one goes with the base at the latest, and before that for its idle time', () => {
   assert.deepEqual(starts(50, {}), { base: 0, canary: 0 })
+  assert.deepEqual(starts(50, { workers: [{}, {}] }), { base: 0, canary: 0 })
+  const idle = (idleSinceMs: number) => plans(50, { workers: [{}, { version: 2, idleSinceMs }] }).canary.drain
+  assert.deepEqual(idle(NOW - 1), [])
+  assert.deepEqual(
+    idle(NOW - 6_000).map(({ reason }) => reason),
+    ['idle'],
+  )
   const { canary } = plans(50, { workers: [{ version: 2 }] })
   assert.deepEqual(
     canary.drain.map(({ reason }) => reason),
