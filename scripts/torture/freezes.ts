@@ -44,6 +44,7 @@ interface Released {
 /** Reads the freezes and thaws from the log of the server. */
 export class FreezeLog {
   readonly #file: number
+  readonly #bytes = Buffer.alloc(1 << 20)
   #rest = ''
   freezes = 0
   /** The workers that are frozen. */
@@ -56,12 +57,15 @@ export class FreezeLog {
 
   /** Reads what was logged since the last call. */
   read(): void {
-    const bytes = Buffer.alloc(1 << 20)
-    for (let size = readSync(this.#file, bytes); size > 0; size = readSync(this.#file, bytes)) {
-      const lines = (this.#rest + bytes.toString('utf8', 0, size)).split('\n')
+    for (let size = this.#readMore(); size > 0; size = this.#readMore()) {
+      const lines = (this.#rest + this.#bytes.toString('utf8', 0, size)).split('\n')
       this.#rest = lines.pop()!
       for (const line of lines) this.#note(line)
     }
+  }
+
+  #readMore(): number {
+    return readSync(this.#file, this.#bytes)
   }
 
   #note(line: string): void {
