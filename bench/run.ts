@@ -3,7 +3,7 @@
  *
  * Each measures Runyard and others in turn, in the same rounds, so that ratios hold on a busy machine too. Peers are installed at their
  * first use (npm, apt). `--page` writes the sections of docs/benchmarks.md. `--quick` measures a part for a moment, and fails
- * where a ratio is less than half of the one in bench/ratios.json, which `--keep-ratios` writes.
+ * where a ratio is less than a quarter of the one in bench/ratios.json, which `--keep-ratios` writes.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
