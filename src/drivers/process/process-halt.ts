@@ -30,6 +30,7 @@ export async function halt(
 ): Promise<readonly ProcessState[] | null> {
   const halted = new Map<string, ProcessState>()
   const ownStops = new Set<string>()
+  const signalled = new Set<number>()
   let knowsOwnStops = !again
   do {
     let rests = true
@@ -40,7 +41,8 @@ export async function halt(
       if (knowsOwnStops && found.stopped && !halted.has(key)) ownStops.add(key)
       if (ownStops.has(key)) continue
       rests &&= found.resting && halted.has(key)
-      if (halted.has(key)) continue
+      if (halted.has(key) || isAboutToRest(found.parent, signalled)) continue
+      signalled.add(found.pid)
       halted.set(key, found)
       if (!found.stopped) signal(found.pid, 'SIGSTOP')
     }
@@ -48,6 +50,11 @@ export async function halt(
   } while (await wait())
   goOn([...halted.values()])
   return null
+}
+
+/** Whether a parent was told to stop and has not yet: on a busy machine it would see a child that stops before it does. */
+function isAboutToRest(parent: number, signalled: ReadonlySet<number>): boolean {
+  return signalled.has(parent) && readProcess(parent)?.resting === false
 }
 
 /** Lets what was halted go on. */
