@@ -9,8 +9,10 @@ import {
   endpointOf,
   jobId,
   OWNER,
+  replaceTemplate,
   STRANGER,
   T0,
+  TPL,
   templateOf,
   W1,
   W2,
@@ -103,6 +105,14 @@ export const queuedWorkerCases: Cases = {
     await store.endpoints.remove(E1, T0)
     await store.queuedWorkers.replace(E1, [queuedOf('c', { version: 2 })])
     assert.deepEqual(await store.queuedWorkers.list(OWNER), [])
+  },
+
+  'a worker that waits for a place goes with its version also when a template made the new one': async ({ store }) => {
+    await store.queuedWorkers.replace(E1, [queuedOf('a')])
+    assert.deepEqual(await store.endpoints.active(), [E1])
+    await replaceTemplate(store.templates, templateOf(TPL, { image: 'another' }), T0)
+    assert.equal((await store.endpoints.find(E1))?.version, 2)
+    assert.deepEqual(await store.endpoints.active(), [], 'it has nothing to do')
   },
 
   'each owner sees the workers that wait at its own endpoints': async ({ store }) => {

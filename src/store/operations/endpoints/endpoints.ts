@@ -20,12 +20,7 @@ import {
   toQueueLoad,
   type WorkerCountRow,
 } from '../../tables/endpoints.ts'
-import {
-  deleteQueuedWorkersOf,
-  type QueuedWorkerRow,
-  queuedWorkersOf,
-  toQueuedWorker,
-} from '../../tables/queued-workers.ts'
+import { type QueuedWorkerRow, queuedWorkersOf, toQueuedWorker } from '../../tables/queued-workers.ts'
 import { ofSlice } from '../../tables/slices.ts'
 import {
   deleteUnlistedTemplate,
@@ -77,8 +72,6 @@ export const endpoints = {
     if (endpoint.version > before.version && template !== null && templateNow !== null) {
       yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs, release)
     }
-    // They are of no use any more, and would keep the endpoint from ever being idle.
-    if (endpoint.version > before.version) yield* perform(deleteQueuedWorkersOf, [endpoint.id])
     if (before.templateId !== endpoint.templateId) yield* perform(deleteUnlistedTemplate, [before.templateId])
     return true
   }),

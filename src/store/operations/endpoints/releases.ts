@@ -12,6 +12,7 @@ import { ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-f
 import type { EndpointId } from '../../../core/ids.ts'
 import type { ReleaseOptions, ReleaseStore } from '../../../ports/store/management-store.ts'
 import { lockEndpoint } from '../../tables/endpoints.ts'
+import { deleteQueuedWorkersOf } from '../../tables/queued-workers.ts'
 import * as sql from '../../tables/releases.ts'
 import { type KeptReleaseRow, ofRelease, type ReleaseRow, toKeptRelease, toRelease } from '../../tables/releases.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
@@ -83,7 +84,8 @@ export const releases = {
 } satisfies OperationsOf<ReleaseStore>
 
 /**
- * The release of an endpoint's new version, in the transaction that makes it.
+ * The release of an endpoint's new version, in the transaction that makes it. Workers of the version before that wait for a place go: they are
+ * of no use any more, and would keep the endpoint from ever being idle.
  * @param before null for the first version
  * @param options rarer properties of it
  */
@@ -109,6 +111,7 @@ export function* addRelease(
     configuration: keptConfiguration(after),
   }
   yield* perform(sql.insertRelease, ofRelease(release, replacesAtOnce ? nowMs : null))
+  yield* perform(deleteQueuedWorkersOf, [endpointId])
   if (restores !== null) yield* perform(sql.restoreModels, [endpointId, version, restores])
   yield* perform(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
   yield* perform(sql.dropOldConfigurations, [endpointId, version - 2, MAX_KEPT_CHARACTERS])
