@@ -150,7 +150,7 @@ export class Autoscaler {
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
     const planned = plansOf(found, release, nowMs, this.#rules)
     for (const { plan } of planned) {
-      for (const worker of plan.thaw) await this.#freezer.thaw(worker, release.presentVersion)
+      await this.#freezer.thaw(id, plan.thaw, release.presentVersion)
       for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
       for (const worker of plan.freeze) await this.#freezer.freeze(worker)
     }

@@ -72,13 +72,17 @@ export class Freezer {
   }
 
   /**
-   * Thaws a worker, unless its endpoint has a new version since the plan; does not wait for the driver. The health of one that serves
+   * Thaws workers of an endpoint, unless it has a new version since the plan; does not wait for the driver. The health of those that serve
    * requests is asked at once.
    * @param endpointVersion the newest version that the plan knows
    */
-  async thaw({ id, endpointId, serves }: WorkerLoad, endpointVersion: number): Promise<void> {
+  async thaw(endpointId: EndpointId, workers: readonly WorkerLoad[], endpointVersion: number): Promise<void> {
     const { fleet, balancing } = this.#parts
-    if ((await fleet.thaw(id, endpointVersion)) && serves !== null) await balancing.refresh(endpointId)
+    let serves = false
+    for (const worker of workers) {
+      if (await fleet.thaw(worker.id, endpointVersion)) serves ||= worker.serves !== null
+    }
+    if (serves) await balancing.refresh(endpointId)
   }
 
   /** The gateway knows that the worker is frozen before its requests are counted, so it gets none after that. */
