@@ -3,7 +3,7 @@ import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
 import { canaryViews } from '../core/scaling/canary-plan.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
-import { type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
+import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
@@ -189,7 +189,7 @@ export class Autoscaler {
   /** Which release's workers are started. Only while another one could be, it is asked whether the newest one can. */
   async #releaseOf(snapshot: EndpointSnapshot): Promise<PlannedRelease> {
     const { rollout, endpoint } = snapshot
-    return plannedRelease(snapshot, rollout.working === null ? null : await this.#fleet.startFailure(endpoint))
+    return plannedRelease(snapshot, mayStop(rollout) ? await this.#fleet.startFailure(endpoint) : null)
   }
 
   /** Ends the workers of a removed endpoint; serving workers may finish their requests for a short time. */

@@ -67,7 +67,7 @@ export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPe
   return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}`
 }
 
-/** Workers of a canary are newer than the release that is explained. */
+/** Workers of a release that has stopped are newer than the one that is explained. */
 function versionText(version: number, explained: number): string {
   if (version === explained) return ''
   return version > explained

@@ -5,7 +5,7 @@
 
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../endpoints/release.ts'
-import { ROLLED_OUT, type WorkingRelease } from '../endpoints/rollout-facts.ts'
+import { ROLLED_OUT, type RolloutFacts, type WorkingRelease } from '../endpoints/rollout-facts.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
 import { crashed, exitText, takesJobs, type Worker } from '../workers/worker.ts'
 import type { ExitCause } from '../workers/worker-exit.ts'
@@ -100,9 +100,20 @@ export function isUnproven({ rollout, endpoint, workers }: EndpointSnapshot): bo
   return !rollout.wasReady && workers.some(worker => takesJobs(worker) && worker.version !== endpoint.version)
 }
 
-/** Nothing to fall back to after a change of the type: workers of a queue serve no requests. */
-function fallbackOf({ rollout: { working }, endpoint }: EndpointSnapshot): WorkingRelease | null {
+/** The release to fall back to: none after a change of the type, since workers of a queue serve no requests. */
+export function fallbackOf({
+  rollout: { working },
+  endpoint,
+}: {
+  readonly rollout: RolloutFacts
+  readonly endpoint: Pick<Endpoint, 'type'>
+}): WorkingRelease | null {
   return working?.configuration.endpoint.type === endpoint.type ? working : null
+}
+
+/** Whether a rollout stops where no worker of the release can be started; otherwise nobody needs to find out. */
+export function mayStop({ wasReady, working }: RolloutFacts): boolean {
+  return !wasReady && working !== null
 }
 
 function blamesRelease(failure: StartFailure): boolean {

@@ -15,6 +15,7 @@ import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/fi
 import { typesHere } from '../../core/hardware/inventory.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
+import { fallbackOf } from '../../core/scaling/rollout.ts'
 import type { StopReason } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { ReleaseOptions } from '../../ports/store/management-store.ts'
@@ -401,9 +402,9 @@ export class Endpoints {
   async #checkCanary(before: Endpoint, after: EndpointConfig, isSeen: boolean): Promise<void> {
     const problem = canaryProblem(after, isSeen)
     if (problem !== null) throw invalidFields([problem])
-    const { wasReady, canary, working } = await this.#ports.store.releases.rollout(before.id, before.version)
-    if (wasReady && canary === null) return
-    if (working?.configuration.endpoint.type === after.type) return
+    const rollout = await this.#ports.store.releases.rollout(before.id, before.version)
+    if (rollout.wasReady && rollout.canary === null) return
+    if (fallbackOf({ rollout, endpoint: after }) !== null) return
     const what = 'no worker of another release has been ready, so none could go on beside a canary'
     throw new AppError('conflict', `endpoint ${before.id}: ${what}; leave rollout out`)
   }

@@ -11,7 +11,13 @@ import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
-import { type RolloutState, rolloutProblem, rolloutStateOf } from '../../core/scaling/rollout.ts'
+import {
+  mayStop,
+  plannedRelease,
+  type RolloutState,
+  rolloutProblem,
+  rolloutStateOf,
+} from '../../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { secretNames } from '../../core/secrets/secret.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
@@ -132,8 +138,9 @@ export class Releases {
 
   async #rollout(snapshot: EndpointSnapshot): Promise<Rollout> {
     const { endpoint, rollout, workers } = snapshot
-    const failure = rollout.working === null ? null : await this.#workers.startFailure(endpoint)
+    const failure = mayStop(rollout) ? await this.#workers.startFailure(endpoint) : null
     const state = rolloutStateOf(snapshot, failure)
+    const { snapshot: planned, template, canary } = plannedRelease(snapshot, failure)
     const latest = workersOnLatest(
       endpoint.version,
       workers.map(({ version }) => version),
@@ -143,8 +150,8 @@ export class Releases {
       inProgress: state !== 'COMPLETE',
       state,
       reason: rolloutProblem(snapshot, failure),
-      workingVersion: state === 'STOPPED' || state === 'CANARY' ? rollout.working!.version : null,
-      canary: state === 'CANARY' ? rollout.canary : null,
+      workingVersion: template === null ? null : planned.endpoint.version,
+      canary: canary?.percent ?? null,
     }
   }
 
