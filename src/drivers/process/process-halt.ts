@@ -30,7 +30,6 @@ export async function halt(
 ): Promise<readonly ProcessState[] | null> {
   const halted = new Map<string, ProcessState>()
   const ownStops = new Set<string>()
-  const signalled = new Set<number>()
   let knowsOwnStops = !again
   do {
     let rests = true
@@ -41,8 +40,7 @@ export async function halt(
       if (knowsOwnStops && found.stopped && !halted.has(key)) ownStops.add(key)
       if (ownStops.has(key)) continue
       rests &&= found.resting && halted.has(key)
-      if (halted.has(key) || isAboutToRest(found.parent, signalled)) continue
-      signalled.add(found.pid)
+      if (halted.has(key) || isAboutToRest(readProcess(found.parent), halted)) continue
       halted.set(key, found)
       if (!found.stopped) signal(found.pid, 'SIGSTOP')
     }
@@ -53,8 +51,8 @@ export async function halt(
 }
 
 /** Whether a parent was told to stop and has not yet: on a busy machine it would see a child that stops before it does. */
-function isAboutToRest(parent: number, signalled: ReadonlySet<number>): boolean {
-  return signalled.has(parent) && readProcess(parent)?.resting === false
+function isAboutToRest(parent: ProcessState | null, halted: ReadonlyMap<string, ProcessState>): boolean {
+  return parent !== null && halted.has(keyOf(parent)) && !parent.resting
 }
 
 /** Lets what was halted go on. */
