@@ -1,7 +1,7 @@
 import type { EndpointId } from '../core/ids.ts'
 import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
 import { canaryViews } from '../core/scaling/canary-plan.ts'
-import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
+import type { KeepRule } from '../core/scaling/frozen-plan.ts'
 import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
 import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
@@ -30,7 +30,7 @@ export interface AutoscalerParts {
   readonly balancing: Balancing
   readonly freezer: Freezer
   readonly served: WorkerUsageMeter
-  readonly rules: FreezeRules
+  readonly rules: KeepRule
 }
 
 /**
@@ -45,7 +45,7 @@ export class Autoscaler {
   readonly #balancing: Balancing
   readonly #freezer: Freezer
   readonly #served: WorkerUsageMeter
-  readonly #rules: FreezeRules
+  readonly #rules: KeepRule
   readonly #wake: () => void
   /** When an endpoint is due; null until it is notified. */
   readonly #due = new Map<EndpointId, number | null>()
@@ -240,7 +240,7 @@ function plansOf(
   found: EndpointSnapshot,
   release: PlannedRelease,
   nowMs: number,
-  rules: FreezeRules,
+  rules: KeepRule,
 ): readonly [Planned, ...Planned[]] {
   const views = canaryViews(release, nowMs)
   if (views === null) return [{ release, plan: planWorkers(release.snapshot, nowMs, rules), isCanary: false }]

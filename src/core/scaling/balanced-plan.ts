@@ -1,7 +1,7 @@
 /** The plan for the workers of a load-balancing endpoint: they are replaced and ended without refusing a request. */
 
 import { type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
-import { FREEZE_RULES, type FreezeRules, freezesIdle, missingSpare, planFrozen } from './frozen-plan.ts'
+import { FREEZE_RULES, freezesIdle, type KeepRule, missingSpare, planFrozen } from './frozen-plan.ts'
 import { rolloutRoom } from './rollout-room.ts'
 import { type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers, type ScaleDecision } from './scale.ts'
 
@@ -37,7 +37,7 @@ export interface BalancedPlan {
 export function planLoadBalanced(
   snapshot: EndpointSnapshot,
   nowMs: number,
-  rules: FreezeRules = FREEZE_RULES,
+  rules: KeepRule = FREEZE_RULES,
 ): BalancedPlan {
   return new Planning(snapshot, nowMs, rules).plan()
 }
@@ -46,14 +46,14 @@ class Planning {
   readonly #snapshot: EndpointSnapshot
   readonly #nowMs: number
   readonly #scale: ScaleDecision
-  readonly #rules: FreezeRules
+  readonly #rules: KeepRule
   readonly #drain: Drain[] = []
   readonly #freeze: WorkerLoad[] = []
   /** Workers that take requests and stay, those of the newest version first. */
   #stay: readonly WorkerLoad[]
   readonly #wakes: number[] = []
 
-  constructor(snapshot: EndpointSnapshot, nowMs: number, rules: FreezeRules) {
+  constructor(snapshot: EndpointSnapshot, nowMs: number, rules: KeepRule) {
     this.#snapshot = snapshot
     this.#rules = rules
     this.#nowMs = nowMs

@@ -11,6 +11,9 @@ export interface FreezeRules {
   readonly minMemoryPercent: number
 }
 
+/** What of these a plan needs. */
+export type KeepRule = Pick<FreezeRules, 'keepMs'>
+
 /** The defaults. */
 export const FREEZE_RULES: FreezeRules = { keepMs: 3_600_000, minMemoryPercent: 10 }
 
@@ -52,7 +55,7 @@ export function missingSpare({ endpoint, workers }: EndpointSnapshot): number {
 export function planFrozen(
   { endpoint, workers }: EndpointSnapshot,
   { missing, staying, named = [] }: BesidesFrozen,
-  { keepMs }: FreezeRules,
+  { keepMs }: KeepRule,
   nowMs: number,
 ): FrozenPlan {
   const frozen = workers.filter(isFrozen)

@@ -1,6 +1,6 @@
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { planLoadBalanced } from './balanced-plan.ts'
-import { FREEZE_RULES, type FreezeRules, freezesIdle, missingSpare, planFrozen } from './frozen-plan.ts'
+import { FREEZE_RULES, freezesIdle, type KeepRule, missingSpare, planFrozen } from './frozen-plan.ts'
 import { planQueueRollout } from './queue-rollout.ts'
 import { isUnproven } from './rollout.ts'
 import { backoffOf, type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
@@ -39,7 +39,7 @@ export interface WorkerPlan {
  * worker still counts against max until it has ended, and a frozen one always does, so max is never exceeded. Workers that serve requests are
  * planned by balanced-plan.ts.
  */
-export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: FreezeRules = FREEZE_RULES): WorkerPlan {
+export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: KeepRule = FREEZE_RULES): WorkerPlan {
   const { endpoint, workers } = snapshot
   if (endpoint.type === 'LOAD_BALANCER') {
     const { drain, freeze, thaw, desired, missing, isSpare, wakeAtMs } = planLoadBalanced(snapshot, nowMs, rules)

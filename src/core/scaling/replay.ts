@@ -4,7 +4,7 @@ import { type Endpoint, MEASURED_JOBS } from '../endpoints/endpoint.ts'
 import { ROLLED_OUT } from '../endpoints/rollout-facts.ts'
 import type { WorkerId } from '../ids.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../workers/worker.ts'
-import type { FreezeRules } from './frozen-plan.ts'
+import type { KeepRule } from './frozen-plan.ts'
 import { planWorkers } from './plan.ts'
 import type { EndpointSnapshot, QueueLoad } from './scale.ts'
 
@@ -22,7 +22,7 @@ export interface ReplaySettings {
   /** How long a frozen worker takes from its thaw to its next take. */
   readonly thawMs: number
   /** Of frozen workers; memory never gets short in a replay. */
-  readonly freezing: Pick<FreezeRules, 'keepMs'>
+  readonly freezing: KeepRule
   /** How many jobs a worker runs at once. */
   readonly concurrency: number
   readonly startAware: boolean
@@ -81,7 +81,6 @@ interface Due {
 export class Replay {
   readonly #jobs: readonly ReplayedJob[]
   readonly #settings: ReplaySettings
-  readonly #rules: FreezeRules
   readonly #waits: Float64Array
   readonly #due = new DueTimes()
   #workers: ReplayedWorker[] = []
@@ -102,7 +101,6 @@ export class Replay {
   constructor(jobs: readonly ReplayedJob[], settings: ReplaySettings) {
     this.#jobs = jobs
     this.#settings = settings
-    this.#rules = { ...settings.freezing, minMemoryPercent: 0 }
     this.#waits = new Float64Array(jobs.length)
     this.#nowMs = settings.fromMs
     this.#wakeAtMs = this.#nowMs
@@ -224,7 +222,7 @@ export class Replay {
   }
 
   #plan(): void {
-    const plan = planWorkers(this.#snapshot(), this.#nowMs, this.#rules)
+    const plan = planWorkers(this.#snapshot(), this.#nowMs, this.#settings.freezing)
     for (const worker of plan.thaw) this.#thaw(worker as ReplayedWorker)
     for (const { worker, reason } of plan.drain) this.#drain(worker as ReplayedWorker, reason)
     for (const worker of plan.freeze) this.#freeze(worker as ReplayedWorker)

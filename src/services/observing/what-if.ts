@@ -20,7 +20,7 @@ import {
   type WhatIfFigures,
   whatIfNotes,
 } from '../../core/observing/what-if.ts'
-import type { FreezeRules } from '../../core/scaling/frozen-plan.ts'
+import type { KeepRule } from '../../core/scaling/frozen-plan.ts'
 import { Replay, type ReplayedJob, type ReplaySettings } from '../../core/scaling/replay.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { typicalConcurrency } from '../../core/scaling/worker-concurrency.ts'
@@ -79,14 +79,14 @@ export class WhatIf {
   readonly #balancing: Pick<Balancing, 'snapshot'>
   readonly #recorder: Pick<AttemptRecorder, 'pending'>
   readonly #prices: PriceList
-  readonly #freezing: Pick<FreezeRules, 'keepMs'>
+  readonly #freezing: KeepRule
   readonly #atWork = new Set<OwnerId>()
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock'>,
     parts: { readonly balancing: Pick<Balancing, 'snapshot'>; readonly recorder: Pick<AttemptRecorder, 'pending'> },
     prices: PriceList,
-    freezing: Pick<FreezeRules, 'keepMs'>,
+    freezing: KeepRule,
   ) {
     this.#ports = ports
     this.#balancing = parts.balancing
