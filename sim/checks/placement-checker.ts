@@ -146,9 +146,9 @@ export class PlacementChecker {
     const waiting = endpoint.waiting + requests.waiting
     // Workers of a load balancer are replaced while the old ones serve.
     const isServing = type === 'LOAD_BALANCER' && (requests.all > 0 || alive > 0)
-    // The scaler REQUEST_COUNT counts running jobs, too.
     // A canary has its share while workers are busy or kept.
     const isCanaryWanted = endpoint.canary === 1 && (endpoint.busy > 0 || workers_min > 0)
+    // The scaler REQUEST_COUNT counts running jobs, too.
     const isWanted =
       isServing ||
       isCanaryWanted ||

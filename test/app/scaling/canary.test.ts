@@ -23,10 +23,10 @@ async function versions(rig: Rig, endpoint: EndpointId): Promise<Record<number, 
   return counts
 }
 
-async function loaded(t: Parameters<typeof openRig>[0], fields: object = QUEUE) {
+async function loaded(t: Parameters<typeof openRig>[0]) {
   const rig = await openRig(t)
   const program = new RigProgram(rig)
-  const endpoint = await rig.endpoint({ ...QUEUE, ...fields })
+  const endpoint = await rig.endpoint(QUEUE)
   await program.load(endpoint, 3_000)
   return { rig, program, endpoint }
 }

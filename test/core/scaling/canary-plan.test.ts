@@ -130,7 +130,8 @@ test('whatever the load, both together stay within max, the base serves, and the
       assert.ok(workers.length + base.start + canary.start <= workersMax)
       const taking = workers.filter(one => one.version === 2 && takesJobs(one as never)).length
       const ofCanary = taking - canary.drain.filter(({ worker }) => takesJobs(worker)).length + canary.start
-      assert.ok(ofCanary <= Math.max(0, workersMax - 1), `${ofCanary} of the canary`)
+      const share = Math.min(workersMax - 1, Math.ceil((workersMax * percent) / 100))
+      assert.ok(ofCanary <= share, `${ofCanary} of the canary, and its share of max is ${share}`)
       const ofBase = workers.filter(({ version }) => version === 1).length + base.start
       if (queued > 0 && workers.length < workersMax) assert.ok(ofBase >= 1, 'the base serves')
     }),
