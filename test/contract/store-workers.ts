@@ -117,6 +117,29 @@ export const workerCases: Cases = {
     assert.equal((await claim()).jobs.length, 1)
   },
 
+  'a worker that gave its GPUs back is thawed only once it has them again': async world => {
+    const { store } = world
+    await world.worker(W1)
+    await store.workers.seen(W1, 1, null, T0)
+    assert.equal(await store.workers.asleep(W1, T0, T0 + 1), false, 'it is not frozen')
+    await store.workers.freeze(W1, T0 + 10)
+    assert.equal(await store.workers.asleep(W1, T0 + 9, T0 + 11), false, 'it was thawed and frozen again since then')
+    await store.workers.waitsToWake(W1, 'its GPU 0 is in use')
+    assert.equal((await store.workers.find(W1))?.wakeWaitsFor, null, 'it has its GPUs')
+    assert.equal(await store.workers.asleep(W1, T0 + 10, T0 + 12), true)
+    await store.workers.waitsToWake(W1, 'its GPU 0 is in use')
+    assert.equal(await store.workers.thaw(W1, T0 + 13, null), null)
+    const asleep = await store.workers.find(W1)
+    assert.deepEqual(
+      [asleep?.state, asleep?.asleepAtMs, asleep?.wakeWaitsFor],
+      ['FROZEN', T0 + 12, 'its GPU 0 is in use'],
+    )
+    const { worker } = (await store.workers.thaw(W1, T0 + 14, null, true))!
+    assert.deepEqual([worker.state, worker.asleepAtMs, worker.wakeWaitsFor], ['READY', null, null])
+    await store.workers.freeze(W1, T0 + 20)
+    assert.equal((await store.workers.thaw(W1, T0 + 21, null))?.worker.state, 'READY', 'it is not asleep any more')
+  },
+
   'a frozen worker is not thawed for a version that its endpoint has no more': async world => {
     const { store } = world
     await world.worker(W1)

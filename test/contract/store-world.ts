@@ -135,6 +135,8 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
     idleSinceMs: null,
     frozenAtMs: null,
     thawedAtMs: null,
+    asleepAtMs: null,
+    wakeWaitsFor: null,
     stopRequestedAtMs: null,
     exitedAtMs: null,
     stopReason: null,

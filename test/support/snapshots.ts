@@ -114,6 +114,8 @@ export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
     idleSinceMs: NOW - 1_000,
     frozenAtMs: null,
     thawedAtMs: null,
+    asleepAtMs: null,
+    wakeWaitsFor: null,
     stopRequestedAtMs: null,
     placement: null,
     placedAtMs: null,

@@ -278,6 +278,8 @@ export class Replay {
       downloadEndedAtMs: null,
       frozenAtMs: null,
       thawedAtMs: null,
+      asleepAtMs: null,
+      wakeWaitsFor: null,
       startedAtMs: this.#nowMs,
       readyAtMs: null,
       idleSinceMs: null,

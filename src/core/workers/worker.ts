@@ -78,6 +78,10 @@ export interface Worker {
   /** When it was frozen last, and thawed after that; null where it was not. */
   readonly frozenAtMs: number | null
   readonly thawedAtMs: number | null
+  /** Since when it sleeps, so that its GPUs are free for other workers of its account; null for one that has them, or needs none. */
+  readonly asleepAtMs: number | null
+  /** What the GPUs lack that it needs again to wake, as a clause for people; null while it is not wanted. */
+  readonly wakeWaitsFor: string | null
   readonly stopRequestedAtMs: number | null
   /** When it was asked to end; it may have been draining before. */
   readonly stoppingAtMs: number | null
@@ -103,6 +107,11 @@ export interface WorkerLoad extends Worker {
 /** Whether the worker may get jobs. */
 export function takesJobs(worker: Worker): boolean {
   return worker.state === 'STARTING' || worker.state === 'READY'
+}
+
+/** Whether the worker can be asked to give the memory of its GPUs back; see core/endpoints/sleep-hooks.ts. */
+export function hasSleepHooks({ serves }: Pick<Worker, 'serves'>): boolean {
+  return serves?.sleepHooks !== undefined
 }
 
 /** Whether the worker is frozen. */

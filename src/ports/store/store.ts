@@ -337,8 +337,16 @@ export interface WorkerStore {
    * READY for a FROZEN worker, idle since now; null for any other.
    * @param endpointVersion null also where its endpoint has another version or was removed: a plan for an older one is no reason to thaw
    * it. Null thaws it in any case
+   * @param hasGpus whether its GPUs are its own again; without that null for one that is asleep, whose GPUs others may have
    */
-  thaw(id: WorkerId, nowMs: number, endpointVersion: number | null): Promise<WorkerMove | null>
+  thaw(id: WorkerId, nowMs: number, endpointVersion: number | null, hasGpus?: boolean): Promise<WorkerMove | null>
+  /**
+   * Notes that a FROZEN worker has given its GPUs back, until it is thawed.
+   * @param frozenAtMs false, without effect, where it was thawed or ended since then
+   */
+  asleep(id: WorkerId, frozenAtMs: number, nowMs: number): Promise<boolean>
+  /** Notes what a sleeping worker that is wanted waits for; null for nothing. It is forgotten as it is thawed. */
+  waitsToWake(id: WorkerId, reason: string | null): Promise<void>
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**

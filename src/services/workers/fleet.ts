@@ -184,10 +184,11 @@ export class Fleet {
   /**
    * Thaws a frozen worker, which is READY then; does not wait for the driver. False, without effect, when it is not frozen.
    * @param endpointVersion false also when the endpoint has another version by now; null for any version
+   * @param hasGpus whether placement gave its GPUs back to it; false also for a worker that gave them away and has not got them back
    */
-  async thaw(workerId: WorkerId, endpointVersion: number | null): Promise<boolean> {
+  async thaw(workerId: WorkerId, endpointVersion: number | null, hasGpus = false): Promise<boolean> {
     this.#running.find(workerId)?.thaw()
-    const move = await this.#ports.store.workers.thaw(workerId, this.#ports.clock.now(), endpointVersion)
+    const move = await this.#ports.store.workers.thaw(workerId, this.#ports.clock.now(), endpointVersion, hasGpus)
     if (move === null) return false
     this.moved(move)
     void this.#freezing.settle(move.worker)
@@ -463,6 +464,8 @@ export class Fleet {
       idleSinceMs: null,
       frozenAtMs: null,
       thawedAtMs: null,
+      asleepAtMs: null,
+      wakeWaitsFor: null,
       stopRequestedAtMs: null,
       exitedAtMs: null,
       stopReason: null,

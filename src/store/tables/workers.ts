@@ -13,7 +13,8 @@ export const WORKER_COLUMNS =
   'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
   'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
-  'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms, frozen_at_ms, thawed_at_ms'
+  'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms, frozen_at_ms, thawed_at_ms, ' +
+  'asleep_at_ms, wake_waits_for'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -28,7 +29,7 @@ const BEGUN_ANEW = [
   ...[
     ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
     ...['stop_reason', 'exit', 'problem', 'problem_at_ms', 'pull_started_at_ms', 'pull_ended_at_ms'],
-    ...['frozen_at_ms', 'thawed_at_ms'],
+    ...['frozen_at_ms', 'thawed_at_ms', 'asleep_at_ms', 'wake_waits_for'],
   ].map(name => `${name} = NULL`),
   ...['idle_ms = 0', 'counted_idle_ms = 0', 'frozen_ms = 0', 'counted_frozen_ms = 0'],
 ].join(', ')
@@ -180,16 +181,28 @@ export const evictWorker = `
 
 /** $1 worker, $2 now. It is frozen, if it has no job and nothing is wrong with it. */
 export const freezeWorker = `
-  UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, idle_ms = ${idleUntil('$2')}, idle_since_ms = NULL
+  UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, asleep_at_ms = NULL, idle_ms = ${idleUntil('$2')}, idle_since_ms = NULL
   WHERE id = $1 AND state = 'READY' AND problem IS NULL AND ${holdsNothing('$1')}
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 now, $3 the version that its endpoint has to have; null for any. It is READY again, idle since now. */
+/**
+ * $1 worker, $2 now, $3 the version that its endpoint has to have; null for any, $4 1 where its GPUs are its own again. It is READY again,
+ * idle since now.
+ */
 export const thawWorker = `
-  UPDATE workers SET state = 'READY', thawed_at_ms = $2,${unfrozen('$2')}
-  WHERE id = $1 AND state = 'FROZEN' AND (CAST($3 AS BIGINT) IS NULL
+  UPDATE workers SET state = 'READY', thawed_at_ms = $2, asleep_at_ms = NULL, wake_waits_for = NULL,${unfrozen('$2')}
+  WHERE id = $1 AND state = 'FROZEN' AND (asleep_at_ms IS NULL OR CAST($4 AS BIGINT) = 1) AND (CAST($3 AS BIGINT) IS NULL
     OR EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = workers.endpoint_id AND endpoints.version = $3))
   RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 when it was frozen, $3 now. Its GPUs are free. */
+export const workerAsleep = `
+  UPDATE workers SET asleep_at_ms = $3 WHERE id = $1 AND state = 'FROZEN' AND frozen_at_ms = $2 RETURNING id`
+
+/** $1 worker, $2 what its wake waits for; null for nothing. */
+export const workerWaitsToWake = `
+  UPDATE workers SET wake_waits_for = $2
+  WHERE id = $1 AND asleep_at_ms IS NOT NULL AND wake_waits_for IS DISTINCT FROM $2`
 
 /** $1 worker, $2 what is wrong with it, as JSON, $3 now. The first problem is the one that is kept. */
 export const noteProblem = `
@@ -244,6 +257,8 @@ export interface WorkerRow {
   readonly pull_ended_at_ms: number | null
   readonly frozen_at_ms: number | null
   readonly thawed_at_ms: number | null
+  readonly asleep_at_ms: number | null
+  readonly wake_waits_for: string | null
 }
 
 /** A row as a worker. */
@@ -280,6 +295,8 @@ export function toWorker(row: WorkerRow): Worker {
     pullEndedAtMs: row.pull_ended_at_ms,
     frozenAtMs: row.frozen_at_ms,
     thawedAtMs: row.thawed_at_ms,
+    asleepAtMs: row.asleep_at_ms,
+    wakeWaitsFor: row.wake_waits_for,
   }
 }
 

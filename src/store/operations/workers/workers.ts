@@ -69,9 +69,19 @@ export const workers = {
     id: WorkerId,
     nowMs: number,
     endpointVersion: number | null,
+    hasGpus = false,
   ): Steps<WorkerMove | null> {
-    const row = yield* queryOne<WorkerRow>(sql.thawWorker, [id, nowMs, endpointVersion])
+    const row = yield* queryOne<WorkerRow>(sql.thawWorker, [id, nowMs, endpointVersion, hasGpus ? 1 : 0])
     return row === null ? null : { worker: toWorker(row), from: 'FROZEN' }
+  }),
+
+  // Flushed before the GPUs are given to another worker.
+  asleep: write(function* (id: WorkerId, frozenAtMs: number, nowMs: number): Steps<boolean> {
+    return (yield* query(sql.workerAsleep, [id, frozenAtMs, nowMs])).length > 0
+  }),
+
+  waitsToWake: write(function* (id: WorkerId, reason: string | null): Steps<void> {
+    yield* perform(sql.workerWaitsToWake, [id, reason])
   }),
 
   find: read(function* (id: WorkerId): Steps<Worker | null> {

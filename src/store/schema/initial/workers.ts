@@ -19,8 +19,8 @@ export const queuedWorkers = [
 /**
  * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue endpoints. `placement`,
  * `serves`, `problem` and `exit` are JSON: the last two are values of which the sentences for people are made when they are read.
- * The times say how far a worker came on the way to its start, since when it idles, when it was frozen and thawed last, and how far its
- * usage is counted.
+ * The times say how far a worker came on the way to its start, since when it idles, when it was frozen and thawed last, since when it
+ * sleeps without its GPUs, and how far its usage is counted.
  */
 export const workers = [
   `CREATE TABLE workers (
@@ -51,6 +51,8 @@ export const workers = [
     idle_since_ms {{integer}},
     frozen_at_ms {{integer}},
     thawed_at_ms {{integer}},
+    asleep_at_ms {{integer}},
+    wake_waits_for TEXT,
     stop_requested_at_ms {{integer}},
     stopping_at_ms {{integer}},
     exited_at_ms {{integer}},
