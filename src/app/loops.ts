@@ -55,10 +55,10 @@ export class Loops {
     this.#reaping = new Loop('reaper', ports)
     this.#removing = new Loop('remover', ports)
     this.#dispatching = new Loop('courier', ports)
-    const placer = new Placer(ports, { fleet, balancing, quotas }, { ...PLACEMENT_RULES, ...placing })
     this.#meter = new WorkerUsageMeter(ports, balancing)
     const rules = { ...FREEZE_RULES, ...freezeRules }
     const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
+    const placer = new Placer(ports, { fleet, freezer, balancing, quotas }, { ...PLACEMENT_RULES, ...placing })
     const scaled = { fleet, models, balancing, placer, freezer, served: this.#meter, rules }
     this.#autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing, freezing }, this.#healthChecking.wake)

@@ -5,6 +5,7 @@ import type { KeepRule } from '../core/scaling/frozen-plan.ts'
 import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
 import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
+import type { WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { EndpointModels } from '../services/models/endpoint-models.ts'
@@ -150,7 +151,8 @@ export class Autoscaler {
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
     const planned = plansOf(found, release, nowMs, this.#rules)
     for (const { plan } of planned) {
-      await this.#freezer.thaw(id, plan.thaw, release.presentVersion)
+      const withGpus = plan.thaw.filter(({ asleepAtMs }) => asleepAtMs === null)
+      await this.#freezer.thaw(id, withGpus, release.presentVersion)
       for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
       for (const worker of plan.freeze) await this.#freezer.freeze(worker)
     }
@@ -161,7 +163,8 @@ export class Autoscaler {
     const next = earliest([wakeAtMs, drainedAtMs, latest]) ?? latest
     // A canary gets its workers after those of its base.
     const starting = planned.find(({ plan }) => plan.start > 0) ?? planned[0]
-    const isBlocked = await this.#start(starting, snapshot, nowMs)
+    const wakes = planned.flatMap(({ plan }) => plan.thaw.filter(({ asleepAtMs }) => asleepAtMs !== null))
+    const isBlocked = await this.#start(starting, wakes, snapshot, nowMs)
     if (isIdle(snapshot) && starting.plan.start === 0 && wakeAtMs === null) return null
     if (!isBlocked) return next
     this.#blocked.add(id)
@@ -170,10 +173,16 @@ export class Autoscaler {
 
   /**
    * Notes the workers that are wanted for a place on the machine.
+   * @param wakes sleeping workers that need their GPUs again
    * @param snapshot of the release that has to serve, whose requests wait in vain where no worker of it can start
    * @returns whether none of them can be started
    */
-  async #start({ release, plan, isCanary }: Planned, snapshot: EndpointSnapshot, nowMs: number): Promise<boolean> {
+  async #start(
+    { release, plan, isCanary }: Planned,
+    wakes: readonly WorkerLoad[],
+    snapshot: EndpointSnapshot,
+    nowMs: number,
+  ): Promise<boolean> {
     const { template } = release
     const { endpoint } = release.snapshot
     const startFailure = plan.start > 0 ? await this.#fleet.startFailure(endpoint, template) : null
@@ -181,7 +190,7 @@ export class Autoscaler {
     this.#balancing.setCircuit(snapshot, isCanary ? null : startFailure, nowMs)
     const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(endpoint, template) : null
     const missing = models?.kind === 'downloading' ? models.names : []
-    const wish = { wanted: isBlocked ? 0 : plan.start, isSpare: plan.isSpare }
+    const wish = { wanted: isBlocked ? 0 : plan.start, isSpare: plan.isSpare && wakes.length === 0, wakes }
     await this.#placer.noteWish(release, wish, nowMs, missing)
     return isBlocked
   }

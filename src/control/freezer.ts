@@ -1,4 +1,4 @@
-import type { EndpointId } from '../core/ids.ts'
+import type { EndpointId, WorkerId } from '../core/ids.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { frozenLongest, isMemoryShort } from '../core/scaling/memory-relief.ts'
 import { isFrozen, type Worker, type WorkerLoad } from '../core/workers/worker.ts'
@@ -62,7 +62,7 @@ export class Freezer {
   }
 
   /** Freezes a worker that is still idle; does not wait for the driver. */
-  async freeze(worker: WorkerLoad): Promise<void> {
+  async freeze(worker: Worker): Promise<void> {
     const { fleet, freezing, served } = this.#parts
     if (worker.serves !== null) await served.noteLast(worker.id)
     this.#mayHaveFrozen = true
@@ -85,8 +85,24 @@ export class Freezer {
     if (serves) await balancing.refresh(endpointId)
   }
 
+  /**
+   * Thaws a sleeping worker to which placement gave its GPUs again; else as {@link thaw}.
+   * @returns whether it wakes
+   */
+  async wake(endpointId: EndpointId, workerId: WorkerId, endpointVersion: number): Promise<boolean> {
+    const { fleet, balancing } = this.#parts
+    const wakes = await fleet.thaw(workerId, endpointVersion, true)
+    if (wakes) await balancing.refresh(endpointId)
+    return wakes
+  }
+
+  /** Whether a frozen worker is about to give its GPUs back. */
+  isFallingAsleep(id: WorkerId): boolean {
+    return this.#parts.freezing.isFallingAsleep(id)
+  }
+
   /** The gateway knows that the worker is frozen before its requests are counted, so it gets none after that. */
-  async #hasRequests({ id, endpointId }: WorkerLoad): Promise<boolean> {
+  async #hasRequests({ id, endpointId }: Worker): Promise<boolean> {
     const { balancing } = this.#parts
     await balancing.refresh(endpointId)
     return balancing.inFlight(endpointId, id) > 0

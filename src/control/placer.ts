@@ -9,15 +9,18 @@ import type {
   PlacementRules,
   Tenant,
   Unplaced,
+  Woken,
 } from '../core/placement/placement-input.ts'
+import { freezesIdle } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { PlannedRelease } from '../core/scaling/rollout.ts'
 import { isHopeless, MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
-import { isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
+import { hasSleepHooks, isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
+import type { Freezer } from './freezer.ts'
 
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
 
@@ -37,6 +40,8 @@ interface KnownEndpoint {
   readonly resumed: readonly WorkerId[]
   /** Number of further workers that it wants. */
   readonly wanted: number
+  /** Its sleeping workers that it wants again. */
+  readonly wakes: readonly WorkerLoad[]
   /** Whether they are for no work, but to be frozen. */
   readonly isSpare: boolean
   /** Whether its workers have limits of vCPUs and memory, as containers do. */
@@ -55,6 +60,7 @@ const RETRY_MS = 5_000
 export class Placer {
   readonly #ports: PlacerPorts
   readonly #fleet: Fleet
+  readonly #freezer: Pick<Freezer, 'freeze' | 'wake' | 'isFallingAsleep'>
   readonly #balancing: Balancing
   readonly #rules: PlacementRules
   readonly #quotas: Pick<Quotas, 'limitsOf'>
@@ -66,11 +72,17 @@ export class Placer {
 
   constructor(
     ports: PlacerPorts,
-    parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly quotas: Pick<Quotas, 'limitsOf'> },
+    parts: {
+      readonly fleet: Fleet
+      readonly freezer: Pick<Freezer, 'freeze' | 'wake' | 'isFallingAsleep'>
+      readonly balancing: Balancing
+      readonly quotas: Pick<Quotas, 'limitsOf'>
+    },
     rules: PlacementRules,
   ) {
     this.#ports = ports
     this.#fleet = parts.fleet
+    this.#freezer = parts.freezer
     this.#balancing = parts.balancing
     this.#rules = rules
     this.#quotas = parts.quotas
@@ -78,12 +90,17 @@ export class Placer {
 
   /**
    * Notes a refreshed endpoint, with the release whose workers are started.
-   * @param wish the number of further workers that it wants and that could start if there were room, and whether they are for no work
+   * @param wish the number of further workers that it wants and that could start if there were room, whether they are for no work, and
+   * the sleeping workers that it wants again
    * @param missing models that are still being downloaded; its workers ask for no place meanwhile, and take none from others
    */
   async noteWish(
     { snapshot, template: released, presentVersion: version }: PlannedRelease,
-    { wanted, isSpare }: { readonly wanted: number; readonly isSpare: boolean },
+    {
+      wanted,
+      isSpare,
+      wakes,
+    }: { readonly wanted: number; readonly isSpare: boolean; readonly wakes: readonly WorkerLoad[] },
     nowMs: number,
     missing: readonly string[] = [],
   ): Promise<void> {
@@ -92,12 +109,12 @@ export class Placer {
     const before = this.#known.get(id)
     const template = wanted > 0 ? (released ?? (await this.#ports.store.templates.find(owner, templateId))) : null
     const limited = template === null ? (before?.limited ?? true) : !template.image.startsWith('dir:')
-    const waitedMs = before !== undefined && before.wanted > 0 ? before.sinceMs : nowMs
+    const waitedMs = before !== undefined && wishes(before) ? before.sinceMs : nowMs
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
     const runs = { endpoint, released, version, limited }
-    const known = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs }
+    const known = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs, wakes }
     const isLate = missing.length > 0
     this.#known.set(id, { ...known, wanted: isLate ? 0 : wanted })
     if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))
@@ -118,15 +135,18 @@ export class Placer {
    */
   async step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
     for (;;) {
-      if (![...this.#known.values()].some(({ wanted }) => wanted > 0)) return null
+      if (![...this.#known.values()].some(wishes)) return null
       const decision = await this.#decide(nowMs)
-      const concerned = [...decision.placed, ...decision.evictions].map(({ endpointId }) => endpointId)
+      const { placed, woken, evictions } = decision
+      const concerned = [...placed, ...woken, ...evictions].map(({ endpointId }) => endpointId)
       const stale = concerned.find(id => this.#known.has(id) && this.#known.get(id)!.refreshedAtMs !== nowMs)
       if (stale !== undefined) {
         await refresh(stale)
         continue
       }
-      for (const eviction of decision.evictions) await this.#evict(eviction)
+      for (const eviction of evictions) await this.#evict(eviction)
+      for (const one of woken) await this.#wake(one)
+      for (const { workerId, reason } of decision.unwoken) await this.#ports.store.workers.waitsToWake(workerId, reason)
       await this.#start(decision)
       for (const unplaced of decision.unplaced) await this.#keepQueued(unplaced.endpointId, unplaced)
       return earliest([decision.wakeAtMs, nowMs + RETRY_MS])
@@ -144,16 +164,17 @@ export class Placer {
   }
 
   #tenants(): Tenant[] {
-    return [...this.#known.values()].map(({ endpoint, wanted, isSpare, limited, sinceMs, hasWork }) => {
+    return [...this.#known.values()].map(({ endpoint, wanted, wakes, isSpare, limited, sinceMs, hasWork }) => {
       const { id, owner, name, compute, workersMin } = endpoint
-      return { id, owner, name, compute, workersMin, limited, wanted, isSpare, sinceMs, hasWork }
+      const again = wakes.map(worker => ({ workerId: worker.id, placement: worker.placement ?? UNPLACED }))
+      return { id, owner, name, compute, workersMin, limited, wanted, wakes: again, isSpare, sinceMs, hasWork }
     })
   }
 
   async #occupants(loads: readonly WorkerLoad[]): Promise<Occupant[]> {
     const occupants: Occupant[] = []
     for (const worker of loads) {
-      const { id: workerId, endpointId, owner, readyAtMs, idleSinceMs } = worker
+      const { id: workerId, endpointId, owner, idleSinceMs } = worker
       const known = this.#known.get(endpointId)?.endpoint
       const endpoint = known ?? (await this.#ports.store.endpoints.find(endpointId))
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
@@ -164,14 +185,24 @@ export class Placer {
         endpointName: endpoint?.name ?? endpointId,
         placement,
         phase: phaseOf(worker),
-        readyAtMs,
+        readyAtMs: readyAtMsOf(worker),
         idleSinceMs,
         frozen: isFrozen(worker)
           ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
           : null,
+        sleep: this.#sleepOf(worker, endpoint),
       })
     }
     return occupants
+  }
+
+  #sleepOf(worker: WorkerLoad, endpoint: Endpoint | null): Occupant['sleep'] {
+    const { id, state, version, placement, problem } = worker
+    if (worker.asleepAtMs !== null) return 'asleep'
+    if (!hasSleepHooks(worker) || endpoint === null || (placement?.gpus ?? []).length === 0) return null
+    if (isFrozen(worker)) return this.#freezer.isFallingAsleep(id) ? 'falling' : null
+    const isAble = state === 'READY' && problem === null && version === endpoint.version && freezesIdle(endpoint)
+    return isAble ? 'able' : null
   }
 
   /** Workers of older versions of the server may use any GPU, so they end before a GPU is given to a new worker. */
@@ -183,7 +214,19 @@ export class Placer {
     if (isGpuWanted) for (const { workerId } of unknown) await this.#fleet.drain(workerId, 'outdated')
   }
 
-  async #evict({ workerId, endpointId, for: by, afterJob }: Eviction): Promise<void> {
+  async #wake({ endpointId, workerId }: Woken): Promise<void> {
+    const known = this.#known.get(endpointId)
+    if (known === undefined) return
+    await this.#freezer.wake(endpointId, workerId, known.version)
+    this.#known.set(endpointId, { ...known, wakes: known.wakes.filter(({ id }) => id !== workerId) })
+  }
+
+  async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
+    if (sleeps) {
+      const worker = await this.#ports.store.workers.find(workerId)
+      if (worker !== null && this.#balancing.inFlight(endpointId, workerId) === 0) await this.#freezer.freeze(worker)
+      return
+    }
     if (afterJob) await this.#fleet.drain(workerId, 'evicted')
     // The store knows jobs, not requests.
     else if (this.#balancing.inFlight(endpointId, workerId) > 0) return
@@ -267,6 +310,17 @@ function downloadTimes(
   const downloadStartedAtMs = there?.downloadStartedAtMs ?? null
   const downloadEndedAtMs = downloadStartedAtMs === null ? null : (there?.downloadEndedAtMs ?? nowMs)
   return { downloadStartedAtMs, downloadEndedAtMs }
+}
+
+/** Whether an endpoint wants workers. */
+function wishes({ wanted, wakes }: Pick<KnownEndpoint, 'wanted' | 'wakes'>): boolean {
+  return wanted > 0 || wakes.length > 0
+}
+
+/** Since when it is ready: one that can sleep begins anew as it wakes, else two of them would take turns without end. */
+function readyAtMsOf(worker: WorkerLoad): number | null {
+  const { readyAtMs, thawedAtMs } = worker
+  return readyAtMs !== null && hasSleepHooks(worker) ? Math.max(readyAtMs, thawedAtMs ?? 0) : readyAtMs
 }
 
 function phaseOf(worker: WorkerLoad): Occupant['phase'] {

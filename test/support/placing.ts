@@ -48,6 +48,7 @@ export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
     sinceMs: NOW,
     hasWork: false,
     isSpare: false,
+    wakes: [],
     ...fields,
   }
 }
@@ -72,6 +73,7 @@ export function anOccupant(id: string, endpoint: string, fields: Partial<Occupan
     readyAtMs: NOW - 60_000,
     idleSinceMs: null,
     frozen: null,
+    sleep: null,
     ...fields,
   }
 }
@@ -113,8 +115,11 @@ export function inShort(decision: PlacementDecision) {
       return `${endpointId}: ${where === '' ? `${placement.vcpus} vCPUs` : where}`
     }),
     evicted: decision.evictions.map(
-      ({ workerId, for: by, afterJob }) => `${workerId} for ${by}${afterJob ? ' after its job' : ''}`,
+      ({ workerId, for: by, sleeps, afterJob }) =>
+        `${workerId} ${sleeps ? 'sleeps ' : ''}for ${by}${afterJob ? ' after its job' : ''}`,
     ),
+    woken: decision.woken.map(({ workerId }) => workerId),
+    unwoken: decision.unwoken.map(({ workerId, reason }) => `${workerId}: ${reason}`),
     refused: decision.unplaced.map(({ endpointId, resource, reason }) => `${endpointId} ${resource}: ${reason}`),
     wakeInMs: decision.wakeAtMs === null ? null : decision.wakeAtMs - NOW,
   }

@@ -61,7 +61,8 @@ const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
 /** A worker's phase: "worker w1 downloads its image (43 %), for 12 s". */
 export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
   const { phase, sinceMs } = phaseOf(worker)
-  const doing = (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
+  const asleep = phase === 'frozen' && worker.asleepAtMs !== null ? 'sleeps, and its GPUs are free' : undefined
+  const doing = asleep ?? (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
   const percent = phase === 'pulling' ? pullPercent(worker.id) : null
   const much = percent === null ? '' : ` (${Math.round(percent)} %)`
   return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}`

@@ -94,6 +94,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     paused(snapshot) ??
     wrongWith(snapshot, context) ??
     starting(snapshot, context, false) ??
+    waking(snapshot, context) ??
     thawing(snapshot, context) ??
     restarting(snapshot, context) ??
     maxReached(snapshot, context) ??
@@ -270,6 +271,24 @@ function starting(
           ? adviceForProblem(health)
           : patience,
     sinceMs,
+    evidence: workerFacts(snapshot, nowMs, pullPercent),
+  }
+}
+
+/** A sleeping worker is wanted, and the GPUs that it gave back are not free. */
+function waking(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const { endpoint, queue, workers } = snapshot
+  const sleeper = workers.find(
+    worker => isFrozen(worker) && worker.version === endpoint.version && worker.wakeWaitsFor !== null,
+  )
+  const current = currentWorkers(snapshot).length
+  if (sleeper === undefined || queue.queued === 0 || desiredWorkers(snapshot, nowMs).desired <= current) return null
+  const summary = `worker ${sleeper.id} sleeps and wakes once it has its GPU memory again: ${sleeper.wakeWaitsFor}`
+  return {
+    ...plain(current === 0 ? 'no_capacity' : 'throttled', summary),
+    action: placeAction('gpu'),
+    commands: ['runyard top'],
+    sinceMs: queue.headQueuedAtMs,
     evidence: workerFacts(snapshot, nowMs, pullPercent),
   }
 }

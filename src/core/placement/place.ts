@@ -6,11 +6,15 @@
  * room: frozen workers of other endpoints end, those frozen longest first and those of PRIORITY_FLASHBOOT last; else an idle worker of another endpoint that has stayed its minimum time is asked to end. If that is not enough, an endpoint without
  * any worker reserves the free part of what it needs, so that smaller demands do not always overtake it, and after a longer wait the
  * endpoint with the most workers gives up one when its job is done.
+ *
+ * A sleeping worker has given its GPUs back to its account (ADR 54). Its wake is placed in the same turns as a start, before the starts of its
+ * endpoint, on these GPUs only. An idle worker that can sleep makes room for one of its account by sleeping. Where its GPUs do not become free
+ * soon and a new worker has room on others, the sleeping one ends.
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import { isHopeless, type Placement } from '../workers/placement.ts'
 import { type PlacementFailure, placementFailureOf } from './placement-failure.ts'
-import { findFit, helps, type PlacementFit, quotaReached, type Search } from './placement-fit.ts'
+import { findFit, helps, lostGpu, type PlacementFit, quotaReached, type Search, wantedGpus } from './placement-fit.ts'
 import type {
   Eviction,
   Occupant,
@@ -19,6 +23,9 @@ import type {
   PlacementInput,
   Tenant,
   Unplaced,
+  Unwoken,
+  WantedWake,
+  Woken,
 } from './placement-input.ts'
 
 /** Number of dwells that an endpoint without a worker waits before a busy worker of another one makes room after its job. */
@@ -35,15 +42,27 @@ interface Standing {
   have: number
   /** Number of its workers that may be taken from it. */
   spare: number
+  /** Number of further workers that it wants. */
   wanted: number
+  /** Its sleeping workers that it wants again. */
+  wakes: readonly WantedWake[]
 }
 
 /** A way to make room for an endpoint that cannot be placed now. */
 interface Way {
   readonly room: PlacementFit
-  readonly victims: readonly Occupant[]
+  readonly victims: readonly Victim[]
   /** Whether the victims may be busy. */
   readonly afterJob: boolean
+  /** Whether it is the room of a worker that goes to sleep. */
+  readonly sleeps: boolean
+}
+
+/** A worker that makes room. */
+interface Victim {
+  readonly worker: Occupant
+  /** Whether it sleeps, which frees its GPUs, and does not end. */
+  readonly sleeps: boolean
 }
 
 class Placing {
@@ -53,6 +72,8 @@ class Placing {
   /** Reservations of waiting endpoints, and places given in this decision. */
   readonly #taken: Occupant[] = []
   readonly #placed: Placed[] = []
+  readonly #woken: Woken[] = []
+  readonly #unwoken: Unwoken[] = []
   readonly #evictions: Eviction[] = []
   readonly #unplaced: Unplaced[] = []
   /** Number of workers that accounts have or get now, without leaving ones. */
@@ -65,22 +86,35 @@ class Placing {
     for (const tenant of input.tenants) {
       const stays = input.occupants.filter(({ endpointId, phase }) => endpointId === tenant.id && counts(phase))
       const spare = Math.max(0, stays.length - tenant.workersMin)
-      this.#standings.set(tenant.id, { tenant, have: stays.length, spare, wanted: tenant.wanted })
+      this.#standings.set(tenant.id, {
+        tenant,
+        have: stays.length,
+        spare,
+        wanted: tenant.wanted,
+        wakes: tenant.wakes,
+      })
     }
     for (const { owner, phase } of input.occupants) if (counts(phase)) this.#count(owner, 1)
   }
 
   decide(): PlacementDecision {
-    const waiting = new Set([...this.#standings.values()].filter(({ wanted }) => wanted > 0))
+    const waiting = new Set([...this.#standings.values()].filter(one => wishes(one) > 0))
     while (waiting.size > 0) {
       const next = [...waiting].reduce((best, other) => (this.#compare(other, best) < 0 ? other : best))
+      const [wake] = next.wakes
       if (!this.#place(next)) {
-        this.#makeRoom(next)
-        waiting.delete(next)
-      } else if (next.wanted === 0) waiting.delete(next)
+        if (wake === undefined) this.#makeRoom(next)
+        else this.#makeRoomAgain(next, wake)
+        // Others of its sleeping workers wait for the same reason; new ones may have room on other cards.
+        if (wake === undefined) next.wanted = 0
+        next.wakes = []
+      }
+      if (wishes(next) === 0) waiting.delete(next)
     }
     return {
       placed: this.#placed,
+      woken: this.#woken,
+      unwoken: this.#unwoken,
       evictions: this.#evictions,
       unplaced: this.#unplaced,
       wakeAtMs: this.#wakeAtMs,
@@ -92,6 +126,15 @@ class Placing {
     if (room === null) return false
     const { tenant } = standing
     const { placement, clamped } = room
+    const [wake, ...wakes] = standing.wakes
+    if (wake !== undefined) {
+      this.#woken.push({ endpointId: tenant.id, workerId: wake.workerId })
+      this.#takeAgain(wake, 'starting')
+      standing.have += 1
+      this.#count(tenant.owner, 1)
+      standing.wakes = wakes
+      return true
+    }
     this.#placed.push({ endpointId: tenant.id, placement, clamped })
     this.#take(tenant, placement, 'starting')
     standing.have += 1
@@ -105,9 +148,7 @@ class Placing {
     const { tenant } = standing
     if (tenant.isSpare) return
     const refusal = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
-    const way = isHopeless(refusal)
-      ? null
-      : (this.#leavingWay(standing) ?? this.#frozenWay(standing) ?? this.#idleWay(standing) ?? this.#turnWay(standing))
+    const way = isHopeless(refusal) ? null : (this.#soonWay(standing) ?? this.#turnWay(standing))
     this.#refuse(standing, refusal, way)
     if (way !== null) {
       for (const victim of way.victims) this.#evict(victim, tenant.id, way.afterJob)
@@ -115,20 +156,52 @@ class Placing {
     } else if (!isHopeless(refusal)) this.#keepFree(standing)
   }
 
-  #refuse({ tenant, wanted }: Standing, { resource, reason }: PlacementFailure, way: Way | null): void {
-    const hope = way === null ? '' : way.afterJob ? HOPES.afterJob : HOPES.soon
-    this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hope}` })
+  /** Makes room for a sleeping worker whose GPUs are not free, or ends it where a new one has room on others. */
+  #makeRoomAgain(standing: Standing, wake: WantedWake): void {
+    const { tenant } = standing
+    const { reason } = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
+    const isLost = lostGpu(this.#input, wake.placement) !== null
+    const soon = isLost ? null : this.#soonWay(standing)
+    const sleeper = this.#occupants.find(({ workerId }) => workerId === wake.workerId)
+    if (soon === null && sleeper !== undefined && (isLost || this.#hasRoomInstead(standing, sleeper))) {
+      this.#unwoken.push({ ...woken(tenant, wake), reason: `${reason}; it ends, and a new worker starts` })
+      this.#evict({ worker: sleeper, sleeps: false }, tenant.id, false)
+      return
+    }
+    const way = soon ?? this.#turnWay(standing)
+    this.#unwoken.push({ ...woken(tenant, wake), reason: `${reason}${hopeOf(way)}` })
+    for (const victim of way?.victims ?? []) this.#evict(victim, tenant.id, way!.afterJob)
+    // Without a way others may use the cards meanwhile: they are of its own account.
+    if (way !== null) this.#takeAgain(wake, 'kept')
   }
 
-  /** Room that ending workers will free. */
+  /** Whether a new worker has room now, once this sleeping one has ended. */
+  #hasRoomInstead(standing: Standing, sleeper: Occupant): boolean {
+    const fresh = this.#searchOf({ ...standing, wakes: [] }, 1)
+    const others = this.#all().filter(worker => worker !== sleeper)
+    return findFit(fresh, others) !== null
+  }
+
+  /** A way to room within seconds. */
+  #soonWay(standing: Standing): Way | null {
+    return this.#leavingWay(standing) ?? this.#frozenWay(standing) ?? this.#idleWay(standing)
+  }
+
+  #refuse({ tenant, wanted }: Standing, { resource, reason }: PlacementFailure, way: Way | null): void {
+    this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hopeOf(way)}` })
+  }
+
+  /** Room that ending workers will free, and those that fall asleep. */
   #leavingWay(standing: Standing): Way | null {
-    return this.#leaving().length === 0 ? null : this.#without(standing, [], false)
+    const { owner } = standing.tenant
+    const isComing = this.#occupants.some(worker => worker.phase === 'leaving' || isFallingFor(worker, owner))
+    return isComing ? this.#without(standing, [], false) : null
   }
 
   /** Room of frozen workers of other endpoints: they stay for nobody. */
   #frozenWay(standing: Standing): Way | null {
     const frozen = this.#occupants
-      .filter(({ phase }) => phase === 'frozen')
+      .filter(worker => worker.phase === 'frozen' && !isFallingFor(worker, standing.tenant.owner))
       .sort(
         (a, b) =>
           Number(a.frozen?.hasPriority) - Number(b.frozen?.hasPriority) ||
@@ -177,9 +250,12 @@ class Placing {
     const search = this.#searchOf(standing)
     const spare = new Map<EndpointId, number>()
     const share = new Map<OwnerId, number>()
-    const chosen: Occupant[] = []
+    const chosen: Victim[] = []
     // An account at its limit can only replace its own workers.
-    const within = quotaReached(search, this.#all()) !== null
+    const reached = quotaReached(search, this.#all())
+    const within = reached !== null
+    const wantsGpus = search.again !== undefined || wantedGpus(search) > 0
+    const sleepHelps = wantsGpus && search.slots >= 1 && reached !== 'account_workers' && !afterJob
     for (const worker of candidates) {
       const { endpointId, owner } = worker
       const left = spare.get(endpointId) ?? this.#standings.get(endpointId)?.spare ?? 0
@@ -192,25 +268,30 @@ class Placing {
         spare.set(endpointId, left - 1)
         share.set(owner, has - 1)
       }
-      chosen.push(worker)
+      chosen.push({ worker, sleeps: sleepHelps && worker.sleep === 'able' && owner === standing.tenant.owner })
       if (this.#without(standing, chosen, afterJob) !== null) break
     }
     if (this.#without(standing, chosen, afterJob) === null) return null
     // The first ones may not have been needed.
-    let needed: readonly Occupant[] = chosen
-    for (const worker of chosen) {
-      const fewer = needed.filter(other => other !== worker)
+    let needed: readonly Victim[] = chosen
+    for (const victim of chosen) {
+      const fewer = needed.filter(other => other !== victim)
       if (this.#without(standing, fewer, afterJob) !== null) needed = fewer
     }
     return this.#without(standing, needed, afterJob)
   }
 
-  /** Whether there is room after the end of the victims and of all leaving workers. */
-  #without(standing: Standing, victims: readonly Occupant[], afterJob: boolean): Way | null {
-    const gone = new Set([...this.#leaving(), ...victims])
-    const stay = this.#all().filter(worker => !gone.has(worker))
+  /** Whether there is room after the end or sleep of the victims, of all leaving workers, and of those that fall asleep. */
+  #without(standing: Standing, victims: readonly Victim[], afterJob: boolean): Way | null {
+    const gone = new Set(this.#leaving())
+    const asleep = new Set(this.#occupants.filter(({ sleep }) => sleep === 'falling'))
+    for (const { worker, sleeps } of victims) (sleeps ? asleep : gone).add(worker)
+    const stay = this.#all()
+      .filter(worker => !gone.has(worker))
+      .map((worker): Occupant => (asleep.has(worker) ? { ...worker, sleep: 'asleep' } : worker))
     const room = findFit(this.#searchOf(standing, gone.size), stay)
-    return room === null ? null : { room, victims, afterJob }
+    if (room === null) return null
+    return { room, victims, afterJob, sleeps: gone.size === 0 && asleep.size > 0 }
   }
 
   /** Reserves the free part of what an endpoint without a worker needs, after a wait, if others can free the rest. */
@@ -238,10 +319,13 @@ class Placing {
     if (room !== null) this.#take(standing.tenant, room.placement, 'kept')
   }
 
-  #evict(victim: Occupant, by: EndpointId, afterJob: boolean): void {
+  #evict({ worker: victim, sleeps }: Victim, by: EndpointId, afterJob: boolean): void {
     const { workerId, endpointId } = victim
-    this.#evictions.push({ workerId, endpointId, for: by, afterJob })
-    this.#occupants = this.#occupants.map(worker => (worker === victim ? { ...worker, phase: 'leaving' } : worker))
+    this.#evictions.push({ workerId, endpointId, for: by, sleeps, afterJob })
+    const after: Occupant = sleeps
+      ? { ...victim, phase: 'frozen', frozen: { sinceMs: this.#input.nowMs, hasPriority: false }, sleep: 'falling' }
+      : { ...victim, phase: 'leaving' }
+    this.#occupants = this.#occupants.map(worker => (worker === victim ? after : worker))
     const standing = this.#standings.get(endpointId)
     if (standing === undefined || !counts(victim.phase)) return
     standing.have -= 1
@@ -260,14 +344,23 @@ class Placing {
       readyAtMs: null,
       idleSinceMs: null,
       frozen: null,
+      sleep: null,
     })
   }
 
+  /** Gives a sleeping worker its GPUs again, or keeps them for it. */
+  #takeAgain({ workerId }: WantedWake, phase: 'starting' | 'kept'): void {
+    this.#occupants = this.#occupants.map(worker =>
+      worker.workerId === workerId ? { ...worker, phase, frozen: null, sleep: null } : worker,
+    )
+  }
+
   /** The needs of an endpoint. @param freed number of workers that count as ended */
-  #searchOf({ tenant }: Standing, freed = 0): Search {
+  #searchOf({ tenant, wakes: [wake] }: Standing, freed = 0): Search {
     const { capacity, parts, rules } = this.#input
-    const slots = (capacity.freeWorkers ?? Number.POSITIVE_INFINITY) + freed - this.#taken.length
-    return { tenant, parts, rules, slots, bound: capacity.bound, quota: this.#input.quotas?.get(tenant.owner) }
+    const common = { tenant, parts, rules, bound: capacity.bound, quota: this.#input.quotas?.get(tenant.owner) }
+    if (wake !== undefined) return { ...common, slots: Number.POSITIVE_INFINITY, again: wake.placement }
+    return { ...common, slots: (capacity.freeWorkers ?? Number.POSITIVE_INFINITY) + freed - this.#taken.length }
   }
 
   /**
@@ -308,18 +401,39 @@ function counts(phase: Occupant['phase']): boolean {
   return phase !== 'leaving' && phase !== 'frozen'
 }
 
+/** Number of workers that it wants and does not have: sleeping ones and further ones. */
+function wishes({ wanted, wakes }: Standing): number {
+  return wanted + wakes.length
+}
+
+function woken({ id }: Tenant, { workerId }: WantedWake): Woken {
+  return { endpointId: id, workerId }
+}
+
+/** Whether the GPUs of a worker become free for this account, because it falls asleep. */
+function isFallingFor({ sleep, owner }: Occupant, asker: OwnerId): boolean {
+  return sleep === 'falling' && owner === asker
+}
+
+function hopeOf(way: Way | null): string {
+  if (way === null) return ''
+  if (way.afterJob) return HOPES.afterJob
+  return way.sleeps ? HOPES.sleep : HOPES.soon
+}
+
 /** Limit of workers that make room for one. */
 const MAX_VICTIMS = 64
 
 const HOPES = {
   soon: '; it gets the room of a worker that is ending',
+  sleep: '; it gets the card of a worker that goes to sleep',
   afterJob: '; it gets the room of a worker that ends after its job',
 }
 
 /** The order of turns of endpoints of one account. */
 function compare(a: Standing, b: Standing): number {
   const isBelow = ({ have, tenant }: Standing) => (have < tenant.workersMin ? 0 : 1)
-  const share = ({ have, wanted }: Standing) => have / (have + wanted)
+  const share = (standing: Standing) => standing.have / (standing.have + wishes(standing))
   return (
     isBelow(a) - isBelow(b) ||
     share(a) - share(b) ||

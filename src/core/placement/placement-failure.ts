@@ -1,12 +1,13 @@
 /** Why a worker has no place, as precisely as the machine can be read. See place.ts. */
 import type { Compute } from '../endpoints/endpoint.ts'
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
-import type { Resource } from '../workers/placement.ts'
+import type { Placement, Resource } from '../workers/placement.ts'
 import {
+  bindsGpus,
   chosenGpus,
-  gpusInUse,
   hasCuda,
   limitsOf,
+  lostGpu,
   type Promises,
   promises,
   quotaReached,
@@ -32,6 +33,7 @@ const MAX_NAMES = 5
 /** Why there is no room for a worker beside these others. To be asked only where there is none. */
 export function placementFailureOf(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { compute } = search.tenant
+  if (search.again !== undefined) return cardsBusy(search, search.again, others, asker)
   if (compute.kind === 'gpu') {
     const never = neverFits(search.parts, compute)
     if (never !== null) return never
@@ -40,6 +42,24 @@ export function placementFailureOf(search: Search, others: readonly Occupant[], 
   if (reached !== null) return quotaRefusal(reached, search)
   if (search.slots < 1) return { resource: 'workers', reason: search.bound }
   return compute.kind === 'gpu' ? gpusBusy(search, compute, others, asker) : promisesGiven(search, others, asker)
+}
+
+/** Why a sleeping worker cannot have its GPUs again. */
+function cardsBusy(search: Search, again: Placement, others: readonly Occupant[], asker: Asker): PlacementFailure {
+  const lost = lostGpu(search, again)
+  if (lost !== null) return { resource: 'gpu', reason: lost }
+  const reached = quotaReached(search, others)
+  if (reached !== null) return quotaRefusal(reached, search)
+  const keys = new Set(again.gpus.map(gpuKey))
+  const uses = (worker: Occupant) =>
+    bindsGpus(worker, asker.owner) && (worker.placement?.gpus ?? []).some(gpu => keys.has(gpuKey(gpu)))
+  const [kept, users] = [true, false].map(isKept =>
+    others.filter(one => (one.phase === 'kept') === isKept && uses(one)),
+  )
+  const cards = again.gpus.map(({ index }) => index).join(', ')
+  const which = again.gpus.length === 1 ? `its GPU ${cards} is` : `its GPUs ${cards} are`
+  const how = users!.length > 0 ? `in use by ${names(users!, asker)}` : `kept for ${names(kept!, asker)}`
+  return { resource: 'gpu', reason: `${which} ${how}` }
 }
 
 function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): PlacementFailure {
@@ -86,12 +106,13 @@ function cudaRefusal(
 function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { pools, count } = compute
   const unknown = others.find(({ placement }) => placement === null)
-  if (unknown !== undefined || gpusInUse(others) === null) {
-    const reason = `worker ${unknown?.workerId} was started by an older version and may use any GPU; it is being replaced`
+  if (unknown !== undefined) {
+    const reason = `worker ${unknown.workerId} was started by an older version and may use any GPU; it is being replaced`
     return { resource: 'gpu', reason }
   }
   const suitable = new Set(suitableGpus(parts, compute).map(({ gpu }) => gpuKey(gpu)))
-  const has = (worker: Occupant) => (worker.placement?.gpus ?? []).map(gpuKey).filter(key => suitable.has(key))
+  const has = (worker: Occupant) =>
+    bindsGpus(worker, asker.owner) ? (worker.placement?.gpus ?? []).map(gpuKey).filter(key => suitable.has(key)) : []
   const users = others.filter(worker => worker.phase !== 'kept' && has(worker).length > 0)
   const inUse = new Set(users.flatMap(has))
   const keepers = others.filter(worker => worker.phase === 'kept' && has(worker).some(key => !inUse.has(key)))
@@ -128,7 +149,7 @@ function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker
 
 /** A GPU is bound to a frozen worker, since the memory is still in use. */
 function frozenOnes(users: readonly Occupant[]): string {
-  const frozen = users.filter(({ phase }) => phase === 'frozen').length
+  const frozen = users.filter(({ phase, sleep }) => phase === 'frozen' && sleep !== 'asleep').length
   if (frozen === 0) return ''
   if (frozen === users.length) return ' (frozen, with their memory still on the card)'
   return ` (${frozen} of ${users.length} workers frozen, with their memory still on the card)`

@@ -3,6 +3,7 @@
 import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from '../hardware/catalog.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from '../hardware/inventory.ts'
+import type { OwnerId } from '../ids.ts'
 import { type Placement, UNPLACED } from '../workers/placement.ts'
 import type { Occupant, PlacementRules, Tenant, WorkerQuota } from './placement-input.ts'
 
@@ -19,6 +20,8 @@ export interface Search {
   readonly quota?: WorkerQuota | undefined
   /** Workers whose GPUs are chosen last within a pool. */
   readonly preferFreeOf?: readonly Occupant[]
+  /** The place of a sleeping worker that is to wake: it needs its GPUs again and has the rest. Left out for a new worker. */
+  readonly again?: Placement
 }
 
 /** A place for a worker. */
@@ -39,6 +42,7 @@ type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 /** The first wanted place that is free beside the other workers; null for none. */
 export function findFit(search: Search, others: readonly Occupant[]): PlacementFit | null {
   if (search.slots < 1 || quotaReached(search, others) !== null) return null
+  if (search.again !== undefined) return roomAgain(search, search.again, others)
   const { compute } = search.tenant
   if (compute.kind === 'cpu') return cpuRoom(search, compute.configs, others)
   if (withoutGpus(search)) return { placement: UNPLACED, clamped: null }
@@ -47,26 +51,42 @@ export function findFit(search: Search, others: readonly Occupant[]): PlacementF
 
 /** The limit of the account that one more worker would exceed; null for none. */
 export function quotaReached(
-  search: Pick<Search, 'tenant' | 'quota' | 'parts' | 'rules'>,
+  search: Pick<Search, 'tenant' | 'quota' | 'parts' | 'rules' | 'again'>,
   others: readonly Occupant[],
 ): 'account_workers' | 'account_gpus' | null {
-  const { quota, tenant } = search
+  const { quota, tenant, again } = search
   if (quota === undefined) return null
   const own = others.filter(({ owner }) => owner === tenant.owner)
-  if (quota.workers !== null && own.length >= quota.workers) return 'account_workers'
-  const gpus = own.reduce((sum, { placement }) => sum + (placement?.gpus.length ?? 0), 0)
-  const { compute } = tenant
-  const wanted = compute.kind === 'gpu' && !withoutGpus(search) ? compute.count : 0
+  if (again === undefined && quota.workers !== null && own.length >= quota.workers) return 'account_workers'
+  const awake = own.filter(({ sleep }) => sleep !== 'asleep')
+  const gpus = awake.reduce((sum, { placement }) => sum + (placement?.gpus.length ?? 0), 0)
+  const wanted = again?.gpus.length ?? wantedGpus(search)
   return quota.gpus !== null && wanted > 0 && gpus + wanted > quota.gpus ? 'account_gpus' : null
 }
 
+/** Number of GPUs that a new worker needs. */
+export function wantedGpus(search: Pick<Search, 'tenant' | 'parts' | 'rules'>): number {
+  const { compute } = search.tenant
+  return compute.kind === 'gpu' && !withoutGpus(search) ? compute.count : 0
+}
+
+/** Whether no worker of the account can get the GPUs of this worker: those of a sleeping one are free for others of its own account only. */
+export function bindsGpus({ sleep, owner }: Pick<Occupant, 'sleep' | 'owner'>, asker: OwnerId): boolean {
+  return sleep !== 'asleep' || owner !== asker
+}
+
 /** Whether the end of this worker could make room for one of the endpoint. */
-export function helps(search: Search, { placement }: Occupant): boolean {
+export function helps(search: Search, worker: Occupant): boolean {
+  const { placement } = worker
   if (search.slots < 1 || placement === null) return true
-  const { compute, limited } = search.tenant
+  const { compute, limited, owner } = search.tenant
+  if (search.again !== undefined) {
+    const keys = new Set(search.again.gpus.map(gpuKey))
+    return bindsGpus(worker, owner) && placement.gpus.some(gpu => keys.has(gpuKey(gpu)))
+  }
   if (compute.kind === 'cpu') return limited && (placement.vcpus !== null || placement.memoryMb !== null)
   const keys = new Set(suitableGpus(search.parts, compute).map(({ gpu }) => gpuKey(gpu)))
-  return placement.gpus.some(gpu => keys.has(gpuKey(gpu)))
+  return bindsGpus(worker, owner) && placement.gpus.some(gpu => keys.has(gpuKey(gpu)))
 }
 
 /** Whether workers of a GPU endpoint run without a GPU, because this machine has never had one. */
@@ -102,12 +122,38 @@ export function hasCuda(cuda: string | null, { minCudaVersion, allowedCudaVersio
   return allowedCudaVersions.length === 0 || allowedCudaVersions.includes(cuda)
 }
 
-/** The keys of the GPUs of these workers; null if one of them may use any GPU. */
-export function gpusInUse(others: readonly Occupant[]): ReadonlySet<string> | null {
+/** The keys of the GPUs that these workers have, for a worker of this account; null if one of them may use any GPU. */
+export function gpusInUse(others: readonly Occupant[], asker: OwnerId): ReadonlySet<string> | null {
   const keys = new Set<string>()
-  for (const { placement } of others) {
-    if (placement === null) return null
-    for (const gpu of placement.gpus) keys.add(gpuKey(gpu))
+  for (const worker of others) {
+    if (worker.placement === null) return null
+    if (bindsGpus(worker, asker)) for (const gpu of worker.placement.gpus) keys.add(gpuKey(gpu))
+  }
+  return keys
+}
+
+/** The first of the GPUs of a sleeping worker that the machine has no more, or that cannot be used, as a clause; null for none. */
+export function lostGpu({ parts }: Pick<Search, 'parts'>, { gpus }: Placement): string | null {
+  for (const gpu of gpus) {
+    const here = parts.gpus.find(other => gpuKey(other) === gpuKey(gpu))
+    if (here === undefined) return `GPU ${gpu.index} (${gpu.type}) is not on this machine any more`
+    if (here.problem !== null) return `GPU ${gpu.index} (${gpu.type}) cannot be used: ${here.problem}`
+  }
+  return null
+}
+
+/** The GPUs that a sleeping worker gave back, if all of them are free. */
+function roomAgain(search: Search, again: Placement, others: readonly Occupant[]): PlacementFit | null {
+  const used = gpusInUse(others, search.tenant.owner)
+  if (used === null || lostGpu(search, again) !== null) return null
+  return again.gpus.some(gpu => used.has(gpuKey(gpu))) ? null : { placement: again, clamped: null }
+}
+
+/** GPUs of a pool that are chosen last: those that sleeping workers need again, and those of {@link Search.preferFreeOf}. */
+function gpusForLater({ tenant, preferFreeOf = [] }: Search, others: readonly Occupant[]): ReadonlySet<string> {
+  const keys = new Set(gpusInUse(preferFreeOf, tenant.owner) ?? [])
+  for (const { sleep, placement } of others) {
+    if (sleep === 'asleep') for (const gpu of placement?.gpus ?? []) keys.add(gpuKey(gpu))
   }
   return keys
 }
@@ -151,17 +197,16 @@ function clampedOf({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promis
 
 /** The pools in their order; all GPUs of one pool, and where that is possible of one type. */
 function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[]): PlacementFit | null {
-  const used = gpusInUse(others)
+  const used = gpusInUse(others, search.tenant.owner)
   if (used === null) return null
+  const later = gpusForLater(search, others)
   const free = suitableGpus(search.parts, compute).filter(({ gpu }) => !used.has(gpuKey(gpu)))
   for (const pool of compute.pools) {
     const ofPool = free.filter(gpu => gpu.pool === pool)
     if (ofPool.length < compute.count) continue
-    const gpus = pickGpus(ofPool, compute.count, gpusInUse(search.preferFreeOf ?? []) ?? new Set()).map(
-      ({ gpu: { index, uuid, memoryGb }, type }) => {
-        return { index, uuid, type, memoryGb }
-      },
-    )
+    const gpus = pickGpus(ofPool, compute.count, later).map(({ gpu: { index, uuid, memoryGb }, type }) => {
+      return { index, uuid, type, memoryGb }
+    })
     return { placement: { ...UNPLACED, gpus, pool }, clamped: null }
   }
   return null

@@ -35,6 +35,8 @@ export interface Tenant {
   readonly limited: boolean
   /** Number of further workers that it wants now. */
   readonly wanted: number
+  /** Its sleeping workers that are wanted again, in their order; they come before further ones. */
+  readonly wakes: readonly WantedWake[]
   /** Since when it wants a worker and gets none; now for an endpoint that has just begun to want one. */
   readonly sinceMs: number
   /** Whether jobs wait, which its idle workers are about to take. */
@@ -42,6 +44,18 @@ export interface Tenant {
   /** Whether what it wants is for no work: it gets free room only, and nobody makes room for it. */
   readonly isSpare: boolean
 }
+
+/** A sleeping worker that is wanted again: it needs the GPUs that it gave back, and no others. */
+export interface WantedWake {
+  readonly workerId: WorkerId
+  readonly placement: Placement
+}
+
+/**
+ * What sleep is to a worker with GPUs whose server can give their memory back (ADR 54). `able`: it sleeps when it has to make room. `falling`:
+ * it is being put to sleep. `asleep`: its GPUs are free for other workers of its account, and it needs them again to wake.
+ */
+export type OccupantSleep = 'able' | 'falling' | 'asleep'
 
 /** A worker that has not ended and has a part of the machine. */
 export interface Occupant {
@@ -59,6 +73,8 @@ export interface Occupant {
   readonly idleSinceMs: number | null
   /** Since when it is frozen, and whether its endpoint has PRIORITY_FLASHBOOT; null for one that is not frozen. */
   readonly frozen: { readonly sinceMs: number; readonly hasPriority: boolean } | null
+  /** See {@link OccupantSleep}; null for a worker that cannot sleep. */
+  readonly sleep: OccupantSleep | null
 }
 
 /** Limits of workers of an account and of their GPUs; null for none. */
@@ -88,11 +104,20 @@ export interface Placed {
   readonly clamped: string | null
 }
 
+/** A sleeping worker to wake: its GPUs are its own again. */
+export interface Woken {
+  readonly endpointId: EndpointId
+  readonly workerId: WorkerId
+}
+
 /** A worker that makes room. */
 export interface Eviction {
   readonly workerId: WorkerId
   readonly endpointId: EndpointId
+  /** Its own endpoint for a sleeping worker that ends because a new one has room on another card. */
   readonly for: EndpointId
+  /** Whether it sleeps for that and does not end. */
+  readonly sleeps: boolean
   /** Whether it may be busy and ends after its job; else it stays if it has become busy. */
   readonly afterJob: boolean
 }
@@ -105,9 +130,16 @@ export interface Unplaced {
   readonly reason: string
 }
 
+/** A sleeping worker that is wanted and whose GPUs are not free. */
+export interface Unwoken extends Woken {
+  readonly reason: string
+}
+
 /** The decision. `wakeAtMs` is when it may change without an event; null for never. */
 export interface PlacementDecision {
   readonly placed: readonly Placed[]
+  readonly woken: readonly Woken[]
+  readonly unwoken: readonly Unwoken[]
   readonly evictions: readonly Eviction[]
   readonly unplaced: readonly Unplaced[]
   readonly wakeAtMs: number | null

@@ -1,18 +1,19 @@
 import { type HookTarget, hookTarget, SLEEP_TIMEOUT_MS, WAKE_TIMEOUT_MS } from '../../core/endpoints/sleep-hooks.ts'
 import { toAppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
+import { hasSleepHooks, isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-type FreezingPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'probes' | 'vault'>
+type FreezingPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'probes' | 'vault' | 'clock'>
 
 /**
  * Has the driver do what the store says: a worker that is FROZEN there is frozen, and one that is STARTING or READY runs. The store changes first,
  * so a server that is killed in between does the rest at its next start. Workers that are to end are thawed by the driver when it ends them.
- * A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before it is asked for its health.
+ * A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before it is asked for its health. One that has said
+ * that it sleeps gives its GPUs back (ADR 54).
  */
 export class Freezing {
   readonly #ports: FreezingPorts
@@ -38,6 +39,11 @@ export class Freezing {
   /** Whether a worker may not have its memory, so that nothing may be asked of it. */
   isAsleep(id: WorkerId): boolean {
     return this.#running.find(id)?.isAsleep ?? false
+  }
+
+  /** Whether a frozen worker with sleep hooks is being put to sleep, so that it may give its GPUs back soon. */
+  isFallingAsleep(id: WorkerId): boolean {
+    return this.#running.find(id)?.isSettling === true
   }
 
   /**
@@ -67,7 +73,7 @@ export class Freezing {
     if (worker.frozenAtMs === null) return
     const running = this.#running.of(worker)
     running.frozen = null
-    running.isAsleep = hasHooks(worker)
+    running.isAsleep = hasSleepHooks(worker)
     await this.#settleSoon(worker)
     // Its signal to end may not have reached it.
     if (worker.state === 'STOPPING') await this.#ports.driver.terminate(worker.id)
@@ -84,7 +90,7 @@ export class Freezing {
   /** As {@link settle}, without a wait for one that has to sleep or to wake. */
   async #settleSoon(worker: Worker): Promise<void> {
     const settled = this.settle(worker)
-    if (!hasHooks(worker)) await settled
+    if (!hasSleepHooks(worker)) await settled
   }
 
   async #act(worker: Worker): Promise<void> {
@@ -110,9 +116,17 @@ export class Freezing {
     if (url === undefined) return
     this.#running.of(worker).isAsleep = true
     const said = await this.#post(worker, 'RUNYARD_SLEEP_URL', url, SLEEP_TIMEOUT_MS)
-    if (said === null) return
+    if (said === null) return this.#giveGpusBack(worker)
     const problem = `worker ${worker.id} did not sleep at ${url} and is frozen with its GPU memory: ${said}`
     this.#ports.emit('loop.failed', { loop: 'sleep of a worker', problem })
+  }
+
+  /** Only after it has said that it sleeps; not where it was thawed meanwhile. */
+  async #giveGpusBack({ id, endpointId, placement, frozenAtMs }: Worker): Promise<void> {
+    const { store, clock, notifier } = this.#ports
+    if (placement === null || placement.gpus.length === 0 || frozenAtMs === null) return
+    // Others wait for them.
+    if (await store.workers.asleep(id, frozenAtMs, clock.now())) notifier.publish(`load:${endpointId}`)
   }
 
   /** Does so also where it is not known to sleep: it may have been asked by an earlier run of the server. */
@@ -155,8 +169,4 @@ export class Freezing {
 function isSettled(worker: Worker, frozen: boolean | null): boolean {
   if (isFrozen(worker)) return frozen === true
   return frozen === false || !takesJobs(worker)
-}
-
-function hasHooks({ serves }: Worker): boolean {
-  return serves?.sleepHooks !== undefined
 }

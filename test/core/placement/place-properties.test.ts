@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { cataloged, gpuKey, type MachineGpu } from '../../../src/core/hardware/inventory.ts'
-import type { EndpointId } from '../../../src/core/ids.ts'
+import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
 import { placeWorkers, TURN_DWELLS } from '../../../src/core/placement/place.ts'
 import { hasCuda } from '../../../src/core/placement/placement-fit.ts'
 import type { Occupant, PlacementInput, Tenant } from '../../../src/core/placement/placement-input.ts'
@@ -278,4 +278,70 @@ test('no endpoint starves: the one that waits longest is overtaken at most once 
   }
   const lengths = fc.infiniteStream(fc.integer({ min: 1, max: LONGEST_S }))
   fc.assert(fc.property(wishes, lengths, run), { seed: randomSeed, numRuns: 12 })
+})
+
+const SLEEPER = fc.record({
+  endpoint: fc.constantFrom(...IDS),
+  cards: fc.uniqueArray(fc.nat(2), { minLength: 1, maxLength: 2 }),
+  sleep: fc.constantFrom('asleep', 'asleep', 'falling', 'able', null),
+  phase: fc.constantFrom('starting', 'idle', 'busy', 'leaving'),
+  readyMs: fc.nat(90_000),
+  isWanted: fc.boolean(),
+})
+
+test('no card gets two workers that are awake, and none that a sleeping worker of another account needs', () => {
+  const ownerOf = (endpoint: string) => (endpoint < 'c' ? 'one' : 'two') as OwnerId
+  const property = fc.property(
+    fc.array(SLEEPER, { maxLength: 6 }),
+    fc.array(fc.nat(2), { minLength: 4, maxLength: 4 }),
+    (raw, wanted) => {
+      const held = new Map<number, OwnerId>()
+      const occupants = raw.flatMap(({ endpoint, cards, sleep, phase, readyMs }, n) => {
+        const owner = ownerOf(endpoint)
+        const isFree = (card: number) => !held.has(card) || (sleep === 'asleep' && held.get(card) === owner)
+        if (!cards.every(isFree)) return []
+        if (sleep !== 'asleep') for (const card of cards) held.set(card, owner)
+        const isFrozen = sleep === 'asleep' || sleep === 'falling'
+        const frozen = isFrozen ? { sinceMs: NOW - readyMs, hasPriority: false } : null
+        const times = { readyAtMs: NOW - readyMs, idleSinceMs: phase === 'idle' ? NOW - readyMs : null }
+        const state = { phase: isFrozen ? ('frozen' as const) : phase, frozen, sleep }
+        return [anOccupant(`w${n}`, endpoint, { owner, placement: given(...cards), ...state, ...times })]
+      })
+      const tenants = IDS.map((id, index) => {
+        const wakes = occupants.flatMap(({ workerId, endpointId, placement, sleep }) =>
+          endpointId === id && sleep === 'asleep' ? [{ workerId, placement: placement! }] : [],
+        )
+        const isWanted = raw[index]?.isWanted === true
+        return aTenant(id, {
+          owner: ownerOf(id),
+          wanted: wanted[index]!,
+          wakes: isWanted ? wakes : [],
+          hasWork: isWanted,
+        })
+      })
+      const parts = aMachine([aGpu(0), aGpu(1), aGpu(2)])
+      const { placed, woken, evictions, unwoken } = placeWorkers(placeInput({ parts, occupants, tenants }))
+      const wokenIds = new Set(woken.map(({ workerId }) => workerId))
+      const awake = occupants.filter(({ workerId, sleep }) => sleep !== 'asleep' || wokenIds.has(workerId))
+      const keys = [...awake.map(({ placement }) => placement!), ...placed.map(p => p.placement)].flatMap(keysOf)
+      assert.equal(new Set(keys).size, keys.length)
+      for (const { endpointId, placement } of placed) {
+        const others = occupants.filter(({ owner }) => owner !== ownerOf(endpointId))
+        const bound = new Set(others.flatMap(worker => keysOf(worker.placement!)))
+        assert.ok(keysOf(placement).every(key => !bound.has(key)))
+      }
+      for (const { workerId, endpointId, for: by, sleeps } of evictions) {
+        const victim = occupants.find(worker => worker.workerId === workerId)!
+        if (sleeps) assert.deepEqual([victim.sleep, victim.owner], ['able', ownerOf(by)])
+        if (by === endpointId) assert.equal(victim.sleep, 'asleep')
+      }
+      // Each wanted sleeper wakes, or some of its endpoint wait with a reason.
+      for (const { id, wakes } of tenants) {
+        const missing = wakes.filter(({ workerId }) => !wokenIds.has(workerId))
+        const isEvicted = evictions.some(({ endpointId }) => endpointId === id)
+        if (missing.length > 0) assert.ok(isEvicted || unwoken.some(({ endpointId }) => endpointId === id))
+      }
+    },
+  )
+  fc.assert(property, { ...OPTIONS, numRuns: 2_000 })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { OwnerId } from '../../../src/core/ids.ts'
+import type { OwnerId, WorkerId } from '../../../src/core/ids.ts'
 import { placeWorkers } from '../../../src/core/placement/place.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
@@ -432,5 +432,96 @@ describe('accounts', () => {
       [],
       'its own account keeps them',
     )
+  })
+})
+
+describe('sleeping workers', () => {
+  const one = { parts: aMachine(rtx(1)) }
+  const asleep = (id: string, endpoint: string, fields = {}) =>
+    anOccupant(id, endpoint, {
+      placement: given(0),
+      phase: 'frozen',
+      frozen: { sinceMs: NOW - 1_000, hasPriority: false },
+      sleep: 'asleep',
+      ...fields,
+    })
+  const wakes = (id: string, ...cards: number[]) => [{ workerId: id as WorkerId, placement: given(...cards) }]
+  const able = (id: string, endpoint: string, fields = {}) =>
+    anIdle(id, endpoint, { placement: given(0), sleep: 'able', ...fields })
+
+  test('the card of one is free for others of its account, and a free card is chosen first', () => {
+    const occupants = [asleep('x', 'a')]
+    assert.deepEqual(placed({ ...one, occupants, tenants: [aTenant('b')] }).placed, ['b: 0'])
+    assert.deepEqual(placed({ parts: aMachine(rtx(2)), occupants, tenants: [aTenant('b')] }).placed, ['b: 1'])
+  })
+
+  test('for another account it has to end first: whether it has given all memory back is only what it says', () => {
+    const tenants = [aTenant('a', { wanted: 0 }), aTenant('b', { owner: 'other' as OwnerId })]
+    const found = placed({ ...one, occupants: [asleep('x', 'a')], tenants })
+    assert.deepEqual([found.placed, found.evicted], [[], ['x for b']])
+  })
+
+  test('one wakes on its own card only', () => {
+    const parts = aMachine(rtx(2))
+    const tenants = [aTenant('a', { wanted: 0, wakes: wakes('x', 0) })]
+    assert.deepEqual(placed({ parts, occupants: [asleep('x', 'a')], tenants }).woken, ['x'])
+    const taken = [asleep('x', 'a'), asleep('y', 'b')]
+    const both = [...tenants, aTenant('b', { wanted: 0, wakes: wakes('y', 0), sinceMs: NOW - 1 })]
+    const found = placed({ ...one, occupants: taken, tenants: both })
+    assert.deepEqual([found.woken, found.unwoken], [['y'], ['x: its GPU 0 is in use by endpoint b']])
+  })
+
+  test('an idle worker that can sleep does so for one of its account once it has stayed its minimum time, and ends for another account', () => {
+    const tenants = (fields = {}) => [aTenant('a', { wanted: 0 }), aTenant('b', fields)]
+    assert.deepEqual(placed({ ...one, occupants: [able('x', 'a')], tenants: tenants() }).evicted, ['x sleeps for b'])
+    const young = [able('x', 'a', { readyAtMs: NOW - 10_000 })]
+    assert.deepEqual(placed({ ...one, occupants: young, tenants: tenants() }).evicted, [])
+    const owner = 'other' as OwnerId
+    assert.deepEqual(placed({ ...one, occupants: [able('x', 'a')], tenants: tenants({ owner }) }).evicted, ['x for b'])
+  })
+
+  test('one that falls asleep is waited for, and no other worker makes room meanwhile', () => {
+    const falling = able('x', 'a', { phase: 'frozen', frozen: { sinceMs: NOW, hasPriority: false }, sleep: 'falling' })
+    const occupants = [falling, asleep('y', 'b'), anIdle('z', 'c', { placement: given(1) })]
+    const tenants = [
+      aTenant('a', { wanted: 0 }),
+      aTenant('b', { wanted: 0, wakes: wakes('y', 0) }),
+      aTenant('c', { wanted: 0 }),
+    ]
+    const found = placed({ parts: aMachine(rtx(2)), occupants, tenants })
+    assert.deepEqual([found.woken, found.evicted], [[], []])
+    assert.match(
+      found.unwoken[0]!,
+      /its GPU 0 is in use by endpoint a; it gets the card of a worker that goes to sleep/,
+    )
+  })
+
+  test('one whose card is busy ends where a new worker has room on another, and waits where none has', () => {
+    const occupants = [asleep('x', 'a'), anOccupant('y', 'b', { placement: given(0) })]
+    const tenants = [aTenant('a', { wanted: 0, wakes: wakes('x', 0) }), aTenant('b', { wanted: 0 })]
+    const there = placed({ parts: aMachine(rtx(2)), occupants, tenants })
+    assert.deepEqual([there.woken, there.evicted], [[], ['x for a']])
+    assert.deepEqual(placed({ ...one, occupants, tenants }).evicted, [])
+  })
+
+  test('one whose card has failed ends', () => {
+    const parts = aMachine([aGpu(0, undefined, { problem: 'it fell off the bus' })])
+    const tenants = [aTenant('a', { wanted: 0, wakes: wakes('x', 0) })]
+    const found = placed({ parts, occupants: [asleep('x', 'a')], tenants })
+    assert.deepEqual(found.evicted, ['x for a'])
+    assert.match(
+      found.unwoken[0]!,
+      /GPU 0 \(.*\) cannot be used: it fell off the bus; it ends, and a new worker starts/,
+    )
+  })
+
+  test('the limit of GPUs of an account counts those that wake', () => {
+    const parts = aMachine(rtx(2))
+    const occupants = [asleep('x', 'a'), anOccupant('y', 'b', { placement: given(1) })]
+    const tenants = [aTenant('a', { wanted: 0, wakes: wakes('x', 0) }), aTenant('b', { wanted: 0 })]
+    const quotas = new Map([['owner' as OwnerId, { workers: 2, gpus: 1 }]])
+    const found = placed({ parts, occupants, tenants, quotas })
+    assert.deepEqual(found.woken, [])
+    assert.match(found.unwoken[0]!, /the limit of 1 GPUs/)
   })
 })
