@@ -103,11 +103,14 @@ class Placing {
       const next = [...waiting].reduce((best, other) => (this.#compare(other, best) < 0 ? other : best))
       const [wake] = next.wakes
       if (!this.#place(next)) {
-        if (wake === undefined) this.#makeRoom(next)
-        else this.#makeRoomAgain(next, wake)
-        // Others of its sleeping workers wait for the same reason; new ones may have room on other cards.
-        if (wake === undefined) next.wanted = 0
-        next.wakes = []
+        if (wake === undefined) {
+          this.#makeRoom(next)
+          next.wanted = 0
+        } else {
+          this.#makeRoomAgain(next, wake)
+          // Others of its sleeping workers wait for the same reason; new ones may have room on other cards.
+          next.wakes = []
+        }
       }
       if (wishes(next) === 0) waiting.delete(next)
     }
@@ -127,19 +130,17 @@ class Placing {
     const { tenant } = standing
     const { placement, clamped } = room
     const [wake, ...wakes] = standing.wakes
-    if (wake !== undefined) {
-      this.#woken.push({ endpointId: tenant.id, workerId: wake.workerId })
+    if (wake === undefined) {
+      this.#placed.push({ endpointId: tenant.id, placement, clamped })
+      this.#take(tenant, placement, 'starting')
+      standing.wanted -= 1
+    } else {
+      this.#woken.push(woken(tenant, wake))
       this.#takeAgain(wake, 'starting')
-      standing.have += 1
-      this.#count(tenant.owner, 1)
       standing.wakes = wakes
-      return true
     }
-    this.#placed.push({ endpointId: tenant.id, placement, clamped })
-    this.#take(tenant, placement, 'starting')
     standing.have += 1
     this.#count(tenant.owner, 1)
-    standing.wanted -= 1
     return true
   }
 
@@ -254,8 +255,7 @@ class Placing {
     // An account at its limit can only replace its own workers.
     const reached = quotaReached(search, this.#all())
     const within = reached !== null
-    const wantsGpus = search.again !== undefined || wantedGpus(search) > 0
-    const sleepHelps = wantsGpus && search.slots >= 1 && reached !== 'account_workers' && !afterJob
+    const sleepHelps = wantedGpus(search) > 0 && search.slots >= 1 && reached !== 'account_workers' && !afterJob
     for (const worker of candidates) {
       const { endpointId, owner } = worker
       const left = spare.get(endpointId) ?? this.#standings.get(endpointId)?.spare ?? 0

@@ -60,12 +60,13 @@ export function quotaReached(
   if (again === undefined && quota.workers !== null && own.length >= quota.workers) return 'account_workers'
   const awake = own.filter(({ sleep }) => sleep !== 'asleep')
   const gpus = awake.reduce((sum, { placement }) => sum + (placement?.gpus.length ?? 0), 0)
-  const wanted = again?.gpus.length ?? wantedGpus(search)
+  const wanted = wantedGpus(search)
   return quota.gpus !== null && wanted > 0 && gpus + wanted > quota.gpus ? 'account_gpus' : null
 }
 
-/** Number of GPUs that a new worker needs. */
-export function wantedGpus(search: Pick<Search, 'tenant' | 'parts' | 'rules'>): number {
+/** Number of GPUs that the worker needs. */
+export function wantedGpus(search: Pick<Search, 'tenant' | 'parts' | 'rules' | 'again'>): number {
+  if (search.again !== undefined) return search.again.gpus.length
   const { compute } = search.tenant
   return compute.kind === 'gpu' && !withoutGpus(search) ? compute.count : 0
 }
