@@ -345,8 +345,8 @@ export interface WorkerStore {
    * @param frozenAtMs false, without effect, where it was thawed or ended since then
    */
   asleep(id: WorkerId, frozenAtMs: number, nowMs: number): Promise<boolean>
-  /** Notes what a sleeping worker that is wanted waits for; null for nothing. It is forgotten as it is thawed. */
-  waitsToWake(id: WorkerId, reason: string | null): Promise<void>
+  /** Notes what a sleeping worker that is wanted waits for. It is forgotten as it is thawed. */
+  waitsToWake(id: WorkerId, reason: string): Promise<void>
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**

@@ -181,7 +181,7 @@ export const evictWorker = `
 
 /** $1 worker, $2 now. It is frozen, if it has no job and nothing is wrong with it. */
 export const freezeWorker = `
-  UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, asleep_at_ms = NULL, idle_ms = ${idleUntil('$2')}, idle_since_ms = NULL
+  UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, idle_ms = ${idleUntil('$2')}, idle_since_ms = NULL
   WHERE id = $1 AND state = 'READY' AND problem IS NULL AND ${holdsNothing('$1')}
   RETURNING ${WORKER_COLUMNS}`
 
@@ -199,7 +199,7 @@ export const thawWorker = `
 export const workerAsleep = `
   UPDATE workers SET asleep_at_ms = $3 WHERE id = $1 AND state = 'FROZEN' AND frozen_at_ms = $2 RETURNING id`
 
-/** $1 worker, $2 what its wake waits for; null for nothing. */
+/** $1 worker, $2 what its wake waits for. */
 export const workerWaitsToWake = `
   UPDATE workers SET wake_waits_for = $2
   WHERE id = $1 AND asleep_at_ms IS NOT NULL AND wake_waits_for IS DISTINCT FROM $2`

@@ -80,7 +80,7 @@ export const workers = {
     return (yield* query(sql.workerAsleep, [id, frozenAtMs, nowMs])).length > 0
   }),
 
-  waitsToWake: write(function* (id: WorkerId, reason: string | null): Steps<void> {
+  waitsToWake: write(function* (id: WorkerId, reason: string): Steps<void> {
     yield* perform(sql.workerWaitsToWake, [id, reason])
   }),
 
