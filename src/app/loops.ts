@@ -58,7 +58,11 @@ export class Loops {
     this.#meter = new WorkerUsageMeter(ports, balancing)
     const rules = { ...FREEZE_RULES, ...freezeRules }
     const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
-    const placer = new Placer(ports, { fleet, freezer, balancing, quotas }, { ...PLACEMENT_RULES, ...placing })
+    const placer = new Placer(
+      ports,
+      { fleet, freezer, freezing, balancing, quotas },
+      { ...PLACEMENT_RULES, ...placing },
+    )
     const scaled = { fleet, models, balancing, placer, freezer, served: this.#meter, rules }
     this.#autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing, freezing }, this.#healthChecking.wake)

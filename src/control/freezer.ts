@@ -1,4 +1,4 @@
-import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { EndpointId } from '../core/ids.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { frozenLongest, isMemoryShort } from '../core/scaling/memory-relief.ts'
 import { isFrozen, type Worker, type WorkerLoad } from '../core/workers/worker.ts'
@@ -75,30 +75,20 @@ export class Freezer {
    * Thaws workers of an endpoint, unless it has a new version since the plan; does not wait for the driver. The health of those that serve
    * requests is asked at once.
    * @param endpointVersion the newest version that the plan knows
+   * @param haveGpus whether placement gave sleeping ones their GPUs again; without that they stay frozen
    */
-  async thaw(endpointId: EndpointId, workers: readonly WorkerLoad[], endpointVersion: number): Promise<void> {
+  async thaw(
+    endpointId: EndpointId,
+    workers: readonly WorkerLoad[],
+    endpointVersion: number,
+    haveGpus = false,
+  ): Promise<void> {
     const { fleet, balancing } = this.#parts
     let serves = false
     for (const worker of workers) {
-      if (await fleet.thaw(worker.id, endpointVersion)) serves ||= worker.serves !== null
+      if (await fleet.thaw(worker.id, endpointVersion, haveGpus)) serves ||= worker.serves !== null
     }
     if (serves) await balancing.refresh(endpointId)
-  }
-
-  /**
-   * Thaws a sleeping worker to which placement gave its GPUs again; else as {@link thaw}.
-   * @returns whether it wakes
-   */
-  async wake(endpointId: EndpointId, workerId: WorkerId, endpointVersion: number): Promise<boolean> {
-    const { fleet, balancing } = this.#parts
-    const wakes = await fleet.thaw(workerId, endpointVersion, true)
-    if (wakes) await balancing.refresh(endpointId)
-    return wakes
-  }
-
-  /** Whether a frozen worker is about to give its GPUs back. */
-  isFallingAsleep(id: WorkerId): boolean {
-    return this.#parts.freezing.isFallingAsleep(id)
   }
 
   /** The gateway knows that the worker is frozen before its requests are counted, so it gets none after that. */

@@ -20,6 +20,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
+import type { Freezing } from '../services/workers/freezing.ts'
 import type { Freezer } from './freezer.ts'
 
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
@@ -60,7 +61,8 @@ const RETRY_MS = 5_000
 export class Placer {
   readonly #ports: PlacerPorts
   readonly #fleet: Fleet
-  readonly #freezer: Pick<Freezer, 'freeze' | 'wake' | 'isFallingAsleep'>
+  readonly #freezer: Pick<Freezer, 'freeze' | 'thaw'>
+  readonly #freezing: Pick<Freezing, 'isFallingAsleep'>
   readonly #balancing: Balancing
   readonly #rules: PlacementRules
   readonly #quotas: Pick<Quotas, 'limitsOf'>
@@ -74,7 +76,8 @@ export class Placer {
     ports: PlacerPorts,
     parts: {
       readonly fleet: Fleet
-      readonly freezer: Pick<Freezer, 'freeze' | 'wake' | 'isFallingAsleep'>
+      readonly freezer: Pick<Freezer, 'freeze' | 'thaw'>
+      readonly freezing: Pick<Freezing, 'isFallingAsleep'>
       readonly balancing: Balancing
       readonly quotas: Pick<Quotas, 'limitsOf'>
     },
@@ -83,6 +86,7 @@ export class Placer {
     this.#ports = ports
     this.#fleet = parts.fleet
     this.#freezer = parts.freezer
+    this.#freezing = parts.freezing
     this.#balancing = parts.balancing
     this.#rules = rules
     this.#quotas = parts.quotas
@@ -200,7 +204,7 @@ export class Placer {
     const { id, state, version, placement, problem } = worker
     if (worker.asleepAtMs !== null) return 'asleep'
     if (!hasSleepHooks(worker) || endpoint === null || (placement?.gpus ?? []).length === 0) return null
-    if (isFrozen(worker)) return this.#freezer.isFallingAsleep(id) ? 'falling' : null
+    if (isFrozen(worker)) return this.#freezing.isFallingAsleep(id) ? 'falling' : null
     const isAble = state === 'READY' && problem === null && version === endpoint.version && freezesIdle(endpoint)
     return isAble ? 'able' : null
   }
@@ -217,20 +221,20 @@ export class Placer {
   async #wake({ endpointId, workerId }: Woken): Promise<void> {
     const known = this.#known.get(endpointId)
     if (known === undefined) return
-    await this.#freezer.wake(endpointId, workerId, known.version)
-    this.#known.set(endpointId, { ...known, wakes: known.wakes.filter(({ id }) => id !== workerId) })
+    const isWoken = ({ id }: WorkerLoad) => id === workerId
+    await this.#freezer.thaw(endpointId, known.wakes.filter(isWoken), known.version, true)
+    this.#known.set(endpointId, { ...known, wakes: known.wakes.filter(worker => !isWoken(worker)) })
   }
 
   async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
-    if (sleeps) {
-      const worker = await this.#ports.store.workers.find(workerId)
-      if (worker !== null && this.#balancing.inFlight(endpointId, workerId) === 0) await this.#freezer.freeze(worker)
-      return
-    }
     if (afterJob) await this.#fleet.drain(workerId, 'evicted')
     // The store knows jobs, not requests.
     else if (this.#balancing.inFlight(endpointId, workerId) > 0) return
-    else if (!(await this.#fleet.evict(workerId))) return
+    else if (sleeps) {
+      const worker = await this.#ports.store.workers.find(workerId)
+      if (worker !== null) await this.#freezer.freeze(worker)
+      return
+    } else if (!(await this.#fleet.evict(workerId))) return
     this.#ports.emit('worker.evicted', { endpointId, workerId, for: by, afterJob })
   }
 
