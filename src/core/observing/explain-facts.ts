@@ -61,7 +61,7 @@ const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
 /** A worker's phase: "worker w1 downloads its image (43 %), for 12 s". */
 export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
   const { phase, sinceMs } = phaseOf(worker)
-  const asleep = phase === 'frozen' && worker.asleepAtMs !== null ? 'sleeps, and its GPUs are free' : undefined
+  const asleep = phase === 'frozen' && worker.asleepAtMs !== null ? 'sleeps without its GPUs' : undefined
   const doing = asleep ?? (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
   const percent = phase === 'pulling' ? pullPercent(worker.id) : null
   const much = percent === null ? '' : ` (${Math.round(percent)} %)`
