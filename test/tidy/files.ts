@@ -13,7 +13,7 @@ export const files: string[] = list()
 
 /** The source files whose paths start with one of the prefixes. */
 export function sources(...prefixes: string[]): string[] {
-  return files.filter(path => /\.[cm]?[jt]s$/.test(path) && prefixes.some(prefix => path.startsWith(prefix)))
+  return files.filter(path => /\.[cm]?[jt]sx?$/.test(path) && prefixes.some(prefix => path.startsWith(prefix)))
 }
 
 /** The text of a file, by its path from the root. */

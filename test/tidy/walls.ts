@@ -164,6 +164,13 @@ export const walls: Wall[] = [
     why: 'the runner is a command: it reads arguments and writes files of failing seeds',
   },
   { folder: 'sim', project: simulated, packages: 'fast-check', builtins: '' },
+  {
+    folder: 'console',
+    project: '',
+    packages: 'preact @preact/signals uplot @tanstack/virtual-core',
+    builtins: '',
+    why: 'it runs in browsers and knows the server by its public API alone',
+  },
   ...['worker/test', 'test', 'bench', 'examples', 'scripts'].map(folder => ({
     folder,
     project: 'anything',

@@ -1,0 +1,110 @@
+/** Calls of the public API, typed by its OpenAPI document (`scripts/console-types.ts` makes the types). */
+import type { Operations } from './api-types.d.ts'
+import { ended, sessionHeaders } from './session.ts'
+
+/** An operation: its method and its path as the OpenAPI document has them. */
+export type Operation = keyof Operations
+
+/** The body of the success response of an operation. */
+export type Answer<Of extends Operation> = Operations[Of]['answer']
+/** The body that an operation takes. */
+export type Body<Of extends Operation> = Operations[Of]['body']
+
+/** What a call gives besides its operation. Members that the operation does not have are left out. */
+export type Given<Of extends Operation> = Part<'path', Operations[Of]['path']> &
+  Part<'query', Operations[Of]['query']> &
+  Part<'body', Operations[Of]['body']> & { readonly signal?: AbortSignal; readonly headers?: Record<string, string> }
+
+type Part<Name extends string, Type> = [Type] extends [never]
+  ? unknown
+  : Partial<Type> extends Type
+    ? { readonly [Key in Name]?: Type }
+    : { readonly [Key in Name]: Type }
+
+/** A response that is no success. */
+export class ApiError extends Error {
+  readonly status: number
+  /** One sentence for each thing that is wrong, which begins with the path of its member, such as `$.name: is required`. */
+  readonly problems: readonly string[]
+
+  constructor(status: number, message: string, problems: readonly string[] = []) {
+    super(message)
+    this.status = status
+    this.problems = problems
+  }
+}
+
+/** Calls an operation. @throws ApiError; status 0 when the server does not answer */
+export async function api<Of extends Operation>(operation: Of, given: Given<Of>): Promise<Answer<Of>> {
+  const response = await send(operation, given)
+  if (response.status === 204) return undefined as Answer<Of>
+  return (await response.json()) as Answer<Of>
+}
+
+/** Calls an operation and returns its response, whose body is not read yet. @throws ApiError */
+export async function send<Of extends Operation>(operation: Of, given: Given<Of>): Promise<Response> {
+  const [method = '', template = ''] = operation.split(' ')
+  const { path = {}, query = {}, body, signal, headers = {} } = given as Loose
+  const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])))
+  return request(method, filled + queryOf(query), { body, headers, ...(signal === undefined ? {} : { signal }) })
+}
+
+interface Loose {
+  readonly path?: Readonly<Record<string, unknown>>
+  readonly query?: Readonly<Record<string, unknown>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal
+  readonly headers?: Record<string, string>
+}
+
+/** Requests a path of this server with the session. @throws ApiError */
+export async function request(
+  method: string,
+  path: string,
+  { body, headers = {}, signal }: Pick<Loose, 'body' | 'headers' | 'signal'> = {},
+): Promise<Response> {
+  const json: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
+  const response = await fetch(path, {
+    method,
+    headers: { ...sessionHeaders(), ...json, ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }).catch((error: unknown) => {
+    if ((error as Error).name === 'AbortError') throw error
+    throw new ApiError(0, 'The server does not answer.')
+  })
+  if (response.ok) return response
+  if (response.status === 401) ended()
+  throw await errorOf(response)
+}
+
+/** The path and query of an operation, for a command that does the same. */
+export function queryOf(query: Readonly<Record<string, unknown>>): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
+  )
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => '')
+  try {
+    const { detail, error, message, errors } = JSON.parse(text) as Problem
+    const said = typeof error === 'string' ? error : error?.message
+    return new ApiError(response.status, detail ?? said ?? message ?? response.statusText, errors ?? [])
+  } catch {
+    return new ApiError(response.status, text.slice(0, 300) || `the server answered ${response.status}`)
+  }
+}
+
+interface Problem {
+  readonly detail?: string
+  readonly error?: string | { readonly message?: string }
+  readonly message?: string
+  readonly errors?: readonly string[]
+}
+
+/** The sentence of anything that was thrown. */
+export function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

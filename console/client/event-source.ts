@@ -1,0 +1,84 @@
+/** Server-sent events over `fetch`, since `EventSource` sends no header (https://html.spec.whatwg.org/multipage/server-sent-events.html). */
+
+/** One event of a stream. */
+export interface ServerEvent {
+  readonly name: string
+  readonly data: string
+  /** Id of the newest event so far; a client that reconnects sends it as `Last-Event-ID`. */
+  readonly id: string | null
+}
+
+/** Limit of characters of one event; a stream that sends more is cut. */
+const MAX_EVENT = 4 * 1024 * 1024
+
+/** Reads the events of a response until it ends. */
+export async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  let id: string | null = null
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      rest += value
+      const blocks = rest.split(/\r?\n\r?\n/)
+      rest = blocks.pop()!
+      if (rest.length > MAX_EVENT) throw new Error('an event of the stream is too large')
+      for (const block of blocks) {
+        const event = parse(block, id)
+        id = event.id
+        if (event.data !== null) yield { name: event.name, data: event.data, id }
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+function parse(block: string, lastId: string | null) {
+  let name = 'message'
+  let id = lastId
+  const data: string[] = []
+  for (const line of block.split(/\r?\n/)) {
+    const colon = line.indexOf(':')
+    if (colon === 0) continue
+    const field = colon < 0 ? line : line.slice(0, colon)
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '')
+    if (field === 'event') name = value
+    else if (field === 'data') data.push(value)
+    else if (field === 'id') id = value
+  }
+  return { name, id, data: data.length === 0 ? null : data.join('\n') }
+}
+
+const FIRST_WAIT_MS = 250
+const MAX_WAIT_MS = 10_000
+
+/** Waits before tries to connect again: doubled each time, with a random part, so that many pages do not come back at once. */
+export class Backoff {
+  #waitMs = FIRST_WAIT_MS
+
+  /** The next wait in milliseconds. */
+  next(): number {
+    const ms = this.#waitMs * (0.75 + Math.random() / 2)
+    this.#waitMs = Math.min(this.#waitMs * 2, MAX_WAIT_MS)
+    return ms
+  }
+
+  /** The connection works again. */
+  reset(): void {
+    this.#waitMs = FIRST_WAIT_MS
+  }
+}
+
+/** Resolves after the time, or at once when the signal aborts. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) return resolve()
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

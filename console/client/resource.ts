@@ -1,0 +1,131 @@
+/** What a page reads from the server, kept current by events. */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError } from './api.ts'
+import { type LiveEvent, onLive } from './live.ts'
+
+/** Something that was read. */
+export interface Resource<Type> {
+  /** The newest value; kept while it is read again and when that fails. Null before the first. */
+  readonly data: Type | null
+  readonly error: Error | null
+  /** Reads again now. */
+  readonly reload: () => void
+}
+
+/** How a resource stays current. */
+export interface Freshness {
+  /** Whether an event means that the value may have changed; none unless given. */
+  readonly on?: (event: LiveEvent) => boolean
+  /** Reads again after this time as well, while the page is visible. */
+  readonly everyMs?: number
+}
+
+/** Minimum interval between two reads. A read that takes long is repeated less often. */
+const GAP_MS = 250
+const GAP_OF_READS = 3
+const MAX_KEPT = 200
+/** The newest values by key, so that a page that is opened again shows something at once. */
+const kept = new Map<string, unknown>()
+
+/**
+ * Reads a resource while the component is there.
+ * @param key names the value: another key is another value; null reads nothing
+ */
+export function useResource<Type>(
+  key: string | null,
+  load: (signal: AbortSignal) => Promise<Type>,
+  { on = () => false, everyMs }: Freshness = {},
+): Resource<Type> {
+  const [state, setState] = useState<{ key: string | null; data: Type | null; error: Error | null }>(() => of(key))
+  const latest = useRef({ load, on })
+  latest.current = { load, on }
+  const reload = useRef(() => {})
+  useEffect(() => {
+    if (key === null) return
+    const reading = new Reading(
+      signal => latest.current.load(signal),
+      (data, error) => {
+        if (error === null) keep(key, data)
+        setState(before => ({ key, data: error === null ? data : before.key === key ? before.data : null, error }))
+      },
+    )
+    reload.current = () => reading.again()
+    reading.again()
+    const stop = onLive(event => {
+      if (event === null || latest.current.on(event)) reading.again()
+    })
+    const timer = everyMs === undefined ? undefined : setInterval(() => document.hidden || reading.again(), everyMs)
+    return () => {
+      stop()
+      clearInterval(timer)
+      reading.end()
+    }
+  }, [key, everyMs])
+  const { data, error } = state.key === key ? state : of<Type>(key)
+  return { data, error, reload: () => reload.current() }
+}
+
+function of<Type>(key: string | null): { key: string | null; data: Type | null; error: Error | null } {
+  return { key, data: key === null ? null : ((kept.get(key) as Type | undefined) ?? null), error: null }
+}
+
+function keep(key: string, value: unknown): void {
+  kept.delete(key)
+  kept.set(key, value)
+  if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!)
+}
+
+/** Forgets all values: the next session may be of another account. */
+export function forgetResources(): void {
+  kept.clear()
+}
+
+/** Reads again and again, one read at a time: at once after the first event, then not more often than reads allow. */
+class Reading<Type> {
+  readonly #load: (signal: AbortSignal) => Promise<Type>
+  readonly #done: (data: Type | null, error: Error | null) => void
+  readonly #end = new AbortController()
+  #isReading = false
+  #isWanted = false
+  #notBeforeMs = 0
+  #timer: ReturnType<typeof setTimeout> | null = null
+
+  constructor(load: (signal: AbortSignal) => Promise<Type>, done: (data: Type | null, error: Error | null) => void) {
+    this.#load = load
+    this.#done = done
+  }
+
+  again(): void {
+    if (this.#end.signal.aborted || this.#timer !== null) return
+    if (this.#isReading) {
+      this.#isWanted = true
+      return
+    }
+    const waitMs = this.#notBeforeMs - performance.now()
+    if (waitMs <= 0) void this.#read()
+    else this.#timer = setTimeout(() => this.#read(), waitMs)
+  }
+
+  end(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#end.abort()
+  }
+
+  async #read(): Promise<void> {
+    this.#timer = null
+    this.#isReading = true
+    this.#isWanted = false
+    const beganMs = performance.now()
+    const { signal } = this.#end
+    try {
+      const data = await this.#load(signal)
+      if (!signal.aborted) this.#done(data, null)
+    } catch (error) {
+      if (!signal.aborted) this.#done(null, error instanceof Error ? error : new ApiError(0, String(error)))
+    }
+    this.#isReading = false
+    const nowMs = performance.now()
+    this.#notBeforeMs = nowMs + Math.max(GAP_MS, (nowMs - beganMs) * GAP_OF_READS)
+    if (this.#isWanted) this.again()
+  }
+}

@@ -1,0 +1,190 @@
+/** The frame around all pages: who is signed in, where one can go, and whether news comes in. */
+import { Fragment } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { followLive, liveState } from './client/live.ts'
+import { forgetResources } from './client/resource.ts'
+import { mayManage, mayOperate, signOut, who } from './client/session.ts'
+import { now } from './format.ts'
+import { keysShown, PAGES_BY_KEY } from './keyboard.ts'
+import { PAGES } from './pages/pages.tsx'
+import { SignIn } from './pages/sign-in.tsx'
+import { Messages } from './parts/announce.tsx'
+import { Button, Choice, Empty } from './parts/basic.tsx'
+import { Dialog } from './parts/dialog.tsx'
+import { matchPath, path } from './router.ts'
+import { chooseTheme, type Theme, theme } from './theme.ts'
+
+/** Everything: the sign-in page, or the frame with a page in it. */
+export function Console() {
+  const session = who.value
+  useEffect(() => {
+    if (session == null) return
+    const end = new AbortController()
+    if (mayManage('read')) followLive(end.signal)
+    return () => {
+      end.abort()
+      forgetResources()
+    }
+  }, [session?.keyId])
+  if (session === undefined) return null
+  return (
+    <>
+      {session === null ? <SignIn /> : <Frame />}
+      {keysShown.value ? <Keys /> : null}
+      <Messages />
+    </>
+  )
+}
+
+function Frame() {
+  const [isShown, setShown] = useState(false)
+  const at = path.value
+  useEffect(() => setShown(false), [at])
+  return (
+    <>
+      <a class="skip button" href="#page">
+        Skip to the page
+      </a>
+      <header class="top-bar">
+        <a href="/" class="button quiet">
+          <img src="/icon.svg" alt="" width="22" height="22" /> Runyard
+        </a>
+        <Button onPress={() => setShown(!isShown)} aria-expanded={isShown}>
+          Menu
+        </Button>
+      </header>
+      <div class="frame">
+        <Side isShown={isShown} />
+        <div>
+          <LiveCut />
+          <main class="page" id="page">
+            <Page />
+          </main>
+        </div>
+      </div>
+    </>
+  )
+}
+
+const GROUPS: readonly { readonly title: string | null; readonly paths: readonly string[] }[] = [
+  { title: null, paths: ['/', '/endpoints', '/batches', '/webhooks'] },
+  { title: 'Workers run on', paths: ['/machine', '/templates', '/secrets', '/registries', '/volumes'] },
+  { title: 'Account', paths: ['/usage', '/keys', '/accounts'] },
+]
+
+/** Pages that only the operator's keys may read. */
+const OF_OPERATOR = new Set(['/machine', '/accounts'])
+
+function Side({ isShown }: { readonly isShown: boolean }) {
+  const at = path.value
+  const { account, keyName, server } = who.value!
+  const isCurrent = (of: string) => (of === '/' ? at === '/' : at === of || at.startsWith(`${of}/`))
+  return (
+    <div class={`side${isShown ? ' shown' : ''}`}>
+      <a href="/" class="brand">
+        <img src="/icon.svg" alt="" width="26" height="26" /> Runyard
+      </a>
+      <nav aria-label="Pages">
+        {GROUPS.map(({ title, paths }) => (
+          <Fragment key={paths[0]}>
+            {title === null ? null : <h2>{title}</h2>}
+            {PAGES_BY_KEY.filter(
+              page => paths.includes(page.path) && (mayOperate() || !OF_OPERATOR.has(page.path)),
+            ).map(page => (
+              <a key={page.path} href={page.path} aria-current={isCurrent(page.path) ? 'page' : undefined}>
+                {page.title}
+              </a>
+            ))}
+          </Fragment>
+        ))}
+      </nav>
+      <div class="foot">
+        <Choice<Theme>
+          label="Theme"
+          value={theme.value}
+          options={[
+            ['system', 'Auto'],
+            ['light', 'Light'],
+            ['dark', 'Dark'],
+          ]}
+          onChange={chooseTheme}
+        />
+        <span>
+          <b>{account.name}</b>
+          <br />
+          <span class="faint">key {keyName}</span>
+        </span>
+        <span>
+          <Button onPress={signOut}>Sign out</Button>{' '}
+          <Button kind="quiet" onPress={() => (keysShown.value = true)} aria-label="Keyboard shortcuts">
+            ?
+          </Button>
+        </span>
+        <span class="faint">Runyard {server.version}</span>
+      </div>
+    </div>
+  )
+}
+
+/** Seen while events do not come in: what is on the page may be old then. */
+function LiveCut() {
+  const { isOpen, retryAtMs } = liveState.value
+  if (isOpen) return null
+  const seconds = retryAtMs === null ? 0 : Math.max(0, Math.ceil((retryAtMs - now.value) / 1_000))
+  return (
+    <div class="live-cut" role="status">
+      ◆ Not connected to the server: what you see may be old.{' '}
+      {seconds > 0 ? `Next try in ${seconds} s.` : 'Trying now.'}
+    </div>
+  )
+}
+
+function Page() {
+  const at = path.value
+  for (const { pattern, page: Found } of PAGES) {
+    const named = matchPath(pattern, at)
+    if (named !== null) return <Found {...named} />
+  }
+  return (
+    <Empty title="There is no such page">
+      <a href="/">Go home</a>
+    </Empty>
+  )
+}
+
+function Keys() {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={() => (keysShown.value = false)}>
+      <dl class="facts">
+        <dt>
+          <kbd>/</kbd>
+        </dt>
+        <dd>Search</dd>
+        <dt>
+          <kbd>j</kbd> <kbd>k</kbd>
+        </dt>
+        <dd>Next row, row before</dd>
+        <dt>
+          <kbd>Enter</kbd>
+        </dt>
+        <dd>Open the row</dd>
+        <dt>
+          <kbd>x</kbd>
+        </dt>
+        <dd>Select the row, where rows can be selected</dd>
+        <dt>
+          <kbd>Esc</kbd>
+        </dt>
+        <dd>Close</dd>
+        {PAGES_BY_KEY.map(page => (
+          <Fragment key={page.key}>
+            <dt>
+              <kbd>g</kbd> <kbd>{page.key}</kbd>
+            </dt>
+            <dd>{page.title}</dd>
+          </Fragment>
+        ))}
+      </dl>
+    </Dialog>
+  )
+}

@@ -1,0 +1,96 @@
+/** Numbers, times and sizes as people read them. */
+import { signal } from '@preact/signals'
+
+/** The time now, each second while the page is visible. Components that show an age read it. */
+export const now = signal(Date.now())
+
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now()
+}, 1_000)
+
+/** A time span such as `340 ms`, `4.2 s`, `3 min 20 s`, `5 h 2 min`, `3 d 4 h`. */
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return '–'
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`
+  const s = Math.round(ms / 1_000)
+  if (s < 60) return `${s} s`
+  if (s < 3_600) return two(s, 60, 'min', 's')
+  if (s < 86_400) return two(Math.round(s / 60), 60, 'h', 'min')
+  return two(Math.round(s / 3_600), 24, 'd', 'h')
+}
+
+function two(count: number, per: number, large: string, small: string): string {
+  const rest = count % per
+  return `${Math.floor(count / per)} ${large}${rest === 0 ? '' : ` ${rest} ${small}`}`
+}
+
+/** How long ago an instant was, such as `12 s`; changes with the time. */
+export function age(at: string | number | null | undefined): string {
+  if (at === null || at === undefined) return '–'
+  const ms = Math.max(0, now.value - instant(at))
+  return ms < 1_000 ? 'now' : duration(Math.floor(ms / 1_000) * 1_000)
+}
+
+/** Milliseconds since 1970 of an ISO instant or a number. */
+export function instant(at: string | number): number {
+  return typeof at === 'number' ? at : Date.parse(at)
+}
+
+/** The local time of day with milliseconds, such as `14:03:22.105`; with the day where it is another one. */
+export function clockTime(at: string | number): string {
+  const date = new Date(at)
+  const time = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}.${pad(date.getMilliseconds(), 3)}`
+  return date.toDateString() === new Date().toDateString() ? time : `${day(at)} ${time}`
+}
+
+/** The local day, such as `2026-11-26`. */
+export function day(at: string | number): string {
+  const date = new Date(at)
+  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`
+}
+
+/** Day and time to the minute. */
+export function dateTime(at: string | number): string {
+  const date = new Date(at)
+  return `${day(at)} ${pad(date.getHours())}:${pad(date.getMinutes())}`
+}
+
+function pad(number: number, width = 2): string {
+  return String(number).padStart(width, '0')
+}
+
+/** A count with thin spaces between thousands. */
+export function count(number: number | null | undefined): string {
+  return number === null || number === undefined ? '–' : number.toLocaleString('en-US').replaceAll(',', '\u202f')
+}
+
+/** A size in bytes, such as `1.4 MB`. */
+export function bytes(number: number | null | undefined): string {
+  if (number === null || number === undefined) return '–'
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let value = number
+  let unit = 0
+  while (value >= 1_000 && unit < units.length - 1) {
+    value /= 1_000
+    unit += 1
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
+}
+
+/** A share such as `12%`; `<1%` for what is not zero. */
+export function percent(share: number | null | undefined): string {
+  if (share === null || share === undefined) return '–'
+  if (share > 0 && share < 0.01) return '<1%'
+  return `${Math.round(share * 100)}%`
+}
+
+/** An amount of money in US dollars, as the catalogue's prices are. */
+export function money(amount: number | null | undefined): string {
+  return amount === null || amount === undefined ? '–' : `$${amount < 10 ? amount.toFixed(3) : amount.toFixed(2)}`
+}
+
+/** `one job`, `2 jobs`. */
+export function plural(number: number, one: string, many = `${one}s`): string {
+  return `${count(number)} ${number === 1 ? one : many}`
+}

@@ -1,0 +1,14 @@
+/** The console: one page that shows and does what the public API does. */
+import { render } from 'preact'
+import { resumeSession } from './client/session.ts'
+import { Console } from './console.tsx'
+import { listenToKeys } from './keyboard.ts'
+import { followLinks } from './router.ts'
+import { showTheme } from './theme.ts'
+import './styles/main.css'
+
+showTheme()
+followLinks()
+listenToKeys()
+render(<Console />, document.getElementById('app')!)
+void resumeSession()

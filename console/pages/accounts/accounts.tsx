@@ -1,0 +1,6 @@
+import { Empty } from '../../parts/basic.tsx'
+
+/** A page. */
+export function Accounts() {
+  return <Empty title="Accounts" />
+}

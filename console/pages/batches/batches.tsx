@@ -1,0 +1,6 @@
+import { Empty } from '../../parts/basic.tsx'
+
+/** A page. */
+export function Batches() {
+  return <Empty title="Batches" />
+}

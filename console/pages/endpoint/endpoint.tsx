@@ -1,0 +1,94 @@
+/** One endpoint: its figures, and tabs that have addresses of their own. */
+import type { ComponentType } from 'preact'
+import { api } from '../../client/api.ts'
+import type { Endpoint } from '../../client/api-types.d.ts'
+import { useResource } from '../../client/resource.ts'
+import { mayManage } from '../../client/session.ts'
+import { ofEndpoint } from '../../client/topics.ts'
+import { count } from '../../format.ts'
+import { Empty, Figure, Loaded, PageHead, Tabs } from '../../parts/basic.tsx'
+import { Logs } from './logs/logs.tsx'
+import { Metrics } from './metrics/metrics.tsx'
+import { Overview } from './overview/overview.tsx'
+import { Releases } from './releases/releases.tsx'
+import { Requests } from './requests/requests.tsx'
+import { Settings } from './settings/settings.tsx'
+import { Workers } from './workers/workers.tsx'
+
+/** What a tab gets. */
+export interface TabProps {
+  readonly endpoint: Endpoint
+}
+
+const TABS: readonly { readonly id: string; readonly title: string; readonly tab: ComponentType<TabProps> }[] = [
+  { id: 'overview', title: 'Overview', tab: Overview },
+  { id: 'requests', title: 'Requests', tab: Requests },
+  { id: 'metrics', title: 'Metrics', tab: Metrics },
+  { id: 'logs', title: 'Logs', tab: Logs },
+  { id: 'workers', title: 'Workers', tab: Workers },
+  { id: 'releases', title: 'Releases', tab: Releases },
+  { id: 'settings', title: 'Settings', tab: Settings },
+]
+
+/** The page of an endpoint. */
+export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; readonly tab?: string }) {
+  const endpoint = useResource(
+    mayManage('read') ? `endpoint ${id}` : null,
+    signal => api('GET /v2/serverless/{id}', { path: { id }, signal }),
+    { on: event => event.endpointId === id && event.type.startsWith('endpoint.') },
+  )
+  const shown = TABS.find(one => one.id === tab)
+  if (shown === undefined) return <Empty title="There is no such tab" />
+  return (
+    <>
+      <PageHead
+        title={endpoint.data?.name ?? id}
+        above={
+          <p class="faint">
+            <a href="/endpoints">Endpoints</a> / <code>{id}</code>
+          </p>
+        }
+      />
+      <Figures id={id} />
+      <Tabs
+        label="Endpoint"
+        tabs={TABS.map(one => ({
+          path: one.id === 'overview' ? `/endpoints/${id}` : `/endpoints/${id}/${one.id}`,
+          title: one.title,
+        }))}
+      />
+      <Loaded of={endpoint}>{data => <shown.tab key={id} endpoint={data} />}</Loaded>
+    </>
+  )
+}
+
+function Figures({ id }: { readonly id: string }) {
+  const health = useResource(
+    `health ${id}`,
+    signal => api('GET /v2/{endpoint}/health', { path: { endpoint: id }, signal }),
+    {
+      on: ofEndpoint(id),
+      everyMs: 10_000,
+    },
+  )
+  if (health.data === null) return null
+  const { jobs, workers } = health.data as unknown as Health
+  return (
+    <div class="figures" aria-live="polite">
+      <Figure name="In queue">{count(jobs.inQueue)}</Figure>
+      <Figure name="In progress">{count(jobs.inProgress)}</Figure>
+      <Figure name="Completed">{count(jobs.completed)}</Figure>
+      <Figure name="Failed">{count(jobs.failed)}</Figure>
+      <Figure name="Workers running">{count(workers.running)}</Figure>
+      <Figure name="Idle">{count(workers.idle)}</Figure>
+      <Figure name="Starting">{count(workers.initializing)}</Figure>
+      {workers.unhealthy > 0 ? <Figure name="Unhealthy">{count(workers.unhealthy)}</Figure> : null}
+      {workers.throttled > 0 ? <Figure name="Waiting for a place">{count(workers.throttled)}</Figure> : null}
+    </div>
+  )
+}
+
+interface Health {
+  readonly jobs: Readonly<Record<'inQueue' | 'inProgress' | 'completed' | 'failed', number>>
+  readonly workers: Readonly<Record<'running' | 'idle' | 'initializing' | 'unhealthy' | 'throttled', number>>
+}

@@ -1,0 +1,6 @@
+import { Empty } from '../../parts/basic.tsx'
+
+/** Makes an endpoint. */
+export function NewEndpoint() {
+  return <Empty title="NewEndpoint" />
+}

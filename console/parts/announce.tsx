@@ -1,0 +1,43 @@
+/** Short messages: seen for a moment, and read out by screen readers. */
+import { signal } from '@preact/signals'
+
+type Kind = 'done' | 'problem'
+
+interface Message {
+  readonly id: number
+  readonly text: string
+  readonly kind: Kind
+}
+
+const messages = signal<readonly Message[]>([])
+const MAX_SHOWN = 4
+const SHOWN_MS: Readonly<Record<Kind, number>> = { done: 3_000, problem: 9_000 }
+let last = 0
+
+/** Shows a message. */
+export function announce(text: string, kind: Kind = 'done'): void {
+  last += 1
+  const message = { id: last, text, kind }
+  messages.value = [...messages.value, message].slice(-MAX_SHOWN)
+  setTimeout(() => dismiss(message.id), SHOWN_MS[kind])
+}
+
+function dismiss(id: number): void {
+  messages.value = messages.value.filter(one => one.id !== id)
+}
+
+/** Where messages are shown. In the top layer of a dialog they are read out, too, since the region stays. */
+export function Messages() {
+  return (
+    <div class="messages" role="status" aria-live="polite">
+      {messages.value.map(({ id, text, kind }) => (
+        <div key={id} class={`message ${kind}`}>
+          <span>{text}</span>
+          <button type="button" aria-label="Dismiss" onClick={() => dismiss(id)}>
+            ✕
+          </button>
+        </div>
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,217 @@
+/** Tables of any length: sorted by their heads, moved in with `j` and `k`, opened with Enter. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { takeRowKeys } from '../keyboard.ts'
+import { navigate } from '../router.ts'
+import { useVirtualRows } from './virtual.ts'
+
+/** A column of a table. */
+export interface Column<Row> {
+  readonly id: string
+  readonly title: string
+  readonly cell: (row: Row) => ComponentChildren
+  /** Width as in `grid-template-columns`; default: an equal part. */
+  readonly width?: string
+  readonly align?: 'end'
+  /** What rows are sorted by; the column cannot be sorted without it. */
+  readonly sort?: (row: Row) => string | number
+  /** Left out on narrow screens. */
+  readonly isExtra?: boolean
+}
+
+const ROW_PX = 40
+const NARROW = matchMedia('(max-width: 720px)')
+
+/** A table whose rows are only drawn where they can be seen. */
+export function Table<Row>({
+  label,
+  rows,
+  columns,
+  rowKey,
+  href,
+  onOpen,
+  selected,
+  onSelect,
+  empty,
+  onEnd,
+  height = 'fill',
+  initialSort,
+}: {
+  readonly label: string
+  readonly rows: readonly Row[]
+  readonly columns: readonly Column<Row>[]
+  readonly rowKey: (row: Row) => string
+  /** Address that a row opens. */
+  readonly href?: (row: Row) => string
+  /** What a row does when it is opened, where it has no address. */
+  readonly onOpen?: (row: Row) => void
+  /** Keys of the ticked rows; without it rows have no boxes. */
+  readonly selected?: ReadonlySet<string>
+  readonly onSelect?: (keys: ReadonlySet<string>) => void
+  /** Shown where there are no rows. */
+  readonly empty: ComponentChildren
+  /** Called when the end comes into sight, to read more. */
+  readonly onEnd?: () => void
+  /** `fill`: the rest of the window; `content`: as high as its rows, for short tables. */
+  readonly height?: 'fill' | 'content'
+  readonly initialSort?: { readonly column: string; readonly isDown: boolean }
+}) {
+  const [sort, setSort] = useState(initialSort ?? null)
+  const isNarrow = useNarrow()
+  const shownColumns = isNarrow ? columns.filter(({ isExtra }) => isExtra !== true) : columns
+  const sorted = useMemo(() => sortedRows(rows, columns, sort), [rows, columns, sort])
+  const { scroller, items, height: rowsHeight, scrollTo, isAtEnd } = useVirtualRows(sorted.length, ROW_PX)
+  const [at, setAt] = useState(-1)
+  const state = useRef({ sorted, at })
+  state.current = { sorted, at }
+  const open = (row: Row) => (href === undefined ? onOpen?.(row) : navigate(href(row)))
+  useEffect(
+    () =>
+      takeRowKeys({
+        move: by => {
+          const next = Math.min(Math.max(state.current.at + by, 0), state.current.sorted.length - 1)
+          if (next < 0) return
+          setAt(next)
+          scrollTo(next)
+          requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)?.focus())
+        },
+      }),
+    [],
+  )
+  const template = [
+    ...(selected === undefined ? [] : ['28px']),
+    ...shownColumns.map(({ width }) => (isNarrow ? 'minmax(0, 1fr)' : (width ?? 'minmax(0, 1fr)'))),
+  ].join(' ')
+  const toggle = (key: string) => {
+    const next = new Set(selected)
+    if (!next.delete(key)) next.add(key)
+    onSelect?.(next)
+  }
+  return (
+    <div class={`table ${height}`} role="table" aria-label={label} aria-rowcount={sorted.length + 1}>
+      <div
+        class="table-scroll"
+        ref={scroller}
+        onScroll={() => {
+          if (onEnd !== undefined && isAtEnd()) onEnd()
+        }}
+      >
+        <div role="row" class="row head" style={{ gridTemplateColumns: template }} aria-rowindex={1}>
+          {selected === undefined ? null : (
+            <span role="columnheader">
+              <input
+                type="checkbox"
+                aria-label="Select all"
+                checked={selected.size > 0 && selected.size === sorted.length}
+                onChange={() => onSelect?.(new Set(selected.size === sorted.length ? [] : sorted.map(rowKey)))}
+              />
+            </span>
+          )}
+          {shownColumns.map(column => (
+            <Head key={column.id} column={column} sort={sort} onSort={setSort} />
+          ))}
+        </div>
+        {sorted.length === 0 ? <div class="table-empty">{empty}</div> : null}
+        <div role="rowgroup" class="rows" style={{ height: `${rowsHeight}px` }}>
+          {items.map(({ index, start }) => {
+            const row = sorted[index]
+            if (row === undefined) return null
+            const key = rowKey(row)
+            return (
+              <div
+                key={key}
+                role="row"
+                data-row={index}
+                aria-rowindex={index + 2}
+                aria-selected={selected?.has(key)}
+                class={`row${index === at ? ' at' : ''}${href === undefined && onOpen === undefined ? '' : ' opens'}`}
+                tabIndex={index === Math.max(at, 0) ? 0 : -1}
+                style={{ gridTemplateColumns: template, transform: `translateY(${start}px)` }}
+                onFocus={() => setAt(index)}
+                onClick={event => {
+                  if (isControl(event.target, event.currentTarget)) return
+                  open(row)
+                }}
+                onKeyDown={event => {
+                  if (event.target !== event.currentTarget) return
+                  if (event.key === 'Enter') open(row)
+                  else if (event.key === 'x' && selected !== undefined) toggle(key)
+                }}
+              >
+                {selected === undefined ? null : (
+                  <span role="cell">
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${key}`}
+                      checked={selected.has(key)}
+                      onChange={() => toggle(key)}
+                    />
+                  </span>
+                )}
+                {shownColumns.map(({ id, cell, align }) => (
+                  <span key={id} role="cell" class={align}>
+                    {cell(row)}
+                  </span>
+                ))}
+              </div>
+            )
+          })}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+type Sort = { readonly column: string; readonly isDown: boolean } | null
+
+function Head<Row>({
+  column,
+  sort,
+  onSort,
+}: {
+  readonly column: Column<Row>
+  readonly sort: Sort
+  readonly onSort: (sort: Sort) => void
+}) {
+  const isSorted = sort?.column === column.id
+  const direction = !isSorted ? undefined : sort.isDown ? 'descending' : 'ascending'
+  return (
+    <span role="columnheader" class={column.align} aria-sort={direction}>
+      {column.sort === undefined ? (
+        column.title
+      ) : (
+        <button type="button" onClick={() => onSort({ column: column.id, isDown: isSorted && !sort.isDown })}>
+          {column.title}
+          <span aria-hidden="true">{isSorted ? (sort.isDown ? ' ↓' : ' ↑') : ''}</span>
+        </button>
+      )}
+    </span>
+  )
+}
+
+function sortedRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sort: Sort): readonly Row[] {
+  const by = columns.find(({ id }) => id === sort?.column)?.sort
+  if (by === undefined || sort === null) return rows
+  const factor = sort.isDown ? -1 : 1
+  return [...rows].sort((a, b) => {
+    const [left, right] = [by(a), by(b)]
+    return factor * (left < right ? -1 : left > right ? 1 : 0)
+  })
+}
+
+/** Whether a press was meant for a control inside of a row. */
+function isControl(target: EventTarget | null, row: HTMLElement): boolean {
+  const control = (target as Element | null)?.closest?.('a, button, input, label, select')
+  return control != null && row.contains(control)
+}
+
+/** Whether the screen is narrow, now and after it turns. */
+export function useNarrow(): boolean {
+  const [isNarrow, setNarrow] = useState(NARROW.matches)
+  useEffect(() => {
+    const change = () => setNarrow(NARROW.matches)
+    NARROW.addEventListener('change', change)
+    return () => NARROW.removeEventListener('change', change)
+  }, [])
+  return isNarrow
+}

@@ -1,0 +1,2 @@
+/** Style sheets that the bundler reads. */
+declare module '*.css'

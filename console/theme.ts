@@ -1,0 +1,28 @@
+/** Light and dark: as the system has it, until somebody chooses. */
+import { signal } from '@preact/signals'
+
+/** A choice of the person; `system` follows `prefers-color-scheme`. */
+export type Theme = 'system' | 'light' | 'dark'
+
+const KEPT = 'runyard.theme'
+const dark = matchMedia('(prefers-color-scheme: dark)')
+
+/** What the person chose. */
+export const theme = signal<Theme>((localStorage.getItem(KEPT) as Theme | null) ?? 'system')
+/** Whether the page is dark now. */
+export const isDark = signal(false)
+
+/** Chooses a theme, for this browser. */
+export function chooseTheme(chosen: Theme): void {
+  theme.value = chosen
+  localStorage.setItem(KEPT, chosen)
+  showTheme()
+}
+
+/** Shows the chosen theme. */
+export function showTheme(): void {
+  isDark.value = theme.value === 'dark' || (theme.value === 'system' && dark.matches)
+  document.documentElement.dataset.theme = isDark.value ? 'dark' : 'light'
+}
+
+dark.addEventListener('change', showTheme)

@@ -1,0 +1,96 @@
+/** Writes the types of the console's client from the OpenAPI document to console/client/api-types.d.ts, which git does not keep. */
+import { writeFileSync } from 'node:fs'
+import { JOB_OPERATIONS } from '../src/api/jobs/operations.ts'
+import { openApiDocument } from '../src/api/rest/openapi.ts'
+import { type RouteParts, restRoutes } from '../src/api/rest/routes.ts'
+
+/** The file that is written. */
+export const TYPES_FILE = new URL('../console/client/api-types.d.ts', import.meta.url)
+
+type Json = { readonly [key: string]: unknown }
+
+/** The types of all operations of a document: `Operations` by method and path, and one type for each named schema. */
+export function typesOf(document: Json): string {
+  const { schemas } = document.components as { readonly schemas: Readonly<Record<string, Json>> }
+  const named = Object.entries(schemas).map(([name, schema]) => `export type ${name} = ${typeOf(schema)}\n`)
+  const operations = Object.entries(document.paths as Readonly<Record<string, Readonly<Record<string, Json>>>>).flatMap(
+    ([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const),
+  )
+  const members = operations.map(([name, operation]) => `  ${JSON.stringify(name)}: ${operationType(operation)}\n`)
+  return `${named.join('\n')}\nexport interface Operations {\n${members.join('')}}\n`
+}
+
+function operationType(operation: Json): string {
+  const parameters = (operation.parameters ?? []) as readonly Json[]
+  const of = (place: string) => {
+    const members = parameters.filter(one => one.in === place)
+    if (members.length === 0) return 'never'
+    const typed = members.map(({ name, required, schema }) =>
+      required === true
+        ? `${JSON.stringify(name)}: ${typeOf(schema)}`
+        : `${JSON.stringify(name)}?: ${typeOf(schema)} | undefined`,
+    )
+    return `{ ${typed.join('; ')} }`
+  }
+  const body = jsonOf(operation.requestBody)
+  const success = Object.entries(operation.responses as Json).find(([status]) => status.startsWith('2'))
+  const answer = jsonOf(success?.[1])
+  return `{ path: ${of('path')}; query: ${of('query')}; body: ${body ?? 'never'}; answer: ${answer ?? 'undefined'} }`
+}
+
+function jsonOf(holder: unknown): string | null {
+  const { content = {} } = (holder ?? {}) as { readonly content?: Readonly<Record<string, Json>> }
+  const json = content['application/json']
+  return json === undefined ? null : typeOf(json.schema)
+}
+
+function typeOf(given: unknown): string {
+  const schema = (given ?? {}) as Json
+  if (typeof schema.$ref === 'string') return schema.$ref.split('/').at(-1)!
+  if ('const' in schema) return JSON.stringify(schema.const)
+  if (Array.isArray(schema.enum)) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
+  const parts: string[] = []
+  if (typeof schema.type === 'string' || Array.isArray(schema.type)) {
+    parts.push(
+      [schema.type]
+        .flat()
+        .map(type => plainType(String(type), schema))
+        .join(' | '),
+    )
+  }
+  for (const [keyword, joint] of JOINTS) {
+    const all = ((schema[keyword] ?? []) as unknown[]).map(typeOf).filter(type => type !== 'unknown')
+    if (all.length > 0) parts.push(all.map(type => `(${type})`).join(joint))
+  }
+  return parts.length === 0 ? 'unknown' : parts.map(part => `(${part})`).join(' & ')
+}
+
+const JOINTS = [
+  ['oneOf', ' | '],
+  ['anyOf', ' | '],
+  ['allOf', ' & '],
+] as const
+
+function plainType(type: string, schema: Json): string {
+  if (type === 'integer') return 'number'
+  if (type === 'array') return `(${typeOf(schema.items)})[]`
+  if (type !== 'object') return type
+  const { properties, additionalProperties: others } = schema
+  const required = new Set((schema.required ?? []) as string[])
+  const members = Object.entries((properties ?? {}) as Json).map(
+    ([name, member]) => `${JSON.stringify(name)}${required.has(name) ? '' : '?'}: ${typeOf(member)}`,
+  )
+  const rest = others !== undefined && others !== false ? typeOf(others) : properties === undefined ? 'unknown' : null
+  if (members.length === 0) return `{ [key: string]: ${rest ?? 'never'} }`
+  return `{ ${members.join('; ')} }${rest === null ? '' : ` & { [key: string]: ${rest} }`}`
+}
+
+/** The types as they should be now. */
+export function consoleTypes(): string {
+  // The routes are only described, not called.
+  const parts = { addresses: () => ({}) } as unknown as RouteParts
+  return typesOf(openApiDocument({ routes: restRoutes(parts), operations: JOB_OPERATIONS }))
+}
+
+if (import.meta.main) writeFileSync(TYPES_FILE, consoleTypes())
