@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer } from 'node:http'
 import { after, before, describe, test } from 'node:test'
-import type { Page } from 'puppeteer-core'
+import type { Page } from 'playwright-core'
 import { browserSkip, openBrowser } from '../support/browser.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 
@@ -37,16 +37,10 @@ describe('a page', { skip: browserSkip, timeout: 120_000 }, () => {
 
   /** What the page shows after a click, once it is no longer at work. */
   const answer = async (fields: Record<string, string>) => {
-    for (const [name, value] of Object.entries(fields)) {
-      await page.$eval(
-        `input[name=${name}]`,
-        (input, text) => (input as HTMLInputElement).setAttribute('value', text),
-        value,
-      )
-    }
+    for (const [name, value] of Object.entries(fields)) await page.fill(`input[name=${name}]`, value)
     await page.click('button')
     await page.waitForFunction("!['', 'running'].includes(document.querySelector('pre').textContent)")
-    return page.$eval('pre', shown => shown.textContent ?? '')
+    return (await page.textContent('pre')) ?? ''
   }
 
   test('may not call an endpoint that does not name it, and may once it does, with a key that expires soon', async () => {
@@ -65,7 +59,7 @@ describe('a page', { skip: browserSkip, timeout: 120_000 }, () => {
     await page.click('nav a[href="#runJob"]')
     const place = await page.$eval('#runJob', article => article.getBoundingClientRect().top)
     assert.ok(place >= 0 && place < 200, `it is at ${place}`)
-    const text = await page.$eval('#runJob', article => (article as HTMLElement).innerText)
+    const text = await page.innerText('#runJob')
     assert.match(text, /Submits a job[\s\S]*curl -sS '.*\/run'[\s\S]*"status": "IN_QUEUE"/)
     assert.deepEqual(problems, [])
   })

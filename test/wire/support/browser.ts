@@ -1,7 +1,7 @@
 /** A browser; tests that need it are skipped where it is not installed. */
 import { existsSync } from 'node:fs'
-import { type Browser, launch } from 'puppeteer-core'
-import { atEnd, temporaryFolder } from './cleanup.ts'
+import { type Browser, chromium } from 'playwright-core'
+import { atEnd } from './cleanup.ts'
 
 const program = process.env.RUNYARD_TEST_CHROMIUM ?? ''
 
@@ -17,11 +17,10 @@ function missing(): string | false {
 
 /** Starts Chromium, which ends with the test file. */
 export async function openBrowser(): Promise<Browser> {
-  const browser = await launch({
+  const browser = await chromium.launch({
     executablePath: program,
     // Tests run as root, where Chromium has no sandbox, in machines whose /dev/shm may be small.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
-    userDataDir: temporaryFolder(),
   })
   atEnd(() => browser.close())
   return browser
