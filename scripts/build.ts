@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join, relative } from 'node:path'
 import { build as bundle } from 'esbuild'
 import { PROGRAMS } from '../src/disk/package-files.ts'
+import { buildConsole } from './console.ts'
 
 /** Packages that stay packages: they are large and few servers need them, or handlers of users import them. */
 const EXTERNAL = ['dockerode', '@graphql-yoga/render-graphiql', '@runyard/worker']
@@ -54,8 +55,13 @@ export async function buildFiles(): Promise<BuiltFile[]> {
     write: false,
     logLevel: 'warning',
   })
-  const licenses = { path: 'third-party-licenses.txt', contents: licensesOf(Object.keys(metafile.inputs)) }
-  return [...outputFiles.map(({ path, contents }) => ({ path: relative(ROOT, path), contents })), licenses]
+  const page = await buildConsole()
+  const inputs = [...Object.keys(metafile.inputs), ...page.inputs]
+  return [
+    ...outputFiles.map(({ path, contents }) => ({ path: relative(ROOT, path), contents })),
+    ...page.files.map(({ path, contents }) => ({ path: join('console', path), contents })),
+    { path: 'third-party-licenses.txt', contents: licensesOf(inputs) },
+  ]
 }
 
 /** Licenses of the packages whose files are in the built program. */

@@ -17,6 +17,11 @@ export function programFile(name: (typeof PROGRAMS)[number]): string {
   return join(CODE, `${name}.${import.meta.filename.endsWith('.ts') ? 'ts' : 'js'}`)
 }
 
+/** Absolute path of a folder of the built program; null where the sources run. */
+export function builtFolder(name: string): string | null {
+  return import.meta.filename.endsWith('.ts') ? null : join(CODE, name)
+}
+
 /** Absolute path of a file or folder of the package, such as `package.json`. */
 export function packageFile(path: string): string {
   let folder = dirname(CODE)
