@@ -8,6 +8,7 @@ import { LogReading } from '../services/observing/log-reading.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import { MetricSeries } from '../services/observing/metric-series.ts'
 import { MetricsReader } from '../services/observing/metrics-reader.ts'
+import { Overview } from '../services/observing/overview.ts'
 import { WhatIf } from '../services/observing/what-if.ts'
 import { WorkerReading } from '../services/observing/worker-reading.ts'
 import type { BalancingServices } from './balancing-services.ts'
@@ -17,6 +18,7 @@ import type { WorkerServices } from './worker-services.ts'
 /** Services that explain and show the state, and whether the server is ready. */
 export interface ObservingServices {
   readonly explaining: Explainer
+  readonly overview: Overview
   readonly workers: WorkerReading
   readonly logs: LogReading
   readonly scraping: MetricsReader
@@ -44,6 +46,7 @@ export function createObservingServices(
   const explaining = new Explainer(ports, { fleet, models, running, balancing }, placing)
   return {
     explaining,
+    overview: new Overview(ports, { balancing, explaining, recent: metrics.recent }),
     workers: new WorkerReading(ports, { running, models, balancing, explaining }),
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),

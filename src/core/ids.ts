@@ -36,6 +36,8 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'billing',
   'account',
   'events',
+  'overview',
+  'machine',
   'pods',
   'clusters',
   'sandboxes',

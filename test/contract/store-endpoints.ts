@@ -50,6 +50,56 @@ export const endpointCases: Cases = {
     assert.deepEqual(await endpoints.ids(), [E1, E2, 'e3'])
   },
 
+  'a list has of each endpoint what its snapshot has, with the exit of the worker that ended last': async world => {
+    const { store } = world
+    await store.templates.insert(templateOf('t2', { image: 'other:2' }))
+    await store.endpoints.insert(endpointOf(E2, { templateId: 't2' as TemplateId, createdAtMs: T0 + 1 }))
+    await store.endpoints.insert(endpointOf('e3', { owner: STRANGER }))
+    await world.holder('w1', 'j1')
+    await world.job('j2', { queuedAtMs: T0 + 5 })
+    for (const [id, endedAtMs] of [
+      ['w2', T0 + 10],
+      ['w3', T0 + 20],
+    ] as const) {
+      await world.worker(id)
+      await store.workers.exited(id as WorkerId, EXIT, endedAtMs)
+    }
+    const waiting = { owner: OWNER, endpointId: E2, version: 1, queuedAtMs: T0, reason: 'none' }
+    const times = { downloadStartedAtMs: null, downloadEndedAtMs: null }
+    await store.queuedWorkers.replace(E2, [{ ...waiting, ...times, id: 'w9' as WorkerId, resource: 'gpu' }])
+    const listed = await store.endpoints.listed(OWNER, { after: null, limit: 10 })
+    assert.deepEqual(
+      listed.map(({ image, snapshot }) => [snapshot.endpoint.id, image]),
+      [
+        [E1, 'dir:worker'],
+        [E2, 'other:2'],
+      ],
+    )
+    for (const { snapshot } of listed) {
+      const whole = (await store.endpoints.snapshot(snapshot.endpoint.id))!
+      assert.deepEqual(snapshot, { ...whole, exits: whole.exits.slice(0, 1) })
+    }
+    assert.deepEqual(listed[0]?.snapshot.exits[0]?.id, 'w3')
+    const after = { createdAtMs: T0, id: E1 }
+    const rest = await store.endpoints.listed(OWNER, { after, limit: 1 })
+    assert.deepEqual(
+      rest.map(({ snapshot }) => snapshot.endpoint.id),
+      [E2],
+    )
+    assert.deepEqual(await store.endpoints.listed('nobody' as typeof OWNER, { after: null, limit: 1 }), [])
+  },
+
+  'a list knows the release to fall back to of a release that has not worked': async world => {
+    const { store } = world
+    await world.worker()
+    const before = (await store.endpoints.find(E1))!
+    await store.endpoints.replace({ ...before, version: 2, env: { A: '2' } }, before, T0)
+    const [listed] = await store.endpoints.listed(OWNER, { after: null, limit: 1 })
+    const whole = await store.endpoints.snapshot(E1)
+    assert.equal(listed?.snapshot.rollout.working?.version, 1)
+    assert.deepEqual(listed?.snapshot.rollout, whole?.rollout)
+  },
+
   'an endpoint is replaced while it is as the caller has seen it': async ({ store: { endpoints, templates } }) => {
     await templates.insert(templateOf('t2'))
     const before = (await endpoints.find(E1))!

@@ -41,6 +41,24 @@ export const metricCases: Cases = {
     assert.equal((await metrics.read(E1, 'minute', T, T + HOUR_MS, 1)).length, 1)
   },
 
+  'the minutes of all endpoints in which requests ended are read at once, the newest first': async ({ store }) => {
+    await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    const failed = emptyBucket()
+    failed.results.timedOut = 1
+    failed.results.cancelled = 2
+    await store.metrics.add([
+      { endpointId: E1, minuteMs: T, bucket: completed(1) },
+      { endpointId: E1, minuteMs: T + 60_000, bucket: emptyBucket() },
+      { endpointId: E2, minuteMs: T + 60_000, bucket: failed },
+      { endpointId: E2, minuteMs: T + 120_000, bucket: completed(1) },
+    ])
+    assert.deepEqual(await store.metrics.results(T, T + 120_000, 10), [
+      { endpointId: E2, minuteMs: T + 60_000, results: { ended: 3, failed: 1, cancelled: 2 } },
+      { endpointId: E1, minuteMs: T, results: { ended: 1, failed: 0, cancelled: 0 } },
+    ])
+    assert.equal((await store.metrics.results(T, T + 180_000, 1)).length, 1)
+  },
+
   'buckets are those of one endpoint, and none are made for one that is gone': async ({ store }) => {
     const gone = 'gone' as EndpointId
     await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))

@@ -8,6 +8,7 @@ import { documentationRoutes } from './routes/documentation.ts'
 import { type EndpointKeyParts, endpointKeyRoutes } from './routes/endpoint-keys.ts'
 import { type EventParts, eventRoutes } from './routes/events.ts'
 import { type MetricParts, metricRoutes } from './routes/metrics.ts'
+import { type OverviewParts, overviewRoutes } from './routes/overview.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
@@ -24,6 +25,7 @@ export type RouteParts = ServerlessParts &
   MetricParts &
   WhatIfParts &
   EventParts &
+  OverviewParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
@@ -34,6 +36,7 @@ export type RouteParts = ServerlessParts &
 /** Every route of the management API. */
 export function restRoutes(parts: RouteParts): RestRoute[] {
   const routes = [
+    ...overviewRoutes(parts),
     ...serverlessRoutes(parts),
     ...workerRoutes(parts),
     ...workerLogRoutes(parts),

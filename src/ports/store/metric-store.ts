@@ -1,6 +1,7 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { MetricBucket } from '../../core/observing/metric-bucket.ts'
 import type { MetricPoint, MetricSpan } from '../../core/observing/metric-series.ts'
+import type { ResultCounts } from '../../core/observing/recent-results.ts'
 
 /** What was counted of an endpoint in one minute and is not stored yet. */
 export interface MetricCount {
@@ -9,12 +10,21 @@ export interface MetricCount {
   readonly bucket: MetricBucket
 }
 
+/** How requests of an endpoint ended in one minute. */
+export interface MinuteResults {
+  readonly endpointId: EndpointId
+  readonly minuteMs: number
+  readonly results: ResultCounts
+}
+
 /** Metrics of endpoints over time, in buckets of a minute and of an hour. */
 export interface MetricStore {
   /** Adds counts to the buckets of their minute and their hour. Those of an endpoint that is gone are dropped. */
   add(counts: readonly MetricCount[]): Promise<void>
   /** The buckets of an endpoint that begin from `fromMs` on and before `toMs`, in order; at most `limit`. */
   read(endpointId: EndpointId, span: MetricSpan, fromMs: number, toMs: number, limit: number): Promise<MetricPoint[]>
+  /** The minutes of all endpoints in which requests ended, from `fromMs` on and before `toMs`, the newest first; of at most `limit` buckets. */
+  results(fromMs: number, toMs: number, limit: number): Promise<MinuteResults[]>
   /** Removes buckets that began before the instant, at most `limit`. Returns how many there were. */
   removeOld(span: MetricSpan, beforeMs: number, limit: number): Promise<number>
 }

@@ -99,6 +99,13 @@ export class Balancing {
     return this.#withTraffic(snapshot, await this.#settingsOf(snapshot), null)
   }
 
+  /** A snapshot that was read from the store, with the requests of the endpoint if it balances load. */
+  counted(snapshot: EndpointSnapshot): EndpointSnapshot {
+    const { id, type } = snapshot.endpoint
+    if (type !== 'LOAD_BALANCER') return snapshot
+    return this.#withTraffic(snapshot, { maxConcurrency: this.#settings.get(id)?.maxConcurrency ?? null }, null)
+  }
+
   /**
    * As {@link snapshot}, and publishes the endpoint and its workers to the gateway. The requests are read after that, so a worker that
    * drains and has none will get none.
@@ -269,7 +276,11 @@ export class Balancing {
     this.#targets.keep(balancedEndpoint(snapshot, maxConcurrency), targets)
   }
 
-  #withTraffic(snapshot: EndpointSnapshot, { maxConcurrency }: Settings, peak: number | null): BalancedSnapshot {
+  #withTraffic(
+    snapshot: EndpointSnapshot,
+    { maxConcurrency }: Pick<Settings, 'maxConcurrency'>,
+    peak: number | null,
+  ): BalancedSnapshot {
     const load = this.#traffic.load(snapshot.endpoint.id)
     return withTraffic(snapshot, load, id => this.#workers.get(id), { maxConcurrency, peak })
   }

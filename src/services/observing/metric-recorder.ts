@@ -15,6 +15,7 @@ import type { Worker, WorkerState } from '../../core/workers/worker.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { MetricCount } from '../../ports/store/metric-store.ts'
+import { RecentResults } from './recent-results.ts'
 
 /** Limit of counts that one call of the store adds. */
 const MAX_ADDED = 200
@@ -39,12 +40,15 @@ type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
  */
 export class MetricRecorder {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'machine'>
+  /** How the requests of the last hour ended. */
+  readonly recent: RecentResults
   /** Counts that are not stored, by minute and endpoint. */
   readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
   #held = 0
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'machine'>) {
     this.#ports = ports
+    this.recent = new RecentResults(ports)
   }
 
   readonly #readers: Readers = {
@@ -52,22 +56,22 @@ export class MetricRecorder {
       const result = RESULTS[to]
       if (result === undefined || usage === undefined) return
       const bucket = this.#bucket(endpointId)
-      bucket.results[result] += 1
+      this.#count(endpointId, bucket, result)
       // A late result finds its wait counted with the attempt that was lost.
       if (transition === 'finish' && usage.attempts === 0) return
       countTime(bucket, 'delay', usage.queuedMs)
       if (usage.attempts > 0) countTime(bucket, 'execution', usage.executionMs + usage.lostMs)
     },
     'job.expired': ({ endpointId, usage }) => {
-      if (usage.expired > 0) this.#bucket(endpointId).results.expired += 1
+      if (usage.expired > 0) this.#count(endpointId, this.#bucket(endpointId), 'expired')
     },
     'worker.moved': ({ endpointId, coldStartMs }) => {
       if (coldStartMs !== undefined) countTime(this.#bucket(endpointId), 'coldStart', coldStartMs)
     },
     'gateway.request_finished': ({ endpointId, status, complete, workerId, waitMs, totalMs }) => {
       const bucket = this.#bucket(endpointId)
-      if (status === CLIENT_GONE) bucket.results.cancelled += 1
-      else bucket.results[status < 500 && complete ? 'completed' : 'failed'] += 1
+      const result = status === CLIENT_GONE ? 'cancelled' : status < 500 && complete ? 'completed' : 'failed'
+      this.#count(endpointId, bucket, result)
       countTime(bucket, 'delay', waitMs)
       if (workerId !== null) countTime(bucket, 'execution', Math.max(0, totalMs - waitMs))
     },
@@ -125,6 +129,11 @@ export class MetricRecorder {
       const use = measured.get(key)
       if (use !== undefined) countGpu(this.#bucket(endpointId), use)
     }
+  }
+
+  #count(endpointId: EndpointId, bucket: MetricBucket, result: MetricResult): void {
+    bucket.results[result] += 1
+    this.recent.note(endpointId, result)
   }
 
   #bucket(endpointId: EndpointId): MetricBucket {

@@ -76,11 +76,15 @@ export const deleteEndpoint = [
 /** $1 endpoint, $2 now. */
 export const noteDeletion = 'UPDATE endpoint_ids SET deleted_at_ms = $2 WHERE id = $1'
 
+const COUNTERS = `${['completed', 'failed', 'retried'].map(name => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) AS ${name}`).join(', ')},
+    MAX(average_execution_ms) AS average_execution_ms`
+
 /** $1 endpoint. */
-export const findCounters = `
-  SELECT ${['completed', 'failed', 'retried'].map(name => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) AS ${name}`).join(', ')},
-    MAX(average_execution_ms) AS average_execution_ms
-  FROM endpoint_counters WHERE endpoint_id = $1`
+export const findCounters = `SELECT ${COUNTERS} FROM endpoint_counters WHERE endpoint_id = $1`
+
+/** $1 ids, as a JSON list. */
+export const countersOf = `
+  SELECT endpoint_id, ${COUNTERS} FROM endpoint_counters WHERE endpoint_id IN ({{id_list}}) GROUP BY endpoint_id`
 
 /** $1 endpoint, $2 more completed, $3 more failed, $4 more retried. Nothing where the endpoint is gone. */
 export const addToCounters = `
@@ -156,6 +160,13 @@ export const queueLoads = `
     FROM (SELECT id FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2) AS page
     LEFT JOIN queue_counts ON queue_counts.endpoint_id = page.id GROUP BY page.id) AS counts
   ORDER BY counts.id`
+
+/** $1 ids, as a JSON list. The queues of these endpoints. */
+export const queueLoadsOf = `
+  SELECT ${loadOf('counts.id')} FROM (
+    SELECT page.id, ${COUNT_SUMS}
+    FROM (SELECT id FROM endpoints WHERE id IN ({{id_list}})) AS page
+    LEFT JOIN queue_counts ON queue_counts.endpoint_id = page.id GROUP BY page.id) AS counts`
 
 /** $1 first id, $2 last id. The workers of these endpoints by state, with jobs and without. */
 export const workerCounts = `

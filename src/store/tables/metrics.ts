@@ -15,6 +15,11 @@ export const readBuckets = `
   SELECT at_ms, counts FROM metric_buckets
   WHERE endpoint_id = $1 AND span_ms = $2 AND at_ms >= $3 AND at_ms < $4 ORDER BY at_ms LIMIT $5`
 
+/** $1 length of the spans, $2 and $3 bounds, $4 how many. Of all endpoints, the newest first. */
+export const recentBuckets = `
+  SELECT endpoint_id, at_ms, counts FROM metric_buckets
+  WHERE span_ms = $1 AND at_ms >= $2 AND at_ms < $3 ORDER BY at_ms DESC LIMIT $4`
+
 /** $1 length of the spans, $2 the instant before which they began, $3 how many. */
 export const deleteOldBuckets = `
   DELETE FROM metric_buckets WHERE (endpoint_id, span_ms, at_ms) IN (

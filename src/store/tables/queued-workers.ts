@@ -13,6 +13,12 @@ export const queuedWorkersOf = `
     AND version = (SELECT version FROM endpoints WHERE id = $1)
   ORDER BY queued_at_ms, id`
 
+/** $1 ids of endpoints, as a JSON list. As {@link queuedWorkersOf}. */
+export const queuedWorkersOfThese = `
+  SELECT ${COLUMNS} FROM queued_workers WHERE endpoint_id IN ({{id_list}})
+    AND version = (SELECT version FROM endpoints WHERE id = queued_workers.endpoint_id)
+  ORDER BY queued_at_ms, id`
+
 /** $1 owner. Those of all its endpoints. */
 export const queuedWorkersOfOwner = `
   SELECT ${COLUMNS} FROM queued_workers WHERE owner = $1

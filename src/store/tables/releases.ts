@@ -66,6 +66,21 @@ export const releaseCrashed = `
 export const rolloutOfRelease =
   'SELECT ready_at_ms, crashes, canary FROM releases WHERE endpoint_id = $1 AND version = $2'
 
+/**
+ * $1 ids of endpoints, as a JSON list. As {@link rolloutOfRelease} and {@link workingRelease}, of their present versions: those that are canaries,
+ * and those of which no worker has been ready.
+ */
+export const openRollouts = `
+  SELECT newest.endpoint_id, newest.ready_at_ms, newest.crashes, newest.canary,
+    working.version AS working_version, working.config AS working_config
+  FROM endpoints
+  JOIN releases AS newest ON newest.endpoint_id = endpoints.id AND newest.version = endpoints.version
+  LEFT JOIN releases AS working ON working.endpoint_id = endpoints.id AND working.version = (
+    SELECT MAX(older.version) FROM releases AS older
+    WHERE older.endpoint_id = endpoints.id AND older.version < endpoints.version
+      AND older.ready_at_ms IS NOT NULL AND older.canary IS NULL AND older.config IS NOT NULL)
+  WHERE endpoints.id IN ({{id_list}}) AND (newest.ready_at_ms IS NULL OR newest.canary IS NOT NULL)`
+
 /** $1 endpoint, $2 version. It is no canary any more; no row where it is none, or another version is the newest. */
 export const promoteRelease = `
   UPDATE releases SET canary = NULL WHERE endpoint_id = $1 AND version = $2 AND canary IS NOT NULL
@@ -82,6 +97,16 @@ export const imagesInUse = `
   SELECT DISTINCT releases.image AS image FROM releases JOIN endpoints ON endpoints.id = releases.endpoint_id
   WHERE releases.image IS NOT NULL
     AND (releases.version >= endpoints.version - 1 OR releases.version = ${newestWorking('endpoints.id')})`
+
+/** A row of {@link openRollouts}. */
+export interface OpenRolloutRow {
+  readonly endpoint_id: EndpointId
+  readonly ready_at_ms: number | null
+  readonly crashes: number
+  readonly canary: number | null
+  readonly working_version: number | null
+  readonly working_config: string | null
+}
 
 /** A row of `releases` without its configuration. */
 export interface ReleaseRow {

@@ -25,6 +25,9 @@ export const findTemplate = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE id 
 /** $1 owner, $2 name. */
 export const findTemplateByName = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE owner = $1 AND name = $2`
 
+/** $1 ids, as a JSON list. */
+export const templatesOfThese = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE id IN ({{id_list}})`
+
 /** $1 template. */
 export const findPublicTemplate = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE id = $1 AND is_public = 1`
 

@@ -92,6 +92,20 @@ export const exitsOf = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT $2`
 
+/** $1 ids of endpoints, as a JSON list. As {@link workerLoads}. */
+export const workerLoadsOf = `
+  SELECT ${WORKER_COLUMNS},
+    (SELECT COUNT(*) FROM jobs WHERE worker_id = workers.id AND ${RUNNING})
+      + (SELECT COUNT(*) FROM stops WHERE worker_id = workers.id) AS held
+  FROM workers WHERE endpoint_id IN ({{id_list}}) AND ${ALIVE} ORDER BY created_at_ms, id`
+
+/** $1 ids of endpoints, as a JSON list. The worker of each that ended last. */
+export const lastExitsOf = `
+  SELECT ${WORKER_COLUMNS} FROM workers WHERE id IN (
+    SELECT (SELECT ended.id FROM workers AS ended WHERE ended.endpoint_id = endpoints.id AND ended.state = 'EXITED'
+      ORDER BY ended.exited_at_ms DESC, ended.created_at_ms DESC, ended.id DESC LIMIT 1)
+    FROM endpoints WHERE endpoints.id IN ({{id_list}}))`
+
 /** As {@link workerLoads}, of all endpoints. */
 export const allWorkerLoads = `
   SELECT ${WORKER_COLUMNS},

@@ -239,6 +239,7 @@ test('the server answers each example of the document as the document says', asy
   const id: string = made.id
   await rig.clock.advance(40)
   await call('listEndpoints')
+  await call('getOverview')
   await call('getEndpoint', { params: { id } })
   await call('streamEvents', { query: { endpoint: id }, meanwhile: () => rig.submit(id as never) })
   await rig.ask('POST', `/v2/${id}/purge-queue`)

@@ -34,6 +34,7 @@ import {
 import { aliveWorkersOf, exitsOf, toWorker, type WorkerRow, workerLoads } from '../../tables/workers.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease, rolloutFacts } from './releases.ts'
+import { listedEndpoints } from './snapshots.ts'
 import { replaceTemplate } from './templates.ts'
 import { linkVolumes } from './volumes.ts'
 
@@ -84,6 +85,8 @@ export const endpoints = {
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<Endpoint[]> {
     return (yield* query<EndpointRow>(sql.listEndpoints, [owner, ...ofSlice(slice)])).map(toEndpoint)
   }),
+
+  listed: read(listedEndpoints),
 
   ids: read(function* (): Steps<EndpointId[]> {
     return (yield* query<{ id: EndpointId }>(sql.endpointIds)).map(row => row.id)

@@ -1,7 +1,8 @@
 import type { EndpointId } from '../../../core/ids.ts'
 import { addBucket, bucketText, readBucket } from '../../../core/observing/metric-bucket.ts'
 import { METRIC_SPANS, type MetricPoint, type MetricSpan, startOf } from '../../../core/observing/metric-series.ts'
-import type { MetricCount, MetricStore } from '../../../ports/store/metric-store.ts'
+import { resultsOf } from '../../../core/observing/recent-results.ts'
+import type { MetricCount, MetricStore, MinuteResults } from '../../../ports/store/metric-store.ts'
 import * as sql from '../../tables/metrics.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
@@ -23,6 +24,17 @@ export const metrics = {
     const asked = [endpointId, METRIC_SPANS[span].lengthMs, fromMs, toMs, limit]
     const rows = yield* query<sql.BucketRow>(sql.readBuckets, asked)
     return rows.map(row => ({ atMs: row.at_ms, bucket: readBucket(row.counts) }))
+  }),
+
+  results: read(function* (fromMs: number, toMs: number, limit: number): Steps<MinuteResults[]> {
+    const asked = [METRIC_SPANS.minute.lengthMs, fromMs, toMs, limit]
+    const rows = yield* query<sql.BucketRow & { endpoint_id: EndpointId }>(sql.recentBuckets, asked)
+    const all = rows.map(row => ({
+      endpointId: row.endpoint_id,
+      minuteMs: row.at_ms,
+      results: resultsOf(readBucket(row.counts)),
+    }))
+    return all.filter(({ results }) => results.ended > 0)
   }),
 
   removeOld: write(function* (span: MetricSpan, beforeMs: number, limit: number): Steps<number> {

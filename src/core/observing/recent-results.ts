@@ -1,0 +1,66 @@
+/** How the requests of an endpoint ended lately, for lists of many endpoints: fewer numbers than metrics have. */
+import type { MetricBucket, MetricResult } from './metric-bucket.ts'
+
+/** Requests that ended, however they did, and those of them that were cancelled or went wrong. */
+export interface ResultCounts {
+  readonly ended: number
+  readonly failed: number
+  readonly cancelled: number
+}
+
+/** Requests of an endpoint in the last hour. */
+export interface RequestRate {
+  /** Requests that ended in a minute, on average over the last five. */
+  readonly perMinute: number
+  /** The part of the last hour's requests that failed, timed out or expired, from 0 to 1; null where none ended but cancelled ones. */
+  readonly errorShare: number | null
+  /** Requests that ended in each {@link POINT_MINUTES} of the last hour, oldest first; the last one is not over. */
+  readonly points: readonly number[]
+}
+
+const MINUTE_MS = 60_000
+/** Minutes of the last hour, with the one that is not over. */
+export const RECENT_MINUTES = 60
+/** Minutes of a point of {@link RequestRate}. */
+export const POINT_MINUTES = 2
+/** Minutes over which the rate is averaged. */
+const RATE_MINUTES = 5
+
+const FAILED: ReadonlySet<MetricResult> = new Set(['failed', 'timedOut', 'expired'])
+
+/** One request with this result. */
+export function oneResult(result: MetricResult): ResultCounts {
+  return { ended: 1, failed: FAILED.has(result) ? 1 : 0, cancelled: result === 'cancelled' ? 1 : 0 }
+}
+
+/** The requests of a bucket. */
+export function resultsOf({ results }: MetricBucket): ResultCounts {
+  const { completed, failed, timedOut, cancelled, expired } = results
+  const wrong = failed + timedOut + expired
+  return { ended: completed + wrong + cancelled, failed: wrong, cancelled }
+}
+
+/** The sum of two counts. */
+export function sumOf(a: ResultCounts, b: ResultCounts): ResultCounts {
+  return { ended: a.ended + b.ended, failed: a.failed + b.failed, cancelled: a.cancelled + b.cancelled }
+}
+
+/** The rate of an endpoint. @param minutes its {@link RECENT_MINUTES}, oldest first; undefined where nothing ended */
+export function rateOf(minutes: readonly (ResultCounts | undefined)[], nowMs: number): RequestRate {
+  const points: number[] = []
+  let [ended, failed] = [0, 0]
+  for (const [index, counts] of minutes.entries()) {
+    if (index % POINT_MINUTES === 0) points.push(0)
+    if (counts === undefined) continue
+    points[points.length - 1]! += counts.ended
+    ended += counts.ended - counts.cancelled
+    failed += counts.failed
+  }
+  const lately = minutes.slice(-RATE_MINUTES).reduce((sum, counts) => sum + (counts?.ended ?? 0), 0)
+  const overMinutes = RATE_MINUTES - 1 + (nowMs % MINUTE_MS) / MINUTE_MS
+  return {
+    perMinute: Math.round((lately / overMinutes) * 100) / 100,
+    errorShare: ended === 0 ? null : Math.round((failed / ended) * 10_000) / 10_000,
+    points,
+  }
+}

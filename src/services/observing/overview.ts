@@ -1,0 +1,145 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import { type EndpointState, endpointState } from '../../core/observing/endpoint-state.ts'
+import type { Explanation } from '../../core/observing/explain.ts'
+import type { RequestRate } from '../../core/observing/recent-results.ts'
+import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/observing/worker-status.ts'
+import { type PageRequest, pageOf, sliceOf } from '../../core/pages.ts'
+import { type RolloutState, rolloutProblem, rolloutStateOf } from '../../core/scaling/rollout.ts'
+import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import { isFrozen } from '../../core/workers/worker.ts'
+import { crashCauseOf } from '../../core/workers/worker-failure.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Balancing } from '../balancing/balancing.ts'
+import { mapConcurrently } from '../map-concurrently.ts'
+import type { Explainer } from './explainer.ts'
+import type { RecentResults } from './recent-results.ts'
+
+/** The part of an explanation that a row has room for. */
+export type Why = Pick<Explanation, 'cause' | 'summary' | 'sinceMs'>
+
+/** One endpoint in the overview. */
+export interface OverviewRow {
+  readonly endpoint: Endpoint
+  readonly image: string | null
+  readonly state: EndpointState
+  readonly counts: WorkerCounts
+  /** Those of the idle ones that are frozen. */
+  readonly frozen: number
+  readonly queue: EndpointSnapshot['queue']
+  readonly rate: RequestRate
+  /** Why something waits or is wrong; null where nothing does, and where it was left out. */
+  readonly why: Why | null
+  readonly rollout: RolloutState
+}
+
+/** A page of the overview. */
+export interface OverviewPage {
+  readonly rows: readonly OverviewRow[]
+  /** Rows in which something waits or is wrong and `why` was left out. */
+  readonly unexplained: number
+  readonly nextCursor: string | null
+}
+
+/** Maximum number of rows with an explanation: each takes several reads of the store, and the list is read again often. */
+export const MAX_EXPLAINED_ROWS = 50
+const CONCURRENCY = 10
+
+/** An endpoint before its `why` is known. */
+interface Row extends Omit<OverviewRow, 'state' | 'why' | 'rate'> {
+  readonly snapshot: EndpointSnapshot
+  readonly waiting: number
+  readonly isExplained: boolean
+  /** What is wrong with a worker where none is ready, which is to be seen although nothing waits for it. */
+  readonly ill: Why | null
+}
+
+/** All endpoints of an owner, a row each: read in few statements, so that a page of 1,000 can be read again often. */
+export class Overview {
+  readonly #store: Ports['store']
+  readonly #balancing: Balancing
+  readonly #explaining: Explainer
+  readonly #recent: RecentResults
+
+  constructor(
+    { store }: Pick<Ports, 'store'>,
+    parts: { readonly balancing: Balancing; readonly explaining: Explainer; readonly recent: RecentResults },
+  ) {
+    this.#store = store
+    this.#balancing = parts.balancing
+    this.#explaining = parts.explaining
+    this.#recent = parts.recent
+  }
+
+  /**
+   * A page of the endpoints, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
+   */
+  async page(owner: OwnerId, request: PageRequest): Promise<OverviewPage> {
+    const slice = sliceOf(request)
+    const found = await this.#store.endpoints.listed(owner, slice)
+    const places = found.map(one => ({ ...one, ...one.snapshot.endpoint }))
+    const { items, nextCursor } = pageOf(places, slice)
+    const rows = items.map(({ snapshot, image }) => rowOf(this.#balancing.counted(snapshot), image))
+    const rates = await this.#recent.rates(rows.map(({ endpoint }) => endpoint.id))
+    const wanted = rows.filter(({ isExplained }) => isExplained).sort(byUrgency)
+    const why = await this.#explain(wanted.slice(0, MAX_EXPLAINED_ROWS))
+    return {
+      rows: rows.map(row => finished(row, rates.get(row.endpoint.id)!, why.get(row.endpoint.id) ?? null)),
+      unexplained: Math.max(0, wanted.length - MAX_EXPLAINED_ROWS),
+      nextCursor,
+    }
+  }
+
+  async #explain(rows: readonly Row[]): Promise<Map<EndpointId, Explanation>> {
+    const found = await mapConcurrently(rows, CONCURRENCY, async ({ endpoint }) => {
+      // The overview has only the last exit of each; what is said of crashes counts them.
+      const snapshot = await this.#balancing.snapshot(endpoint.id)
+      return snapshot === null ? [] : ([[endpoint.id, await this.#explaining.of(snapshot)]] as const)
+    })
+    return new Map(found.flat())
+  }
+}
+
+function rowOf(snapshot: EndpointSnapshot, image: string | null): Row {
+  const { endpoint, queue, workers } = snapshot
+  const shown = shownWorkers(snapshot)
+  const counts = countWorkers(shown)
+  const waiting = queue.queued + queue.queuedLowPriority
+  const lacksSpare = endpoint.workersMin > 0 && endpoint.workersMax > 0 && counts.ready === 0
+  const isWrong = counts.unhealthy > 0 || counts.throttled > 0 || rolloutProblem(snapshot, null) !== null
+  return {
+    snapshot,
+    endpoint,
+    image,
+    counts,
+    frozen: workers.filter(isFrozen).length,
+    queue,
+    rollout: rolloutStateOf(snapshot, null),
+    waiting,
+    isExplained: waiting > 0 || lacksSpare || isWrong,
+    ill: counts.ready > 0 ? null : illnessOf(shown),
+  }
+}
+
+function illnessOf(shown: readonly ShownWorker[]): Why | null {
+  const found = shown.find(({ status }) => status === 'UNHEALTHY')
+  if (found?.worker == null) return null
+  const { id, exit, exitedAtMs, problemAtMs } = found.worker
+  const cause = exit === null ? 'unhealthy' : crashCauseOf(found.worker)
+  return { cause, summary: `worker ${id}: ${found.reason}`, sinceMs: exitedAtMs ?? problemAtMs }
+}
+
+function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, why: Why | null): OverviewRow {
+  const { image, counts, frozen, queue, rollout } = row
+  const isFine = why === null || why.cause === 'nothing_waits' || (why.cause === 'running' && waiting === 0)
+  const state = endpointState({ endpoint, counts, rollout, waiting, cause: why?.cause ?? null })
+  return { endpoint, image, counts, frozen, queue, rollout, rate, state, why: isFine ? ill : why }
+}
+
+/** Those that have no ready worker first, then those that wait longest. */
+function byUrgency(a: Row, b: Row): number {
+  const lacks = Number(a.counts.ready > 0) - Number(b.counts.ready > 0)
+  const since = ({ queue }: Row) => queue.headQueuedAtMs ?? Number.POSITIVE_INFINITY
+  return lacks || (since(a) === since(b) ? 0 : since(a) - since(b))
+}

@@ -1,0 +1,82 @@
+import type { EndpointId } from '../../core/ids.ts'
+import type { MetricResult } from '../../core/observing/metric-bucket.ts'
+import { METRIC_SPANS, startOf } from '../../core/observing/metric-series.ts'
+import {
+  oneResult,
+  RECENT_MINUTES,
+  type RequestRate,
+  type ResultCounts,
+  rateOf,
+  sumOf,
+} from '../../core/observing/recent-results.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+const MINUTE_MS = METRIC_SPANS.minute.lengthMs
+/** Limit of stored minutes that are read once, when the server is asked first. */
+const MAX_READ = 100_000
+
+/**
+ * How the requests of all endpoints ended in the last hour, in memory, since lists of endpoints are read again often. What ended before the
+ * server started is read from the store, once.
+ */
+export class RecentResults {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #startMs: number
+  /** By the beginning of the minute. */
+  readonly #minutes = new Map<number, Map<EndpointId, ResultCounts>>()
+  #earlier: Promise<void> | null = null
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>) {
+    this.#ports = ports
+    this.#startMs = startOf(ports.clock.now(), MINUTE_MS)
+  }
+
+  /** A request ended now. */
+  note(endpointId: EndpointId, result: MetricResult): void {
+    this.#add(startOf(this.#ports.clock.now(), MINUTE_MS), endpointId, oneResult(result))
+  }
+
+  /** The rates of endpoints, by their ids. */
+  async rates(ids: readonly EndpointId[]): Promise<ReadonlyMap<EndpointId, RequestRate>> {
+    this.#earlier ??= this.#readEarlier()
+    await this.#earlier
+    const nowMs = this.#ports.clock.now()
+    const lastMs = startOf(nowMs, MINUTE_MS)
+    this.#dropBefore(lastMs - (RECENT_MINUTES - 1) * MINUTE_MS)
+    const minutes = Array.from({ length: RECENT_MINUTES }, (_, index) =>
+      this.#minutes.get(lastMs - (RECENT_MINUTES - 1 - index) * MINUTE_MS),
+    )
+    const rate = (id: EndpointId) =>
+      rateOf(
+        minutes.map(minute => minute?.get(id)),
+        nowMs,
+      )
+    return new Map(ids.map(id => [id, rate(id)]))
+  }
+
+  async #readEarlier(): Promise<void> {
+    const fromMs = this.#startMs - RECENT_MINUTES * MINUTE_MS
+    try {
+      const found = await this.#ports.store.metrics.results(fromMs, this.#startMs, MAX_READ)
+      for (const { endpointId, minuteMs, results } of found) this.#add(minuteMs, endpointId, results)
+    } catch (error) {
+      this.#earlier = null
+      throw error
+    }
+  }
+
+  #add(minuteMs: number, endpointId: EndpointId, counts: ResultCounts): void {
+    let ofMinute = this.#minutes.get(minuteMs)
+    if (ofMinute === undefined) {
+      ofMinute = new Map()
+      this.#minutes.set(minuteMs, ofMinute)
+      this.#dropBefore(startOf(this.#ports.clock.now(), MINUTE_MS) - RECENT_MINUTES * MINUTE_MS)
+    }
+    const before = ofMinute.get(endpointId)
+    ofMinute.set(endpointId, before === undefined ? counts : sumOf(before, counts))
+  }
+
+  #dropBefore(minuteMs: number): void {
+    for (const atMs of this.#minutes.keys()) if (atMs < minuteMs) this.#minutes.delete(atMs)
+  }
+}
