@@ -191,7 +191,12 @@ export class Server {
         post: () => life.guard(programs.post()),
       },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
-      machine: { parts: async () => machine.parts, gpuUse: () => new Map(), memory: () => machine.memory },
+      machine: {
+        parts: async () => machine.parts,
+        gpuUse: () => new Map(),
+        memory: () => machine.memory,
+        disk: async () => null,
+      },
       spill: null,
       models: null,
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },

@@ -7,6 +7,7 @@ import type { PlacementRules } from '../core/placement/placement-input.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
 import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
+import type { HostInspection } from '../ports/host-inspection.ts'
 import type { SharingRules } from '../services/accounts/sharing.ts'
 import type { WorkerAddresses } from '../services/workers/worker-addresses.ts'
 
@@ -45,6 +46,8 @@ export interface AppConfig {
   readonly accountLimits?: AccountLimits
   /** What is kept of jobs when their results are removed; the rest is as in JOB_RECORD_RULES. */
   readonly jobRecords?: Partial<JobRecordRules>
+  /** What can be found out about the host; nothing when left out. */
+  readonly inspection?: HostInspection | undefined
 }
 
 /** The addresses of the server. What can change is a getter. */

@@ -5,6 +5,7 @@ import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { EventFeed } from '../services/observing/event-feed.ts'
 import { Explainer } from '../services/observing/explainer.ts'
 import { LogReading } from '../services/observing/log-reading.ts'
+import { MachineReading } from '../services/observing/machine-reading.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import { MetricSeries } from '../services/observing/metric-series.ts'
 import { MetricsReader } from '../services/observing/metrics-reader.ts'
@@ -19,6 +20,7 @@ import type { WorkerServices } from './worker-services.ts'
 export interface ObservingServices {
   readonly explaining: Explainer
   readonly overview: Overview
+  readonly machineReading: MachineReading
   readonly workers: WorkerReading
   readonly logs: LogReading
   readonly scraping: MetricsReader
@@ -37,7 +39,7 @@ export interface EventReaders {
 
 export function createObservingServices(
   ports: Ports,
-  { placing, prices, freezing }: AppConfig,
+  { placing, prices, freezing, inspection }: AppConfig,
   { fleet, models, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
   { metrics, attemptTimes, feed }: EventReaders,
@@ -47,6 +49,7 @@ export function createObservingServices(
   return {
     explaining,
     overview: new Overview(ports, { balancing, explaining, recent: metrics.recent }),
+    machineReading: new MachineReading(ports, inspection ?? null),
     workers: new WorkerReading(ports, { running, models, balancing, explaining }),
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),

@@ -12,8 +12,8 @@ export const PROGRAMS = [
 /** Folder of the code that runs: `src`, or the `dist` that was built from it, where code lies in other folders than in the sources. */
 const CODE = codeFolder(import.meta.dirname)
 
-/** Absolute path of a program, built if the code that runs is. */
-export function programFile(name: (typeof PROGRAMS)[number]): string {
+/** Absolute path of a program, or of the command line, built if the code that runs is. */
+export function programFile(name: (typeof PROGRAMS)[number] | 'cli/runyard'): string {
   return join(CODE, `${name}.${import.meta.filename.endsWith('.ts') ? 'ts' : 'js'}`)
 }
 

@@ -42,6 +42,7 @@ import { prepareDocuments } from './documents.ts'
 import { driverFor, modelRoot } from './drivers.ts'
 import { setUpFolder } from './folder-setup.ts'
 import { foldersIn, type ServedFolder, serveFolders, watchFolders } from './folders.ts'
+import { createHostInspection } from './host-inspection.ts'
 import {
   bind,
   connected,
@@ -130,7 +131,8 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   opened.defer(() => plain.close())
   const { store, vault } = await openSeals(plain, config, log)
 
-  const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
+  const { dataDir } = config
+  const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env, dataDir })
   const models = modelsIn(config)
   opened.defer(() => models.close())
   const ports: Ports = {
@@ -149,7 +151,8 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
     emit,
     metrics: readers.metrics,
   }
-  const app = createApp(ports, appConfigOf(config))
+  const inspection = createHostInspection(config, driver.processIsolation)
+  const app = createApp(ports, { ...appConfigOf(config), inspection })
   await app.services.access.ensureKey(DEFAULT_OWNER, 'main', keepApiKey(apiKeyFile, config.apiKey))
   const served = await serveFolders(app, folders, log)
 

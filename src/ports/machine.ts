@@ -1,4 +1,5 @@
 import type { MachineParts } from '../core/hardware/inventory.ts'
+import type { MachineDisk } from '../core/hardware/machine-disk.ts'
 import type { MachineMemory } from '../core/hardware/machine-memory.ts'
 import type { GpuUse } from '../core/observing/gpu-use.ts'
 
@@ -13,6 +14,8 @@ export interface Machine {
   parts(): Promise<MachineParts>
   /** How much memory is left now; where a control group limits this server more tightly, of that. Null where the system does not show it. */
   memory(): MachineMemory | null
+  /** The disk with the data of the server; null where that is not known. */
+  disk(): Promise<MachineDisk | null>
   /**
    * The use of its GPUs by `gpuKey`, as last measured. Each call starts the next measurement, so a caller that asks every 20 s gets values of 20 s
    * ago. Empty at first; without the GPUs of which nothing is known; empty where the last measurement failed or is over a minute old.

@@ -130,6 +130,23 @@ export const queuedWorkerCases: Cases = {
     )
   },
 
+  'what waits is counted over all owners by what it waits for, the longest wait first': async ({ store }) => {
+    await store.endpoints.insert(endpointOf(E2, { owner: STRANGER, name: 'theirs' }))
+    await store.queuedWorkers.replace(E1, [
+      queuedOf('a', { queuedAtMs: T0 + 5 }),
+      queuedOf('b', { queuedAtMs: T0 + 9 }),
+    ])
+    await store.queuedWorkers.replace(E2, [queuedOf('x', { endpointId: E2, owner: STRANGER, reason: 'no GPU' })])
+    const { resource, reason } = queuedOf('a')
+    const ofOwner = { endpointId: E1, endpointName: 'endpoint e1', account: OWNER, resource, reason }
+    const ofStranger = { endpointId: E2, endpointName: 'theirs', account: STRANGER, resource, reason: 'no GPU' }
+    assert.deepEqual(await store.queuedWorkers.waiting(10), [
+      { ...ofStranger, workers: 1, sinceMs: queuedOf('x').queuedAtMs },
+      { ...ofOwner, workers: 2, sinceMs: T0 + 5 },
+    ])
+    assert.equal((await store.queuedWorkers.waiting(1)).length, 1)
+  },
+
   'a worker makes room only while it is ready and has neither a job nor one to stop': async world => {
     const { workers, jobOutcomes, stops } = world.store
     await workers.insert(workerOf(W2), 'starting')

@@ -13,6 +13,7 @@ import { type GivenLimits, NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/accounts/rate-limit.ts'
 import type { PriceList } from '../../src/core/billing/prices.ts'
 import type { MachineParts } from '../../src/core/hardware/inventory.ts'
+import type { MachineDisk } from '../../src/core/hardware/machine-disk.ts'
 import type { MachineMemory } from '../../src/core/hardware/machine-memory.ts'
 import {
   DEFAULT_OWNER,
@@ -33,6 +34,7 @@ import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks }
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
+import type { HostInspection } from '../../src/ports/host-inspection.ts'
 import type { ModelCache } from '../../src/ports/model-cache.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
@@ -72,6 +74,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly corsOrigins?: readonly string[]
   /** What is kept of jobs when their results are removed. */
   readonly jobRecords?: Partial<JobRecordRules>
+  /** What is found out about the host; nothing when left out. */
+  readonly inspection?: HostInspection
   /** The prices of hardware. */
   readonly prices?: PriceList
   /** Maximum number of endpoints with separate metrics. */
@@ -140,6 +144,8 @@ export class Rig {
   readonly gpuUse = new Map<string, GpuUse>()
   /** What is left of its memory; null while it does not show that. */
   memory: MachineMemory | null = null
+  /** The disk of its data; null while it is not known. */
+  disk: MachineDisk | null = null
   /** The parts of the machine of the workers. */
   machine: MachineParts = aMachine([], { vcpus: 64, memoryGb: 512 })
   readonly events: Happening[] = []
@@ -196,7 +202,12 @@ export class Rig {
       metrics.emit(name, fields)
     }
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
-    const machine = { parts: async () => this.machine, gpuUse: () => this.gpuUse, memory: () => this.memory }
+    const machine = {
+      parts: async () => this.machine,
+      gpuUse: () => this.gpuUse,
+      memory: () => this.memory,
+      disk: async () => this.disk,
+    }
     const { metricsPublic = false, placing, prices } = this.#options
     const accountLimits = { ...NO_LIMITS, ...this.#options.accountLimits }
     const rules = { rateWindows, limitJobs, deleteRunningEndpoints }
@@ -209,6 +220,7 @@ export class Rig {
       prices,
       accountLimits,
       jobRecords: this.#options.jobRecords ?? {},
+      inspection: this.#options.inspection,
     }
     this.ports = {
       ...ports,

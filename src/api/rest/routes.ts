@@ -7,6 +7,7 @@ import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
 import { type EndpointKeyParts, endpointKeyRoutes } from './routes/endpoint-keys.ts'
 import { type EventParts, eventRoutes } from './routes/events.ts'
+import { type MachineRouteParts, machineRoutes } from './routes/machine.ts'
 import { type MetricParts, metricRoutes } from './routes/metrics.ts'
 import { type OverviewParts, overviewRoutes } from './routes/overview.ts'
 import { secretRoutes } from './routes/secrets.ts'
@@ -26,6 +27,7 @@ export type RouteParts = ServerlessParts &
   WhatIfParts &
   EventParts &
   OverviewParts &
+  MachineRouteParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
@@ -48,6 +50,7 @@ export function restRoutes(parts: RouteParts): RestRoute[] {
     ...registryRoutes(parts),
     ...billingRoutes(parts),
     ...catalogRoutes(parts),
+    ...machineRoutes(parts),
     ...secretRoutes(parts),
     ...accountRoutes(parts),
     ...endpointKeyRoutes(parts),

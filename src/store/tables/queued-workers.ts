@@ -1,6 +1,7 @@
 /** Statements and rows of workers that wait for a place. */
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { QueuedWorker, Resource } from '../../core/workers/placement.ts'
+import type { WaitingWorkers } from '../../ports/store/queued-worker-store.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** The columns; see queued-workers.ts. */
@@ -24,6 +25,29 @@ export const queuedWorkersOfOwner = `
   SELECT ${COLUMNS} FROM queued_workers WHERE owner = $1
     AND version = (SELECT version FROM endpoints WHERE id = queued_workers.endpoint_id)
   ORDER BY endpoint_id, queued_at_ms, id`
+
+/** $1 how many. Those of all endpoints, counted by what they wait for. */
+export const waitingWorkers = `
+  SELECT endpoints.id, endpoints.owner, endpoints.name, resource, reason, COUNT(*) AS workers, MIN(queued_at_ms) AS since_ms
+  FROM queued_workers JOIN endpoints ON endpoints.id = queued_workers.endpoint_id AND endpoints.version = queued_workers.version
+  GROUP BY endpoints.id, endpoints.owner, endpoints.name, resource, reason ORDER BY since_ms, endpoints.id, reason LIMIT $1`
+
+/** A row of {@link waitingWorkers}. */
+export interface WaitingRow {
+  readonly id: EndpointId
+  readonly owner: OwnerId
+  readonly name: string
+  readonly resource: Resource
+  readonly reason: string
+  readonly workers: number
+  readonly since_ms: number
+}
+
+/** A row as workers that wait. */
+export function toWaitingWorkers(row: WaitingRow): WaitingWorkers {
+  const { id: endpointId, name: endpointName, owner: account, workers, resource, reason, since_ms: sinceMs } = row
+  return { endpointId, endpointName, account, workers, resource, reason, sinceMs }
+}
 
 /** $1 endpoint. Of all versions. */
 export const queuedIdsOf = 'SELECT id FROM queued_workers WHERE endpoint_id = $1 ORDER BY id'

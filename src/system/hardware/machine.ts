@@ -1,5 +1,7 @@
+import { statfs } from 'node:fs/promises'
 import { availableParallelism, totalmem } from 'node:os'
 import { gpuKey, gpuSummary, type MachineGpu, type MachineParts } from '../../core/hardware/inventory.ts'
+import type { MachineDisk } from '../../core/hardware/machine-disk.ts'
 import type { MachineMemory } from '../../core/hardware/machine-memory.ts'
 import type { GpuUse } from '../../core/observing/gpu-use.ts'
 import type { Emit } from '../../events.ts'
@@ -31,6 +33,8 @@ export interface MachineOptions {
   /** Its PATH finds the tools; CUDA_VISIBLE_DEVICES limits which GPUs workers get. */
   readonly env: NodeJS.ProcessEnv
   readonly toolMs?: number
+  /** The folder with the data of the server, whose disk is shown; none when left out. */
+  readonly dataDir?: string
 }
 
 /** This machine: processors and memory as far as this process may use them, and the GPUs that the vendors' tools list. */
@@ -97,6 +101,17 @@ class ThisMachine implements Machine {
 
   memory(): MachineMemory | null {
     return readMemory()
+  }
+
+  async disk(): Promise<MachineDisk | null> {
+    const { dataDir } = this.#options
+    if (dataDir === undefined) return null
+    try {
+      const { bavail, blocks, bsize } = await statfs(dataDir)
+      return { availableBytes: bavail * bsize, totalBytes: blocks * bsize }
+    } catch {
+      return null
+    }
   }
 
   gpuUse(): ReadonlyMap<string, GpuUse> {

@@ -5,11 +5,26 @@ import { JOB_OPERATIONS } from '../../../src/api/jobs/operations.ts'
 import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'
 import { EXAMPLES } from '../../../src/api/rest/examples.ts'
 import { BY_POST, type OperationExample } from '../../../src/api/rest/openapi.ts'
+import type { HostInspection } from '../../../src/ports/host-inspection.ts'
 import { recordsExamples, writeExamples } from '../../support/recorded-examples.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 /** Items of a list that an example shows. */
 const SHOWN_ITEMS = 2
+const INSPECTION: HostInspection = {
+  processIsolation: 'Process workers: caged, in networks of their own that lead to the outside',
+  engine: async () => null,
+  diagnose: async () => [
+    { check: 'memory', state: 'ok', message: '40960 MiB of 65536 MiB are free', action: null },
+    {
+      check: 'engine',
+      state: 'warn',
+      message: 'no container engine was found; only folders can be run',
+      action: 'install Docker or Podman, or set DOCKER_HOST',
+    },
+  ],
+}
+
 /** Operations with a response that is no example: the document itself. */
 const WITHOUT_EXAMPLE = ['getOpenApi', 'getDocs']
 
@@ -122,6 +137,8 @@ async function resources({ call }: { call: Player['call'] }, rig: Rig): Promise<
   await call('updateTemplate', { params: { id: template.id }, body: { env: { MODEL: 'large' } } })
   await call('listCatalogTemplates')
   await call('deleteTemplate', { params: { id: template.id } })
+  await call('getMachine')
+  await call('getMachineDiagnosis')
   await call('listGpuTypes')
   await call('getGpuType', { params: { id: 'NVIDIA GeForce RTX 4090' } })
   await call('listCpuTypes')
@@ -220,7 +237,9 @@ async function batches({ call }: { call: Player['call'] }, endpoint: string): Pr
 }
 
 test('the server answers each example of the document as the document says', async t => {
-  const rig = await openRig(t, { rateWindows: [] })
+  const rig = await openRig(t, { rateWindows: [], inspection: INSPECTION })
+  rig.memory = { totalBytes: 64 * 2 ** 30, availableBytes: 40 * 2 ** 30 }
+  rig.disk = { totalBytes: 500_000_000_000, availableBytes: 320_000_000_000 }
   const player = new Player(rig, (await rig.ask('GET', '/v2/openapi.json')).json)
   const bound = { call: player.call.bind(player) }
   const { call } = bound

@@ -1,10 +1,16 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import { MAX_QUEUED_WORKERS, type QueuedWorker } from '../../../core/workers/placement.ts'
-import type { QueuedWorkerStore } from '../../../ports/store/queued-worker-store.ts'
+import type { QueuedWorkerStore, WaitingWorkers } from '../../../ports/store/queued-worker-store.ts'
 import type { EndpointRow } from '../../tables/endpoints.ts'
 import { findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
 import * as sql from '../../tables/queued-workers.ts'
-import { ofQueuedWorker, type QueuedWorkerRow, toQueuedWorker } from '../../tables/queued-workers.ts'
+import {
+  ofQueuedWorker,
+  type QueuedWorkerRow,
+  toQueuedWorker,
+  toWaitingWorkers,
+  type WaitingRow,
+} from '../../tables/queued-workers.ts'
 import type { WorkerRow } from '../../tables/workers.ts'
 import { aliveWorkersOf } from '../../tables/workers.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
@@ -33,5 +39,9 @@ export const queuedWorkers = {
 
   list: read(function* (owner: OwnerId): Steps<QueuedWorker[]> {
     return (yield* query<QueuedWorkerRow>(sql.queuedWorkersOfOwner, [owner])).map(toQueuedWorker)
+  }),
+
+  waiting: read(function* (limit: number): Steps<WaitingWorkers[]> {
+    return (yield* query<WaitingRow>(sql.waitingWorkers, [limit])).map(toWaitingWorkers)
   }),
 } satisfies OperationsOf<QueuedWorkerStore>

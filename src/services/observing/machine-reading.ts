@@ -1,0 +1,170 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError } from '../../core/errors.ts'
+import { cataloged, gpuKey, type MachineGpu, type MachineParts } from '../../core/hardware/inventory.ts'
+import type { MachineDisk } from '../../core/hardware/machine-disk.ts'
+import type { MachineMemory } from '../../core/hardware/machine-memory.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId, type WorkerId } from '../../core/ids.ts'
+import type { EngineState, Finding } from '../../core/observing/diagnosis.ts'
+import type { GpuUse } from '../../core/observing/gpu-use.ts'
+import type { Capacity } from '../../core/scaling/plan.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { type PhaseNow, phaseOf } from '../../core/workers/worker-phase.ts'
+import type { HostInspection } from '../../ports/host-inspection.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { WaitingWorkers } from '../../ports/store/queued-worker-store.ts'
+import { KeptReading } from '../kept-reading.ts'
+
+/** A worker that has a GPU. */
+export interface GpuHolder {
+  readonly endpointId: EndpointId
+  /** Null for an endpoint that was deleted and whose worker still ends. */
+  readonly endpointName: string | null
+  readonly account: OwnerId
+  readonly workerId: WorkerId
+  readonly now: PhaseNow
+  /** Whether it sleeps: it has given the GPU back and takes it again to wake. */
+  readonly asleep: boolean
+}
+
+/** A GPU of the machine with those who have it. */
+export interface HeldGpu {
+  readonly gpu: MachineGpu
+  /** Its name in the catalogue, and its pool. */
+  readonly type: string
+  readonly pool: string
+  readonly use: GpuUse | null
+  readonly holders: readonly GpuHolder[]
+}
+
+/** The machine with its workers. */
+export interface MachineReport {
+  readonly parts: MachineParts
+  readonly memory: MachineMemory | null
+  readonly disk: MachineDisk | null
+  readonly gpus: readonly HeldGpu[]
+  /** What containers are limited to, together. */
+  readonly assigned: { readonly vcpus: number; readonly memoryMb: number }
+  readonly workers: number
+  readonly capacity: Capacity
+  /** Workers without a place, and sleeping ones that wait for their GPUs. */
+  readonly waiting: readonly WaitingWorkers[]
+  /** How processes are kept apart, as a sentence; null where that is not known. */
+  readonly processIsolation: string | null
+  /** Why workers of different accounts could reach each other's files; null when they cannot. */
+  readonly sharingProblem: string | null
+  /** Null where no engine is used or found. */
+  readonly engine: EngineState | null
+}
+
+/** A diagnosis, and when it was made. */
+export interface Diagnosis {
+  readonly atMs: number
+  readonly findings: readonly Finding[]
+}
+
+/** Limit of groups of workers that wait. */
+const MAX_WAITING = 1_000
+/** How long the description of the container engine is kept. */
+const ENGINE_MS = 10_000
+/** How long a diagnosis is kept: it may start a container. */
+const DIAGNOSIS_MS = 30_000
+
+/** What the operator sees of the machine. All methods refuse other accounts (AppError `forbidden`). */
+export class MachineReading {
+  readonly #ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>
+  readonly #inspection: HostInspection | null
+  readonly #engine: KeptReading<EngineState | null>
+  readonly #diagnosis: KeptReading<Diagnosis>
+
+  /** @param inspection null where the host cannot be inspected */
+  constructor(ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>, inspection: HostInspection | null) {
+    this.#ports = ports
+    this.#inspection = inspection
+    this.#engine = new KeptReading(ports.clock, ENGINE_MS, async () => (await inspection?.engine()) ?? null)
+    this.#diagnosis = new KeptReading(ports.clock, DIAGNOSIS_MS, async () => {
+      if (inspection === null) throw new AppError('conflict', 'this server cannot inspect its machine')
+      return { findings: await inspection.diagnose(), atMs: ports.clock.now() }
+    })
+  }
+
+  /** The machine, who has its GPUs, and what waits for which part of it. */
+  async report(owner: OwnerId): Promise<MachineReport> {
+    requireOperator(owner)
+    const { store, machine, driver } = this.#ports
+    const [parts, disk, capacity, engine] = await Promise.all([
+      machine.parts(),
+      machine.disk(),
+      driver.capacity(),
+      this.#engine.get(),
+    ])
+    const workers = await store.workers.alive()
+    const waiting = await store.queuedWorkers.waiting(MAX_WAITING)
+    const holders = workers.filter(({ placement }) => (placement?.gpus ?? []).length > 0)
+    const names = await this.#namesOf(holders)
+    const use = parts.gpus.length === 0 ? new Map<string, GpuUse>() : machine.gpuUse()
+    return {
+      parts,
+      memory: machine.memory(),
+      disk,
+      gpus: parts.gpus.map(gpu => heldGpu(gpu, use.get(gpuKey(gpu)) ?? null, holders, names)),
+      assigned: assignedTo(workers),
+      workers: workers.length,
+      capacity,
+      waiting: [...waiting, ...holders.flatMap(worker => waitingToWake(worker, names))],
+      processIsolation: this.#inspection?.processIsolation ?? null,
+      sharingProblem: driver.keepsApart(),
+      engine,
+    }
+  }
+
+  /** What `runyard doctor` finds; of the last half minute. @throws AppError `conflict` where the host cannot be inspected */
+  diagnosis(owner: OwnerId): Promise<Diagnosis> {
+    requireOperator(owner)
+    return this.#diagnosis.get()
+  }
+
+  /** GPUs bound how many there are. */
+  async #namesOf(holders: readonly Worker[]): Promise<ReadonlyMap<EndpointId, string>> {
+    const ids = [...new Set(holders.map(({ endpointId }) => endpointId))]
+    const found = await Promise.all(ids.map(id => this.#ports.store.endpoints.find(id)))
+    return new Map(found.filter((one): one is Endpoint => one !== null).map(({ id, name }) => [id, name]))
+  }
+}
+
+function requireOperator(owner: OwnerId): void {
+  if (owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'the machine is for the operator of this server')
+}
+
+function heldGpu(
+  gpu: MachineGpu,
+  use: GpuUse | null,
+  workers: readonly Worker[],
+  names: ReadonlyMap<EndpointId, string>,
+): HeldGpu {
+  const { type, pool } = cataloged(gpu)
+  const key = gpuKey(gpu)
+  const own = workers.filter(({ placement }) => placement!.gpus.some(held => gpuKey(held) === key))
+  const holders = own.map(worker => ({
+    endpointId: worker.endpointId,
+    endpointName: names.get(worker.endpointId) ?? null,
+    account: worker.owner,
+    workerId: worker.id,
+    now: phaseOf(worker),
+    asleep: worker.asleepAtMs !== null,
+  }))
+  return { gpu, type, pool, use, holders }
+}
+
+/** A sleeping worker that is wanted and waits for its GPUs. */
+function waitingToWake(worker: Worker, names: ReadonlyMap<EndpointId, string>): WaitingWorkers[] {
+  const { endpointId, owner: account, wakeWaitsFor: reason, asleepAtMs } = worker
+  const endpointName = names.get(endpointId)
+  if (reason === null || endpointName === undefined) return []
+  return [{ endpointId, endpointName, account, workers: 1, resource: 'gpu', reason, sinceMs: asleepAtMs ?? 0 }]
+}
+
+function assignedTo(workers: readonly Worker[]): MachineReport['assigned'] {
+  const sum = (of: (worker: Worker) => number | null | undefined) =>
+    workers.reduce((total, worker) => total + (of(worker) ?? 0), 0)
+  return { vcpus: sum(({ placement }) => placement?.vcpus), memoryMb: sum(({ placement }) => placement?.memoryMb) }
+}
