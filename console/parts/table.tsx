@@ -1,6 +1,6 @@
 /** Tables of any length: sorted by their heads, moved in with `j` and `k`, opened with Enter. */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { takeRowKeys } from '../keyboard.ts'
 import { navigate } from '../router.ts'
 import { useVirtualRows } from './virtual.ts'
@@ -61,6 +61,7 @@ export function Table<Row>({
   const shownColumns = isNarrow ? columns.filter(({ isExtra }) => isExtra !== true) : columns
   const sorted = useMemo(() => sortedRows(rows, columns, sort), [rows, columns, sort])
   const { scroller, items, height: rowsHeight, scrollTo, isAtEnd } = useVirtualRows(sorted.length, ROW_PX)
+  useFilledHeight(scroller, height === 'fill')
   const [at, setAt] = useState(-1)
   const state = useRef({ sorted, at })
   state.current = { sorted, at }
@@ -203,6 +204,32 @@ function sortedRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], 
 function isControl(target: EventTarget | null, row: HTMLElement): boolean {
   const control = (target as Element | null)?.closest?.('a, button, input, label, select')
   return control != null && row.contains(control)
+}
+
+/** Space that is kept below a table that fills the window, and its least height, in pixels. */
+const BELOW_PX = 26
+const LEAST_PX = 240
+
+/** Lets an element have the rest of the window, whatever is above it. */
+function useFilledHeight(element: { readonly current: HTMLElement | null }, isFilling: boolean): void {
+  useLayoutEffect(() => {
+    if (!isFilling) return
+    const fill = () => {
+      const found = element.current
+      if (found === null) return
+      const top = found.getBoundingClientRect().top + scrollY
+      found.style.height = `${Math.max(LEAST_PX, innerHeight - top - BELOW_PX)}px`
+    }
+    fill()
+    // What is above may grow, such as a notice that comes.
+    const observer = new ResizeObserver(fill)
+    observer.observe(document.body)
+    addEventListener('resize', fill)
+    return () => {
+      observer.disconnect()
+      removeEventListener('resize', fill)
+    }
+  }, [isFilling])
 }
 
 /** Whether the screen is narrow, now and after it turns. */

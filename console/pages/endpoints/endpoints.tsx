@@ -1,7 +1,186 @@
-/** The list of endpoints. */
-import { Empty } from '../../parts/basic.tsx'
+/** The list of endpoints: what each does, and what waits. */
+import { useMemo } from 'preact/hooks'
+import type { EndpointOverview, EndpointState } from '../../client/api-types.d.ts'
+import { useOverview } from '../../client/overview.ts'
+import { mayManage } from '../../client/session.ts'
+import { count, percent, plural } from '../../format.ts'
+import { Ago, Choice, Empty, Loaded, PageHead, State } from '../../parts/basic.tsx'
+import { Spark } from '../../parts/spark.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { query, setQuery } from '../../router.ts'
+import { ENDPOINT_STATES } from './endpoint-states.ts'
+import { WorkerDots } from './worker-dots.tsx'
+
+/** Filters of the list by the states that they show. */
+const FILTERS: readonly (readonly [string, string, readonly EndpointState[] | null])[] = [
+  ['', 'All', null],
+  ['attention', 'Needs attention', ['PROBLEM', 'WAITING']],
+  ['active', 'Active', ['READY', 'STARTING', 'ROLLING_OUT']],
+  ['quiet', 'Quiet', ['SCALED_TO_ZERO', 'PAUSED']],
+]
 
 /** All endpoints of the account. */
 export function Endpoints() {
-  return <Empty title="Endpoints" />
+  const overview = useOverview()
+  const search = query.value.get('q') ?? ''
+  const filter = query.value.get('show') ?? ''
+  const all = overview.data
+  const rows = useMemo(() => filtered(all ?? [], search, filter), [all, search, filter])
+  return (
+    <>
+      <PageHead title="Endpoints">
+        {mayManage('write') ? (
+          <a class="button main" href="/endpoints/new">
+            New endpoint
+          </a>
+        ) : null}
+      </PageHead>
+      <div class="tools">
+        <input
+          data-search
+          type="search"
+          aria-label="Search endpoints"
+          placeholder="Search by name, id or image ( / )"
+          value={search}
+          onInput={event => setQuery({ q: event.currentTarget.value })}
+        />
+        <Choice
+          label="Show"
+          value={filter}
+          options={FILTERS.map(([id, title, states]) => [id, `${title} ${count(numberOf(all ?? [], states))}`])}
+          onChange={show => setQuery({ show })}
+        />
+        <span class="faint" aria-live="polite">
+          {all === null || rows.length === all.length ? '' : `${plural(rows.length, 'endpoint')} shown`}
+        </span>
+      </div>
+      <Loaded of={overview}>
+        {() => (
+          <Table
+            label="Endpoints"
+            rows={rows}
+            columns={COLUMNS}
+            rowKey={({ id }) => id}
+            href={({ id }) => `/endpoints/${id}`}
+            empty={<Nothing isFiltered={search !== '' || filter !== ''} />}
+          />
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function Nothing({ isFiltered }: { readonly isFiltered: boolean }) {
+  if (isFiltered) return <Empty title="No endpoint matches" />
+  return (
+    <Empty title="There is no endpoint yet">
+      <p>An endpoint takes jobs or requests and starts workers for them.</p>
+      <p>
+        {mayManage('write') ? <a href="/endpoints/new">Make one here</a> : 'Make one'}, or with{' '}
+        <code>runyard serve --worker ./my-model</code>.
+      </p>
+    </Empty>
+  )
+}
+
+function numberOf(all: readonly EndpointOverview[], states: readonly EndpointState[] | null): number {
+  return states === null ? all.length : all.filter(({ state }) => states.includes(state)).length
+}
+
+function filtered(all: readonly EndpointOverview[], search: string, filter: string): readonly EndpointOverview[] {
+  const states = FILTERS.find(([id]) => id === filter)?.[2] ?? null
+  const wanted = search.trim().toLowerCase()
+  return all.filter(
+    ({ id, name, image, state }) =>
+      (states === null || states.includes(state)) &&
+      (wanted === '' || [id, name, image ?? ''].some(text => text.toLowerCase().includes(wanted))),
+  )
+}
+
+const COLUMNS: readonly Column<EndpointOverview>[] = [
+  {
+    id: 'name',
+    title: 'Endpoint',
+    width: 'minmax(150px, 1.3fr)',
+    sort: ({ name }) => name.toLowerCase(),
+    cell: ({ id, name, type }) => (
+      <span title={name}>
+        <a href={`/endpoints/${id}`} tabIndex={-1}>
+          {name}
+        </a>
+        {type === 'LOAD_BALANCER' ? <span class="faint"> load balancing</span> : null}
+      </span>
+    ),
+  },
+  {
+    id: 'state',
+    title: 'State',
+    width: '120px',
+    sort: ({ state }) => ENDPOINT_STATES[state].rank,
+    cell: ({ state }) => {
+      const { tone, title } = ENDPOINT_STATES[state]
+      return <State tone={tone}>{title}</State>
+    },
+  },
+  {
+    id: 'workers',
+    title: 'Workers',
+    width: '110px',
+    sort: ({ workers }) => workers.total,
+    cell: ({ workers, workersMax }) => <WorkerDots workers={workers} max={workersMax} />,
+  },
+  {
+    id: 'queue',
+    title: 'Queue',
+    width: '70px',
+    align: 'end',
+    sort: ({ jobs }) => jobs.inQueue,
+    cell: ({ jobs }) => count(jobs.inQueue),
+  },
+  {
+    id: 'oldest',
+    title: 'Oldest wait',
+    width: '90px',
+    align: 'end',
+    isExtra: true,
+    sort: ({ jobs }) => (jobs.oldestQueuedAt === null ? 0 : -Date.parse(jobs.oldestQueuedAt)),
+    cell: ({ jobs }) => <Ago at={jobs.oldestQueuedAt} />,
+  },
+  {
+    id: 'rate',
+    title: 'Requests a minute',
+    width: '170px',
+    isExtra: true,
+    sort: ({ rate }) => rate.perMinute,
+    cell: ({ rate }) => (
+      <>
+        <Spark points={rate.points} label={`requests in the last hour: ${count(sum(rate.points))}`} />{' '}
+        {rate.perMinute >= 10 ? Math.round(rate.perMinute) : Math.round(rate.perMinute * 10) / 10}
+      </>
+    ),
+  },
+  {
+    id: 'errors',
+    title: 'Errors',
+    width: '64px',
+    align: 'end',
+    isExtra: true,
+    sort: ({ rate }) => rate.errorShare ?? -1,
+    cell: ({ rate }) => (
+      <span class={rate.errorShare !== null && rate.errorShare > 0.05 ? 'bad-text' : ''}>
+        {percent(rate.errorShare)}
+      </span>
+    ),
+  },
+  {
+    id: 'why',
+    title: 'Why it waits',
+    width: 'minmax(120px, 1.6fr)',
+    isExtra: true,
+    cell: ({ why }) => (why === null ? null : <span title={why.summary}>{why.summary}</span>),
+  },
+]
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
 }

@@ -1,0 +1,32 @@
+/** All endpoints of the account at a glance. */
+import { api } from './api.ts'
+import type { EndpointOverview } from './api-types.d.ts'
+import { type Resource, useResource } from './resource.ts'
+import { ofAnyEndpoint } from './topics.ts'
+
+/** Endpoints of one call, and the maximum number of calls. */
+const PAGE = { endpoints: 1_000, calls: 10 }
+/** Rates change without an event, and so do endpoints whose events are many. */
+const EVERY_MS = 15_000
+
+/** The endpoints as they are now; at most 10,000. */
+export function useOverview(): Resource<readonly EndpointOverview[]> {
+  return useResource(
+    'overview',
+    async signal => {
+      const rows: EndpointOverview[] = []
+      let cursor: string | undefined
+      for (let call = 0; call < PAGE.calls; call += 1) {
+        const { endpoints, pagination } = await api('GET /v2/overview', {
+          query: { limit: PAGE.endpoints, cursor },
+          signal,
+        })
+        rows.push(...endpoints)
+        if (pagination.nextCursor === null) break
+        cursor = pagination.nextCursor
+      }
+      return rows
+    },
+    { on: ofAnyEndpoint, everyMs: EVERY_MS },
+  )
+}
