@@ -2,7 +2,7 @@
  * Runs tests with the runner of the pinned Node and ends with a count: `scripts/test.ts [options] [file or folder ...]`, by
  * default all tests, and some of test/wire a second time with workers in containers; `--help` lists the options.
  *
- * A file of test/wire that fails runs once more, alone. If it then passes, it is listed as unsteady, with the output of its first run,
+ * A file of test/wire or test/browser that fails runs once more, alone. If it then passes, it is listed as unsteady, with the output of its first run,
  * and counts as passed. Too many unsteady files fail the run.
  */
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { type Arguments, readArguments } from './test/arguments.ts'
 import { builtProgram } from './test/built-program.ts'
-import { LANES, planTasks, type Queues } from './test/lanes.ts'
+import { isOverSockets, LANES, planTasks, type Queues } from './test/lanes.ts'
 import { type FileResult, runFile } from './test/run-file.ts'
 
 /** Maximum number of unsteady files of a run. */
@@ -24,7 +24,7 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
 
 const given = readArguments()
 // Read by test/wire/support/server.ts. While files are watched, servers run the sources.
-if (!given.list && !given.watch && given.files.some(file => file.startsWith('test/wire/')))
+if (!given.list && !given.watch && given.files.some(isOverSockets))
   process.env.RUNYARD_TEST_PROGRAM = await builtProgram()
 if (given.watch) watch(given)
 else await main(given)
@@ -34,7 +34,7 @@ async function main({ grep, list, ...rest }: Arguments): Promise<void> {
   if (list) return showLanes(queues)
   const firstRuns = await runLanes(queues, grep)
   const failed = firstRuns.filter(({ hasPassed }) => !hasPassed)
-  const isWire = ({ task }: FileResult) => task.file.startsWith('test/wire/')
+  const isWire = ({ task }: FileResult) => isOverSockets(task.file)
   // With more failures than unsteady files are allowed, the run fails in any case, so only the first ones run again.
   const again = failed.filter(isWire).slice(0, MAX_UNSTEADY + 1)
   const unsteady: FileResult[] = []

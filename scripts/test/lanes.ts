@@ -52,8 +52,12 @@ const stopsEngine = (file: string) => /^test\/(?:wire\/docker\/|drivers\/docker\
 /** Tests that measure throughput: only one at a time. */
 const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
 const isWaiting = (file: string) => WAITING.includes(file)
-const isWire = (file: string) =>
-  file.startsWith('test/wire/') && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
+const isWire = (file: string) => isOverSockets(file) && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
+
+/** Whether a file starts real servers. Such a file that fails runs once more, alone. */
+export function isOverSockets(file: string): boolean {
+  return /^test\/(?:wire|browser)\//.test(file)
+}
 
 /**
  * Tests that open no socket, start no server and change no global state, so that several of them share a process. Each process needs

@@ -1,6 +1,6 @@
 /** A browser; tests that need it are skipped where it is not installed. */
 import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, launchChromium } from './chromium.ts'
 import { atEnd } from './cleanup.ts'
 
 const program = process.env.RUNYARD_TEST_CHROMIUM ?? ''
@@ -17,11 +17,7 @@ function missing(): string | false {
 
 /** Starts Chromium, which ends with the test file. */
 export async function openBrowser(): Promise<Browser> {
-  const browser = await chromium.launch({
-    executablePath: program,
-    // Tests run as root, where Chromium has no sandbox, in machines whose /dev/shm may be small.
-    args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
-  })
+  const browser = await launchChromium(program)
   atEnd(() => browser.close())
   return browser
 }

@@ -1,0 +1,99 @@
+/** The console in a browser, against a real server. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, BrowserContext, Page } from '../../wire/support/chromium.ts'
+import type { Server } from '../../wire/support/server.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Answers of the server that the console shows to people, and is not to be blamed for. */
+const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|404|409|429)|net::ERR_/
+
+/** How a browser looks at the console. */
+export interface Look {
+  readonly width?: number
+  readonly height?: number
+  readonly theme?: 'light' | 'dark'
+}
+
+/** A person with a browser of their own. */
+export class Visitor {
+  readonly origin: string
+  readonly context: BrowserContext
+  readonly page: Page
+  /** What went wrong in the page: errors of scripts, and what the Content Security Policy refused. */
+  readonly problems: string[] = []
+  /** Requests to other places than the console. */
+  readonly elsewhere: string[] = []
+
+  private constructor(origin: string, context: BrowserContext, page: Page) {
+    this.origin = origin
+    this.context = context
+    this.page = page
+    page.on('pageerror', error => this.problems.push(error.stack ?? error.message))
+    page.on('console', message => {
+      if (message.type() === 'error' && !SHOWN_TO_PEOPLE.test(message.text())) this.problems.push(message.text())
+    })
+    page.on('request', request => {
+      const { origin: asked, protocol } = new URL(request.url())
+      if (asked !== origin && protocol !== 'data:' && protocol !== 'blob:') this.elsewhere.push(request.url())
+    })
+  }
+
+  /** Opens a page of the console, without being signed in. */
+  static async at(browser: Browser, server: Server, { width = 1280, height = 900, theme = 'light' }: Look = {}) {
+    const context = await browser.newContext({
+      viewport: { width, height },
+      colorScheme: theme,
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const page = await context.newPage()
+    page.setDefaultTimeout(15_000)
+    return new Visitor(consoleOrigin(server), context, page)
+  }
+
+  /** Goes to a page and signs in with a key. */
+  async signIn(key: string, path = '/'): Promise<this> {
+    await this.page.goto(this.origin + path)
+    await this.page.getByLabel('API key').fill(key)
+    await this.page.getByRole('button', { name: 'Sign in' }).click()
+    await this.page.getByRole('navigation', { name: 'Pages' }).waitFor({ state: 'attached' })
+    return this
+  }
+
+  /** Goes to a page of the console and waits until it is shown. */
+  async open(path: string): Promise<void> {
+    await this.page.goto(this.origin + path)
+    await this.page.locator('h1').first().waitFor()
+  }
+
+  /** What axe-core finds wrong with the page as it is now. */
+  async axe(): Promise<string[]> {
+    await this.page.evaluate(axe)
+    const found = await this.page.evaluate(async () => {
+      type Results = { violations: { id: string; help: string; nodes: { html: string; failureSummary?: string }[] }[] }
+      const { violations } = await (globalThis as unknown as { axe: { run(): Promise<Results> } }).axe.run()
+      return violations.flatMap(({ id, help, nodes }) =>
+        nodes.map(({ html, failureSummary = '' }) => `${id}: ${help}: ${html.slice(0, 200)} ${failureSummary}`),
+      )
+    })
+    return found
+  }
+
+  /** Whether the page is wider than the window. */
+  isTooWide(): Promise<boolean> {
+    return this.page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
+  }
+
+  /** Nothing went wrong, and nothing was asked of anybody else. */
+  assertClean(): void {
+    assert.deepEqual(this.problems, [])
+    assert.deepEqual(this.elsewhere, [])
+  }
+}
+
+/** The origin of a server's console. */
+export function consoleOrigin({ port }: Pick<Server, 'port'>): string {
+  return `http://console.localhost:${port}`
+}
