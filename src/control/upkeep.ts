@@ -27,7 +27,7 @@ export interface Recorders {
 }
 
 /**
- * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old times of attempts, old counts, free space, containers and
+ * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old times of attempts, old counts, ended sessions, free space, containers and
  * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
@@ -62,10 +62,11 @@ export class Upkeep {
     await this.#every('forget', FORGET_MS, nowMs, async () => {
       const hours = await store.usage.removeOld(nowMs - USAGE_RETENTION_MS, MAX.rows)
       const windows = await store.upkeep.removeOldWindows(nowMs - WINDOW_RETENTION_MS, MAX.rows)
+      const sessions = await store.sessions.removeOver(nowMs, MAX.rows)
       const spans = Object.entries(METRIC_SPANS) as [MetricSpan, (typeof METRIC_SPANS)[MetricSpan]][]
       const removed = spans.map(([span, { keptMs }]) => store.metrics.removeOld(span, nowMs - keptMs, MAX.rows))
       const times = store.attemptTimes.removeOld(nowMs - ATTEMPT_TIMES_KEPT_MS, MAX.rows)
-      return [hours, windows, ...(await Promise.all([...removed, times]))].includes(MAX.rows)
+      return [hours, windows, sessions, ...(await Promise.all([...removed, times]))].includes(MAX.rows)
     })
     await this.#every('records', FORGET_MS, nowMs, () => store.jobRecords.trim(this.#records, nowMs, MAX.rows))
     await this.#every('metrics', METRICS_MS, nowMs, async () => {

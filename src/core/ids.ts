@@ -46,9 +46,12 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'docs',
 ])
 
+/** Ids are names of hosts, too: those that belong to the server itself. */
+const RESERVED_HOSTS: ReadonlySet<string> = new Set(['console'])
+
 /** Whether a path segment can be an endpoint id at all; false for reserved words and foreign characters. */
 export function isEndpointId(text: string): text is EndpointId {
-  return /^[a-z0-9]{1,63}$/.test(text) && !RESERVED_SEGMENTS.has(text)
+  return /^[a-z0-9]{1,63}$/.test(text) && !RESERVED_SEGMENTS.has(text) && !RESERVED_HOSTS.has(text)
 }
 
 /**

@@ -15,6 +15,7 @@ import { queuedWorkerCases } from './store-queued-workers.ts'
 import { quotaCases } from './store-quotas.ts'
 import { recordCases } from './store-records.ts'
 import { removalCases } from './store-removals.ts'
+import { sessionCases } from './store-sessions.ts'
 import { suspectCases } from './store-suspects.ts'
 import { transitionCases } from './store-transitions.ts'
 import { turnCases } from './store-turns.ts'
@@ -45,6 +46,7 @@ const parts: readonly Cases[] = [
   batchEndCases,
   turnCases,
   removalCases,
+  sessionCases,
 ]
 
 /**

@@ -15,6 +15,7 @@ import * as queuedWorkers from '../../src/store/tables/queued-workers.ts'
 import * as registries from '../../src/store/tables/registries.ts'
 import * as releases from '../../src/store/tables/releases.ts'
 import * as secrets from '../../src/store/tables/secrets.ts'
+import * as sessions from '../../src/store/tables/sessions.ts'
 import * as templates from '../../src/store/tables/templates.ts'
 import * as usage from '../../src/store/tables/usage.ts'
 import * as volumes from '../../src/store/tables/volumes.ts'
@@ -40,6 +41,7 @@ const records = {
   ...secrets,
   ...workers,
   ...keys,
+  ...sessions,
   ...webhooks,
   ...counts,
   ...batches,

@@ -30,6 +30,7 @@ import type { MetricStore } from './metric-store.ts'
 import type { QueuedWorkerStore } from './queued-worker-store.ts'
 import type { QuotaStore } from './quota-store.ts'
 import type { RemovalStore } from './removal-store.ts'
+import type { SessionStore } from './session-store.ts'
 import type { ServedTime, UsageStore } from './usage-store.ts'
 
 export type {
@@ -64,6 +65,7 @@ export interface Store {
   readonly workers: WorkerStore
   readonly queuedWorkers: QueuedWorkerStore
   readonly keys: KeyStore
+  readonly sessions: SessionStore
   readonly accounts: AccountStore
   readonly seals: SealStore
   readonly usage: UsageStore

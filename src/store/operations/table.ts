@@ -2,6 +2,7 @@ import type { Store } from '../../ports/store/store.ts'
 import { accounts } from './accounts/accounts.ts'
 import { keys } from './accounts/keys.ts'
 import { quotas } from './accounts/quotas.ts'
+import { sessions } from './accounts/sessions.ts'
 import { usage } from './accounts/usage.ts'
 import { endpoints } from './endpoints/endpoints.ts'
 import { releases } from './endpoints/releases.ts'
@@ -46,6 +47,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   workers,
   queuedWorkers,
   keys,
+  sessions,
   accounts,
   seals,
   usage,

@@ -1,5 +1,5 @@
 /** The data model. Every table has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
-import { accounts, apiKeys, rateWindows } from './initial/accounts.ts'
+import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
 import { attemptTimes } from './initial/attempt-times.ts'
 import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
 import {
@@ -34,6 +34,7 @@ export const initial: Migration = {
     templates,
     endpoints,
     apiKeys,
+    consoleSessions,
     endpointVolumes,
     releases,
     endpointCounters,

@@ -5,6 +5,7 @@ import type { Slice } from '../../../core/pages.ts'
 import type { EndpointKey, KeyStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/keys.ts'
 import { type KeyRow, ofChangedKey, ofKey, toKey } from '../../tables/keys.ts'
+import { deleteSessionsOfKey } from '../../tables/sessions.ts'
 import { ofSlice } from '../../tables/slices.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
@@ -22,6 +23,8 @@ export const keys = {
   replaceForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<ApiKey | null> {
     yield* lock(sql.lockEndpointKey, [key.endpointId])
     const before = yield* endpointKey(key.endpointId!)
+    // The row stays and gets another key, to which nobody has signed in.
+    if (before !== null) yield* perform(deleteSessionsOfKey, [before.key.id])
     yield* perform(sql.replaceEndpointKey, [...ofKey(key), sealed])
     return before?.key ?? null
   }),

@@ -32,6 +32,20 @@ export const apiKeys = [
   'CREATE UNIQUE INDEX api_keys_of_endpoint ON api_keys (endpoint_id)',
 ]
 
+/** Who is signed in to the console. A row has a hash of both halves of a session, and goes with its key. */
+export const consoleSessions = [
+  `CREATE TABLE console_sessions (
+    hash TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    key_id TEXT NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+    created_at_ms {{integer}} NOT NULL,
+    expires_at_ms {{integer}} NOT NULL
+  ) {{strict}}`,
+  'CREATE INDEX console_sessions_by_owner ON console_sessions (owner, created_at_ms DESC, hash)',
+  'CREATE INDEX console_sessions_by_key ON console_sessions (key_id)',
+  'CREATE INDEX console_sessions_by_end ON console_sessions (expires_at_ms)',
+]
+
 /** Requests of an account in the current windows of its rate limits. */
 export const rateWindows = `CREATE TABLE rate_windows (
   owner TEXT NOT NULL,
