@@ -1,5 +1,9 @@
-/** Where a request for a load-balancing endpoint carries its API key, and how keys are removed before it is forwarded. */
+/**
+ * Where a request for a load-balancing endpoint carries its API key, and how keys are removed before it is forwarded; and cookies of the
+ * console, which browsers send to every port of its host.
+ */
 import { keyOfAuthorization } from '../../core/accounts/authorization.ts'
+import { isConsoleCookie } from '../../core/accounts/session.ts'
 
 /** The parts of a request that can carry a key. */
 export interface RequestFields {
@@ -59,6 +63,9 @@ export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlyS
     const value = rawHeaders[at + 1]!
     if (isNamed(name, 'authorization')) {
       if (!isOneOf(keys, keyOfAuthorization(value))) kept.push(name, value)
+    } else if (isNamed(name, 'cookie')) {
+      const others = withoutConsoleCookies(value)
+      if (others !== '') kept.push(name, others)
     } else if (isNamed(name, 'referer'))
       kept.push(
         name,
@@ -74,6 +81,19 @@ export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlyS
   }
   const subprotocol = hasOthers ? null : (keyProtocols[0] ?? null)
   return { path: withoutParts(path, part => isOneOf(keys, keyOfPart(part))), rawHeaders: kept, subprotocol }
+}
+
+/** A Cookie header without those of the console: the same text where it has none. */
+function withoutConsoleCookies(value: string): string {
+  const pairs = value.split(';')
+  const kept = pairs.filter(pair => !namesConsoleCookie(pair))
+  return kept.length === pairs.length ? value : kept.join(';').trim()
+}
+
+/** Whether a cookie, as `name=value`, has the name of the console's. Browsers send one without a name as its value alone. */
+export function namesConsoleCookie(pair: string): boolean {
+  const [name = ''] = pair.replace(/^[\s=]+/, '').split('=')
+  return isConsoleCookie(name)
 }
 
 /** Compares lengths first, because most names differ there. @param lower the name in lower case */

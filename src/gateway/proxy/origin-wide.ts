@@ -1,5 +1,6 @@
 /** Removes fields about a whole origin or domain from responses: several endpoints share one. */
 
+import { namesConsoleCookie } from '../entrance/credentials.ts'
 import type { ResponseHead } from '../http1/response-head.ts'
 
 /** Fields that hold for a whole origin, or for more of it than the path of the response. */
@@ -25,8 +26,11 @@ function changed(headers: readonly string[], prefix: string | null): string[] {
   const kept: string[] = []
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at]!
-    if (isCookie(name)) kept.push(name, narrowed(headers[at + 1]!, prefix))
-    else if (prefix === null || !ORIGIN_WIDE.test(name)) kept.push(name, headers[at + 1]!)
+    if (isCookie(name)) {
+      const cookie = headers[at + 1]!
+      // Nobody is signed in to the console by an endpoint.
+      if (!namesConsoleCookie(cookie.split(';', 1)[0]!)) kept.push(name, narrowed(cookie, prefix))
+    } else if (prefix === null || !ORIGIN_WIDE.test(name)) kept.push(name, headers[at + 1]!)
   }
   return kept
 }
