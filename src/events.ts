@@ -102,6 +102,9 @@ export interface Events {
   'key.created': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.changed': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.revoked': { keyId: KeyId; owner: OwnerId; by: KeyId }
+  /** Somebody signed in to the console with a key, or with a link that was made with it; and signed out again. */
+  'session.opened': { account: OwnerId; keyId: KeyId; by: 'key' | 'link'; address: string }
+  'session.closed': { account: OwnerId; keyId: KeyId }
   /** Keys failed, this many from one address. The address is the first 64 bits of an IPv6 address. */
   'key.failed': { address: string; reason: KeyFailure; count: number }
   /** A valid key was refused because it lacks a right. */

@@ -5,6 +5,7 @@ import { Access } from '../services/accounts/access.ts'
 import { Accounts } from '../services/accounts/accounts.ts'
 import { Keys } from '../services/accounts/keys.ts'
 import { Quotas } from '../services/accounts/quotas.ts'
+import { Sessions } from '../services/accounts/sessions.ts'
 import { SHARING_RULES, Sharing } from '../services/accounts/sharing.ts'
 import { Billing } from '../services/billing/billing.ts'
 import type { AppConfig } from './config.ts'
@@ -16,6 +17,7 @@ export interface AccountServices {
   readonly quotas: Quotas
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly sessions: Sessions
   readonly billing: Billing
 }
 
@@ -29,6 +31,7 @@ export function createAccountServices(ports: Ports, config: AppConfig): AccountS
     quotas,
     accounts: new Accounts(ports, sharing, quotas),
     keys: new Keys(ports, access),
+    sessions: new Sessions(ports, access),
     billing: new Billing(ports, config.prices ?? NO_PRICES),
   }
 }

@@ -71,7 +71,17 @@ export class Access {
     throw from === undefined ? error : this.failedKeys.refusal(from(), error)
   }
 
-  /** The same at once, for valid keys in the cache; null for all others, which have to be authenticated. */
+  /**
+   * The caller that a key stands for which was checked before, by its hash.
+   * @throws InvalidKeyError when it is gone, disabled or expired by now
+   */
+  async ofKeyHash(hash: string): Promise<Caller> {
+    const record = await this.#find(hash)
+    if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#callerOf(record)
+    throw new InvalidKeyError(failureOf(record))
+  }
+
+  /** As {@link authenticate} at once, for valid keys in the cache; null for all others, which have to be authenticated. */
   recall(key: string): Caller | null {
     const hash = this.#ports.vault.hash(key)
     const known = this.#cached(hash)

@@ -1,0 +1,225 @@
+import type { Caller } from '../../core/accounts/permission.ts'
+import {
+  LINK_MS,
+  MAX_LINKS,
+  MAX_SESSIONS,
+  SECRET_BYTES,
+  SESSION_MS,
+  type SessionHalves,
+  sessionText,
+} from '../../core/accounts/session.ts'
+import { AppError } from '../../core/errors.ts'
+import type { OwnerId } from '../../core/ids.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { KeyedSession } from '../../ports/store/session-store.ts'
+import type { Access } from './access.ts'
+import { type AddressOf, InvalidKeyError } from './failed-keys.ts'
+
+/** How long a session is not read again. */
+const CACHE_MS = 5_000
+const CACHE_SIZE = 1_000
+/** Limit of sessions of which it is remembered that they ended before their time. */
+const MAX_CLOSED = 10_000
+
+/** What somebody signs in with: an API key, or the code of a link. */
+export type Credential = { readonly key: string } | { readonly link: string }
+
+/** A session that has just begun. */
+export interface NewSession {
+  readonly halves: SessionHalves
+  readonly caller: Caller
+  readonly expiresAtMs: number
+}
+
+/** A session that a request was made with. */
+export interface OpenSession {
+  readonly caller: Caller
+  readonly expiresAtMs: number
+  /**
+   * Holds open a use until it is released, or the session is over or signed out.
+   * @param end called with the reason, at most once; at once where the session ended since it was found
+   * @returns releases the use
+   */
+  hold(end: (why: AppError) => void): () => void
+}
+
+/** A code that signs in once. */
+export interface SignInLink {
+  readonly code: string
+  readonly expiresAtMs: number
+}
+
+/** What is known of a link, by the hash of its code. */
+interface WaitingLink {
+  readonly owner: OwnerId
+  readonly keyHash: string
+  readonly expiresAtMs: number
+}
+
+/** What a session holds open. */
+interface Held {
+  readonly ends: Set<(why: AppError) => void>
+  readonly cancelTimer: () => void
+}
+
+/** Who is signed in to the console, and how they sign in and out. Nobody can be signed in longer than their key is valid. */
+export class Sessions {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'emit'>
+  readonly #access: Pick<Access, 'authenticate' | 'ofKeyHash' | 'failedKeys'>
+  readonly #cache = new Map<string, { readonly session: KeyedSession; readonly untilMs: number }>()
+  /** The oldest is first. */
+  readonly #links = new Map<string, WaitingLink>()
+  readonly #held = new Map<string, Held>()
+  /** Those that ended before their time: what was read of them before that counts no more. */
+  readonly #closed = new Set<string>()
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'emit'>,
+    access: Pick<Access, 'authenticate' | 'ofKeyHash' | 'failedKeys'>,
+  ) {
+    this.#ports = ports
+    this.#access = access
+  }
+
+  /**
+   * Signs in.
+   * @param from where the request comes from: credentials that fail are counted for it
+   * @throws AppError `unauthorized` or `rate_limited` as {@link Access.authenticate}, also for a link that was used or is too old
+   */
+  async open(credential: Credential, from: AddressOf): Promise<NewSession> {
+    const { store, clock, vault, emit } = this.#ports
+    const caller = await this.#callerOf(credential, from)
+    const halves = { cookie: this.#newSecret(), token: this.#newSecret() }
+    const hash = vault.hash(sessionText(halves)!)
+    const createdAtMs = clock.now()
+    const expiresAtMs = Math.min(createdAtMs + SESSION_MS, caller.expiresAtMs ?? Number.POSITIVE_INFINITY)
+    const { owner, keyId } = caller
+    const gone = await store.sessions.insert({ hash, owner, keyId, createdAtMs, expiresAtMs }, MAX_SESSIONS)
+    // The key was removed meanwhile.
+    if (gone === null) throw new InvalidKeyError('unknown')
+    for (const old of gone) this.#end(old, replaced)
+    emit('session.opened', { account: owner, keyId, by: 'key' in credential ? 'key' : 'link', address: from() })
+    return { halves, caller, expiresAtMs }
+  }
+
+  /**
+   * The session that two halves make.
+   * @throws AppError `unauthorized` when they make none, or it or its key is over
+   */
+  async find(halves: SessionHalves): Promise<OpenSession> {
+    const hash = this.#hashOf(halves)
+    const session = hash === null ? null : await this.#read(hash)
+    if (session === null || session.expiresAtMs <= this.#ports.clock.now()) throw ended()
+    const caller = await this.#access.ofKeyHash(session.keyHash)
+    return { caller, expiresAtMs: session.expiresAtMs, hold: end => this.#hold(session, end) }
+  }
+
+  /** Signs out: what the session holds open ends. Two halves that make no session change nothing. */
+  async close(halves: SessionHalves): Promise<void> {
+    const hash = this.#hashOf(halves)
+    const session = hash === null ? null : await this.#read(hash)
+    if (session === null) return
+    await this.#ports.store.sessions.remove(session.hash)
+    this.#end(session.hash, ended)
+    this.#ports.emit('session.closed', { account: session.owner, keyId: session.keyId })
+  }
+
+  /** Makes a link that signs in once with the key of the caller. */
+  async link(caller: Caller): Promise<SignInLink> {
+    const { store, clock, vault } = this.#ports
+    const key = await store.keys.find(caller.keyId)
+    if (key === null) throw new InvalidKeyError('unknown')
+    const code = this.#newSecret()
+    const expiresAtMs = clock.now() + LINK_MS
+    this.#dropLinks(caller.owner)
+    this.#links.set(vault.hash(code), { owner: caller.owner, keyHash: key.hash, expiresAtMs })
+    return { code, expiresAtMs }
+  }
+
+  async #callerOf(credential: Credential, from: AddressOf): Promise<Caller> {
+    if ('key' in credential) return this.#access.authenticate(credential.key, from)
+    const hash = this.#ports.vault.hash(credential.link)
+    const link = this.#links.get(hash)
+    this.#links.delete(hash)
+    if (link === undefined || link.expiresAtMs <= this.#ports.clock.now()) {
+      const error = new InvalidKeyError('unknown', 'this link was used or is too old; runyard console prints a new one')
+      throw this.#access.failedKeys.refusal(from(), error)
+    }
+    return this.#access.ofKeyHash(link.keyHash)
+  }
+
+  /** Makes room for one link more. */
+  #dropLinks(owner: OwnerId): void {
+    const nowMs = this.#ports.clock.now()
+    for (const [hash, { expiresAtMs }] of this.#links) if (expiresAtMs <= nowMs) this.#links.delete(hash)
+    const own = [...this.#links].filter(([, link]) => link.owner === owner)
+    if (own.length >= MAX_LINKS.ofAccount) this.#links.delete(own[0]![0])
+    if (this.#links.size >= MAX_LINKS.ofAll) this.#links.delete(this.#links.keys().next().value!)
+  }
+
+  #newSecret(): string {
+    return Buffer.from(this.#ports.random.bytes(SECRET_BYTES)).toString('base64url')
+  }
+
+  #hashOf(halves: SessionHalves): string | null {
+    const text = sessionText(halves)
+    return text === null ? null : this.#ports.vault.hash(text)
+  }
+
+  async #read(hash: string): Promise<KeyedSession | null> {
+    const { store, clock, vault } = this.#ports
+    const known = this.#cache.get(hash)
+    if (known !== undefined && known.untilMs > clock.now()) return known.session
+    const found = await store.sessions.find(hash)
+    if (found === null || !vault.equal(found.hash, hash) || this.#closed.has(hash)) return null
+    if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
+    this.#cache.set(hash, { session: found, untilMs: clock.now() + CACHE_MS })
+    return found
+  }
+
+  #hold({ hash, expiresAtMs }: KeyedSession, end: (why: AppError) => void): () => void {
+    if (this.#closed.has(hash)) {
+      end(ended())
+      return () => {}
+    }
+    let held = this.#held.get(hash)
+    if (held === undefined) {
+      const { clock } = this.#ports
+      const cancelTimer = clock.after(Math.max(0, expiresAtMs - clock.now()), () => this.#endHeld(hash, ended))
+      held = { ends: new Set(), cancelTimer }
+      this.#held.set(hash, held)
+    }
+    const { ends, cancelTimer } = held
+    ends.add(end)
+    return () => {
+      ends.delete(end)
+      if (ends.size > 0 || this.#held.get(hash)?.ends !== ends) return
+      cancelTimer()
+      this.#held.delete(hash)
+    }
+  }
+
+  /** Ends a session before its time. */
+  #end(hash: string, why: () => AppError): void {
+    this.#cache.delete(hash)
+    if (this.#closed.size >= MAX_CLOSED) this.#closed.clear()
+    this.#closed.add(hash)
+    this.#endHeld(hash, why)
+  }
+
+  #endHeld(hash: string, why: () => AppError): void {
+    const held = this.#held.get(hash)
+    if (held === undefined) return
+    this.#held.delete(hash)
+    held.cancelTimer()
+    for (const end of held.ends) end(why())
+  }
+}
+
+function ended(): AppError {
+  return new AppError('unauthorized', 'nobody is signed in here, or the session is over; sign in again')
+}
+
+function replaced(): AppError {
+  return new AppError('unauthorized', 'the account has too many sessions, and this one was the oldest; sign in again')
+}
