@@ -3,6 +3,7 @@
 import { givenKeyProblems } from '../core/accounts/given-key.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from '../core/billing/prices.ts'
 import { nearest } from '../core/nearest.ts'
+import { consoleClash } from './console.ts'
 import { type Setting, settingsIn, type ValuesOf, valuesOf } from './setting.ts'
 import { SETTING_TABLE } from './table.ts'
 
@@ -56,6 +57,8 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   const prices = pricesOf(texts.get(SETTING_TABLE.prices)?.[0], given, mistakes)
   if (mistakes.length > 0) return { mistakes }
   const values = valuesOf(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
+  const clash = consoleClash(values)
+  if (clash !== null) return { mistakes: [clash] }
   return { config: Object.freeze({ ...values, prices, apiKey, masterKeys }) }
 }
 

@@ -1,5 +1,6 @@
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
+import { CONSOLE_SETTINGS } from './console.ts'
 import { DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS } from './gateway.ts'
 import { JOB_RECORD_SETTINGS } from './job-records.ts'
@@ -62,6 +63,7 @@ export const SETTING_TABLE = {
     'origin of web pages that may call the job operations from a browser, such as https://app.example, or * for all; may be repeated',
     ',',
   ),
+  ...CONSOLE_SETTINGS,
   ...GATEWAY_SETTINGS,
   ...QUOTA_SETTINGS,
   workers: many('--worker', '<folder>', PATH, 'run the handler in this folder as an endpoint; may be repeated'),

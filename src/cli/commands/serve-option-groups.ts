@@ -15,7 +15,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     'Addresses and origins:',
     [
       ...['--public-url', '--queue-url', '--lb-domain', '--allowed-host', '--cors-origin', '--trusted-proxy'],
-      ...['--admin-port', '--admin-host', '--direct-workers'],
+      ...['--console-url', '--admin-port', '--admin-host', '--direct-workers'],
     ],
   ],
   ['Containers:', ['--docker', '--docker-network', '--docker-worker-address']],
