@@ -198,6 +198,7 @@ export class Server {
         disk: async () => null,
       },
       spill: null,
+      consoleFiles: null,
       models: null,
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
       emit: (name, fields) => {

@@ -20,6 +20,7 @@ import type { Ports } from './ports/ports.ts'
 import type { Targets, Traffic } from './ports/targets.ts'
 import type { Access } from './services/accounts/access.ts'
 import type { Keys } from './services/accounts/keys.ts'
+import type { Sessions } from './services/accounts/sessions.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
@@ -34,6 +35,7 @@ export type { AppAddresses, AppConfig } from './app/config.ts'
 export interface Services {
   readonly access: Access
   readonly keys: Keys
+  readonly sessions: Sessions
   readonly sharing: Pick<Sharing, 'problem'>
   /** The endpoint of a handler's folder, made when there is none yet; see {@link ensureFolderEndpoint}. */
   readonly folderEndpoint: (folder: WorkerFolder) => Promise<Endpoint>
@@ -96,9 +98,9 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const observing = createObservingServices(ports, config, workers, balancing, { ...recorders, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
-  const surfaces = createSurfaces(ports, config, services, addresses, signals)
+  const { byName, console } = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))
-  const { access, sharing, keys } = accounts
+  const { access, sharing, keys, sessions } = accounts
   const { store, driver, machine } = ports
 
   const abandon = () => {
@@ -107,12 +109,13 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     return loops.stop()
   }
   return {
-    fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports, cors),
+    fetch: (offered = SURFACE_NAMES) => dispatch(byName, new Set(offered), ports, { cors, console }),
     entrance: balancing.gateway,
     services: {
       access,
       sharing,
       keys,
+      sessions,
       restart: (owner, id, replacesAtOnce) => endpoints.endpoints.restart(owner, id, replacesAtOnce),
       folderEndpoint: folder => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder),
     },

@@ -13,6 +13,8 @@ export interface Addresses {
    * subdomains of `lb.localhost` if that origin is this machine, and paths below the origin otherwise.
    */
   readonly lbDomain?: string | null
+  /** Origin of the console, which it has for itself; none unless given. */
+  readonly consoleUrl?: string | null
 }
 
 /** Hosts that names below `localhost` resolve to. Other loopback addresses are not among them. */

@@ -4,9 +4,10 @@
 const PIECE_BYTES = 32_768
 
 /** A page, plain and compressed. */
-interface Forms {
-  readonly plain: Uint8Array<ArrayBuffer>
-  readonly gzip: Uint8Array<ArrayBuffer>
+export interface Forms {
+  readonly plain: Uint8Array
+  /** Null where it is no smaller. */
+  readonly gzip: Uint8Array | null
 }
 
 /** A page that is rendered at the first request. */
@@ -24,17 +25,7 @@ export class StaticPage {
   /** The response in an encoding that the request accepts. */
   async answer(request: Request): Promise<Response> {
     this.#forms ??= this.#make()
-    const { plain, gzip } = await this.#forms
-    const compressed = acceptsGzip(request.headers.get('accept-encoding') ?? '')
-    const content = compressed ? gzip : plain
-    return new Response(piecesOf(content), {
-      headers: {
-        ...this.#headers,
-        'content-length': String(content.byteLength),
-        vary: 'accept-encoding',
-        ...(compressed ? { 'content-encoding': 'gzip' } : {}),
-      },
-    })
+    return formsResponse(request, await this.#forms, this.#headers)
   }
 
   async #make(): Promise<Forms> {
@@ -44,8 +35,26 @@ export class StaticPage {
   }
 }
 
+/** A page in an encoding that the request accepts; without its content for HEAD. */
+export function formsResponse(
+  { method, headers: asked }: Request,
+  { plain, gzip }: Forms,
+  headers: Readonly<Record<string, string>>,
+): Response {
+  const compressed = gzip !== null && acceptsGzip(asked.get('accept-encoding') ?? '')
+  const content = compressed ? gzip : plain
+  return new Response(method === 'HEAD' ? null : piecesOf(content), {
+    headers: {
+      ...headers,
+      'content-length': String(content.byteLength),
+      vary: 'accept-encoding',
+      ...(compressed ? { 'content-encoding': 'gzip' } : {}),
+    },
+  })
+}
+
 /** Reads each piece after the one before it is sent, so that a connection that is not read holds only a few. */
-function piecesOf(content: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
+function piecesOf(content: Uint8Array): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(
     {

@@ -5,6 +5,7 @@ import { SLICE_CHARACTERS, slicesOf } from '../core/json/text-slices.ts'
 import type { Emit } from '../events.ts'
 import type { Access } from '../services/accounts/access.ts'
 import type { AddressOf } from '../services/accounts/failed-keys.ts'
+import type { OpenSession } from '../services/accounts/sessions.ts'
 
 /** Reports whether a response was sent completely. */
 export interface Delivery {
@@ -21,6 +22,11 @@ export interface SurfaceEnv {
   readonly admits?: (account: string) => boolean
   /** The body as the connection has it; null where the request has none. Without it the stream of the request is read, which costs more. */
   readonly body?: () => IncomingBody | null
+  /**
+   * The session that the request was made with, in place of a key. Only the surface of the console sets it, once it has checked where the
+   * request comes from.
+   */
+  readonly session?: OpenSession
 }
 
 /** The body of a request as it comes in. */
@@ -35,7 +41,7 @@ export interface IncomingBody {
 export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
 
 /** The surfaces that a listener can offer. */
-export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'worker', 'ops'] as const
+export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'worker', 'ops', 'console'] as const
 /** One of {@link SURFACE_NAMES}. */
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 
@@ -50,6 +56,20 @@ export function reportFailure(emit: Emit, surface: SurfaceName, request: Request
 /** The key of an Authorization header, with or without the word Bearer; null when there is none. */
 export function authorizationKey(request: Request): string | null {
   return keyOfAuthorization(request.headers.get('authorization'))
+}
+
+/**
+ * The caller of a request: of its session, else of its key.
+ * @param keyOf reads the key; from the Authorization header unless given
+ * @throws AppError as {@link Access.authenticate}
+ */
+export async function callerOf(
+  access: Pick<Access, 'authenticate'>,
+  request: Request,
+  { session, address }: SurfaceEnv,
+  keyOf: (request: Request) => string | null = authorizationKey,
+): Promise<Caller> {
+  return session?.caller ?? access.authenticate(keyOf(request), address)
 }
 
 /** Headers of an error response: `Retry-After` and `Allow`. */
@@ -69,7 +89,7 @@ export function admitTo(env: SurfaceEnv, account: string): void {
 /**
  * Registers a request as open until its response is sent.
  * @param requires throws if the caller lacks a right that the request needs
- * @returns aborts if the key or that right ends before; its reason is an AppError
+ * @returns aborts if the key, that right or the session ends before; its reason is an AppError
  */
 export function heldFor(
   access: Pick<Access, 'hold'>,
@@ -78,7 +98,9 @@ export function heldFor(
   requires: (caller: Caller) => void,
 ): AbortSignal {
   const ended = new AbortController()
-  env.delivery.onSettled(access.hold(caller, requires, why => ended.abort(why)))
+  const end = (why: AppError) => ended.abort(why)
+  env.delivery.onSettled(access.hold(caller, requires, end))
+  if (env.session !== undefined) env.delivery.onSettled(env.session.hold(end))
   return ended.signal
 }
 

@@ -1,6 +1,8 @@
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
 import type { Emit } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
+import { consoleUrlOf, isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
+import { type ConsoleParts, consoleAnswer } from './console/surface.ts'
 import type { CorsOrigins } from './cors.ts'
 import { jsonText, type Surface, type SurfaceEnv, type SurfaceName } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
@@ -11,6 +13,7 @@ export function surfaceOf(path: string): SurfaceName | null {
   if (first === 'graphql') return 'graphql'
   if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
   if (first === 'v1') return 'restV1'
+  if (first === 'console') return 'console'
   if (first !== 'v2' || second === undefined || second === '') return null
   if (RESERVED_SEGMENTS.has(second)) return 'rest'
   if (third === 'openai') return 'openai'
@@ -32,36 +35,70 @@ export function keepsReserved({ url = '', headers }: Head): boolean {
   const surface = surfaceOf(path)
   if (surface === 'ops') return true
   if (surface === null || surface === 'jobs' || surface === 'openai') return false
+  if (headers[TOKEN_HEADER] !== undefined) return true
   return headers.authorization !== undefined || new URLSearchParams(query).has('api_key')
 }
 
 /** The surfaces that pages of other origins may call. */
 const CALLED_BY_PAGES: ReadonlySet<SurfaceName | null> = new Set<SurfaceName>(['jobs', 'openai'])
 
+/** Those that the page of the console may call for who is signed in to it. */
+const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
+  'rest',
+  'restV1',
+  'graphql',
+  'jobs',
+  'openai',
+  'ops',
+])
+
 /**
  * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each response.
- * @param cors which pages may call the job operations
+ * @param cors which pages of other origins may call the job operations
+ * @param console what answers at the console's host, where nothing else does
  */
 export function dispatch(
   surfaces: Readonly<Record<SurfaceName, Surface>>,
   offered: ReadonlySet<SurfaceName>,
   { clock, emit }: { readonly clock: Clock; readonly emit: Emit },
-  cors: CorsOrigins,
+  { cors, console }: { readonly cors: CorsOrigins; readonly console: ConsoleParts },
 ): Surface {
+  const urlOfConsole = consoleUrlOf(console.addresses)
+  const isConsole = isConsoleHost(urlOfConsole)
+  const ofOtherHosts = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
+    if (surface === null) return nowhere(request, offered.has('console') ? urlOfConsole() : null)
+    if (!CALLED_BY_PAGES.has(surface)) return surfaces[surface](request, env)
+    const response = (await cors.preflight(request)) ?? (await surfaces[surface](request, env))
+    await cors.allow(request, response)
+    return response
+  }
+  const ofConsole = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
+    if (!offered.has('console')) return nowhere(request, null)
+    const api = surface === null || !CALLED_BY_CONSOLE.has(surface) ? null : surfaces[surface]
+    return consoleAnswer(console, { request, env }, api)
+  }
   return async (request: Request, env: SurfaceEnv) => {
     const startMs = clock.monotonic()
-    const found = surfaceOf(new URL(request.url).pathname)
+    const { pathname, hostname } = new URL(request.url)
+    const found = surfaceOf(pathname)
     const surface = found !== null && offered.has(found) ? found : null
-    const forPages = CALLED_BY_PAGES.has(surface)
-    const response =
-      surface === null
-        ? jsonText('{"error":"there is nothing at this path"}', 404)
-        : ((forPages ? await cors.preflight(request) : null) ?? (await surfaces[surface](request, env)))
-    if (forPages) await cors.allow(request, response)
+    const answer = isConsole(hostname) ? ofConsole : ofOtherHosts
+    const response = await answer(surface, request, env)
     guard(response)
     emit('request.answered', { surface, status: response.status, tookMs: clock.monotonic() - startMs })
     return response
   }
+}
+
+/** Somebody who opens the server itself in a browser on its machine is led to the console. */
+function nowhere(request: Request, consoleUrl: string | null): Response {
+  const { pathname, hostname } = new URL(request.url)
+  const isStart = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD')
+  if (!isStart || consoleUrl === null) return jsonText('{"error":"there is nothing at this path"}', 404)
+  if (isLoopbackHost(hostname) && /\btext\/html\b/.test(request.headers.get('accept') ?? '')) {
+    return new Response(null, { status: 302, headers: { location: `${consoleUrl}/` } })
+  }
+  return jsonText(JSON.stringify({ error: `there is nothing at this path; the console is at ${consoleUrl}` }), 404)
 }
 
 /** Forbids caching and content sniffing. Pages set their own `Cache-Control`. */

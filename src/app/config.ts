@@ -44,6 +44,8 @@ export interface AppConfig {
   readonly balancedBodyBytes?: number
   /** Limits of the accounts besides the operator's; none when left out. */
   readonly accountLimits?: AccountLimits
+  /** The version of the server, for people; unknown when left out. */
+  readonly version?: string
   /** What is kept of jobs when their results are removed; the rest is as in JOB_RECORD_RULES. */
   readonly jobRecords?: Partial<JobRecordRules>
   /** What can be found out about the host; nothing when left out. */

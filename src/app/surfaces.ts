@@ -1,4 +1,5 @@
 import { BodyRoom } from '../api/body.ts'
+import { type ConsoleParts, consoleSurface } from '../api/console/surface.ts'
 import { graphqlSurface } from '../api/graphql/surface.ts'
 import { jobSurface } from '../api/jobs/routes.ts'
 import { openAiSurface } from '../api/openai/routes.ts'
@@ -28,8 +29,11 @@ export interface SurfaceServices {
   readonly endpoints: EndpointServices
 }
 
-/** Every surface by its name. */
-export type Surfaces = Readonly<Record<SurfaceName, Surface>>
+/** Every surface by its name, and what answers at the console's host. */
+export interface Surfaces {
+  readonly byName: Readonly<Record<SurfaceName, Surface>>
+  readonly console: ConsoleParts
+}
 
 const BODY_BYTES = 256 * 1024 * 1024
 
@@ -41,8 +45,8 @@ export function createSurfaces(
   { stopping }: Stopping,
 ): Surfaces {
   const { accounts, jobs, workers, balancing, resources, observing, endpoints } = services
-  const { clock, store, vault, bodies, emit, spill } = ports
-  const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false } = config
+  const { clock, store, vault, bodies, emit, spill, consoleFiles: files } = ports
+  const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false, version = 'unknown' } = config
   // Clients and workers have a room each, so that neither keeps the other out.
   const room = new BodyRoom({ maxBytes, clock, spill: null })
   // A worker throws a result away that is refused three times.
@@ -58,7 +62,8 @@ export function createSurfaces(
     addresses: addresses.current,
   }
   const asked = { ...common, ...jobs, endpoints: endpoints.known, clock, stopping }
-  return {
+  const console = { ...common, sessions: accounts.sessions, store, files, addresses: addresses.current, version }
+  const byName = {
     rest: restSurface(common, restRoutes(routes)),
     restV1: restSurface(common, v1Routes(routes), V1_ERRORS),
     graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...endpoints, store }),
@@ -74,5 +79,7 @@ export function createSurfaces(
       stopping,
       metricsPublic,
     }),
+    console: consoleSurface(console),
   }
+  return { byName, console }
 }

@@ -5,6 +5,7 @@ import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
 import { addCatalog } from './commands/catalog.ts'
 import { addCompletion } from './commands/completion.ts'
+import { addConsole } from './commands/console.ts'
 import { addDeploy } from './commands/deploy.ts'
 import { addDoctor } from './commands/doctor.ts'
 import { addEvents } from './commands/events.ts'
@@ -83,6 +84,7 @@ export function commandLine(): Command {
       addWhy,
       addLogs,
       addEvents,
+      addConsole,
       addTest,
     ],
     ...[addDoctor, addMasterKey, addCompletion],

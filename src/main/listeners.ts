@@ -23,6 +23,7 @@ import { installationOf } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
 import { portHolder } from '../system/hardware/port-holder.ts'
 import type { createLog } from '../system/observing/log.ts'
+import { givenConsoleHost } from './console.ts'
 import { hostsOf } from './hosts.ts'
 import type { RelayTokens } from './relay-tokens.ts'
 
@@ -108,7 +109,7 @@ const ADMIN_CONNECTIONS = 1_000
 /** What the public listener has where management has one of its own. */
 const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker']
 /** What that has; the job operations too, so that commands need one address. */
-const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops']
+const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops', 'console']
 
 /** Where a run of the server listens for clients. */
 export interface Listeners {
@@ -231,9 +232,16 @@ function countsOf(config: Config): ConnectionCounts {
   }
 }
 
-function mountOf({ entrance }: App, { lbDomain, publicUrl, queueUrl }: Config): Mount {
+function mountOf({ entrance }: App, config: Config): Mount {
+  const { lbDomain, publicUrl, queueUrl } = config
+  const console = givenConsoleHost(config)
   const own = [publicUrl, queueUrl].filter(url => url !== null)
-  return { entrance, domain: lbDomain, ownHosts: own.map(url => new URL(url).host) }
+  return {
+    entrance,
+    domain: lbDomain,
+    ownHosts: own.map(url => new URL(url).host),
+    closedHosts: console === null ? [] : [console],
+  }
 }
 
 function connectionLimit(config: Config): number {

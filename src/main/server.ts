@@ -1,14 +1,16 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Addresses, balancedUrl } from '../api/addresses.ts'
+import { linkTo } from '../api/console/surface.ts'
 import { type App, type AppConfig, createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { DEFAULT_OWNER } from '../core/ids.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
+import { packageFile } from '../disk/package-files.ts'
 import type { Emit } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
@@ -38,6 +40,7 @@ import { createMetrics } from '../system/observing/metrics.ts'
 import { systemRandom } from '../system/random.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
+import { consoleUrlFor, isReadableOnItsWay } from './console.ts'
 import { prepareDocuments } from './documents.ts'
 import { driverFor, modelRoot } from './drivers.ts'
 import { setUpFolder } from './folder-setup.ts'
@@ -69,6 +72,10 @@ export interface RunningServer {
   /** Where a load-balancing endpoint is reached. */
   addressOf(endpoint: { readonly id: EndpointId }): string
   readonly apiKeyFile: string
+  /** Where the console is; null for none. */
+  readonly consoleUrl: string | null
+  /** Makes an address of the console that signs in once, as the operator; null where there is no console. */
+  consoleLink(): Promise<string | null>
   readonly folders: readonly ServedFolder[]
   /** What GPUs there are and what that means, as a sentence for people. */
   readonly hardware: string
@@ -148,12 +155,14 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
     ...storageIn(config, log),
     machine,
     models,
+    consoleFiles: null,
     emit,
     metrics: readers.metrics,
   }
   const inspection = createHostInspection(config, driver.processIsolation)
   const app = createApp(ports, { ...appConfigOf(config), inspection })
-  await app.services.access.ensureKey(DEFAULT_OWNER, 'main', keepApiKey(apiKeyFile, config.apiKey))
+  const apiKey = keepApiKey(apiKeyFile, config.apiKey)
+  await app.services.access.ensureKey(DEFAULT_OWNER, 'main', apiKey)
   const served = await serveFolders(app, folders, log)
 
   const containers = openContainerAddress(app, config, log, () => late.relay)
@@ -171,9 +180,11 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   await containers?.resume()
 
   opened.defer(() => app.abandon())
+  const origins = originsOf(config, url, managementUrl)
+  const { consoleUrl = null } = origins
   await app.start({
     ...(containers === null ? {} : { containers }),
-    ...originsOf(config, url, managementUrl),
+    ...origins,
     otherWorkerUrls: [direct],
     get workerUrl() {
       return relay?.url ?? direct
@@ -193,6 +204,8 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
     url,
     managementUrl,
     apiKeyFile,
+    consoleUrl,
+    consoleLink: () => linkOf(app, consoleUrl, apiKey),
     addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
     folders: served,
     hardware: await hardware,
@@ -200,6 +213,12 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
     stop: onceOrHurried(stop),
     deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
   }
+}
+
+async function linkOf({ services }: App, consoleUrl: string | null, apiKey: string): Promise<string | null> {
+  if (consoleUrl === null) return null
+  const { code } = await services.sessions.link(await services.access.authenticate(apiKey))
+  return linkTo(consoleUrl, code)
 }
 
 /** How long open connections may take to end when the server stops. */
@@ -240,13 +259,24 @@ function tellOthers(lock: DataDirLock, leader: PostgresLeader | null, url: strin
 }
 
 /** What answers call this server. @param url where it listens @param managementUrl where it does for management */
-function originsOf({ publicUrl, queueUrl, lbDomain }: Config, url: string, managementUrl: string): Addresses {
+function originsOf(config: Config, url: string, managementUrl: string): Addresses {
+  const { publicUrl, queueUrl, lbDomain } = config
   const origin = publicUrl ?? url
-  return { publicUrl: publicUrl ?? managementUrl, queueUrl: queueUrl ?? origin, balancedUrl: origin, lbDomain }
+  const consoleUrl = consoleUrlFor(config, managementUrl)
+  return {
+    consoleUrl,
+    publicUrl: publicUrl ?? managementUrl,
+    queueUrl: queueUrl ?? origin,
+    balancedUrl: origin,
+    lbDomain,
+  }
 }
 
 /** Warnings about who can reach the server. */
-async function warnOfExposure({ services }: App, { host, adminHost, adminPort }: Config, log: Log): Promise<void> {
+async function warnOfExposure({ services }: App, config: Config, log: Log): Promise<void> {
+  const { host, adminHost, adminPort, consoleUrl } = config
+  if (consoleUrl !== null && consoleUrl !== 'off' && isReadableOnItsWay(consoleUrl))
+    log.warn({ consoleUrl }, 'keys that are typed into the console can be read on their way; put TLS in front of it')
   if (adminPort !== null && !isLoopback(adminHost))
     log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
   if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
@@ -268,7 +298,8 @@ function appConfigOf(config: Config): AppConfig {
   const sharing = { acceptSharedHost, webhookPrivate }
   const { accountLimits, jobRecords } = config
   const limits = { bodyBytes, accountLimits, jobRecords }
-  return { ...management, drainTimeoutMs, metricsPublic, corsOrigins, sharing, ...limits, ...chosen }
+  const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }
+  return { ...management, version, drainTimeoutMs, metricsPublic, corsOrigins, sharing, ...limits, ...chosen }
 }
 
 /** The readers of the event stream: log, metrics and the listeners of the library. */

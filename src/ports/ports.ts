@@ -1,6 +1,7 @@
 import type { Emit } from '../events.ts'
 import type { BodyParser } from './body-parser.ts'
 import type { Clock } from './clock.ts'
+import type { ConsoleFiles } from './console-files.ts'
 import type { Driver } from './driver.ts'
 import type { Leader } from './leader.ts'
 import type { Machine } from './machine.ts'
@@ -35,6 +36,8 @@ export interface Ports {
   readonly spill: Spill | null
   /** Models that workers find on their disk; null where none are kept. */
   readonly models: ModelCache | null
+  /** The page of the console; null in a build without it. */
+  readonly consoleFiles: ConsoleFiles | null
   readonly emit: Emit
   readonly metrics: Metrics
 }

@@ -1,6 +1,7 @@
 /** Where load-balancing endpoints hang in a listener: names of hosts, and paths below `/lb/`. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
@@ -12,6 +13,8 @@ export interface Mount {
   readonly domain: string | null
   /** Hosts that are never endpoints, although they lie below the domain. */
   readonly ownHosts: readonly string[]
+  /** Hosts at which there is no endpoint, below whatever path: that of the console, besides its name below localhost. */
+  readonly closedHosts: readonly string[]
 }
 
 const PREFIX = '/lb/'
@@ -23,22 +26,30 @@ export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
  * Returns the endpoint that a request names; null for a request to the rest of the server. A host wins over
  * the path. Names of hosts are compared without case, port and a dot at the end.
  */
-export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: Asked) => GatewayRoute | null {
+export function routing({
+  domain,
+  ownHosts,
+  closedHosts,
+}: Omit<Mount, 'entrance'>): (asked: Asked) => GatewayRoute | null {
   const given = domain === null ? [] : [plainHost(domain)]
   // One may be below the other, as in x.localhost: the longest that fits is the one that is meant.
   const domains = ['localhost', 'lb.localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
   const own = new Set([...ownHosts.map(plainHost), ...given])
-  const ofHost = remembered(host => {
+  const closed = new Set([LOCAL_CONSOLE, ...closedHosts.map(plainHost)])
+  const ofHost = remembered((host): { readonly endpointId: EndpointId | null } | null => {
     const name = plainHost(host)
-    if (own.has(name)) return null
+    if (closed.has(name)) return null
+    if (own.has(name)) return { endpointId: null }
     const found = domains.find(end => name.endsWith(end))
     const label = name.slice(0, name.length - (found?.length ?? 0))
-    return found !== undefined && isEndpointId(label) ? label : null
+    return { endpointId: found !== undefined && isEndpointId(label) ? label : null }
   })
   return ({ url = '/', headers: { host } }) => {
     const target = url.startsWith('/') ? null : absolute(url)
     // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
-    const endpointId = ofHost(target?.host ?? host ?? '')
+    const named = ofHost(target?.host ?? host ?? '')
+    if (named === null) return null
+    const { endpointId } = named
     const path = target?.path ?? url
     const route = endpointId === null ? ofPath(path) : { endpointId, prefix: null, path }
     return route === null ? null : { ...route, host: target?.host ?? null }
@@ -55,8 +66,8 @@ function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
 }
 
 /** A client sends the same host again and again, and most clients send the same one. */
-function remembered(find: (host: string) => EndpointId | null): (host: string) => EndpointId | null {
-  let latest: { readonly host: string; readonly found: EndpointId | null } | null = null
+function remembered<Found>(find: (host: string) => Found): (host: string) => Found {
+  let latest: { readonly host: string; readonly found: Found } | null = null
   return host => {
     if (latest?.host !== host) latest = { host, found: find(host) }
     return latest.found

@@ -9,6 +9,7 @@ const SETTINGS: NamingSettings = {
   adminHost: '127.0.0.1',
   publicUrl: null,
   queueUrl: null,
+  consoleUrl: null,
   lbDomain: null,
   dockerWorkerAddress: null,
   allowedHosts: [],

@@ -33,6 +33,7 @@ import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
+import type { ConsoleFiles } from '../../src/ports/console-files.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { HostInspection } from '../../src/ports/host-inspection.ts'
 import type { ModelCache } from '../../src/ports/model-cache.ts'
@@ -84,6 +85,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory. The rig closes it. */
   readonly openStore?: () => Promise<Store>
+  /** The page of the console; none unless given. */
+  readonly consoleFiles?: ConsoleFiles
   /** Models on the disk of the machine; none are kept unless given. */
   readonly models?: ModelCache
   /** The requests of load-balancing endpoints; none unless given. */
@@ -117,6 +120,8 @@ export interface Asking {
   /** The content type of the body, JSON by default; null for none. */
   readonly type?: string | null
   readonly signal?: AbortSignal
+  /** The origin that is asked; the public one unless given. */
+  readonly at?: string
   /** Whether the response is delivered; false when it gets lost. */
   readonly delivered?: boolean
 }
@@ -124,6 +129,8 @@ export interface Asking {
 /** The key with all permissions of every rig. */
 export const KEY = 'rpa_test_key_with_all_rights'
 const BASE = 'http://localhost:8080'
+/** The origin of the console of every rig. */
+export const CONSOLE = 'http://console.localhost:8080'
 const WORKER_URL = 'http://127.0.0.1:9000'
 
 /** The default input of saveEndpoint. */
@@ -230,6 +237,7 @@ export class Rig {
       machine,
       metrics,
       spill: null,
+      consoleFiles: this.#options.consoleFiles ?? null,
       models: this.#options.models ?? null,
       volumes: this.volumes,
       logs: this.logs,
@@ -237,7 +245,13 @@ export class Rig {
     this.#app = createApp(this.ports, config, this.#options.requests?.(this.ports))
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
-    await this.#app.start({ publicUrl: BASE, queueUrl: BASE, workerUrl, ...(containers && { containers }) })
+    await this.#app.start({
+      publicUrl: BASE,
+      queueUrl: BASE,
+      consoleUrl: CONSOLE,
+      workerUrl,
+      ...(containers && { containers }),
+    })
     await clock.settle()
   }
 
@@ -293,8 +307,9 @@ export class Rig {
       ...(text === undefined ? {} : { body: new TextEncoder().encode(text) }),
     }
     const callbacks: ((delivered: boolean) => void)[] = []
-    const env: SurfaceEnv = { delivery: { onSettled: callback => void callbacks.push(callback) } }
-    const request = new Request(`${BASE}${path}`, signal === undefined ? init : { ...init, signal })
+    const delivery = { onSettled: (callback: (delivered: boolean) => void) => void callbacks.push(callback) }
+    const env: SurfaceEnv = { delivery, address: () => '192.0.2.1' }
+    const request = new Request(`${asking.at ?? BASE}${path}`, signal === undefined ? init : { ...init, signal })
     const answer = await this.#fetch(request, env)
     const settle = (delivered: boolean) => {
       for (const callback of callbacks) callback(delivered)

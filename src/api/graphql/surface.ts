@@ -5,7 +5,15 @@ import { isTooDeep, TOO_DEEP } from '../../core/json/json-depth.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { BodyRoom } from '../body.ts'
-import { admitTo, authorizationKey, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import {
+  admitTo,
+  authorizationKey,
+  callerOf,
+  refusalHeaders,
+  reportFailure,
+  type Surface,
+  type SurfaceEnv,
+} from '../surface.ts'
 import { execute } from './execution.ts'
 import { graphiql, wantsPage } from './graphiql.ts'
 import { maxBodyBytes } from './limits.ts'
@@ -25,7 +33,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
   return async (request, env) => {
     try {
       if (wantsPage(request)) return await graphiql(request)
-      const caller = await callerOf(request, parts.access, env)
+      const caller = await knownCaller(request, parts.access, env)
       if (caller !== null) admitTo(env, caller.owner)
       const ask = async (body: string | Record<string, unknown> | null) => {
         refuseDeep(request, body)
@@ -73,9 +81,15 @@ function refuseDeep(request: Request, body: string | object | null): void {
   throw new AppError('invalid', `the request is too deep: ${TOO_DEEP}`)
 }
 
-async function callerOf(request: Request, access: Access, { address }: SurfaceEnv): Promise<Caller | null> {
-  const key = authorizationKey(request) ?? new URL(request.url).searchParams.get('api_key')
-  return key === null || key === '' ? null : access.authenticate(key, address)
+/** Null without a session and a key. */
+async function knownCaller(request: Request, access: Access, env: SurfaceEnv): Promise<Caller | null> {
+  const key = givenKey(request)
+  if (env.session === undefined && (key === null || key === '')) return null
+  return callerOf(access, request, env, givenKey)
+}
+
+function givenKey(request: Request): string | null {
+  return authorizationKey(request) ?? new URL(request.url).searchParams.get('api_key')
 }
 
 function reportCause({ emit }: GraphqlParts, cause: unknown): void {

@@ -25,7 +25,7 @@ import type { Explainer } from '../../services/observing/explainer.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import {
   admitTo,
-  authorizationKey,
+  callerOf,
   heldFor,
   jsonText,
   refusalHeaders,
@@ -146,7 +146,7 @@ export function jobSurface(parts: JobSurfaceParts): Surface {
 }
 
 async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise<Response> {
-  const caller = await parts.access.authenticate(authorizationKey(call.req.raw), call.env.address)
+  const caller = await callerOf(parts.access, call.req.raw, call.env)
   admitTo(call.env, caller.owner)
   const id = call.req.param('endpoint') ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)

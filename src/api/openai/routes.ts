@@ -7,7 +7,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import type { BodyRoom } from '../body.ts'
-import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { admitTo, callerOf, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { OpenaiExchange, type OpenaiExchangeParts, respond } from './exchange.ts'
 
 /** Maximum body of a request, in bytes. */
@@ -36,7 +36,7 @@ export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
 }
 
 async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceEnv): Promise<Response> {
-  const caller = await parts.access.authenticate(authorizationKey(request), env.address)
+  const caller = await callerOf(parts.access, request, env)
   admitTo(env, caller.owner)
   const { pathname } = new URL(request.url)
   const id = pathname.split('/')[2] ?? ''

@@ -15,7 +15,7 @@ import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
 import type { WorkerReading } from '../../services/observing/worker-reading.ts'
 import {
   admitTo,
-  authorizationKey,
+  callerOf,
   heldFor,
   jsonText,
   refusalHeaders,
@@ -119,7 +119,7 @@ async function authenticate(
   env: SurfaceEnv,
   right: 'read' | 'write' = 'read',
 ): Promise<Caller> {
-  const caller = await access.authenticate(authorizationKey(request), env.address)
+  const caller = await callerOf(access, request, env)
   admitTo(env, caller.owner)
   access.requireManagement(caller, right)
   return caller

@@ -10,7 +10,15 @@ import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { BodyRoom } from '../body.ts'
-import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import {
+  admitTo,
+  authorizationKey,
+  callerOf,
+  heldFor,
+  reportFailure,
+  type Surface,
+  type SurfaceEnv,
+} from '../surface.ts'
 import { restSentence } from './field-names.ts'
 import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
@@ -118,7 +126,7 @@ function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestR
 
 /** Authentication and rate limits run first, so that every later response has the rate limit headers. */
 async function authenticate({ parts, env, rate }: Env['Bindings'], request: Request): Promise<Caller> {
-  const caller = await parts.access.authenticate(bearerKey(request), env.address)
+  const caller = await callerOf(parts.access, request, env, bearerKey)
   admitTo(env, caller.owner)
   rate.decision = await parts.access.count(caller)
   if (rate.decision?.exceeded != null) throw exceeded(rate.decision)

@@ -73,7 +73,7 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     process.on('SIGINT', onSignal)
   })
   // Announce only after the handlers are set: a reader of the announcement may signal the server at once.
-  announce(server, reading.config)
+  announce(server, reading.config, await consoleLine(server, reading.config))
   void server.deposed.then(why => {
     process.stderr.write(`runyard: ${why}\n`)
     process.exit(EXIT.unavailable)
@@ -96,15 +96,26 @@ async function start(config: Config): Promise<RunningServer> {
   }
 }
 
-function announce(server: RunningServer, config: Config): void {
-  const { url, managementUrl, apiKeyFile, folders, hardware, isolation } = server
+/** How to get into the console. The address with a code is for a person at a terminal: files and logs keep what they get. */
+async function consoleLine({ consoleUrl, consoleLink }: RunningServer, { json }: Config): Promise<string[]> {
+  if (consoleUrl === null || json) return []
+  if (!process.stdout.isTTY) return [`The console is at ${consoleUrl}`]
+  const link = await consoleLink().catch(() => null)
+  return [link === null ? `The console is at ${consoleUrl}` : `Open the console: ${link}`]
+}
+
+function announce(server: RunningServer, config: Config, ofConsole: readonly string[]): void {
+  const { url, managementUrl, consoleUrl, apiKeyFile, folders, hardware, isolation } = server
   if (config.json) {
-    process.stdout.write(`${JSON.stringify({ event: 'ready', url, managementUrl, apiKeyFile, pid: process.pid })}\n`)
+    process.stdout.write(
+      `${JSON.stringify({ event: 'ready', url, managementUrl, consoleUrl, apiKeyFile, pid: process.pid })}\n`,
+    )
     return
   }
   const lines = [
     `Runyard is up at ${url}`,
     ...(managementUrl === url ? [] : [`Management is at ${managementUrl}`]),
+    ...ofConsole,
     `The API key is in ${apiKeyFile}`,
     hardware,
     isolation,

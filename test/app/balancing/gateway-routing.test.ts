@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { routing } from '../../../src/server/mount.ts'
 
-const OPTIONS = { domain: 'lb.example', ownHosts: ['api.lb.example'] }
+const OPTIONS = { domain: 'lb.example', ownHosts: ['api.lb.example'], closedHosts: ['ui.lb.example'] }
 
 /** Endpoint, prefix and path; null where the request is for the rest of the server. */
 function routeOf(host: string | undefined, url: string, options: Parameters<typeof routing>[0] = OPTIONS) {
@@ -18,13 +18,13 @@ test('an endpoint is the first label of a host below localhost or the domain, in
     assert.equal(routeOf(host, '/'), null, host)
   }
   assert.equal(routeOf('e1.other.example', '/'), null)
-  assert.equal(routeOf('e1.lb.example', '/', { domain: null, ownHosts: [] }), null)
+  assert.equal(routeOf('e1.lb.example', '/', { domain: null, ownHosts: [], closedHosts: [] }), null)
   assert.equal(routeOf(undefined, '/'), null)
   assert.equal(routeOf('[::1]:8080', '/'), null)
 })
 
 test('where one domain is below the other, the longest that fits counts', () => {
-  const options = { domain: 'x.localhost', ownHosts: [] }
+  const options = { domain: 'x.localhost', ownHosts: [], closedHosts: [] }
   assert.deepEqual(routeOf('e1.x.localhost:8080', '/a', options), ['e1', null, '/a'])
   assert.deepEqual(routeOf('e1.localhost:8080', '/a', options), ['e1', null, '/a'])
   assert.deepEqual(routeOf('E1.X.localhost.', '/a', { ...options, domain: 'X.Localhost' }), ['e1', null, '/a'])

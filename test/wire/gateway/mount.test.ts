@@ -53,7 +53,7 @@ async function openWorld(t: TestContext, { rules, listening, lbDomain, serve = e
   const parts = { access, forwarding, traffic: lines, stopping: stopping.signal, rules: { ...CLOSED, ...rules } }
   const gateway = new Gateway(rig.ports, parts)
   const surface = async (request: Request) => new Response(`the rest: ${new URL(request.url).pathname}`)
-  const mount = { entrance: gateway, domain: lbDomain ?? null, ownHosts: [] }
+  const mount = { entrance: gateway, domain: lbDomain ?? null, ownHosts: [], closedHosts: [] }
   const listener = await listen(surface, { host: '127.0.0.1', port: 0, maxConnections: 100, mount, ...listening })
   t.after(async () => {
     gateway.close()

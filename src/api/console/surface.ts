@@ -1,0 +1,214 @@
+/** The origin of the console: its page, who is signed in to it, and all APIs for those who are. */
+import type { Caller } from '../../core/accounts/permission.ts'
+import { isSecret } from '../../core/accounts/session.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
+import type { EndpointId } from '../../core/ids.ts'
+import type { Emit } from '../../events.ts'
+import type { ConsoleFiles } from '../../ports/console-files.ts'
+import type { Store } from '../../ports/store/store.ts'
+import type { Access } from '../../services/accounts/access.ts'
+import type { Credential, OpenSession, Sessions } from '../../services/accounts/sessions.ts'
+import { type Addresses, balancedUrl } from '../addresses.ts'
+import type { BodyRoom } from '../body.ts'
+import {
+  admitTo,
+  authorizationKey,
+  jsonText,
+  refusalHeaders,
+  reportFailure,
+  type Surface,
+  type SurfaceEnv,
+} from '../surface.ts'
+import { sessionCookies, setCookie } from './cookie.ts'
+import { fileAnswer } from './files.ts'
+import { protect } from './headers.ts'
+import { consoleUrlOf, requireOwnPage, TOKEN_HEADER } from './origin.ts'
+
+/** Dependencies of the console. */
+export interface ConsoleParts {
+  readonly access: Access
+  readonly sessions: Sessions
+  readonly store: Pick<Store, 'accounts' | 'keys'>
+  readonly room: BodyRoom
+  readonly files: ConsoleFiles | null
+  readonly addresses: () => Addresses
+  /** Of the server, for people. */
+  readonly version: string
+  readonly emit: Emit
+}
+
+const BODY_BYTES = 4_096
+
+/**
+ * Everything at the console's origin.
+ * @param api the surface that the path belongs to; null for none that the console's page may call
+ */
+export async function consoleAnswer(
+  parts: ConsoleParts,
+  { request, env }: { readonly request: Request; readonly env: SurfaceEnv },
+  api: Surface | null,
+): Promise<Response> {
+  const response = await answerOr(parts, request, () => atOrigin(parts, request, env, api))
+  protect(response)
+  return response
+}
+
+/** What is at the other hosts of the server: links that sign in. */
+export function consoleSurface(parts: ConsoleParts): Surface {
+  return (request, env) => answerOr(parts, request, () => newLink(parts, request, env))
+}
+
+async function answerOr({ emit }: ConsoleParts, request: Request, answer: () => Promise<Response>): Promise<Response> {
+  try {
+    return await answer()
+  } catch (thrown) {
+    reportFailure(emit, 'console', request, thrown)
+    const error = toAppError(thrown)
+    return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
+  }
+}
+
+async function atOrigin(
+  parts: ConsoleParts,
+  request: Request,
+  env: SurfaceEnv,
+  api: Surface | null,
+): Promise<Response> {
+  const url = consoleUrlOf(parts.addresses)()
+  if (url === null) throw new AppError('not_found', 'this server has no console; see --console-url')
+  const { pathname } = new URL(request.url)
+  const isSession = pathname === '/console/session'
+  if (api !== null || isSession) requireOwnPage(request, url)
+  if (isSession) return sessionAnswer(parts, request, env, url)
+  if (api !== null) {
+    const { session } = await signedIn(parts, request, url)
+    const answer = await api(request, { ...env, session })
+    answer.headers.set('cache-control', 'no-store')
+    return answer
+  }
+  // Foreign code and workers have no place here.
+  if (/^\/(?:lb|console|v\d+)(?:\/|$)/.test(pathname) || request.headers.has('upgrade')) {
+    throw new AppError('not_found', `there is nothing at ${pathname}`)
+  }
+  return fileAnswer(parts.files, request)
+}
+
+function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
+  switch (request.method) {
+    case 'POST':
+      return signIn(parts, request, env, url)
+    case 'DELETE':
+      return signOut(parts, request, url)
+    case 'GET':
+      return signedIn(parts, request, url).then(async ({ session }) => {
+        admitTo(env, session.caller.owner)
+        return jsonText(JSON.stringify(await viewOf(parts, session)))
+      })
+    default: {
+      const allow = ['GET', 'POST', 'DELETE']
+      const message = `this path takes ${allow.join(', ')}, not ${request.method}`
+      return Promise.reject(new AppError('method_not_allowed', message, { allow }))
+    }
+  }
+}
+
+async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
+  const { headers } = request
+  if (!headers.has(TOKEN_HEADER)) throw new AppError('forbidden', `signing in needs the header ${TOKEN_HEADER}`)
+  if (!/^application\/json\s*(?:;|$)/i.test(headers.get('content-type') ?? '')) {
+    throw new AppError('invalid', 'signing in needs a body of the type application/json')
+  }
+  const credential = await parts.room.of(null).body({ request, env }, BODY_BYTES, async body => credentialIn(body))
+  const { halves, caller, expiresAtMs } = await parts.sessions.open(credential, env.address ?? (() => ''))
+  admitTo(env, caller.owner)
+  const view = await viewOf(parts, { caller, expiresAtMs })
+  const body = JSON.stringify({ token: halves.token, ...view })
+  return jsonText(body, 200, { 'set-cookie': setCookie(halves.cookie, url) })
+}
+
+/** @throws AppError `invalid` */
+function credentialIn(body: unknown): Credential {
+  const { key, link, ...others } = Object(typeof body === 'string' ? parsed(body) : null) as Record<string, unknown>
+  const given = key === undefined ? link : key
+  const isOne = typeof given === 'string' && given.trim() !== '' && (key === undefined || link === undefined)
+  if (!isOne || Object.keys(others).length > 0) {
+    throw new AppError('invalid', 'the body must be {"key": "<API key>"} or {"link": "<code>"}')
+  }
+  const text = given.trim()
+  return key === undefined ? { link: text } : { key: text }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new AppError('invalid', 'the body is not valid JSON')
+  }
+}
+
+/** Forgets the cookie in any case: without the other half it is good for nothing. */
+async function signOut(parts: ConsoleParts, request: Request, url: string): Promise<Response> {
+  const token = request.headers.get(TOKEN_HEADER) ?? ''
+  for (const cookie of sessionCookies(request, url)) await parts.sessions.close({ cookie, token })
+  return new Response(null, { status: 204, headers: { 'set-cookie': setCookie('', url) } })
+}
+
+/** @throws AppError `unauthorized` unless the request has both halves of one session */
+async function signedIn(
+  { sessions }: ConsoleParts,
+  request: Request,
+  url: string,
+): Promise<{ readonly session: OpenSession }> {
+  const token = request.headers.get(TOKEN_HEADER) ?? ''
+  let refusal: unknown = new AppError('unauthorized', 'nobody is signed in here; sign in to the console first')
+  for (const cookie of isSecret(token) ? sessionCookies(request, url) : []) {
+    try {
+      return { session: await sessions.find({ cookie, token }) }
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
+      refusal = error
+    }
+  }
+  throw refusal
+}
+
+/** Who is signed in, and where. */
+async function viewOf(
+  { store, addresses, version }: ConsoleParts,
+  { caller, expiresAtMs }: { readonly caller: Caller; readonly expiresAtMs: number },
+): Promise<Readonly<Record<string, unknown>>> {
+  const { owner, keyId, scope, operator } = caller
+  const [account, key] = await Promise.all([store.accounts.find(owner), store.keys.find(keyId)])
+  const { publicUrl, queueUrl } = addresses()
+  return {
+    expiresAt: new Date(expiresAtMs).toISOString(),
+    account: { id: owner, name: account?.name ?? owner },
+    keyId,
+    keyName: key?.name ?? '',
+    scope,
+    operator,
+    server: { version, url: publicUrl, queueUrl, lbUrl: balancedUrl(addresses(), '{id}' as EndpointId) },
+  }
+}
+
+async function newLink(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {
+  const { pathname } = new URL(request.url)
+  const url = consoleUrlOf(parts.addresses)()
+  if (pathname !== '/console/link') {
+    const where = url === null ? '' : `; the console is at ${url}`
+    throw new AppError('not_found', `there is nothing at ${pathname}${where}`)
+  }
+  const caller = await parts.access.authenticate(authorizationKey(request), env.address)
+  admitTo(env, caller.owner)
+  if (request.method !== 'POST') {
+    throw new AppError('method_not_allowed', `this path takes POST, not ${request.method}`, { allow: ['POST'] })
+  }
+  if (url === null) throw new AppError('not_found', 'this server has no console; see --console-url')
+  const { code, expiresAtMs } = await parts.sessions.link(caller)
+  return jsonText(JSON.stringify({ url: linkTo(url, code), expiresAt: new Date(expiresAtMs).toISOString() }))
+}
+
+/** The address that signs in. Browsers send no fragment to servers, so the code is in no log and no Referer. */
+export function linkTo(url: string, code: string): string {
+  return `${url}/#link=${code}`
+}
