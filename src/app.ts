@@ -98,7 +98,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const observing = createObservingServices(ports, config, workers, balancing, { ...recorders, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
-  const { byName, console } = createSurfaces(ports, config, services, addresses, signals)
+  const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))
   const { access, sharing, keys, sessions } = accounts
   const { store, driver, machine } = ports
@@ -109,7 +109,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     return loops.stop()
   }
   return {
-    fetch: (offered = SURFACE_NAMES) => dispatch(byName, new Set(offered), ports, { cors, console }),
+    fetch: (offered = SURFACE_NAMES) => dispatch(byName, new Set(offered), ports, { cors, consoleParts }),
     entrance: balancing.gateway,
     services: {
       access,

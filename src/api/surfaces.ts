@@ -55,15 +55,15 @@ const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
 /**
  * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each response.
  * @param cors which pages of other origins may call the job operations
- * @param console what answers at the console's host, where nothing else does
+ * @param consoleParts of what answers at the console's host, where nothing else does
  */
 export function dispatch(
   surfaces: Readonly<Record<SurfaceName, Surface>>,
   offered: ReadonlySet<SurfaceName>,
   { clock, emit }: { readonly clock: Clock; readonly emit: Emit },
-  { cors, console }: { readonly cors: CorsOrigins; readonly console: ConsoleParts },
+  { cors, consoleParts }: { readonly cors: CorsOrigins; readonly consoleParts: ConsoleParts },
 ): Surface {
-  const urlOfConsole = consoleUrlOf(console.addresses)
+  const urlOfConsole = consoleUrlOf(consoleParts.addresses)
   const isConsole = isConsoleHost(urlOfConsole)
   const ofOtherHosts = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
     if (surface === null) return nowhere(request, offered.has('console') ? urlOfConsole() : null)
@@ -75,7 +75,7 @@ export function dispatch(
   const ofConsole = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
     if (!offered.has('console')) return nowhere(request, null)
     const api = surface === null || !CALLED_BY_CONSOLE.has(surface) ? null : surfaces[surface]
-    return consoleAnswer(console, { request, env }, api)
+    return consoleAnswer(consoleParts, { request, env }, api)
   }
   return async (request: Request, env: SurfaceEnv) => {
     const startMs = clock.monotonic()

@@ -29,10 +29,10 @@ export interface SurfaceServices {
   readonly endpoints: EndpointServices
 }
 
-/** Every surface by its name, and what answers at the console's host. */
+/** Every surface by its name, and what the console is made of. */
 export interface Surfaces {
   readonly byName: Readonly<Record<SurfaceName, Surface>>
-  readonly console: ConsoleParts
+  readonly consoleParts: ConsoleParts
 }
 
 const BODY_BYTES = 256 * 1024 * 1024
@@ -62,7 +62,7 @@ export function createSurfaces(
     addresses: addresses.current,
   }
   const asked = { ...common, ...jobs, endpoints: endpoints.known, clock, stopping }
-  const console = { ...common, sessions: accounts.sessions, store, files, addresses: addresses.current, version }
+  const consoleParts = { ...common, sessions: accounts.sessions, store, files, addresses: addresses.current, version }
   const byName = {
     rest: restSurface(common, restRoutes(routes)),
     restV1: restSurface(common, v1Routes(routes), V1_ERRORS),
@@ -79,7 +79,7 @@ export function createSurfaces(
       stopping,
       metricsPublic,
     }),
-    console: consoleSurface(console),
+    console: consoleSurface(consoleParts),
   }
-  return { byName, console }
+  return { byName, consoleParts }
 }

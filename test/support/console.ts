@@ -16,7 +16,7 @@ export interface SignedIn {
 /** Tries to sign in from the page of the console. */
 export function trySignIn(rig: Rig, body: unknown, asking: Asking = {}): Promise<Answer> {
   const headers = { ...OF_PAGE, 'x-runyard-console': '1', ...asking.headers }
-  return rig.ask('POST', '/console/session', { at: CONSOLE, key: null, body, ...asking, headers })
+  return rig.ask('POST', '/console/session', { at: CONSOLE, key: null, address: '192.0.2.1', body, ...asking, headers })
 }
 
 /** Signs in, and fails where that is refused. */

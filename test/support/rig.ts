@@ -122,6 +122,8 @@ export interface Asking {
   readonly signal?: AbortSignal
   /** The origin that is asked; the public one unless given. */
   readonly at?: string
+  /** The address that it comes from; not known unless given. */
+  readonly address?: string
   /** Whether the response is delivered; false when it gets lost. */
   readonly delivered?: boolean
 }
@@ -308,7 +310,8 @@ export class Rig {
     }
     const callbacks: ((delivered: boolean) => void)[] = []
     const delivery = { onSettled: (callback: (delivered: boolean) => void) => void callbacks.push(callback) }
-    const env: SurfaceEnv = { delivery, address: () => '192.0.2.1' }
+    const { address } = asking
+    const env: SurfaceEnv = { delivery, ...(address === undefined ? {} : { address: () => address }) }
     const request = new Request(`${asking.at ?? BASE}${path}`, signal === undefined ? init : { ...init, signal })
     const answer = await this.#fetch(request, env)
     const settle = (delivered: boolean) => {
