@@ -411,6 +411,10 @@ const wrong: [option: string, text: string, mistake: string][] = [
   ['publicUrl', 'x.example', "--public-url must be an http or https origin without a path, not 'x.example'"],
   ['publicUrl', 'http://x/y', "--public-url must be an http or https origin without a path, not 'http://x/y'"],
   ['queueUrl', 'http://x?y', "--queue-url must be an http or https origin without a path, not 'http://x?y'"],
+  ...['console.example', 'https://x/y', 'https://user@x', 'on'].map((text): [string, string, string] => [
+    ...(['consoleUrl', text] as const),
+    `--console-url must be off or an http or https origin without a path, such as https://console.example, not '${text}'`,
+  ]),
   ['lbDomain', '*.x.example', "--lb-domain must be a domain such as lb.example, not '*.x.example'"],
   ['lbDomain', '10.0.0.1', "--lb-domain must be a domain such as lb.example, not '10.0.0.1'"],
   ['lbPublic', '', "--lb-public must not be empty, not ''"],
@@ -516,4 +520,25 @@ test('a variable that is no setting is said, with the one that may be meant', ()
     'RUNYARD_MAX_WORKER is no setting; did you mean RUNYARD_MAX_WORKERS?',
     'RUNYARD_GARDEN is no setting',
   ])
+})
+
+test('the console is given no host by which clients call the server, whatever the port', () => {
+  const clashes: readonly [options: Record<string, unknown>, flag: string][] = [
+    [{ publicUrl: 'https://x.example' }, '--public-url'],
+    [{ queueUrl: 'http://X.example:99' }, '--queue-url'],
+    [{ lbDomain: 'x.example' }, '--lb-domain'],
+    [{ host: 'x.example' }, '--host'],
+    [{ adminHost: 'x.example' }, '--admin-host'],
+    [{ allowedHost: ['y.example', 'x.example'] }, '--allowed-host'],
+  ]
+  for (const [options, name] of clashes) {
+    const sentence = `--console-url has the host of ${name}, x.example; give the console a host of its own, such as https://console.example`
+    assert.deepEqual(mistakes({ ...options, consoleUrl: 'https://x.example:8443' }), [sentence])
+  }
+  for (const host of ['localhost', '127.0.0.1', '[::1]', '192.0.2.1']) {
+    const [mistake = ''] = mistakes({ host: '0.0.0.0', adminHost: '0.0.0.0', consoleUrl: `http://${host}:8080` })
+    assert.match(mistake, /has a host by which clients call this server/)
+  }
+  assert.equal(config({ consoleUrl: 'off', publicUrl: 'https://off' }).consoleUrl, 'off')
+  assert.equal(config({ consoleUrl: 'http://console.localhost:9000/' }).consoleUrl, 'http://console.localhost:9000')
 })

@@ -34,6 +34,7 @@ test('each setting that has a name of the server makes it known, without case, p
     [{ queueUrl: 'http://queue.example:99' }, 'queue.example'],
     [{ lbDomain: 'lb.example' }, 'e1.lb.example'],
     [{ lbDomain: 'lb.example' }, 'lb.example'],
+    [{ consoleUrl: 'https://console.example:8443' }, 'console.example'],
     [{ dockerWorkerAddress: 'workers.example' }, 'workers.example:4000'],
     [{ allowedHosts: ['other.example'] }, 'other.example'],
   ]

@@ -37,6 +37,15 @@ test("the server's own hosts are never endpoints", () => {
   assert.deepEqual(routeOf('api.lb.example', '/lb/e1/a'), ['e1', '/lb/e1', '/a'])
 })
 
+test('the hosts of the console have no endpoint, by name or below a path', () => {
+  for (const host of ['ui.lb.example', 'UI.lb.example.:8443', 'console.localhost', 'Console.LocalHost.:8080']) {
+    for (const path of ['/', '/lb/e1/a', '/lb/console']) assert.equal(routeOf(host, path), null, `${host} ${path}`)
+    assert.equal(routeOf('localhost', `http://${host}/lb/e1/a`), null)
+  }
+  assert.equal(routeOf('console.lb.example', '/'), null)
+  assert.deepEqual(routeOf('console.lb.example', '/lb/e1/a'), ['e1', '/lb/e1', '/a'])
+})
+
 test('an endpoint is the segment after /lb/, and all that follows is its path byte for byte', () => {
   const cases: readonly [string, string][] = [
     ['/lb/e1', '/'],
