@@ -52,3 +52,11 @@ test('each cookie of an answer is narrowed', () => {
     ...['Set-Cookie', 'a=1; Path=/lb/e1', 'X', 'y', 'set-cookie', 'b=2; Path=/lb/e1'],
   ])
 })
+
+test('an endpoint sets no cookie of the console, below a host or a path', () => {
+  for (const name of ['runyard-console', 'runyard-console-8080', '__Host-runyard-console', '=Runyard-Console-1']) {
+    const head = headOf(['A', '1', 'Set-Cookie', `${name}=x; Path=/`, 'set-cookie', 'b=2'])
+    assert.deepEqual(withinEndpoint(head, null).headers, ['A', '1', 'set-cookie', 'b=2'])
+    assert.deepEqual(withinEndpoint(head, '/lb/e1').headers, ['A', '1', 'set-cookie', 'b=2; Path=/lb/e1'])
+  }
+})

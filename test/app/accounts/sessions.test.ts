@@ -221,6 +221,7 @@ test('signing out ends the session and what it holds open, and no other session'
   assert.equal((await askAs(rig, session, WHO)).status, 401)
   assert.equal((await askAs(rig, session, 'DELETE /console/session')).status, 204)
   assert.equal((await askAs(rig, other, WHO)).status, 200)
+  assert.equal(rig.events.filter(({ name }) => name === 'session.closed').length, 1)
 })
 
 test('what a session holds open ends with its 12 hours, and what is released does not', async t => {

@@ -118,6 +118,22 @@ test('the address of the page that a browser names has no key in it either', asy
   assert.equal((await refused(gate, id, { headers: [referer] }))[0], 401, 'it lets nobody in')
 })
 
+test('cookies of the console are not forwarded, and all others are, byte for byte', async t => {
+  const { gate, id } = await openGate(t)
+  const forms: readonly [string, string | null][] = [
+    ['a=1;b="2"; runyard=3', 'a=1;b="2"; runyard=3'],
+    ['runyard-console-8080=x', null],
+    ['a=1; runyard-console=x; __Host-runyard-console-8443=y ;b=2', 'a=1;b=2'],
+    ['=runyard-console=x; RUNYARD-console=y; c', 'c'],
+    ['a=runyard-console=x', 'a=runyard-console=x'],
+  ]
+  for (const [cookie, kept] of forms) {
+    const headers = [BEARER, ['Cookie', cookie], ['cookie', cookie]] as const
+    const { rawHeaders } = await admitted(gate, id, { headers })
+    assert.deepEqual(rawHeaders, kept === null ? [] : ['Cookie', kept, 'cookie', kept], cookie)
+  }
+})
+
 test('other subprotocols are forwarded, and where there was none the response names the one with the key', async t => {
   const { gate, id } = await openGate(t)
   const ours = `runyard.key.${KEY}`

@@ -91,6 +91,11 @@ test('a server on a terminal says in a sentence that a worker crashed, and where
   const terminal = new Terminal(`serve --port 0 --data-dir '${dataDir}' --worker '${crashing}'`)
   await terminal.shows(/Runyard is up at \S+.*\/run\s/s)
   const url = /up at (\S+)/.exec(terminal.text)?.[1] ?? ''
+  const { port } = new URL(url)
+  assert.match(
+    terminal.text,
+    new RegExp(`^Open the console: http://console\\.localhost:${port}/#link=[\\w-]{43}\\s*$`, 'm'),
+  )
   const id = /\/v2\/([a-z0-9]+)\/run\s/.exec(terminal.text)?.[1] ?? ''
   const own = { url, apiKey: readFileSync(join(dataDir, 'api-key'), 'utf8').trim() }
   assert.equal((await ask(own, `/v2/${id}/run`, { body: { input: {} } })).status, 200)
