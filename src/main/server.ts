@@ -24,6 +24,7 @@ import type { DataDirLock } from '../store/data-dir-lock.ts'
 import { BodyThreads } from '../system/bodies/body-threads.ts'
 import { createSpillFiles } from '../system/bodies/spill-files.ts'
 import { systemClock } from '../system/clock.ts'
+import { createConsoleFiles } from '../system/console-files.ts'
 import { singleLeader } from '../system/coordination/leader.ts'
 import { fencedDriver, fencedStore } from '../system/coordination/leader-fence.ts'
 import { createNotifier } from '../system/coordination/notifier.ts'
@@ -41,6 +42,7 @@ import { systemRandom } from '../system/random.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { consoleUrlFor, isReadableOnItsWay } from './console.ts'
+import { consoleSource } from './console-source.ts'
 import { prepareDocuments } from './documents.ts'
 import { driverFor, modelRoot } from './drivers.ts'
 import { setUpFolder } from './folder-setup.ts'
@@ -155,7 +157,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
     ...storageIn(config, log),
     machine,
     models,
-    consoleFiles: null,
+    consoleFiles: createConsoleFiles(consoleSource()),
     emit,
     metrics: readers.metrics,
   }
