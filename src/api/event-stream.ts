@@ -93,6 +93,19 @@ export function asLines<Event>(data: (event: Event) => object): EventWriting<Eve
   }
 }
 
+/** Lines for people. @param line an event without a line end */
+export function asTextLines<Event>(line: (event: Event) => string): EventWriting<Event> {
+  return {
+    headers: { 'content-type': 'text/plain; charset=utf-8', 'x-accel-buffering': 'no' },
+    event: event => `${line(event)}\n`,
+    opening: () => '',
+    note: () => '',
+    quiet: null,
+    missed: () => '',
+    end: '',
+  }
+}
+
 /** JSON on one line. Escapes characters that some readers treat as line ends. */
 function oneLine(value: object): string {
   return JSON.stringify(value).replaceAll(

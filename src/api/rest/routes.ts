@@ -6,6 +6,7 @@ import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
 import { type EndpointKeyParts, endpointKeyRoutes } from './routes/endpoint-keys.ts'
+import { endpointLogRoutes } from './routes/endpoint-logs.ts'
 import { type EventParts, eventRoutes } from './routes/events.ts'
 import { type MachineRouteParts, machineRoutes } from './routes/machine.ts'
 import { type MetricParts, metricRoutes } from './routes/metrics.ts'
@@ -42,6 +43,7 @@ export function restRoutes(parts: RouteParts): RestRoute[] {
     ...serverlessRoutes(parts),
     ...workerRoutes(parts),
     ...workerLogRoutes(parts),
+    ...endpointLogRoutes(parts),
     ...metricRoutes(parts),
     ...whatIfRoutes(parts),
     ...eventRoutes(parts),

@@ -272,6 +272,11 @@ test('the server answers each example of the document as the document says', asy
     query: { source: 'container' },
     meanwhile: async () => rig.print(worker.id, 'ready'),
   })
+  await call('getEndpointLogs', {
+    params: { id },
+    query: { worker: worker.id, source: 'container' },
+    meanwhile: async () => rig.print(worker.id, 'a request came'),
+  })
   await call('updateEndpoint', { params: { id }, body: { env: { MODEL: 'large' } } })
   await call('listEndpointReleases', { params: { id } })
   await call('getEndpointRelease', { params: { id, version: '1' } })
@@ -284,6 +289,7 @@ test('the server answers each example of the document as the document says', asy
   await call('listServerlessBilling')
   await call('listEndpointKeys')
   await call('rotateEndpointKey', { params: { id } })
+  await call('restartEndpoint', { params: { id } })
   await call('deleteEndpointWorker', { params: { id, workerId: worker.id } })
   await call('deleteEndpoint', { params: { id } })
   const wanted = player.operationIds.filter(

@@ -17,6 +17,7 @@ import {
   ReleaseBody,
   ReleaseList,
   ReleaseParams,
+  RestartBody,
   UpdateEndpoint,
 } from '../schemas/endpoint.ts'
 
@@ -37,7 +38,7 @@ export function serverlessRoutes(parts: ServerlessParts): RestRoute[] {
     const { endpoint, template } = await parts.endpoints.withTemplate(owner, id)
     return endpointBody(endpoint, template, parts.addresses())
   }
-  return [...collection(parts, show), ...single(parts, show), ...releasing(parts), ending(parts)]
+  return [...collection(parts, show), ...single(parts, show), ...releasing(parts), ending(parts), restarting(parts)]
 }
 
 type Show = (owner: OwnerId, id: EndpointId) => Promise<EndpointBody>
@@ -262,6 +263,28 @@ function ending({ endpoints }: ServerlessParts): RestRoute {
       problems: [404],
     },
     async ({ caller, params }) => endpoints.endWorker(caller.owner, endpointId(params.id), params.workerId as WorkerId),
+  )
+}
+
+/** An addition to the public contract. */
+function restarting({ endpoints }: ServerlessParts): RestRoute {
+  return route(
+    {
+      method: 'post',
+      path: `${ONE}/restart`,
+      operationId: 'restartEndpoint',
+      tag: TAG,
+      level: 'write',
+      summary:
+        'Replaces the workers by those of a new release with the same configuration; the old ones finish their jobs',
+      params: IdParam,
+      success: { status: 200, schema: RestartBody },
+      problems: [404, 409],
+    },
+    async ({ caller, params }): Promise<RestartBody> => {
+      const { id, version } = await endpoints.restart(caller.owner, endpointId(params.id))
+      return { id, version }
+    },
   )
 }
 

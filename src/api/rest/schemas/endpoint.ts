@@ -303,3 +303,8 @@ export const ReleaseList = z
     releases: z.array(Release),
   })
   .openapi('ListEndpointReleasesResponse')
+
+/** A restarted endpoint, with the version of its new release. */
+export const RestartBody = z.object({ id: z.string(), version: z.int() }).openapi('RestartedEndpoint')
+/** See {@link RestartBody}. */
+export type RestartBody = z.infer<typeof RestartBody>

@@ -1,0 +1,98 @@
+import { z } from '@hono/zod-openapi'
+import { notFound } from '../../../core/errors.ts'
+import type { EndpointId, OwnerId } from '../../../core/ids.ts'
+import { parseInstant } from '../../../core/instants.ts'
+import { type LastEvent, readEventId } from '../../../core/observing/log-cursor.ts'
+import type { Found, LogReading } from '../../../services/observing/log-reading.ts'
+import type { LogEvent } from '../../../services/observing/log-stream.ts'
+import { asEvents, asLines, asTextLines, type EventWriting, streamedAnswer } from '../../event-stream.ts'
+import { type Members, type RestRoute, type Rule, route } from '../route.ts'
+import { IdParam } from '../schemas/common.ts'
+import { EndpointLogQuery, EndpointLogsLastEventId } from '../schemas/logs.ts'
+import { endpointId } from './serverless.ts'
+import type { WorkerLogParts } from './worker-logs.ts'
+
+type Query = Members<typeof EndpointLogQuery>
+
+/** How many old lines come first where the reader follows and does not say. */
+const DEFAULT_TAIL = 100
+/** How long to follow after the end of the job, in ms: workers print a little after that. */
+const LINGER_MS = 2_000
+
+const WRITINGS: Readonly<Record<NonNullable<Query['format']>, EventWriting<LogEvent>>> = {
+  events: asEvents(dataOf, true),
+  lines: asLines(dataOf),
+  text: asTextLines(({ tsMs, workerId, source, line }: LogEvent) =>
+    [new Date(tsMs).toISOString(), workerId, source, line].join(' '),
+  ),
+}
+
+const oneOfBoth: Rule<typeof EndpointLogQuery> = ({ worker, job }) =>
+  worker !== undefined && job !== undefined ? ['query.job: cannot be given together with worker'] : []
+
+/** An addition to the public contract: the logs of all workers of an endpoint, of one, or of a job, followed or to keep. */
+export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): RestRoute[] {
+  return [
+    route(
+      {
+        method: 'get',
+        path: '/v2/serverless/{id}/logs',
+        operationId: 'getEndpointLogs',
+        tag: 'Serverless',
+        level: 'read',
+        summary:
+          'What the workers of an endpoint print, or one of them, or for a job, as server-sent events; with follow=false what is kept now, as JSON lines',
+        params: IdParam,
+        query: EndpointLogQuery,
+        queryRules: [oneOfBoth],
+        headers: { 'Last-Event-ID': EndpointLogsLastEventId },
+        success: {
+          status: 200,
+          schema: z.string(),
+          mediaType: 'text/event-stream',
+          headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
+        },
+        problems: [400, 404],
+      },
+      async ({ caller, params, query, headers, request, held }) => {
+        const { id } = await endpoints.find(caller.owner, endpointId(params.id))
+        const found = await subjectOf(logs, caller.owner, id, query)
+        const follow = query.follow === 'true'
+        const writing = WRITINGS[query.format ?? (follow ? 'events' : 'lines')]
+        if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
+        const stream = await logs.open(caller.owner, found, {
+          tail: query.tail ?? DEFAULT_TAIL,
+          source: query.source ?? null,
+          text: query.text ?? null,
+          follow,
+          lingerMs: LINGER_MS,
+          sinceMs: query.since === undefined ? null : parseInstant(query.since),
+          after: startOf(query, headers['Last-Event-ID']),
+        })
+        const note = stream.note === null ? '' : writing.note(stream.note)
+        const opening = (eventId: string) => `${writing.opening(eventId)}${note}`
+        return streamedAnswer(stream, { ...writing, opening }, [request.signal, stopping, held()])
+      },
+    ),
+  ]
+}
+
+/** Who does not follow and gives no tail wants all that is kept. */
+function startOf({ follow, tail, since }: Query, lastEventId: string | undefined): LastEvent | null {
+  if (lastEventId !== undefined) return readEventId(lastEventId)
+  if (follow === 'true' || tail !== undefined) return null
+  const sinceMs = since === undefined ? null : parseInstant(since)
+  return { kind: 'instant', ms: (sinceMs ?? 0) - 1 }
+}
+
+async function subjectOf(logs: LogReading, owner: OwnerId, id: EndpointId, { worker, job }: Query): Promise<Found> {
+  if (worker !== undefined) return logs.workerOf(id, worker)
+  if (job === undefined) return { kind: 'endpoint', id }
+  const found = await logs.locate(owner, job)
+  if (found.kind !== 'job' || found.endpointId !== id) throw notFound('job', job)
+  return found
+}
+
+function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {
+  return { workerId, jobId, source, ts: new Date(tsMs).toISOString(), line }
+}
