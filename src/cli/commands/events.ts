@@ -7,7 +7,8 @@ import { printText } from '../terminal/terminal-text.ts'
 interface LiveEvent {
   readonly type: string
   readonly at: string
-  readonly endpointId: string
+  /** Null for a change that is not of a single endpoint. */
+  readonly endpointId: string | null
   readonly [field: string]: unknown
 }
 
@@ -44,6 +45,6 @@ function eventText({ type, at, endpointId, jobId, workerId, from, to, ...rest }:
   const details = Object.entries(rest)
     .filter(([, value]) => value !== null && value !== '')
     .map(([name, value]) => `${name}=${typeof value === 'string' && /\s/.test(value) ? JSON.stringify(value) : value}`)
-  const words = [at, endpointId, type, subject, move, by, ...details].filter(word => word !== '')
+  const words = [at, endpointId ?? '-', type, subject, move, by, ...details].filter(word => word !== '')
   return `${words.join(' ')}\n`
 }

@@ -40,12 +40,17 @@ export class EventFeed {
   readonly emit: Emit = (name, fields) => {
     const event = liveEventOf(name, fields, this.#ports.clock.now())
     if (event === null) return
-    const { owner: ownerOfEvent = null } = fields as { owner?: OwnerId }
-    const owner = ownerOfEvent ?? this.#owners.get(event.endpointId) ?? null
-    if (owner === null) this.#findOwner(event)
-    else if (this.#unowned.has(event.endpointId)) this.#owned(event.endpointId, owner, event)
+    const { owner: ownerOfEvent = null, account } = fields as { owner?: OwnerId; account?: OwnerId }
+    const { endpointId } = event
+    if (endpointId === null) {
+      if (account !== undefined) this.#keep(account, event)
+      return
+    }
+    const owner = ownerOfEvent ?? this.#owners.get(endpointId) ?? null
+    if (owner === null) this.#findOwner(endpointId, event)
+    else if (this.#unowned.has(endpointId)) this.#owned(endpointId, owner, event)
     else this.#keep(owner, event)
-    if (owner !== null && name === 'endpoint.saved') this.#remember(event.endpointId, owner)
+    if (owner !== null && name === 'endpoint.saved') this.#remember(endpointId, owner)
   }
 
   /** Number of open readings of an account. */
@@ -101,9 +106,8 @@ export class EventFeed {
     this.#owners.set(endpointId, owner)
   }
 
-  #findOwner(event: LiveEvent): void {
+  #findOwner(endpointId: EndpointId, event: LiveEvent): void {
     if (this.#unownedEvents >= MAX_UNOWNED) return
-    const { endpointId } = event
     this.#unownedEvents += 1
     const waiting = this.#unowned.get(endpointId)
     if (waiting !== undefined) {

@@ -1,17 +1,21 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { EventName, Events } from '../../events.ts'
 
-/** An event as the account that owns its endpoint sees it. */
+/** An event as the account sees it that owns its endpoint, or that made the change. */
 export interface LiveEvent {
   readonly type: EventName
   readonly atMs: number
-  readonly endpointId: EndpointId
+  /** Null for one that is not of a single endpoint. */
+  readonly endpointId: EndpointId | null
   /** The other fields, by their public names. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-type Fields = { readonly endpointId: EndpointId } & Readonly<Record<string, unknown>>
-type Publishers = { readonly [Name in EventName]?: (fields: Events[Name]) => Fields }
+type Fields = { readonly endpointId: EndpointId | null } & Readonly<Record<string, unknown>>
+type Publishers = { readonly [Name in EventName]?: (fields: Events[Name]) => Fields | null }
+
+/** Job operations of which events of the job tell. */
+const TOLD_BY_JOBS: ReadonlySet<string> = new Set(['cancel/:job', 'retry/:job'])
 
 /** Public fields of each published event. What is not here belongs to the operator, or to each request of a load-balancing endpoint. */
 const PUBLISHERS: Publishers = {
@@ -42,15 +46,20 @@ const PUBLISHERS: Publishers = {
   'worker.unplaced': ({ endpointId, count, resource, reason }) => ({ endpointId, count, resource, reason }),
   'endpoint.saved': ({ endpointId, version, created }) => ({ endpointId, version, created }),
   'endpoint.deleted': ({ endpointId }) => ({ endpointId }),
+  'change.made': ({ surface, operation, object }) => {
+    return TOLD_BY_JOBS.has(operation) ? null : { endpointId: null, surface, operation, object }
+  },
 }
 
 /** The names of all published events. */
 export const LIVE_EVENT_NAMES = Object.keys(PUBLISHERS) as EventName[]
 
-/** An event for the account that owns its endpoint; null for one that is not published. */
+/** An event for the account that it concerns; null for one that is not published. */
 export function liveEventOf<Name extends EventName>(name: Name, given: Events[Name], atMs: number): LiveEvent | null {
   const publisher = PUBLISHERS[name]
   if (publisher === undefined) return null
-  const { endpointId, ...fields } = publisher(given)
+  const published = publisher(given)
+  if (published === null) return null
+  const { endpointId, ...fields } = published
   return { type: name, atMs, endpointId, fields }
 }

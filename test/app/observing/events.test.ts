@@ -159,3 +159,40 @@ test('a quiet stream has a comment every 15 s', async t => {
   assert.ok(events.comments.length >= 3, String(events.comments.length))
   await events.leave()
 })
+
+test('a change of what is no endpoint is told to its account alone, and without its content', async t => {
+  const rig = await openRig(t)
+  const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  const endpoint = await rig.endpoint()
+  const [own, theirs, ofEndpoint] = [
+    await follow(rig),
+    await follow(rig, '', { key: stranger }),
+    await follow(rig, `?endpoint=${endpoint}`),
+  ]
+  const { json } = await rig.ask('POST', '/v2/account/secrets', { body: { name: 'token', value: 'hf_hidden' } })
+  const batch = await rig.ask('POST', `/v2/${endpoint}/batch`, { body: { requests: [{ input: {} }] } })
+  await rig.ask('GET', '/v2/account/secrets')
+  await rig.clock.settle()
+  assert.deepEqual(
+    own.events.map(({ event, data }) => [event, data.endpointId, data.surface, data.operation, data.object]),
+    [
+      ['change.made', null, 'rest', 'createSecret', json.id],
+      ['change.made', null, 'jobs', 'batch', endpoint],
+    ],
+  )
+  assert.equal(batch.status, 200)
+  assert.ok(!JSON.stringify(own.events).includes('hidden'))
+  assert.deepEqual([theirs.events, ofEndpoint.events], [[], []])
+  for (const reader of [own, theirs, ofEndpoint]) await reader.leave()
+})
+
+test('a job that is cancelled is told once, by the event of the job', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  const job = await rig.submit(endpoint)
+  const events = await follow(rig)
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${job}`)
+  await rig.clock.settle()
+  assert.deepEqual(namesOf(events), ['job.moved'])
+  await events.leave()
+})
