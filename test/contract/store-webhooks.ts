@@ -55,6 +55,37 @@ export const webhookCases: Cases = {
     ])
   },
 
+  'the deliveries of an endpoint are listed with their tries, the newest first, of one state or all, in pages':
+    async world => {
+      const { webhooks } = world.store
+      await world.worker()
+      for (const [index, id] of ['a', 'b', 'c'].entries()) {
+        await world.job(id, { webhook, position: T0 + index })
+        await world.claim()
+        await world.finish(id, W1, DONE, T0 + index)
+      }
+      const [first] = await webhooks.list(E1, jobId('a'))
+      await webhooks.recordTry(first!.id, tryOf(1, T0 + 10, 200))
+      const asked = { endpointId: E1, state: null, slice: { after: null, limit: 10 }, maxRead: 100 } as const
+      const all = await webhooks.page(asked)
+      assert.deepEqual([all.deliveries.map(({ jobId }) => jobId), all.readUntil], [['c', 'b', 'a'], null])
+      assert.deepEqual(all.deliveries[2]?.tries, [tryOf(1, T0 + 10, 200)])
+      const of = async (changes: Partial<Parameters<typeof webhooks.page>[0]>) =>
+        (await webhooks.page({ ...asked, ...changes })).deliveries.map(({ jobId }) => jobId)
+      assert.deepEqual(await of({ state: 'DELIVERED' }), ['a'])
+      assert.deepEqual(await of({ state: 'PENDING' }), ['c', 'b'])
+      assert.deepEqual(await of({ state: 'FAILED' }), [])
+      assert.deepEqual(await of({ slice: { after: null, limit: 1 } }), ['c'])
+      const last = all.deliveries[0]!
+      assert.deepEqual(await of({ slice: { after: { createdAtMs: last.createdAtMs, id: last.id }, limit: 10 } }), [
+        'b',
+        'a',
+      ])
+      assert.deepEqual(await of({ endpointId: E2 }), [])
+      const bounded = await webhooks.page({ ...asked, state: 'DELIVERED', maxRead: 2 })
+      assert.deepEqual([bounded.deliveries, bounded.readUntil?.createdAtMs], [[], T0 + 1])
+    },
+
   'a job without a webhook, and one that is not final, leaves none': async world => {
     await world.holder(W1, 'a')
     await world.job('b', { webhook })

@@ -4,10 +4,12 @@ import type { DocumentedOperation } from '../operation.ts'
 import { BATCH_OPERATIONS } from './batch-operations.ts'
 import {
   Deliveries,
+  DeliveryPage,
   EndpointExplanation,
   EndpointParam,
   Health,
   Job,
+  JobErrors,
   JobExplanation,
   JobListQuery,
   JobParams,
@@ -141,6 +143,16 @@ const RECORDS: readonly DocumentedOperation[] = [
   },
   {
     method: 'get',
+    path: '/v2/{endpoint}/errors',
+    operationId: 'listJobErrors',
+    tag: HISTORY,
+    summary: 'Groups the newest 10,000 failed and timed out jobs by what their errors have in common.',
+    params: EndpointParam,
+    query: { from: JobListQuery.from, to: JobListQuery.to },
+    response: JobErrors,
+  },
+  {
+    method: 'get',
     path: '/v2/{endpoint}/requests/{job}',
     operationId: 'getJobRecord',
     tag: HISTORY,
@@ -226,6 +238,20 @@ const OBSERVING: readonly DocumentedOperation[] = [
 ]
 
 const WEBHOOKS: readonly DocumentedOperation[] = [
+  {
+    method: 'get',
+    path: '/v2/{endpoint}/webhooks',
+    operationId: 'listEndpointWebhooks',
+    tag: 'Webhooks',
+    summary: 'Lists the deliveries of the webhooks of an endpoint, the newest first, with each try.',
+    params: EndpointParam,
+    query: {
+      state: z.enum(['pending', 'delivered', 'failed']).optional(),
+      limit: z.int().min(1).max(100).optional(),
+      cursor: JobListQuery.cursor,
+    },
+    response: DeliveryPage,
+  },
   {
     method: 'get',
     path: '/v2/{endpoint}/webhooks/{job}',

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { invalidRequest } from '../../core/errors.ts'
 import type { JobId } from '../../core/ids.ts'
-import { readJobListing, readManyJobs } from '../../core/jobs/job-list.ts'
+import { readJobFilter, readJobListing, readManyJobs } from '../../core/jobs/job-list.ts'
 import { jobRecordViewParts, jobSummaryView } from '../../core/jobs/job-view.ts'
 import { readSubmission } from '../../core/jobs/submission.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
@@ -34,6 +34,18 @@ export async function listRecords(parts: RecordParts, call: Call, endpoint: Endp
   const nowMs = parts.clock.now()
   const pagination = { nextCursor, hasNextPage: nextCursor !== null }
   return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
+}
+
+/** `GET /errors`: failed jobs by what their errors have in common. */
+export async function groupErrors(parts: RecordParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const { from, to } = call.req.query()
+  const filter = readJobFilter({ from, to })
+  if ('failures' in filter) throw invalidRequest(filter.failures)
+  const { groups, looked, isComplete } = await parts.jobRecords.errorGroups(endpoint.id, filter)
+  const shown = groups.map(({ firstAtMs, lastAtMs, sampleJobId, ...group }) => {
+    return { ...group, firstAt: firstAtMs, lastAt: lastAtMs, sampleJobId }
+  })
+  return jsonText(JSON.stringify({ groups: shown, looked, complete: isComplete }))
 }
 
 /** `/requests/{job_id}`: GET reads one job with what is kept of it, DELETE removes that. */

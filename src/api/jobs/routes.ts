@@ -34,9 +34,9 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
-import { changeMany, listRecords, oneRecord, replay } from './records.ts'
+import { changeMany, groupErrors, listRecords, oneRecord, replay } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
-import { listWebhooks, webhookKey } from './webhooks.ts'
+import { listWebhooks, pageOfWebhooks, webhookKey } from './webhooks.ts'
 
 /** Maximum bodies of run and runsync, in bytes. */
 export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
@@ -119,6 +119,8 @@ const ROUTES: readonly Route[] = [
   { path: '/batch/:batch/requests/:job', methods: ['DELETE'], level: 'write', changes: true, run: batch(dropRequest) },
   { path: '/batch/:batch/finalize', methods: ['POST'], level: 'write', changes: true, run: batch(finalizeBatch) },
   { path: '/batch/:batch/cancel', methods: ['POST'], level: 'write', changes: true, run: batch(cancelBatch) },
+  { path: '/errors', methods: ['GET'], level: 'read', limit: 'requests', run: groupErrors },
+  { path: '/webhooks', methods: ['GET'], level: 'read', limit: 'requests', run: pageOfWebhooks },
   { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: webhooksOf },
   { path: '/webhook-key', methods: ['GET', 'POST'], level: 'management', changes: true, run: webhookKey },
   { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi'
 import { FINGERPRINT } from '../../core/jobs/error-fingerprint.ts'
 import { JOB_STATUSES } from '../../core/jobs/job.ts'
+import { DELIVERY_STATES } from '../../core/jobs/webhook.ts'
 import { CURSOR } from '../../core/pages.ts'
 
 /** Error body of job operations. */
@@ -105,6 +106,26 @@ export const JobRecordPage = z
   })
   .openapi('JobSummaries')
 
+/** Failed jobs by their errors. */
+export const JobErrors = z
+  .object({
+    groups: z.array(
+      z
+        .object({
+          fingerprint: z.string(),
+          error: z.string(),
+          count: z.int(),
+          firstAt: z.int(),
+          lastAt: z.int(),
+          sampleJobId: z.string(),
+        })
+        .openapi('JobErrorGroup'),
+    ),
+    looked: z.int(),
+    complete: z.boolean(),
+  })
+  .openapi('JobErrors')
+
 /** One job with all that is kept of it. */
 export const JobRecord = z
   .object({
@@ -200,29 +221,33 @@ export const JobExplanation = z
 
 const DateTime = z.string().openapi({ format: 'date-time' })
 
+const DELIVERY = {
+  id: z.string(),
+  state: z.enum(DELIVERY_STATES),
+  jobStatus: z.string(),
+  createdAt: DateTime,
+  nextTryAt: DateTime.optional(),
+  tries: z.array(
+    z.object({
+      at: DateTime,
+      tookMs: z.number(),
+      status: z.int().optional(),
+      error: z.string().nullable().optional(),
+    }),
+  ),
+}
+
 /** Deliveries of a webhook. */
 export const Deliveries = z
-  .object({
-    id: z.string(),
-    deliveries: z.array(
-      z.object({
-        id: z.string(),
-        state: z.enum(['PENDING', 'DELIVERED', 'FAILED']),
-        jobStatus: z.string(),
-        createdAt: DateTime,
-        nextTryAt: DateTime.optional(),
-        tries: z.array(
-          z.object({
-            at: DateTime,
-            tookMs: z.number(),
-            status: z.int().optional(),
-            error: z.string().nullable().optional(),
-          }),
-        ),
-      }),
-    ),
-  })
+  .object({ id: z.string(), deliveries: z.array(z.object(DELIVERY)) })
   .openapi('WebhookDeliveries')
+/** A page of the deliveries of an endpoint. */
+export const DeliveryPage = z
+  .object({
+    deliveries: z.array(z.object({ jobId: z.string(), ...DELIVERY })),
+    pagination: z.object({ nextCursor: z.string().nullable(), hasNextPage: z.boolean() }),
+  })
+  .openapi('WebhookDeliveryPage')
 export const WebhookKey = z.object({ key: z.string(), createdAt: DateTime }).openapi('WebhookKey')
 
 /** A batch. */

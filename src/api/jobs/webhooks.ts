@@ -1,8 +1,11 @@
 import type { Context } from 'hono'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { invalidRequest } from '../../core/errors.ts'
+import { problemSentence } from '../../core/field-problem.ts'
 import type { JobId } from '../../core/ids.ts'
-import type { WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
-import type { Webhooks } from '../../services/jobs/webhooks.ts'
+import { DELIVERY_STATES, type WebhookDelivery, type WebhookTry } from '../../core/jobs/webhook.ts'
+import { pageProblems } from '../../core/pages.ts'
+import { MAX_DELIVERIES, type Webhooks } from '../../services/jobs/webhooks.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Dependencies of the webhook operations. */
@@ -25,6 +28,23 @@ export async function webhookKey({ webhooks }: WebhookParts, call: Call, endpoin
 export async function listWebhooks({ webhooks }: WebhookParts, endpoint: Endpoint, jobId: JobId): Promise<Response> {
   const deliveries = await webhooks.list(endpoint.id, jobId)
   return jsonText(JSON.stringify({ id: jobId, deliveries: deliveries.map(viewOf) }))
+}
+
+/** `/webhooks`: the newest deliveries of the endpoint, all or those in one state. */
+export async function pageOfWebhooks({ webhooks }: WebhookParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const { limit, state, cursor } = call.req.query()
+  const page = { limit: limit === undefined ? MAX_DELIVERIES : wholeNumber(limit), cursor }
+  const wanted = DELIVERY_STATES.find(known => known === state?.toUpperCase()) ?? null
+  const failures = pageProblems(page, MAX_DELIVERIES).map(problem => problemSentence(problem))
+  if (state !== undefined && wanted === null) failures.push('"state" must be pending, delivered or failed')
+  if (failures.length > 0) throw invalidRequest(failures)
+  const { items, nextCursor } = await webhooks.page(endpoint.id, wanted, page)
+  const deliveries = items.map(delivery => ({ jobId: delivery.jobId, ...viewOf(delivery) }))
+  return jsonText(JSON.stringify({ deliveries, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
+}
+
+function wholeNumber(text: string): number {
+  return /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
 }
 
 function viewOf({ id, state, jobStatus, createdAtMs, dueAtMs, tries }: WebhookDelivery): object {

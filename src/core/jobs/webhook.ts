@@ -19,7 +19,9 @@ export const WEBHOOK = {
 export const HIDDEN_PROBLEM = 'not delivered: the receiver has no public address, or did not take the message'
 
 /** PENDING until the receiver has answered 200 or the last try has failed. */
-export type DeliveryState = 'PENDING' | 'DELIVERED' | 'FAILED'
+export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED'] as const
+/** One of {@link DELIVERY_STATES}. */
+export type DeliveryState = (typeof DELIVERY_STATES)[number]
 
 /** One call of a receiver. */
 export interface WebhookTry {

@@ -5,8 +5,8 @@ import type { Template } from '../../core/endpoints/template.ts'
 import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Job } from '../../core/jobs/job.ts'
 import type { JobNote } from '../../core/jobs/job-record.ts'
-import type { WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
-import type { Slice } from '../../core/pages.ts'
+import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
+import type { Position, Slice } from '../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
@@ -187,6 +187,23 @@ export interface OpenWebhook extends DueWebhook {
 /** A delivery that ended before its last try. */
 export type GivenUpWebhook = Pick<OpenWebhook, 'endpointId' | 'jobId' | 'tries'>
 
+/** Which deliveries are listed. */
+export interface DeliveryListRequest {
+  readonly endpointId: EndpointId
+  /** Null for all. */
+  readonly state: DeliveryState | null
+  readonly slice: Slice
+  /** Limit of deliveries that are read. */
+  readonly maxRead: number
+}
+
+/** A part of a list of deliveries. */
+export interface DeliveryListPart {
+  readonly deliveries: WebhookDelivery[]
+  /** The last place that was read; null when everything was. */
+  readonly readUntil: Position | null
+}
+
 /** What an endpoint's deliveries are signed with; sealed by the vault. */
 export interface WebhookKey {
   readonly sealed: string
@@ -211,6 +228,8 @@ export interface WebhookStore {
   recordTry(id: DeliveryId, entry: WebhookTry): Promise<boolean>
   /** The deliveries of a job that are kept, oldest first. */
   list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]>
+  /** The deliveries of an endpoint, newest first. */
+  page(request: DeliveryListRequest): Promise<DeliveryListPart>
   /** FAILED for deliveries whose try was due by `beforeMs` and was not made, at most `limit`. */
   giveUp(beforeMs: number, nowMs: number, limit: number): Promise<GivenUpWebhook[]>
   /**

@@ -1,9 +1,16 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound, toAppError } from '../../core/errors.ts'
 import type { EndpointId, JobId } from '../../core/ids.ts'
+import { type ErrorGroup, ErrorGroups } from '../../core/jobs/error-groups.ts'
 import { isLegal, JOB_STATUSES, type Job, type JobStatus } from '../../core/jobs/job.ts'
 import { type JobListing, MAX_JOBS_READ } from '../../core/jobs/job-list.ts'
-import type { JobFilter, JobRecord, JobRecordRules, JobSummary } from '../../core/jobs/job-record.ts'
+import {
+  ANY_JOB,
+  type JobFilter,
+  type JobRecord,
+  type JobRecordRules,
+  type JobSummary,
+} from '../../core/jobs/job-record.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
 import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -17,6 +24,22 @@ const MAX_PARTS = 20
 const CONCURRENCY = 16
 /** Number of ids in the outcome. */
 const NAMED = 10
+
+/** Limit of jobs whose errors are grouped. */
+export const MAX_FAILURES = 10_000
+/** Those that are read at once: their fingerprints are made meanwhile, and the store serves others in between. */
+const FAILURES_OF_PART = 500
+/** Limit of groups. */
+const MAX_GROUPS = 500
+
+/** Failed jobs by their errors. */
+export interface GroupedErrors {
+  readonly groups: readonly ErrorGroup[]
+  /** How many failed jobs were looked at. */
+  readonly looked: number
+  /** False where there are more failed jobs, or groups. */
+  readonly isComplete: boolean
+}
 
 /** A change of many jobs. */
 export type ManyChange = 'cancel' | 'retry'
@@ -63,6 +86,26 @@ export class JobRecords {
     })
     const { items, nextCursor } = pageOf(jobs, slice)
     return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorOf(readUntil)) }
+  }
+
+  /**
+   * The failed and timed out jobs of a time by their errors, the newest error first. Of at most {@link MAX_FAILURES} jobs, the newest.
+   * @param range when they were submitted or retried
+   */
+  async errorGroups(endpointId: EndpointId, range: Pick<JobFilter, 'fromMs' | 'untilMs'>): Promise<GroupedErrors> {
+    const filter: JobFilter = { ...ANY_JOB, ...range, statuses: ['FAILED', 'TIMED_OUT'] }
+    const groups = new ErrorGroups()
+    let [looked, cursor]: [number, string | null | undefined] = [0, undefined]
+    for (let part = 0; part < MAX_PARTS && cursor !== null && looked < MAX_FAILURES; part += 1) {
+      const limit = Math.min(FAILURES_OF_PART, MAX_FAILURES - looked)
+      const page: Page<JobSummary> = await this.list(endpointId, { filter, page: { limit, cursor } })
+      for (const job of page.items) groups.add(job)
+      looked += page.items.length
+      cursor = page.nextCursor
+    }
+    const all = groups.newestFirst()
+    const isComplete = cursor === null && all.length <= MAX_GROUPS
+    return { groups: all.slice(0, MAX_GROUPS), looked, isComplete }
   }
 
   /** @throws AppError `not_found` when nothing is known of the job, or it is of another endpoint */

@@ -1,6 +1,13 @@
 import { toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type JobId, type OwnerId } from '../../core/ids.ts'
-import { HIDDEN_PROBLEM, WEBHOOK, type WebhookDelivery, type WebhookTry } from '../../core/jobs/webhook.ts'
+import {
+  type DeliveryState,
+  HIDDEN_PROBLEM,
+  WEBHOOK,
+  type WebhookDelivery,
+  type WebhookTry,
+} from '../../core/jobs/webhook.ts'
+import { cursorOf, type Page, type PageRequest, pageOf, sliceOf } from '../../core/pages.ts'
 import { webhookKeyPlace } from '../../core/secrets/seal-place.ts'
 import type { OutboundResult } from '../../ports/outbound.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -12,6 +19,10 @@ const KEY_BYTES = 32
 const KEY_PREFIX = 'whsec_'
 /** Maximum number of old deliveries that one call of {@link Webhooks.removeOld} removes. */
 const SWEEP = 500
+/** Limit of deliveries of a page: the tries of each are read. */
+export const MAX_DELIVERIES = 100
+/** Limit of deliveries that one page reads. */
+const MAX_READ = 5_000
 
 type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit' | 'driver'>
 
@@ -68,6 +79,22 @@ export class Webhooks {
     const deliveries = await this.#ports.store.webhooks.list(endpointId, jobId)
     if (deliveries.length === 0) await this.#jobs.find(endpointId, jobId)
     return deliveries
+  }
+
+  /**
+   * The deliveries of an endpoint, newest first. A page of one state may have fewer than the limit without being the last.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async page(
+    endpointId: EndpointId,
+    state: DeliveryState | null,
+    request: PageRequest,
+  ): Promise<Page<WebhookDelivery>> {
+    const slice = sliceOf(request, MAX_DELIVERIES)
+    const asked = { endpointId, state, slice, maxRead: MAX_READ }
+    const { deliveries, readUntil } = await this.#ports.store.webhooks.page(asked)
+    const { items, nextCursor } = pageOf(deliveries, slice)
+    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorOf(readUntil)) }
   }
 
   /**

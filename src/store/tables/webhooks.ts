@@ -67,6 +67,21 @@ export const listDeliveries = `
   SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
   WHERE job_id = $2 AND endpoint_id = $1 ORDER BY seq`
 
+/** $1 endpoint, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */
+export const deliveryByAge = `
+  SELECT created_at_ms, id FROM webhook_deliveries WHERE endpoint_id = $1 AND (created_at_ms, id) < ($2, $3)
+  ORDER BY created_at_ms DESC, id DESC LIMIT 1 OFFSET $4`
+
+/**
+ * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that matters, $6 the state, null for
+ * all, $7 how many.
+ */
+export const pageOfDeliveries = `
+  SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
+  WHERE endpoint_id = $1 AND (created_at_ms, id) < ($2, $3) AND (created_at_ms, id) >= ($4, $5)
+    AND (CAST($6 AS TEXT) IS NULL OR (state || '') = $6)
+  ORDER BY created_at_ms DESC, id DESC LIMIT $7`
+
 /** $1 instant, $2 how many. Tries go with their delivery. */
 export const deleteOver = `
   DELETE FROM webhook_deliveries WHERE id IN (

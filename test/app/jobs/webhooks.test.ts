@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { MAX_CALLS, MAX_CALLS_PER_ENDPOINT } from '../../../src/control/webhook-dispatcher.ts'
-import type { EndpointId, JobId } from '../../../src/core/ids.ts'
+import type { EndpointId, JobId, OwnerId } from '../../../src/core/ids.ts'
 import type { OutboundCall } from '../../support/fake-outbound.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -302,4 +302,37 @@ test('deliveries stay visible for a day after they are over', async t => {
   await rig.clock.leap(120_000)
   await rig.clock.advance(61_000)
   assert.equal((await rig.ask('GET', `/v2/${endpoint}/webhooks/${id}`)).status, 404)
+})
+
+test('the deliveries of an endpoint are listed by their state, for keys that may read its jobs', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  const ids: JobId[] = []
+  for (let n = 0; n < 3; n += 1) {
+    ids.unshift(await rig.submit(endpoint, { input: {}, webhook: URL_ }))
+    await rig.ask('POST', `/v2/${endpoint}/cancel/${ids[0]}`)
+    await rig.clock.advance(1_000)
+  }
+  const list = async (query = '') => {
+    const { status, json, text } = await rig.ask('GET', `/v2/${endpoint}/webhooks${query}`)
+    assert.equal(status, 200, text)
+    return json
+  }
+  const all = await list()
+  const jobsOf = ({ deliveries }: { deliveries: { jobId: string }[] }) => deliveries.map(({ jobId }) => jobId)
+  assert.deepEqual([jobsOf(all), all.pagination.hasNextPage], [ids, false])
+  const [newest] = all.deliveries
+  assert.deepEqual([newest.state, newest.jobStatus, newest.tries[0].status], ['DELIVERED', 'CANCELLED', 200])
+  assert.deepEqual(jobsOf(await list('?state=failed')), [])
+  assert.deepEqual(jobsOf(await list('?state=delivered')), ids)
+  const first = await list('?limit=2')
+  assert.deepEqual(jobsOf(first), ids.slice(0, 2))
+  assert.deepEqual(jobsOf(await list(`?limit=2&cursor=${first.pagination.nextCursor}`)), ids.slice(2))
+  for (const wrong of ['?state=gone', '?limit=0', '?limit=101', '?cursor=*']) {
+    assert.equal((await rig.ask('GET', `/v2/${endpoint}/webhooks${wrong}`)).status, 400, wrong)
+  }
+  const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  const none = await rig.addKey('rpa_none', { scope: { type: 'restricted', management: 'write', jobs: 'none' } })
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/webhooks`, { key: stranger })).status, 404)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/webhooks`, { key: none })).status, 403)
 })

@@ -182,6 +182,7 @@ async function jobs({ call }: { call: Player['call'] }, rig: Rig, endpoint: stri
   await call('awaitJob', at(id))
   await rig.clock.advance(1_000)
   await call('listWebhookDeliveries', at(id))
+  await call('listEndpointWebhooks', { params: { endpoint }, query: { state: 'delivered' } })
   await call('runJobSync', {
     params: { endpoint },
     query: { wait: 60_000 },
@@ -198,6 +199,7 @@ async function jobs({ call }: { call: Player['call'] }, rig: Rig, endpoint: stri
   await worker.chunk(streamed, { output: 'cat' })
   await call('streamJob', at(streamed))
   await worker.done(streamed, { error: 'out of memory' })
+  await call('listJobErrors', { params: { endpoint } })
   await call('retryJob', at(streamed))
   await call('cancelJob', at(streamed))
   await call('listJobs', { params: { endpoint }, query: { status: 'COMPLETED', limit: 2 } })

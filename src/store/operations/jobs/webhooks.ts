@@ -2,7 +2,15 @@ import type { BatchId, DeliveryId, EndpointId, JobId, OwnerId } from '../../../c
 import type { Job } from '../../../core/jobs/job.ts'
 import { jobView } from '../../../core/jobs/job-view.ts'
 import { afterTry, type WebhookDelivery, type WebhookTry } from '../../../core/jobs/webhook.ts'
-import type { DueWebhook, GivenUpWebhook, OpenWebhook, WebhookKey, WebhookStore } from '../../../ports/store/store.ts'
+import type {
+  DeliveryListPart,
+  DeliveryListRequest,
+  DueWebhook,
+  GivenUpWebhook,
+  OpenWebhook,
+  WebhookKey,
+  WebhookStore,
+} from '../../../ports/store/store.ts'
 import * as sql from '../../tables/webhooks.ts'
 import {
   type DeliveryRow,
@@ -52,10 +60,19 @@ export const webhooks = {
   }),
 
   list: read(function* (endpointId: EndpointId, jobId: JobId): Steps<WebhookDelivery[]> {
-    const rows = yield* query<DeliveryRow>(sql.listDeliveries, [endpointId, jobId])
-    const deliveries: WebhookDelivery[] = []
-    for (const row of rows) deliveries.push(toDelivery(row, yield* query<TryRow>(sql.findTries, [row.id])))
-    return deliveries
+    return yield* withTries(yield* query<DeliveryRow>(sql.listDeliveries, [endpointId, jobId]))
+  }),
+
+  page: read(function* ({ endpointId, state, slice, maxRead }: DeliveryListRequest): Steps<DeliveryListPart> {
+    const before = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
+    const last = yield* queryOne<PlaceRow>(sql.deliveryByAge, [endpointId, ...before, maxRead - 1])
+    const until = last === null ? [-1, ''] : [last.created_at_ms, last.id]
+    const asked = [endpointId, ...before, ...until, state, slice.limit]
+    const rows = yield* query<DeliveryRow>(sql.pageOfDeliveries, asked)
+    return {
+      deliveries: yield* withTries(rows),
+      readUntil: last === null ? null : { createdAtMs: last.created_at_ms, id: last.id },
+    }
   }),
 
   giveUp: write(function* (beforeMs: number, nowMs: number, limit: number): Steps<GivenUpWebhook[]> {
@@ -111,6 +128,15 @@ export function* addDelivery(
   const id = `msg_${about}_${seq}`
   yield* perform(sql.insertDelivery, [id, owner, endpointId, about, seq, status, webhook, nowMs, payload])
 }
+
+function* withTries(rows: readonly DeliveryRow[]): Steps<WebhookDelivery[]> {
+  const deliveries: WebhookDelivery[] = []
+  for (const row of rows) deliveries.push(toDelivery(row, yield* query<TryRow>(sql.findTries, [row.id])))
+  return deliveries
+}
+
+/** Where a delivery stands in a list. */
+type PlaceRow = Pick<DeliveryRow, 'created_at_ms' | 'id'>
 
 function byDue(a: DueRow, b: DueRow): number {
   return a.due_at_ms - b.due_at_ms || (a.id < b.id ? -1 : 1)

@@ -21,6 +21,7 @@ export const webhookDeliveries = [
     CHECK ((state = 'PENDING') = (over_at_ms IS NULL))
   ) {{strict}}`,
   `CREATE INDEX webhook_deliveries_in_queue ON webhook_deliveries (endpoint_id, due_at_ms, id) WHERE state = 'PENDING'`,
+  'CREATE INDEX webhook_deliveries_by_age ON webhook_deliveries (endpoint_id, created_at_ms, id)',
   `CREATE INDEX webhook_deliveries_by_due ON webhook_deliveries (due_at_ms) WHERE state = 'PENDING'`,
   `CREATE INDEX webhook_deliveries_by_end ON webhook_deliveries (over_at_ms) WHERE state <> 'PENDING'`,
 ]

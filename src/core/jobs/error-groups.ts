@@ -1,0 +1,70 @@
+/** Failed jobs by what their errors have in common. */
+import type { JobId } from '../ids.ts'
+import { isJsonObject, readJson } from '../json/json-text.ts'
+import type { JobSummary } from './job-record.ts'
+
+/** Jobs whose errors have one fingerprint. */
+export interface ErrorGroup {
+  readonly fingerprint: string
+  /** The error of the job that ended last, on one line. */
+  readonly error: string
+  readonly count: number
+  /** When the first of them ended, and the last. */
+  readonly firstAtMs: number
+  readonly lastAtMs: number
+  /** The job that ended last. */
+  readonly sampleJobId: JobId
+}
+
+/** Maximum length of an error on one line. */
+const MAX_LINE = 500
+
+/** Groups of jobs, filled as they are read. */
+export class ErrorGroups {
+  readonly #groups = new Map<string, ErrorGroup>()
+
+  /** Counts a job. One without an error is left out. */
+  add({ id, error, fingerprint, finishedAtMs, createdAtMs }: JobSummary): void {
+    if (error === null || fingerprint === null) return
+    const atMs = finishedAtMs ?? createdAtMs
+    const before = this.#groups.get(fingerprint)
+    const isNewest = before === undefined || atMs > before.lastAtMs
+    const newest = isNewest ? { error: errorLine(error), sampleJobId: id } : before
+    this.#groups.set(fingerprint, {
+      fingerprint,
+      error: newest.error,
+      sampleJobId: newest.sampleJobId,
+      count: (before?.count ?? 0) + 1,
+      firstAtMs: Math.min(before?.firstAtMs ?? atMs, atMs),
+      lastAtMs: Math.max(before?.lastAtMs ?? atMs, atMs),
+    })
+  }
+
+  /** Those with the newest error first. */
+  newestFirst(): ErrorGroup[] {
+    return [...this.#groups.values()].sort(
+      (a, b) => b.lastAtMs - a.lastAtMs || (a.fingerprint < b.fingerprint ? -1 : 1),
+    )
+  }
+}
+
+/** An error on one line: of one of the Python SDK its type and message, of any other its first line. */
+export function errorLine(error: string): string {
+  return (pythonLine(error) ?? firstLine(error)).slice(0, MAX_LINE)
+}
+
+function pythonLine(error: string): string | null {
+  if (!error.startsWith('{')) return null
+  const reading = readJson(error)
+  if (!reading.ok || !isJsonObject(reading.value)) return null
+  const { error_type: type, error_message: message } = reading.value
+  if (typeof type !== 'string') return null
+  // The type is written as <class 'ValueError'>.
+  const name = /'([^']+)'/.exec(type)?.[1] ?? type
+  const said = typeof message === 'string' ? firstLine(message) : ''
+  return said === '' ? name : `${name}: ${said}`
+}
+
+function firstLine(text: string): string {
+  return text.trimStart().split('\n', 1)[0]!.trimEnd()
+}
