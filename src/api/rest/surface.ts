@@ -68,7 +68,8 @@ export function restSurface(
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
         // An open route ignores its caller.
         const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
-        if (caller !== null && method !== 'get') emitChange(context.env, route, caller, parsed.params, answer)
+        const changes = method !== 'get' && parsed.query.dryRun !== 'true'
+        if (caller !== null && changes) emitChange(context.env, route, caller, parsed.params, answer)
         return respond(answer, route.contract.success.status, request)
       }
       const { body: contract } = route.contract

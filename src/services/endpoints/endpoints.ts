@@ -110,6 +110,25 @@ export class Endpoints {
    * @throws AppError `invalid` with all failures of both; `forbidden` as services/endpoints/host-folders.ts says
    */
   async createWithOwnTemplate(by: Changer, given: EndpointConfig, content: OwnTemplate): Promise<Endpoint> {
+    const { config, own } = await this.#checkedNew(by, given, content)
+    return this.#insert(ownerOf(by), config, own.id, this.#newId(), own)
+  }
+
+  /**
+   * What {@link createWithOwnTemplate} would make now; changes nothing.
+   * @throws AppError as that
+   */
+  async previewWithOwnTemplate(by: Changer, given: EndpointConfig, content: OwnTemplate): Promise<WithTemplate> {
+    const { config, own: template } = await this.#checkedNew(by, given, content)
+    const endpoint = this.#newEndpoint(ownerOf(by), config, template.id, this.#newId())
+    return this.#admitted(endpoint, async () => ({ endpoint, template }))
+  }
+
+  async #checkedNew(
+    by: Changer,
+    given: EndpointConfig,
+    content: OwnTemplate,
+  ): Promise<{ readonly config: EndpointConfig; readonly own: Template }> {
     const config = tidied(given)
     const owner = ownerOf(by)
     const own = await this.#namedTemplate(owner, config.name, content)
@@ -120,7 +139,7 @@ export class Endpoints {
       ...servingChangeProblems({ config, template: own }, null),
     ]
     if (problems.length > 0) throw invalidFields(distinctProblems(problems))
-    return this.#insert(owner, config, own.id, this.#newId(), own)
+    return { config, own }
   }
 
   /**
@@ -160,10 +179,43 @@ export class Endpoints {
     id: EndpointId,
     changes: GivenEndpoint<EndpointChanges>,
     templateChanges: GivenEndpoint<Partial<TemplateInput>> = {},
-    { keepsUnusedIdleTimeout = false, release }: OwnTemplateUpdate = {},
+    options: OwnTemplateUpdate = {},
   ): Promise<Endpoint> {
+    return this.#change(ownerOf(by), id, this.#ownTemplateChange(by, changes, templateChanges, options))
+  }
+
+  /**
+   * What {@link updateOwnTemplate} would come to now; changes nothing.
+   * @throws AppError as that
+   */
+  async previewUpdate(
+    by: Changer,
+    id: EndpointId,
+    changes: GivenEndpoint<EndpointChanges>,
+    templateChanges: GivenEndpoint<Partial<TemplateInput>> = {},
+    options: OwnTemplateUpdate = {},
+  ): Promise<WithTemplate> {
     const owner = ownerOf(by)
-    return this.#change(owner, id, async before => {
+    const decide = this.#ownTemplateChange(by, changes, templateChanges, options)
+    return retryOnConflict(`endpoint ${id}`, async () => {
+      const planned = await this.#planned(owner, id, decide)
+      if (planned === null) return null
+      const { after: endpoint, own } = planned
+      return this.#withinLimits(planned, async () => {
+        const template = own ?? (await this.#ports.store.templates.find(owner, endpoint.templateId))
+        return template === null ? null : { endpoint, template }
+      })
+    })
+  }
+
+  #ownTemplateChange(
+    by: Changer,
+    changes: GivenEndpoint<EndpointChanges>,
+    templateChanges: GivenEndpoint<Partial<TemplateInput>>,
+    { keepsUnusedIdleTimeout = false, release }: OwnTemplateUpdate,
+  ): Decide {
+    const owner = ownerOf(by)
+    return async before => {
       const template = await this.#ports.store.templates.find(owner, before.templateId)
       if (template === null) return null
       const wanted = settled(changes, before, template)
@@ -184,7 +236,7 @@ export class Endpoints {
       if (release?.canary != null) await this.#checkCanary(before, after, isSeen)
       const newVersion = isSeen || release !== undefined
       return { after, newVersion, own, release }
-    })
+    }
   }
 
   /**
@@ -309,34 +361,48 @@ export class Endpoints {
     id: EndpointId,
     own?: Template,
   ): Promise<Endpoint> {
-    const { store, clock, emit, notifier } = this.#ports
-    const endpoint: Endpoint = { ...config, id, owner, templateId, version: 1, createdAtMs: clock.now() }
-    const insert = () => store.endpoints.insert(endpoint, own)
-    await this.#quotas.adding(owner, 'endpoints', () => this.#quotas.keepingWorkers(owner, config.workersMin, insert))
+    const { store, emit, notifier } = this.#ports
+    const endpoint = this.#newEndpoint(owner, config, templateId, id)
+    await this.#admitted(endpoint, () => store.endpoints.insert(endpoint, own))
     emit('endpoint.saved', { endpointId: id, owner, version: 1, created: true })
     notifier.publish('endpoints')
     return endpoint
   }
 
-  async #change(
-    owner: OwnerId,
-    id: EndpointId,
-    decide: (before: Endpoint) => Promise<Change | null>,
-  ): Promise<Endpoint> {
+  #newEndpoint(owner: OwnerId, config: EndpointConfig, templateId: TemplateId, id: EndpointId): Endpoint {
+    return { ...config, id, owner, templateId, version: 1, createdAtMs: this.#ports.clock.now() }
+  }
+
+  /** Acts while the account may have this endpoint more. */
+  #admitted<Done>({ owner, workersMin }: Endpoint, act: () => Promise<Done>): Promise<Done> {
+    return this.#quotas.adding(owner, 'endpoints', () => this.#quotas.keepingWorkers(owner, workersMin, act))
+  }
+
+  /** Acts while the account may keep the workers of the changed endpoint. */
+  #withinLimits<Done>({ before, after }: PlannedChange, act: () => Promise<Done>): Promise<Done> {
+    const { owner } = after
+    const more = after.workersMin - before.workersMin
+    return more > 0 ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, act)) : act()
+  }
+
+  /** A change with everything about it checked. Null where it has to be decided anew. */
+  async #planned(owner: OwnerId, id: EndpointId, decide: Decide): Promise<PlannedChange | null> {
+    const before = await this.find(owner, id)
+    const change = await decide(before)
+    if (change === null) return null
+    await this.#checkTypeChange(before, change.after)
+    const version = before.version + (change.newVersion ? 1 : 0)
+    return { ...change, before, after: { ...change.after, version } }
+  }
+
+  async #change(owner: OwnerId, id: EndpointId, decide: Decide): Promise<Endpoint> {
     const { store, clock, emit, notifier } = this.#ports
     return retryOnConflict(`endpoint ${id}`, async () => {
-      const before = await this.find(owner, id)
-      const change = await decide(before)
-      if (change === null) return null
-      const { after: merged, newVersion, own, release } = change
-      await this.#checkTypeChange(before, merged)
-      const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
+      const planned = await this.#planned(owner, id, decide)
+      if (planned === null) return null
+      const { before, after, own, release } = planned
       const replace = () => store.endpoints.replace(after, before, clock.now(), own, release)
-      const more = after.workersMin - before.workersMin
-      const replaced = await (more > 0
-        ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, replace))
-        : replace())
-      if (!replaced) return null
+      if (!(await this.#withinLimits(planned, replace))) return null
       emit('endpoint.saved', { endpointId: id, owner, version: after.version, created: false })
       notifier.publish(`load:${id}`)
       notifier.publish('endpoints')
@@ -431,6 +497,14 @@ interface Change {
   readonly newVersion: boolean
   readonly own: Template | undefined
   readonly release?: ReleaseOptions | undefined
+}
+
+/** What a change comes to, from the endpoint as it is. Null where it has changed meanwhile. */
+type Decide = (before: Endpoint) => Promise<Change | null>
+
+/** A change that may be saved. */
+interface PlannedChange extends Change {
+  readonly before: Endpoint
 }
 
 function settled<Value extends object>(given: GivenEndpoint<Value>, endpoint: Endpoint, template: Template): Value {

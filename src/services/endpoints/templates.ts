@@ -34,17 +34,37 @@ export class Templates {
    *   as services/endpoints/host-folders.ts says
    */
   async create(by: Changer, given: TemplateInput, listed = true): Promise<Template> {
-    const { store, random, clock, driver } = this.#ports
+    const template = await this.#checkedNew(by, given, listed)
+    const insert = () => this.#ports.store.templates.insert(template)
+    if (!(await this.#quotas.adding(template.owner, 'templates', insert))) throw nameTaken(template.name)
+    this.#saved(template.id)
+    return template
+  }
+
+  /**
+   * What {@link create} would make now; changes nothing.
+   * @throws AppError as that
+   */
+  async preview(by: Changer, given: TemplateInput): Promise<Template> {
+    const template = await this.#checkedNew(by, given, true)
+    const isFree = await this.#quotas.adding(template.owner, 'templates', () => this.#isNameFree(template))
+    if (!isFree) throw nameTaken(template.name)
+    return template
+  }
+
+  async #checkedNew(by: Changer, given: TemplateInput, listed: boolean): Promise<Template> {
+    const { random, clock, driver } = this.#ports
     const input = { ...given, image: driver.savedImage(given.image) }
     const owner = ownerOf(by)
     requireFolderRight(by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
     if (problems.length > 0) throw invalidFields(problems)
-    const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
-    const insert = () => store.templates.insert(template)
-    if (!(await this.#quotas.adding(owner, 'templates', insert))) throw nameTaken(input.name)
-    this.#saved(template.id)
-    return template
+    return { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
+  }
+
+  async #isNameFree({ owner, name, id }: Template): Promise<boolean> {
+    const named = await this.#ports.store.templates.findByName(owner, name)
+    return named === null || named.id === id
   }
 
   /**
@@ -53,19 +73,9 @@ export class Templates {
    *   others keep changing it
    */
   async update(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
-    const { store, notifier, emit, clock, driver } = this.#ports
-    const owner = ownerOf(by)
+    const { store, notifier, emit, clock } = this.#ports
     const { template, users } = await retryOnConflict(`template ${id}`, async () => {
-      const before = await this.find(owner, id)
-      const changed = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
-      const template = { ...changed, image: driver.savedImage(changed.image) }
-      requireFolderRight(by, { template, config: null }, { template: before, config: null })
-      const problems = await savedTemplateProblems(this.#ports, owner, template)
-      problems.push(...(await this.#servingProblems(template, before)))
-      if (problems.length > 0) throw invalidFields(problems)
-      if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
-        throw invalidRequest([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
-      }
+      const { template, before } = await this.#checkedChange(by, id, changes)
       const users = await store.templates.replace(template, before, clock.now())
       if (users === null) throw nameTaken(template.name)
       return users === 'changed' ? null : { template, users }
@@ -78,6 +88,36 @@ export class Templates {
       notifier.publish(`load:${endpointId}`)
     }
     return template
+  }
+
+  /**
+   * What {@link update} would come to now; changes nothing.
+   * @throws AppError as that
+   */
+  async previewUpdate(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
+    const { template } = await this.#checkedChange(by, id, changes)
+    if (!(await this.#isNameFree(template))) throw nameTaken(template.name)
+    return template
+  }
+
+  async #checkedChange(
+    by: Changer,
+    id: TemplateId,
+    changes: TemplateChanges,
+  ): Promise<{ readonly template: Template; readonly before: Template }> {
+    const { store, driver } = this.#ports
+    const owner = ownerOf(by)
+    const before = await this.find(owner, id)
+    const changed = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
+    const template = { ...changed, image: driver.savedImage(changed.image) }
+    requireFolderRight(by, { template, config: null }, { template: before, config: null })
+    const problems = await savedTemplateProblems(this.#ports, owner, template)
+    problems.push(...(await this.#servingProblems(template, before)))
+    if (problems.length > 0) throw invalidFields(problems)
+    if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
+      throw invalidRequest([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
+    }
+    return { template, before }
   }
 
   /** @throws AppError `not_found`, also for a template of another owner */

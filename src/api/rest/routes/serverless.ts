@@ -1,3 +1,4 @@
+import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
 import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId, type WorkerId } from '../../../core/ids.ts'
@@ -9,7 +10,7 @@ import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } 
 import { containerRules, createKeywords, createRules, updateKeywords, updateRules } from '../endpoint-rules.ts'
 import { configurationBody, endpointBody } from '../endpoint-view.ts'
 import { type RestRoute, type Rule, route } from '../route.ts'
-import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
+import { DryRunQuery, IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import {
   CreateEndpoint,
   EndpointBody,
@@ -72,7 +73,8 @@ function collection(parts: ServerlessParts, show: Show): RestRoute[] {
         operationId: 'createEndpoint',
         tag: TAG,
         level: 'write',
-        summary: 'Creates an endpoint',
+        summary: 'Creates an endpoint; with dryRun=true it is only checked, and shown as it would be',
+        query: DryRunQuery,
         body: {
           name: 'CreateEndpointRequest',
           shape: CreateEndpoint,
@@ -82,10 +84,14 @@ function collection(parts: ServerlessParts, show: Show): RestRoute[] {
         success: { status: 201, schema: EndpointBody },
         problems: [400, 404],
       },
-      async ({ caller, body }) => {
+      async ({ caller, query, body }) => {
         const template = await startingTemplate(parts, caller.owner, body)
-        const config = newConfig(body, template)
-        const { id } = await endpoints.createWithOwnTemplate(caller, config, newTemplate(body, template))
+        const [config, own] = [newConfig(body, template), newTemplate(body, template)]
+        if (query.dryRun === 'true') {
+          const planned = await endpoints.previewWithOwnTemplate(caller, config, own)
+          return endpointBody(planned.endpoint, planned.template, parts.addresses())
+        }
+        const { id } = await endpoints.createWithOwnTemplate(caller, config, own)
         return show(caller.owner, id)
       },
     ),
@@ -116,8 +122,10 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
         operationId: 'updateEndpoint',
         tag: TAG,
         level: 'write',
-        summary: 'Changes what is sent of an endpoint and keeps the rest',
+        summary:
+          'Changes what is sent of an endpoint and keeps the rest; with dryRun=true the change is only checked, and shown as it would be',
         params: IdParam,
+        query: DryRunQuery,
         body: {
           name: 'UpdateEndpointRequest',
           shape: UpdateEndpoint,
@@ -127,12 +135,17 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
         success: { status: 200, schema: EndpointBody },
         problems: [400, 404, 409],
       },
-      async ({ caller, params, body }) => {
+      async ({ caller, params, query, body }) => {
         const id = endpointId(params.id)
         const template = await startingTemplate(parts, caller.owner, body)
         const content = changedTemplate(body, template)
         const release = body.rollout === undefined ? {} : { release: { canary: body.rollout.canary } }
-        await endpoints.updateOwnTemplate(caller, id, before => changedConfig(body, before), content, release)
+        const changes = (before: Endpoint) => changedConfig(body, before)
+        if (query.dryRun === 'true') {
+          const planned = await endpoints.previewUpdate(caller, id, changes, content, release)
+          return endpointBody(planned.endpoint, planned.template, parts.addresses())
+        }
+        await endpoints.updateOwnTemplate(caller, id, changes, content, release)
         return show(caller.owner, id)
       },
     ),

@@ -4,7 +4,7 @@ import type { Templates } from '../../../services/endpoints/templates.ts'
 import { containerChanges } from '../endpoint-changes.ts'
 import { containerRules } from '../endpoint-rules.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
-import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
+import { DryRunQuery, IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { CreateTemplate, TemplateBody, TemplateList, UpdateTemplate } from '../schemas/template.ts'
 
 const TAG = 'Templates'
@@ -39,7 +39,8 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         operationId: 'createTemplate',
         tag: TAG,
         level: 'write',
-        summary: 'Creates a template',
+        summary: 'Creates a template; with dryRun=true it is only checked, and shown as it would be',
+        query: DryRunQuery,
         body: {
           name: 'CreateTemplateRequest',
           shape: CreateTemplate,
@@ -48,9 +49,11 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         success: { status: 201, schema: TemplateBody },
         problems: [400],
       },
-      async ({ caller, body }) => {
-        const input = { ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...changes(body) }
-        return templateBody(await templates.create(caller, { ...input, name: body.name, image: body.image }))
+      async ({ caller, query, body }) => {
+        const defaults = { ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...changes(body) }
+        const input = { ...defaults, name: body.name, image: body.image }
+        const isTried = query.dryRun === 'true'
+        return templateBody(await (isTried ? templates.preview(caller, input) : templates.create(caller, input)))
       },
     ),
     route(
@@ -74,8 +77,10 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         operationId: 'updateTemplate',
         tag: TAG,
         level: 'write',
-        summary: 'Changes what is sent of a template; endpoints that use it get a new version',
+        summary:
+          'Changes what is sent of a template; endpoints that use it get a new version. With dryRun=true the change is only checked, and shown',
         params: IdParam,
+        query: DryRunQuery,
         body: {
           name: 'UpdateTemplateRequest',
           shape: UpdateTemplate,
@@ -84,8 +89,15 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         success: { status: 200, schema: TemplateBody },
         problems: [400, 404],
       },
-      async ({ caller, params, body }) =>
-        templateBody(await templates.update(caller, params.id as TemplateId, changes(body))),
+      async ({ caller, params, query, body }) => {
+        const id = params.id as TemplateId
+        const isTried = query.dryRun === 'true'
+        return templateBody(
+          await (isTried
+            ? templates.previewUpdate(caller, id, changes(body))
+            : templates.update(caller, id, changes(body))),
+        )
+      },
     ),
     route(
       {

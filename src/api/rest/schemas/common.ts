@@ -65,3 +65,6 @@ export function pagination(nextCursor: string | null): z.output<typeof Paginatio
 
 /** The path parameter of one resource. */
 export const IdParam = { id: z.string().min(1).max(191) }
+
+/** Query of a change that may be tried: with `true` it is checked as ever, answers with what would come of it, and changes nothing. */
+export const DryRunQuery = { dryRun: z.enum(['true', 'false']).default('false') }
