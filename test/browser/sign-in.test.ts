@@ -1,0 +1,78 @@
+/** Signing in to the console, and staying signed in. */
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { browserSkip, openBrowser } from '../wire/support/browser.ts'
+import type { Browser } from '../wire/support/chromium.ts'
+import { ask } from '../wire/support/client.ts'
+import { runCommand, type Server, startServer } from '../wire/support/server.ts'
+import { Visitor } from './support/console.ts'
+
+describe('signing in to the console', { skip: browserSkip, timeout: 180_000 }, () => {
+  let server: Server
+  let browser: Browser
+  before(async () => {
+    server = await startServer({ args: ['--sample'] })
+    browser = await openBrowser()
+  })
+
+  test('takes a key, says why another is none, and keeps the key nowhere in the browser', async () => {
+    const visitor = await Visitor.at(browser, server)
+    const { page } = visitor
+    await page.goto(`${visitor.origin}/endpoints/hellonode`)
+    await page.getByLabel('API key').fill('rpa_wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    assert.match(await page.getByRole('alert').innerText(), /key/i)
+    await page.getByLabel('API key').fill(server.apiKey)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    // The page that was asked for is shown.
+    await page.getByRole('heading', { name: 'hello-node', level: 1 }).waitFor()
+    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]))
+    assert.ok(!kept.includes(server.apiKey))
+    const [cookie] = await visitor.context.cookies()
+    assert.equal(cookie?.httpOnly, true)
+    assert.equal(cookie.sameSite, 'Strict')
+    assert.ok(!cookie.value.includes(server.apiKey))
+    visitor.assertClean()
+  })
+
+  test('lasts over a reload, a new tab and a killed server, until one signs out in any tab', async () => {
+    const own = await startServer({ args: ['--sample'] })
+    const visitor = await (await Visitor.at(browser, own)).signIn(own.apiKey, '/endpoints')
+    await own.kill9()
+    const again = await startServer({ args: ['--sample'], dataDir: own.dataDir, port: own.port })
+    await visitor.open('/endpoints')
+    await visitor.page.getByRole('link', { name: 'hello-node' }).waitFor()
+    const second = await visitor.context.newPage()
+    await second.goto(`${visitor.origin}/endpoints`)
+    await second.getByRole('link', { name: 'hello-node' }).waitFor()
+    await second.getByRole('button', { name: 'Sign out' }).click()
+    await second.getByLabel('API key').waitFor()
+    // The other tab hears of it.
+    await visitor.page.getByLabel('API key').waitFor()
+    await again.stop()
+  })
+
+  test('takes a link of the command line once, which stays in no history', async () => {
+    const { code, stdout, stderr } = await runCommand(['console', '--data-dir', server.dataDir], {
+      RUNYARD_URL: server.url,
+      RUNYARD_API_KEY: server.apiKey,
+    })
+    assert.equal(code, 0, stderr)
+    const link = stdout.trim().split('\n').at(-1)!
+    const visitor = await Visitor.at(browser, server)
+    await visitor.page.goto(link)
+    await visitor.page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    assert.equal(new URL(visitor.page.url()).hash, '')
+    const thief = await Visitor.at(browser, server)
+    await thief.page.goto(link)
+    await thief.page.getByLabel('API key').waitFor()
+  })
+
+  test('ends with its key, in open tabs too', async () => {
+    const made = await ask(server, '/v2/account/keys', { body: { name: 'short', scope: { type: 'all' } } })
+    const visitor = await (await Visitor.at(browser, server)).signIn(made.json.key, '/endpoints')
+    await ask(server, `/v2/account/keys/${made.json.id}`, { method: 'DELETE' })
+    await visitor.page.getByLabel('API key').waitFor()
+    visitor.assertClean()
+  })
+})
