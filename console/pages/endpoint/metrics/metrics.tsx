@@ -1,7 +1,282 @@
-import type { Endpoint } from '../../../client/api-types.d.ts'
-import { Empty } from '../../../parts/basic.tsx'
+/** What an endpoint did over time. */
+import { useMemo, useRef } from 'preact/hooks'
+import { api } from '../../../client/api.ts'
+import type { Endpoint, EndpointMetrics } from '../../../client/api-types.d.ts'
+import { type Resource, useResource } from '../../../client/resource.ts'
+import { ofReleases, ofWorkers } from '../../../client/topics.ts'
+import { dateTime } from '../../../format.ts'
+import { Button, Choice, Failure, Section } from '../../../parts/basic.tsx'
+import { Chart, textOf, useChartGroup } from '../../../parts/chart.tsx'
+import { csv, download } from '../../../parts/csv.ts'
+import type { Mark } from '../../../parts/plot.ts'
+import { type Column, Table } from '../../../parts/table.tsx'
+import { query, setQuery } from '../../../router.ts'
+import { hintOf, type Measure, measuresOf, rowsOf, type Slot, slotsOf } from './measures.ts'
+import { addressOf, INTERVALS, moved, RANGES, type Range, type RangeId, rangeOf, scaled } from './range.ts'
 
-/** A tab of an endpoint. */
-export function Metrics(_: { readonly endpoint: Endpoint }) {
-  return <Empty title="Metrics" />
+/** What was read: points, the range that they are of, and when. */
+interface Read {
+  readonly range: Range
+  readonly points: EndpointMetrics['points']
+  readonly atMs: number
+}
+
+/** The time at which numbers of longer intervals are read again. Those of minutes change with each event. */
+const AGAIN_MS = 15_000
+
+/** Charts of the requests, times, workers and GPUs of an endpoint. */
+export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
+  const { id } = endpoint
+  const asked = query.value
+  const isTable = asked.get('view') === 'table'
+  const series = useMetrics(id)
+  const marks = useReleases(id)
+  // The charts of the range before stay until the next one is there.
+  const last = useRef<Read | null>(null)
+  if (series.data !== null) last.current = series.data
+  const shown = series.data ?? last.current
+  const slots = useMemo(
+    () => (shown === null ? [] : slotsOf(shown.points, shown.range, Date.parse(endpoint.createdAt), shown.atMs)),
+    [shown, endpoint.createdAt],
+  )
+  const measures = useMemo(() => measuresOf(slots), [slots])
+  const range = shown?.range ?? rangeOf(asked, Date.now())
+  const inRange = useMemo(() => marks.filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs), [marks, shown])
+  return (
+    <>
+      <Tools range={range} isTable={isTable} onSave={() => save(id, slots, measures)} />
+      <Releases id={id} marks={inRange} range={range} />
+      {series.error === null ? null : <Failure error={series.error} retry={series.reload} />}
+      {shown === null ? (
+        series.error === null ? (
+          <p class="faint loading">Loading…</p>
+        ) : null
+      ) : (
+        <div aria-busy={series.data === null}>
+          {isTable ? (
+            <Numbers slots={slots} measures={measures} />
+          ) : (
+            <Charts slots={slots} measures={measures} range={range} marks={inRange} />
+          )}
+        </div>
+      )}
+    </>
+  )
+}
+
+function useMetrics(id: string): Resource<Read> {
+  const asked = query.value
+  const name = ['range', 'from', 'to'].map(part => asked.get(part) ?? '').join(' ')
+  const range = rangeOf(asked, Date.now())
+  const { isLive, interval } = range
+  return useResource<Read>(
+    `metrics ${id} ${name}`,
+    async signal => {
+      const atMs = Date.now()
+      const now = rangeOf(asked, atMs)
+      // The end is left out while it is not there yet: the server's clock may be behind.
+      const to = now.isLive ? {} : { to: new Date(now.toMs).toISOString() }
+      const { points } = await api('GET /v2/serverless/{id}/metrics', {
+        path: { id },
+        query: { interval: now.interval, from: new Date(now.fromMs).toISOString(), ...to },
+        signal,
+      })
+      return { range: now, points, atMs }
+    },
+    isLive ? { everyMs: AGAIN_MS, ...(interval === '1m' ? { on: ofWorkers(id) } : {}) } : {},
+  )
+}
+
+const NO_RELEASES: readonly Mark[] = []
+
+function useReleases(id: string): readonly Mark[] {
+  const releases = useResource(
+    `releases ${id}`,
+    signal => api('GET /v2/serverless/{id}/releases', { path: { id }, signal }),
+    { on: ofReleases(id) },
+  )
+  return useMemo(
+    () =>
+      releases.data?.releases
+        .map(({ version, createdAt }) => ({ atMs: Date.parse(createdAt), title: `v${version}` }))
+        .sort((a, b) => a.atMs - b.atMs) ?? NO_RELEASES,
+    [releases.data],
+  )
+}
+
+function Tools({
+  range,
+  isTable,
+  onSave,
+}: {
+  readonly range: Range
+  readonly isTable: boolean
+  readonly onSave: () => void
+}) {
+  const go = (address: Readonly<Record<string, string | null>>) => setQuery(address, { replace: false })
+  return (
+    <div class="tools">
+      <Choice<RangeId | ''>
+        label="Range"
+        value={range.id ?? ''}
+        options={(Object.keys(RANGES) as RangeId[]).map(id => [id, RANGES[id].title])}
+        onChange={id => go({ range: id, from: null, to: null })}
+      />
+      <div class="choice" role="group" aria-label="Move in time">
+        <button type="button" aria-label="Earlier" title="Earlier" onClick={() => go(moved(range, -1, Date.now()))}>
+          ←
+        </button>
+        <button
+          type="button"
+          aria-label="Shorter range"
+          title="Shorter range"
+          onClick={() => go(scaled(range, 'in', Date.now()))}
+        >
+          +
+        </button>
+        <button
+          type="button"
+          aria-label="Longer range"
+          title="Longer range"
+          onClick={() => go(scaled(range, 'out', Date.now()))}
+        >
+          −
+        </button>
+        <button
+          type="button"
+          aria-label="Later"
+          title="Later"
+          disabled={range.isLive}
+          onClick={() => go(moved(range, 1, Date.now()))}
+        >
+          →
+        </button>
+      </div>
+      <span class="faint range-text">
+        {dateTime(range.fromMs)} – {range.isLive ? 'now' : dateTime(range.toMs)}, by the {NAMES[range.interval]}
+      </span>
+      <span class="push" />
+      <Choice<'charts' | 'table'>
+        label="View"
+        value={isTable ? 'table' : 'charts'}
+        options={[
+          ['charts', 'Charts'],
+          ['table', 'Table'],
+        ]}
+        onChange={view => setQuery({ view: view === 'table' ? 'table' : null })}
+      />
+      <Button onPress={onSave}>Download CSV</Button>
+    </div>
+  )
+}
+
+const NAMES = { '1m': 'minute', '1h': 'hour', '1d': 'day of UTC' } as const
+const MAX_LINKS = 6
+
+/** The releases that the lines in the charts stand for. */
+function Releases({
+  id,
+  marks,
+  range,
+}: {
+  readonly id: string
+  readonly marks: readonly Mark[]
+  readonly range: Range
+}) {
+  if (marks.length === 0) return null
+  const isLong = range.toMs - range.fromMs > 86_400_000
+  return (
+    <p class="faint release-list">
+      Releases in this time:{' '}
+      {marks.slice(-MAX_LINKS).map(({ atMs, title }, at) => (
+        <span key={title}>
+          {at === 0 ? '' : ', '}
+          <a href={`/endpoints/${id}/releases`}>{title}</a> {isLong ? dateTime(atMs) : dateTime(atMs).slice(11)}
+        </span>
+      ))}
+      {marks.length > MAX_LINKS ? ` and ${marks.length - MAX_LINKS} before` : ''}
+    </p>
+  )
+}
+
+function Charts({
+  slots,
+  measures,
+  range,
+  marks,
+}: {
+  readonly slots: readonly Slot[]
+  readonly measures: readonly Measure[]
+  readonly range: Range
+  readonly marks: readonly Mark[]
+}) {
+  const group = useChartGroup()
+  const times = useMemo(
+    () => ({
+      atMs: slots.map(({ atMs }) => atMs),
+      fromMs: range.fromMs,
+      toMs: range.toMs,
+      lengthMs: INTERVALS[range.interval].lengthMs,
+    }),
+    [slots],
+  )
+  return (
+    <>
+      {measures.map(({ id, ...measure }) => (
+        <Section key={id} title={measure.title} actions={<Hint of={id} />}>
+          <Chart
+            {...measure}
+            times={times}
+            marks={marks}
+            group={group}
+            onZoom={(fromMs, toMs) => setQuery(addressOf(fromMs, toMs, Date.now()), { replace: false })}
+          />
+        </Section>
+      ))}
+      <p class="hint">Drag over a chart to see that time in all of them. The table has the same numbers.</p>
+    </>
+  )
+}
+
+function Hint({ of }: { readonly of: string }) {
+  const text = hintOf(of)
+  return text === undefined ? null : <span class="hint">{text}</span>
+}
+
+function Numbers({ slots, measures }: { readonly slots: readonly Slot[]; readonly measures: readonly Measure[] }) {
+  const rows = useMemo(() => slots.map((slot, index) => ({ ...slot, index })).reverse(), [slots])
+  return (
+    <>
+      {measures.map(({ id, title, unit, series }) => {
+        const columns: Column<(typeof rows)[number]>[] = [
+          { id: 'at', title: 'Since', width: '122px', cell: row => dateTime(row.atMs), sort: row => row.atMs },
+          ...series.map(one => ({
+            id: one.id,
+            title: one.title,
+            align: 'end' as const,
+            cell: (row: (typeof rows)[number]) => textOf(unit, one.values[row.index] ?? null),
+            sort: (row: (typeof rows)[number]) => one.values[row.index] ?? -1,
+          })),
+        ]
+        return (
+          <Section key={id} title={title} actions={<Hint of={id} />}>
+            <Table
+              label={title}
+              rows={rows}
+              columns={columns}
+              rowKey={row => String(row.atMs)}
+              empty="Nothing in this time"
+              height="content"
+            />
+          </Section>
+        )
+      })}
+    </>
+  )
+}
+
+function save(id: string, slots: readonly Slot[], measures: readonly Measure[]): void {
+  const since =
+    slots[0] === undefined ? '' : `-${new Date(slots[0].atMs).toISOString().slice(0, 16).replaceAll(':', '')}`
+  download(`metrics-${id}${since}.csv`, csv(rowsOf(slots, measures)))
 }

@@ -1,0 +1,165 @@
+/** What is shown of the metrics of an endpoint: the points of the API as series without holes in their time. */
+import type { EndpointMetricPoint } from '../../../client/api-types.d.ts'
+import type { Series, Unit } from '../../../parts/chart-data.ts'
+import { INTERVALS, type Range } from './range.ts'
+
+/** One chart. */
+export interface Measure {
+  readonly id: string
+  readonly title: string
+  readonly kind: 'bars' | 'lines'
+  readonly unit: Unit
+  /** What the legend says of the whole range. */
+  readonly summary: 'sum' | 'average' | 'max'
+  readonly series: readonly Series[]
+}
+
+/** A span of time, and what was counted in it; null where nothing was. */
+export interface Slot {
+  readonly atMs: number
+  readonly point: EndpointMetricPoint | null
+  /** Nothing can be known of it: the endpoint was not there yet. */
+  readonly isUnknown: boolean
+  /** It is not over. */
+  readonly isOpen: boolean
+}
+
+/** All intervals of a range up to the present. @param sinceMs when the endpoint was made */
+export function slotsOf(
+  points: readonly EndpointMetricPoint[],
+  { fromMs, toMs, interval }: Range,
+  sinceMs: number,
+  nowMs: number,
+): Slot[] {
+  const { lengthMs } = INTERVALS[interval]
+  const byTime = new Map(points.map(point => [Date.parse(point.at), point]))
+  const slots: Slot[] = []
+  for (let atMs = fromMs; atMs < toMs && atMs <= nowMs; atMs += lengthMs) {
+    const point = byTime.get(atMs) ?? null
+    const isUnknown = point === null && atMs + lengthMs <= sinceMs
+    slots.push({ atMs, point, isUnknown, isOpen: atMs + lengthMs > nowMs })
+  }
+  return slots
+}
+
+/** The charts of some slots. A count that is missing is zero, a time or a use that was not measured is a gap. */
+export function measuresOf(slots: readonly Slot[]): Measure[] {
+  return [requests(slots), ...times(slots), workers(slots), ...gpus(slots)]
+}
+
+function requests(slots: readonly Slot[]): Measure {
+  const of = (result: keyof EndpointMetricPoint['requests']) =>
+    slots.map(({ point, isUnknown }) => (isUnknown ? null : (point?.requests[result] ?? 0)))
+  return {
+    id: 'requests',
+    title: 'Requests by result',
+    kind: 'bars',
+    unit: 'count',
+    summary: 'sum',
+    series: [
+      { id: 'completed', title: 'Completed', color: '--good', look: 'plain', values: of('completed') },
+      { id: 'failed', title: 'Failed', color: '--bad', look: 'up', values: of('failed') },
+      { id: 'timedOut', title: 'Timed out', color: '--wait', look: 'down', values: of('timedOut') },
+      { id: 'cancelled', title: 'Cancelled', color: '--faint', look: 'plain', values: of('cancelled') },
+      { id: 'expired', title: 'Expired', color: '--frozen', look: 'level', values: of('expired') },
+    ],
+  }
+}
+
+const TIMES = [
+  ['delayMs', 'Delay', 'How long requests waited for a worker'],
+  ['executionMs', 'Execution', 'How long workers ran requests'],
+  ['coldStartMs', 'Cold start', 'How long workers took from their place to their first request'],
+] as const
+const PERCENTILES = [
+  ['p50', 'p50', '--chart-1', 'plain'],
+  ['p90', 'p90', '--chart-2', 'up'],
+  ['p99', 'p99', '--chart-3', 'down'],
+] as const
+
+function times(slots: readonly Slot[]): Measure[] {
+  return TIMES.map(([time, title]) => ({
+    id: time,
+    title,
+    kind: 'lines',
+    unit: 'ms',
+    summary: 'max',
+    series: PERCENTILES.map(([part, name, color, look]) => ({
+      id: part,
+      title: name,
+      color,
+      look,
+      values: slots.map(({ point }) => point?.[time][part] ?? null),
+    })),
+  }))
+}
+
+/** What a measure of time is about. */
+export function hintOf(id: string): string | undefined {
+  return TIMES.find(([time]) => time === id)?.[2]
+}
+
+const STATES = [
+  ['running', 'Running', '--busy', 'plain'],
+  ['idle', 'Idle', '--good', 'level'],
+  ['starting', 'Starting', '--wait', 'up'],
+  ['frozen', 'Frozen', '--frozen', 'down'],
+] as const
+
+function workers(slots: readonly Slot[]): Measure {
+  return {
+    id: 'workers',
+    title: 'Workers by state',
+    kind: 'bars',
+    unit: 'number',
+    summary: 'average',
+    series: STATES.map(([id, title, color, look]) => ({
+      id,
+      title,
+      color,
+      look,
+      values: slots.map(slot => (hasWorkers(slot) ? (slot.point?.workers[id].average ?? 0) : null)),
+    })),
+  }
+}
+
+/** Workers are counted some times a minute: in an interval that has just begun, none may mean that nobody looked. */
+function hasWorkers({ point, isUnknown, isOpen }: Slot): boolean {
+  if (isUnknown) return false
+  return !isOpen || STATES.some(([state]) => (point?.workers[state].max ?? 0) > 0)
+}
+
+function gpus(slots: readonly Slot[]): Measure[] {
+  const of = (use: keyof EndpointMetricPoint['gpus'], what: 'average' | 'max') =>
+    slots.map(({ point }) => point?.gpus[use]?.[what] ?? null)
+  const known = (use: keyof EndpointMetricPoint['gpus']) => slots.some(({ point }) => point?.gpus[use] != null)
+  const measure = (id: string, title: string, use: keyof EndpointMetricPoint['gpus']): Measure => ({
+    id,
+    title,
+    kind: 'lines',
+    unit: 'percent',
+    summary: 'average',
+    series: [
+      { id: 'average', title: 'Average', color: '--chart-1', look: 'plain', values: of(use, 'average') },
+      { id: 'max', title: 'Highest', color: '--chart-2', look: 'up', values: of(use, 'max') },
+    ],
+  })
+  return [
+    ...(known('busyPercent') ? [measure('gpuBusy', 'GPUs busy', 'busyPercent')] : []),
+    ...(known('memoryPercent') ? [measure('gpuMemory', 'GPU memory in use', 'memoryPercent')] : []),
+  ]
+}
+
+/** All numbers as rows of a CSV file, the first of them the names of its columns. */
+export function rowsOf(slots: readonly Slot[], measures: readonly Measure[]): (string | number | null)[][] {
+  const columns = measures.flatMap(({ id, series }) =>
+    series.map(one => ({ name: `${id}.${one.id}`, values: one.values })),
+  )
+  return [
+    ['at', ...columns.map(({ name }) => name)],
+    ...slots.map(({ atMs }, index) => [
+      new Date(atMs).toISOString(),
+      ...columns.map(({ values }) => values[index] ?? null),
+    ]),
+  ]
+}

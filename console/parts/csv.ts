@@ -1,0 +1,24 @@
+/** Tables as files. */
+
+/** Rows as CSV (RFC 4180). A text that a spreadsheet would run as a formula gets an apostrophe before it. */
+export function csv(rows: readonly (readonly (string | number | null)[])[]): string {
+  return rows.map(row => `${row.map(field).join(',')}\r\n`).join('')
+}
+
+function field(value: string | number | null): string {
+  if (value === null) return ''
+  if (typeof value === 'number') return String(value)
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** Gives the browser a file to keep. */
+export function download(name: string, text: string, type = 'text/csv'): void {
+  const address = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = address
+  link.download = name
+  link.click()
+  // A browser that reads it later than at once needs the address until then.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000)
+}

@@ -1,0 +1,216 @@
+/** Charts as uPlot draws them, with the colours of the theme. uPlot is loaded when the first chart is shown. */
+import type uPlot from 'uplot'
+import {
+  axisTime,
+  type Look,
+  middles,
+  type Series,
+  stacked,
+  TIME_STEPS,
+  type Times,
+  topOf,
+  type Unit,
+  valueSteps,
+} from './chart-data.ts'
+
+/** A vertical line with a title. */
+export interface Mark {
+  readonly atMs: number
+  readonly title: string
+}
+
+/** What is drawn. */
+export interface Drawing {
+  readonly kind: 'bars' | 'lines'
+  readonly unit: Unit
+  readonly times: Times
+  readonly series: readonly Series[]
+  readonly marks: readonly Mark[]
+  /** A number for people. */
+  readonly format: (value: number) => string
+}
+
+/** What the person does with a plot. */
+export interface PlotEvents {
+  /** Charts with the same name share the cursor. */
+  readonly group: string
+  /** Index of the time at the cursor. */
+  readonly onCursor: (index: number | null) => void
+  readonly onZoom: (fromMs: number, toMs: number) => void
+}
+
+/** A plot in the page. */
+export interface Plot {
+  /** Shows other numbers of the same series. */
+  readonly update: () => void
+  /** Draws again, since colours changed. */
+  readonly redraw: () => void
+  readonly resize: (width: number) => void
+  readonly end: () => void
+}
+
+const HEIGHT_PX = 168
+const AXIS_PX = 66
+const FONT = '11px system-ui, sans-serif'
+const DASHES: Readonly<Record<Look, number[]>> = { plain: [], up: [7, 4], down: [2, 3], level: [10, 3, 2, 3] }
+/** Titles of marks that are nearer to each other than this many pixels are left out, but for the first. */
+const MARK_GAP_PX = 34
+
+/** Draws into an element. @param drawing returns what is to be drawn now */
+export async function plotInto(host: HTMLElement, drawing: () => Drawing, events: PlotEvents): Promise<Plot> {
+  const { default: UPlot } = await import('uplot')
+  const plot = new UPlot(optionsOf(UPlot, host.clientWidth, drawing, events), dataOf(drawing()), host)
+  let width = host.clientWidth
+  return {
+    update: () => plot.setData(dataOf(drawing())),
+    redraw: () => plot.redraw(false, true),
+    resize: next => {
+      if (next === width || next === 0) return
+      width = next
+      plot.setSize({ width, height: HEIGHT_PX })
+    },
+    end: () => plot.destroy(),
+  }
+}
+
+function dataOf({ kind, times, series }: Drawing): uPlot.AlignedData {
+  const columns = kind === 'bars' ? stacked(series).reverse() : series.map(({ values }) => [...values])
+  return [middles(times), ...columns]
+}
+
+function optionsOf(
+  UPlot: typeof uPlot,
+  width: number,
+  drawing: () => Drawing,
+  { group, onCursor, onZoom }: PlotEvents,
+): uPlot.Options {
+  const { kind, unit, series } = drawing()
+  const grid = { stroke: () => color('--line'), width: 1 }
+  const axis = { stroke: () => color('--faint'), font: FONT, grid, ticks: { ...grid, size: 4 } }
+  return {
+    width,
+    height: HEIGHT_PX,
+    ms: 1,
+    padding: [14, 8, 0, 0],
+    legend: { show: false },
+    series: [{}, ...(kind === 'bars' ? bars(UPlot, series) : lines(series))],
+    scales: {
+      x: { range: () => [drawing().times.fromMs, drawing().times.toMs] },
+      y: { range: (_, __, max) => [0, topOf(unit, max)] },
+    },
+    axes: [
+      {
+        ...axis,
+        incrs: [...TIME_STEPS],
+        space: 64,
+        values: (_, splits, __, ___, step) => splits.map(at => axisTime(at, step)),
+      },
+      {
+        ...axis,
+        size: AXIS_PX,
+        incrs: valueSteps(unit),
+        values: (_, splits) => splits.map(value => drawing().format(value)),
+      },
+    ],
+    cursor: {
+      y: false,
+      points: { show: kind === 'lines', size: 7 },
+      drag: { x: true, y: false, setScale: false, dist: 6 },
+      // Each chart would zoom the page otherwise.
+      sync: {
+        key: group,
+        scales: ['x', null],
+        setSeries: false,
+        filters: { pub: type => /^mouse(?:move|leave)$/.test(type) },
+      },
+      bind: { dblclick: () => null },
+    },
+    hooks: {
+      setCursor: [plot => onCursor(plot.cursor.idx ?? null)],
+      setSelect: [
+        plot => {
+          const { left, width: wide } = plot.select
+          if (wide === 0) return
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+          onZoom(plot.posToVal(left, 'x'), plot.posToVal(left + wide, 'x'))
+        },
+      ],
+      draw: [plot => drawMarks(UPlot, plot, drawing().marks)],
+    },
+  }
+}
+
+/** Stacked bars are drawn from the highest to the lowest, each from zero up, over those before. */
+function bars(UPlot: typeof uPlot, series: readonly Series[]): uPlot.Series[] {
+  const paths = UPlot.paths.bars!({ size: [0.88] })
+  return series
+    .map(({ color: name, look }) => ({
+      paths,
+      width: 0,
+      fill: (plot: uPlot) => (look === 'plain' ? color(name) : hatch(plot.ctx, look, color(name), UPlot.pxRatio)),
+      points: { show: false },
+    }))
+    .reverse()
+}
+
+function lines(series: readonly Series[]): uPlot.Series[] {
+  return series.map(({ color: name, look }) => ({
+    stroke: () => color(name),
+    width: 1.6,
+    dash: DASHES[look],
+    spanGaps: false,
+    points: { size: 5, fill: () => color(name) },
+  }))
+}
+
+function drawMarks(UPlot: typeof uPlot, { ctx, bbox, valToPos, scales }: uPlot, marks: readonly Mark[]): void {
+  const px = UPlot.pxRatio
+  const [min = 0, max = 0] = [scales.x?.min, scales.x?.max]
+  ctx.save()
+  ctx.strokeStyle = ctx.fillStyle = color('--text')
+  ctx.lineWidth = px
+  ctx.setLineDash([3 * px, 3 * px])
+  ctx.font = FONT.replace('11', String(10.5 * px))
+  ctx.textAlign = 'center'
+  ctx.textBaseline = 'bottom'
+  let lastTitle = Number.NEGATIVE_INFINITY
+  for (const { atMs, title } of marks) {
+    if (atMs < min || atMs > max) continue
+    const left = Math.round(valToPos(atMs, 'x', true)) + 0.5
+    ctx.beginPath()
+    ctx.moveTo(left, bbox.top)
+    ctx.lineTo(left, bbox.top + bbox.height)
+    ctx.stroke()
+    if (left - lastTitle < MARK_GAP_PX * px) continue
+    lastTitle = left
+    ctx.fillText(title, left, bbox.top - px)
+  }
+  ctx.restore()
+}
+
+/** The value of a CSS variable of the theme that is shown. */
+function color(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+}
+
+const TILE_PX = 6
+
+/** A colour with stripes in the colour of the card. */
+function hatch(ctx: CanvasRenderingContext2D, look: Look, fill: string, px: number): CanvasPattern | string {
+  const size = Math.round(TILE_PX * px)
+  const tile = new OffscreenCanvas(size, size)
+  const draw = tile.getContext('2d')!
+  draw.fillStyle = fill
+  draw.fillRect(0, 0, size, size)
+  draw.strokeStyle = color('--card')
+  draw.lineWidth = px
+  draw.beginPath()
+  const [from, to] = look === 'up' ? [size, 0] : look === 'down' ? [0, size] : [size / 2, size / 2]
+  // The tiles beside are drawn, too, so that stripes have no gaps in the corners.
+  for (const shift of look === 'level' ? [0] : [-size, 0, size]) {
+    draw.moveTo(shift - 1, from + Math.sign(from - to))
+    draw.lineTo(shift + size + 1, to + Math.sign(to - from))
+  }
+  draw.stroke()
+  return ctx.createPattern(tile, 'repeat') ?? fill
+}
