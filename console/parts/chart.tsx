@@ -33,7 +33,8 @@ interface ChartProps {
   readonly series: readonly Series[]
   readonly marks?: readonly Mark[]
   readonly group: ChartGroup
-  readonly onZoom: (fromMs: number, toMs: number) => void
+  /** Called with the time that was dragged over; without it there is no dragging. */
+  readonly onZoom?: (fromMs: number, toMs: number) => void
 }
 
 const NO_MARKS: readonly Mark[] = []
@@ -64,7 +65,7 @@ function Picture({ title, kind, unit, summary, times, series, marks = NO_MARKS, 
     plotInto(element, () => latest.current.drawing, {
       group: group.name,
       onCursor: index => (group.at.value = index),
-      onZoom: (fromMs, toMs) => latest.current.onZoom(fromMs, toMs),
+      onZoom: onZoom === undefined ? null : (fromMs, toMs) => latest.current.onZoom?.(fromMs, toMs),
     }).then(
       made => {
         if (isGone) return made.end()

@@ -36,7 +36,8 @@ export interface PlotEvents {
   readonly group: string
   /** Index of the time at the cursor. */
   readonly onCursor: (index: number | null) => void
-  readonly onZoom: (fromMs: number, toMs: number) => void
+  /** The time that was dragged over. */
+  readonly onZoom: ((fromMs: number, toMs: number) => void) | null
 }
 
 /** A plot in the page. */
@@ -91,7 +92,7 @@ function optionsOf(
     width,
     height: HEIGHT_PX,
     ms: 1,
-    padding: [14, 8, 0, 0],
+    padding: [14, 20, 0, 0],
     legend: { show: false },
     series: [{}, ...(kind === 'bars' ? bars(UPlot, series) : lines(series))],
     scales: {
@@ -101,6 +102,7 @@ function optionsOf(
     axes: [
       {
         ...axis,
+        size: 26,
         incrs: [...TIME_STEPS],
         space: 64,
         values: (_, splits, __, ___, step) => splits.map(at => axisTime(at, step)),
@@ -115,7 +117,7 @@ function optionsOf(
     cursor: {
       y: false,
       points: { show: kind === 'lines', size: 7 },
-      drag: { x: true, y: false, setScale: false, dist: 6 },
+      drag: { x: onZoom !== null, y: false, setScale: false, dist: 6 },
       // Each chart would zoom the page otherwise.
       sync: {
         key: group,
@@ -130,7 +132,7 @@ function optionsOf(
       setSelect: [
         plot => {
           const { left, width: wide } = plot.select
-          if (wide === 0) return
+          if (wide === 0 || onZoom === null) return
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
           onZoom(plot.posToVal(left, 'x'), plot.posToVal(left + wide, 'x'))
         },

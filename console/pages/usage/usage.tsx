@@ -1,6 +1,235 @@
-import { Empty } from '../../parts/basic.tsx'
+/** What the endpoints of the account used, and what that costs. */
+import { useMemo, useRef } from 'preact/hooks'
+import { api } from '../../client/api.ts'
+import type { ListServerlessBillingResponse } from '../../client/api-types.d.ts'
+import { useResource } from '../../client/resource.ts'
+import { mayManage } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { count, money, percent } from '../../format.ts'
+import { Button, Choice, Empty, Failure, Figure, PageHead, Section } from '../../parts/basic.tsx'
+import { Chart, textOf, useChartGroup } from '../../parts/chart.tsx'
+import { csv, download } from '../../parts/csv.ts'
+import { type Column, Table } from '../../parts/table.tsx'
+import { query, setQuery } from '../../router.ts'
+import { Quotas } from './quotas.tsx'
+import { bounds, byEndpoint, type EndpointUse, type Figure as Of, rowsOf, seriesOf, sumOf } from './usage-sums.ts'
 
-/** A page. */
+/** Ranges that end now: how many spans of which size. */
+const RANGES = {
+  '24h': { title: '24 h', bucketSize: 'hour', lastN: 24 },
+  '7d': { title: '7 d', bucketSize: 'day', lastN: 7 },
+  '30d': { title: '30 d', bucketSize: 'day', lastN: 30 },
+  '13w': { title: '13 weeks', bucketSize: 'week', lastN: 13 },
+  '12m': { title: '12 months', bucketSize: 'month', lastN: 12 },
+} as const
+type RangeId = keyof typeof RANGES
+
+const AGAIN_MS = 20_000
+
+/** The page. */
 export function Usage() {
-  return <Empty title="Usage" />
+  if (!mayManage('read'))
+    return (
+      <Empty title="Your key may not see usage">It needs the right to read management, or one of all endpoints.</Empty>
+    )
+  return <AllUsage />
+}
+
+function AllUsage() {
+  const given = query.value.get('range') ?? ''
+  const range: RangeId = Object.hasOwn(RANGES, given) ? (given as RangeId) : '30d'
+  const { bucketSize, lastN } = RANGES[range]
+  const bill = useResource(
+    `billing ${range}`,
+    signal => api('GET /v2/billing/serverless', { query: { bucketSize, lastN }, signal }),
+    { everyMs: AGAIN_MS },
+  )
+  const last = useRef<ListServerlessBillingResponse | null>(null)
+  if (bill.data !== null) last.current = bill.data
+  const shown = bill.data ?? last.current
+  const names = useNames()
+  return (
+    <>
+      <PageHead title="Usage">
+        <Choice<RangeId>
+          label="Range"
+          value={range}
+          options={(Object.keys(RANGES) as RangeId[]).map(id => [id, RANGES[id].title])}
+          onChange={id => setQuery({ range: id })}
+        />
+        {shown === null ? null : <Button onPress={() => save(shown, id => names.get(id) ?? '')}>Download CSV</Button>}
+      </PageHead>
+      {bill.error === null ? null : <Failure error={bill.error} retry={bill.reload} />}
+      {shown !== null ? (
+        <Bill of={shown} names={names} isOld={bill.data === null} />
+      ) : bill.error === null ? (
+        <p class="faint loading">Loading…</p>
+      ) : null}
+      <Quotas />
+    </>
+  )
+}
+
+const PAGES = 20
+const NO_NAMES: ReadonlyMap<string, string> = new Map()
+
+/** The names of the endpoints that are there. */
+function useNames(): ReadonlyMap<string, string> {
+  const endpoints = useResource(
+    'endpoint names',
+    async signal => {
+      const names = new Map<string, string>()
+      let cursor: string | undefined
+      for (let page = 0; page < PAGES; page += 1) {
+        const { endpoints: found, pagination } = await api('GET /v2/serverless', {
+          query: { limit: 100, cursor },
+          signal,
+        })
+        for (const { id, name } of found) names.set(id, name)
+        if (pagination.nextCursor === null) break
+        cursor = pagination.nextCursor
+      }
+      return names
+    },
+    { on: ofChange(/Endpoint$/) },
+  )
+  return endpoints.data ?? NO_NAMES
+}
+
+function Bill({
+  of: bill,
+  names,
+  isOld,
+}: {
+  readonly of: ListServerlessBillingResponse
+  readonly names: ReadonlyMap<string, string>
+  readonly isOld: boolean
+}) {
+  const group = useChartGroup()
+  const figure: Of = query.value.get('of') === 'hours' ? 'hours' : 'cost'
+  const uses = useMemo(() => byEndpoint(bill.records), [bill])
+  const sum = sumOf(uses)
+  const { times, series } = useMemo(() => {
+    const { startTime, endTime, bucketSize } = bill.metadata.query
+    const all = bounds(Date.parse(startTime), Date.parse(endTime), bucketSize)
+    const atMs = all.slice(0, -1)
+    const toMs = all.at(-1)!
+    return {
+      times: { atMs, fromMs: Date.parse(startTime), toMs, lengthMs: toMs - atMs.at(-1)! },
+      series: seriesOf(bill.records, atMs, figure, id => names.get(id) ?? id),
+    }
+  }, [bill, figure, names])
+  return (
+    <div aria-busy={isOld}>
+      <div class="figures">
+        <Figure name="Cost">{money(bill.metadata.totals.totalAmount)}</Figure>
+        <Figure name="Worker hours">{textOf('hours', sum.hours)}</Figure>
+        <Figure name="Running jobs" title="The part of the workers' time in which they ran jobs">
+          {sum.hours === 0 ? '–' : percent(sum.runningHours / sum.hours)}
+        </Figure>
+        <Figure name="Completed">{count(sum.completed)}</Figure>
+        <Figure name="Not completed" title="Failed, timed out, cancelled or expired">
+          {count(sum.others)}
+        </Figure>
+        <Figure name="Endpoints">{count(uses.length)}</Figure>
+      </div>
+      <Section
+        title={figure === 'cost' ? 'Cost over time' : 'Worker hours over time'}
+        actions={
+          <Choice<Of>
+            label="What the chart shows"
+            value={figure}
+            options={[
+              ['cost', 'Cost'],
+              ['hours', 'Worker hours'],
+            ]}
+            onChange={of => setQuery({ of: of === 'cost' ? null : of })}
+          />
+        }
+      >
+        {series.length === 0 ? (
+          <Empty title="No worker was there in this time">
+            What endpoints use is counted from their first worker on.
+          </Empty>
+        ) : (
+          <Chart
+            title={figure === 'cost' ? 'Cost over time' : 'Worker hours over time'}
+            kind="bars"
+            unit={figure === 'cost' ? 'money' : 'hours'}
+            summary="sum"
+            times={times}
+            series={series}
+            group={group}
+          />
+        )}
+      </Section>
+      <Section title="By endpoint">
+        <Table
+          label="Usage by endpoint"
+          rows={uses}
+          columns={columnsOf(names)}
+          rowKey={({ id }) => id}
+          empty="Nothing was used in this time"
+          height="content"
+        />
+      </Section>
+    </div>
+  )
+}
+
+function columnsOf(names: ReadonlyMap<string, string>): Column<EndpointUse>[] {
+  const number = (
+    id: Exclude<keyof EndpointUse, 'id'>,
+    title: string,
+    text: (value: number) => string,
+    isExtra = true,
+  ) => ({
+    id,
+    title,
+    align: 'end' as const,
+    width: 'minmax(70px, 0.6fr)',
+    cell: (use: EndpointUse) => text(use[id]),
+    sort: (use: EndpointUse) => use[id],
+    isExtra,
+  })
+  const hours = (value: number) => textOf('hours', value)
+  return [
+    {
+      id: 'name',
+      title: 'Endpoint',
+      width: 'minmax(110px, 1.4fr)',
+      cell: ({ id }) => <Name id={id} name={names.get(id)} />,
+      sort: ({ id }) => names.get(id) ?? id,
+    },
+    number('cost', 'Cost', money, false),
+    number('gpuCost', 'GPU', money),
+    number('cpuCost', 'CPU', money),
+    number('hours', 'Worker hours', hours, false),
+    number('runningHours', 'Running', hours),
+    number('idleHours', 'Idle', hours),
+    number('startingHours', 'Starting', hours),
+    number('frozenHours', 'Frozen', hours),
+    number('completed', 'Completed', count),
+    number('others', 'Not completed', count),
+  ]
+}
+
+/** Usage outlives its endpoint, whose name is forgotten. */
+function Name({ id, name }: { readonly id: string; readonly name: string | undefined }) {
+  if (name !== undefined)
+    return (
+      <a href={`/endpoints/${id}`} title={name}>
+        {name}
+      </a>
+    )
+  return (
+    <>
+      <code>{id}</code> <span class="faint">deleted</span>
+    </>
+  )
+}
+
+function save(bill: ListServerlessBillingResponse, nameOf: (id: string) => string): void {
+  const { startTime, endTime } = bill.metadata.query
+  download(`usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`, csv(rowsOf(bill.records, nameOf)))
 }

@@ -45,7 +45,7 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
   return (
     <>
       <Tools range={range} isTable={isTable} onSave={() => save(id, slots, measures)} />
-      <Releases id={id} marks={inRange} range={range} />
+      <Shown id={id} marks={inRange} range={range} />
       {series.error === null ? null : <Failure error={series.error} retry={series.reload} />}
       {shown === null ? (
         series.error === null ? (
@@ -152,9 +152,6 @@ function Tools({
           →
         </button>
       </div>
-      <span class="faint range-text">
-        {dateTime(range.fromMs)} – {range.isLive ? 'now' : dateTime(range.toMs)}, by the {NAMES[range.interval]}
-      </span>
       <span class="push" />
       <Choice<'charts' | 'table'>
         label="View"
@@ -173,21 +170,13 @@ function Tools({
 const NAMES = { '1m': 'minute', '1h': 'hour', '1d': 'day of UTC' } as const
 const MAX_LINKS = 6
 
-/** The releases that the lines in the charts stand for. */
-function Releases({
-  id,
-  marks,
-  range,
-}: {
-  readonly id: string
-  readonly marks: readonly Mark[]
-  readonly range: Range
-}) {
-  if (marks.length === 0) return null
+/** What time is shown, and the releases that the lines in the charts stand for. */
+function Shown({ id, marks, range }: { readonly id: string; readonly marks: readonly Mark[]; readonly range: Range }) {
   const isLong = range.toMs - range.fromMs > 86_400_000
   return (
-    <p class="faint release-list">
-      Releases in this time:{' '}
+    <p class="faint range-text">
+      {dateTime(range.fromMs)} to {range.isLive ? 'now' : dateTime(range.toMs)}, by the {NAMES[range.interval]}
+      {marks.length === 0 ? null : ' · releases '}
       {marks.slice(-MAX_LINKS).map(({ atMs, title }, at) => (
         <span key={title}>
           {at === 0 ? '' : ', '}

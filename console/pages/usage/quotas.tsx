@@ -1,0 +1,79 @@
+/** What the account has of everything that is limited. */
+import { api } from '../../client/api.ts'
+import { useResource } from '../../client/resource.ts'
+import { ofAnyEndpoint } from '../../client/topics.ts'
+import { count } from '../../format.ts'
+import { Loaded, Section } from '../../parts/basic.tsx'
+import { Meter } from '../../parts/spark.tsx'
+
+/** Objects that are limited, in the order in which they are shown. */
+const TITLES: Readonly<Record<string, string>> = {
+  workers: 'Workers',
+  gpus: 'GPUs',
+  workersMin: 'Minimum workers of all endpoints',
+  queuedJobs: 'Waiting jobs',
+  queuedMb: 'Inputs of waiting jobs, MB',
+  storedMb: 'Kept inputs and results, MB',
+  endpoints: 'Endpoints',
+  templates: 'Templates',
+  secrets: 'Secrets',
+  registries: 'Registries',
+  volumes: 'Volumes',
+}
+
+/** The quotas of the account of the session. */
+export function Quotas() {
+  const quotas = useResource(
+    'quotas own',
+    signal => api('GET /v2/account/accounts/{id}/quotas', { path: { id: 'own' }, signal }),
+    { on: event => ofAnyEndpoint(event) || event.type === 'change.made', everyMs: 15_000 },
+  )
+  return (
+    <Section title="Limits of the account">
+      <Loaded of={quotas}>
+        {data => {
+          const known = Object.keys(TITLES).filter(name => name in data.quotas)
+          const others = Object.keys(data.quotas).filter(name => !(name in TITLES))
+          return (
+            <table class="quotas">
+              <thead class="sr">
+                <tr>
+                  <th scope="col">What</th>
+                  <th scope="col">Used</th>
+                  <th scope="col">Limit</th>
+                  <th scope="col">Part in use</th>
+                </tr>
+              </thead>
+              <tbody>
+                {[...known, ...others].map(name => (
+                  <Quota key={name} title={TITLES[name] ?? name} {...data.quotas[name]!} />
+                ))}
+              </tbody>
+            </table>
+          )
+        }}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Quota({
+  title,
+  used,
+  limit,
+}: {
+  readonly title: string
+  readonly used: number
+  readonly limit: number | null
+}) {
+  // Of a limit of nothing everything is in use.
+  const share = limit === null ? null : limit === 0 ? 1 : used / limit
+  return (
+    <tr>
+      <th scope="row">{title}</th>
+      <td>{count(used)}</td>
+      <td class="faint">{limit === null ? 'no limit' : `of ${count(limit)}`}</td>
+      <td>{share === null ? null : <Meter share={share} label={title} />}</td>
+    </tr>
+  )
+}

@@ -1,0 +1,159 @@
+/** Records of a bill summed up for people. */
+import type { ServerlessBillingRecord } from '../../client/api-types.d.ts'
+import type { Look, Series } from '../../parts/chart-data.ts'
+
+const HOUR_MS = 3_600_000
+
+/** What one endpoint used in all of the time. */
+export interface EndpointUse {
+  readonly id: string
+  readonly cost: number
+  readonly gpuCost: number
+  readonly cpuCost: number
+  /** Hours in which its workers existed, by what they did. */
+  readonly startingHours: number
+  readonly runningHours: number
+  readonly idleHours: number
+  readonly frozenHours: number
+  readonly hours: number
+  readonly completed: number
+  /** Jobs that ended in another way. */
+  readonly others: number
+}
+
+/** Numbers that are shown over time. */
+export type Figure = 'cost' | 'hours'
+
+/** Sums by endpoint, those that cost most first. */
+export function byEndpoint(records: readonly ServerlessBillingRecord[]): EndpointUse[] {
+  const found = new Map<string, EndpointUse>()
+  for (const record of records) {
+    const use = useOf(record)
+    const before = found.get(use.id)
+    found.set(use.id, before === undefined ? use : added(before, use))
+  }
+  return [...found.values()].sort((a, b) => b.cost - a.cost || b.hours - a.hours || (a.id < b.id ? -1 : 1))
+}
+
+/** The sum of all, with an empty id. */
+export function sumOf(uses: readonly EndpointUse[]): EndpointUse {
+  return uses.reduce(added, NOTHING)
+}
+
+const NOTHING: EndpointUse = {
+  id: '',
+  cost: 0,
+  gpuCost: 0,
+  cpuCost: 0,
+  startingHours: 0,
+  runningHours: 0,
+  idleHours: 0,
+  frozenHours: 0,
+  hours: 0,
+  completed: 0,
+  others: 0,
+}
+
+function useOf({ serverlessId, totalAmount, gpuAmount, cpuAmount, usage }: ServerlessBillingRecord): EndpointUse {
+  const { startingMs, runningMs, idleMs, frozenMs, jobs } = usage
+  return {
+    id: serverlessId,
+    cost: totalAmount,
+    gpuCost: gpuAmount,
+    cpuCost: cpuAmount,
+    startingHours: startingMs / HOUR_MS,
+    runningHours: runningMs / HOUR_MS,
+    idleHours: idleMs / HOUR_MS,
+    frozenHours: frozenMs / HOUR_MS,
+    hours: (startingMs + runningMs + idleMs + frozenMs) / HOUR_MS,
+    completed: jobs.completed,
+    others: jobs.failed + jobs.timedOut + jobs.cancelled + jobs.expired,
+  }
+}
+
+function added(a: EndpointUse, b: EndpointUse): EndpointUse {
+  const sums = Object.keys(NOTHING).filter(name => name !== 'id') as Exclude<keyof EndpointUse, 'id'>[]
+  return { ...a, ...Object.fromEntries(sums.map(name => [name, a[name] + b[name]])) }
+}
+
+/** Spans of a bill. */
+export type Size = 'hour' | 'day' | 'week' | 'month' | 'year'
+
+/** The beginnings of all spans of a bill and their end, in UTC, whether something was used in them or not. */
+export function bounds(startMs: number, endMs: number, size: Size): number[] {
+  const found: number[] = []
+  for (let at = startMs; at < endMs && found.length < MAX_SPANS; at = after(at, size)) found.push(at)
+  return [...found, endMs]
+}
+
+const MAX_SPANS = 1_000
+
+function after(atMs: number, size: Size): number {
+  const at = new Date(atMs)
+  if (size === 'year') return Date.UTC(at.getUTCFullYear() + 1, 0)
+  if (size === 'month') return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
+  return atMs + (size === 'week' ? 168 : size === 'day' ? 24 : 1) * HOUR_MS
+}
+
+const COLORS = ['--chart-1', '--chart-2', '--chart-4', '--chart-5', '--chart-6'] as const
+const LOOKS: readonly Look[] = ['plain', 'up', 'level']
+
+/** Endpoints that have a colour of their own; the rest is one series. */
+export const MOST_SERIES = 10
+
+/** One series for each of the endpoints with the most of a figure, and one for all others. */
+export function seriesOf(
+  records: readonly ServerlessBillingRecord[],
+  startsMs: readonly number[],
+  figure: Figure,
+  nameOf: (id: string) => string,
+): Series[] {
+  const sorted = byEndpoint(records).sort((a, b) => b[figure] - a[figure])
+  const shown = sorted.slice(0, MOST_SERIES)
+  const places = new Map(shown.map(({ id }, place) => [id, place]))
+  const spans = new Map(startsMs.map((atMs, at) => [atMs, at]))
+  const values = Array.from({ length: shown.length + 1 }, () => startsMs.map(() => 0))
+  for (const record of records) {
+    const span = spans.get(Date.parse(record.startTime))
+    const row = values[places.get(record.serverlessId) ?? shown.length]!
+    if (span !== undefined) row[span] = row[span]! + useOf(record)[figure]
+  }
+  const series = shown.map(({ id }, place) => ({
+    id,
+    title: nameOf(id),
+    color: COLORS[place % COLORS.length]!,
+    look: LOOKS[Math.floor(place / COLORS.length)]!,
+    values: values[place]!,
+  }))
+  const rest = sorted.length - shown.length
+  if (rest === 0) return series
+  const title = rest === 1 ? 'One other' : `${rest} others`
+  return [...series, { id: '', title, color: '--faint', look: 'plain', values: values[shown.length]! }]
+}
+
+/** All records as rows of a CSV file, the first of them the names of its columns. */
+export function rowsOf(
+  records: readonly ServerlessBillingRecord[],
+  nameOf: (id: string) => string,
+): (string | number | null)[][] {
+  const names = ['starting', 'running', 'idle', 'frozen'].map(state => `${state}Ms`)
+  const jobs = ['completed', 'failed', 'timedOut', 'cancelled', 'expired'] as const
+  return [
+    ['from', 'to', 'endpointId', 'endpoint', 'totalAmount', 'gpuAmount', 'cpuAmount', ...names, 'billedMs', ...jobs],
+    ...records.map(({ startTime, endTime, serverlessId, totalAmount, gpuAmount, cpuAmount, usage }) => [
+      startTime,
+      endTime,
+      serverlessId,
+      nameOf(serverlessId),
+      totalAmount,
+      gpuAmount,
+      cpuAmount,
+      usage.startingMs,
+      usage.runningMs,
+      usage.idleMs,
+      usage.frozenMs,
+      usage.billedMs,
+      ...jobs.map(job => usage.jobs[job]),
+    ]),
+  ]
+}
