@@ -35,21 +35,11 @@ export function Quotas() {
           const known = Object.keys(TITLES).filter(name => name in data.quotas)
           const others = Object.keys(data.quotas).filter(name => !(name in TITLES))
           return (
-            <table class="quotas">
-              <thead class="sr">
-                <tr>
-                  <th scope="col">What</th>
-                  <th scope="col">Used</th>
-                  <th scope="col">Limit</th>
-                  <th scope="col">Part in use</th>
-                </tr>
-              </thead>
-              <tbody>
-                {[...known, ...others].map(name => (
-                  <Quota key={name} title={TITLES[name] ?? name} {...data.quotas[name]!} />
-                ))}
-              </tbody>
-            </table>
+            <ul class="quotas">
+              {[...known, ...others].map(name => (
+                <Quota key={name} title={TITLES[name] ?? name} {...data.quotas[name]!} />
+              ))}
+            </ul>
           )
         }}
       </Loaded>
@@ -69,11 +59,12 @@ function Quota({
   // Of a limit of nothing everything is in use.
   const share = limit === null ? null : limit === 0 ? 1 : used / limit
   return (
-    <tr>
-      <th scope="row">{title}</th>
-      <td>{count(used)}</td>
-      <td class="faint">{limit === null ? 'no limit' : `of ${count(limit)}`}</td>
-      <td>{share === null ? null : <Meter share={share} label={title} />}</td>
-    </tr>
+    <li>
+      <span>{title}</span>
+      <span>
+        <b>{count(used)}</b> <span class="faint">{limit === null ? 'no limit' : `of ${count(limit)}`}</span>
+      </span>
+      {share === null ? null : <Meter share={share} label={title} />}
+    </li>
   )
 }

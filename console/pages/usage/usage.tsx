@@ -57,7 +57,7 @@ function AllUsage() {
           options={(Object.keys(RANGES) as RangeId[]).map(id => [id, RANGES[id].title])}
           onChange={id => setQuery({ range: id })}
         />
-        {shown === null ? null : <Button onPress={() => save(shown, id => names.get(id) ?? '')}>Download CSV</Button>}
+        {shown === null ? null : <Button onPress={() => save(shown, id => names?.get(id) ?? '')}>Download CSV</Button>}
       </PageHead>
       {bill.error === null ? null : <Failure error={bill.error} retry={bill.reload} />}
       {shown !== null ? (
@@ -70,11 +70,13 @@ function AllUsage() {
   )
 }
 
-const PAGES = 20
-const NO_NAMES: ReadonlyMap<string, string> = new Map()
+const PAGES = 10
+
+/** Names of endpoints by their ids; null while they are not known. */
+type Names = ReadonlyMap<string, string> | null
 
 /** The names of the endpoints that are there. */
-function useNames(): ReadonlyMap<string, string> {
+function useNames(): Names {
   const endpoints = useResource(
     'endpoint names',
     async signal => {
@@ -82,7 +84,7 @@ function useNames(): ReadonlyMap<string, string> {
       let cursor: string | undefined
       for (let page = 0; page < PAGES; page += 1) {
         const { endpoints: found, pagination } = await api('GET /v2/serverless', {
-          query: { limit: 100, cursor },
+          query: { limit: 1_000, cursor },
           signal,
         })
         for (const { id, name } of found) names.set(id, name)
@@ -93,7 +95,7 @@ function useNames(): ReadonlyMap<string, string> {
     },
     { on: ofChange(/Endpoint$/) },
   )
-  return endpoints.data ?? NO_NAMES
+  return endpoints.data
 }
 
 function Bill({
@@ -102,11 +104,14 @@ function Bill({
   isOld,
 }: {
   readonly of: ListServerlessBillingResponse
-  readonly names: ReadonlyMap<string, string>
+  readonly names: Names
   readonly isOld: boolean
 }) {
   const group = useChartGroup()
-  const figure: Of = query.value.get('of') === 'hours' ? 'hours' : 'cost'
+  const hasCost = bill.metadata.totals.totalAmount > 0
+  const given = query.value.get('of')
+  // Where nothing has a price, the chart of costs would be empty.
+  const figure: Of = given === 'cost' || given === 'hours' ? given : hasCost ? 'cost' : 'hours'
   const uses = useMemo(() => byEndpoint(bill.records), [bill])
   const sum = sumOf(uses)
   const { times, series } = useMemo(() => {
@@ -116,7 +121,7 @@ function Bill({
     const toMs = all.at(-1)!
     return {
       times: { atMs, fromMs: Date.parse(startTime), toMs, lengthMs: toMs - atMs.at(-1)! },
-      series: seriesOf(bill.records, atMs, figure, id => names.get(id) ?? id),
+      series: seriesOf(bill.records, atMs, figure, id => names?.get(id) ?? id),
     }
   }, [bill, figure, names])
   return (
@@ -128,7 +133,7 @@ function Bill({
           {sum.hours === 0 ? '–' : percent(sum.runningHours / sum.hours)}
         </Figure>
         <Figure name="Completed">{count(sum.completed)}</Figure>
-        <Figure name="Not completed" title="Failed, timed out, cancelled or expired">
+        <Figure name="Not done" title="Failed, timed out, cancelled or expired">
           {count(sum.others)}
         </Figure>
         <Figure name="Endpoints">{count(uses.length)}</Figure>
@@ -143,7 +148,7 @@ function Bill({
               ['cost', 'Cost'],
               ['hours', 'Worker hours'],
             ]}
-            onChange={of => setQuery({ of: of === 'cost' ? null : of })}
+            onChange={of => setQuery({ of })}
           />
         }
       >
@@ -177,7 +182,7 @@ function Bill({
   )
 }
 
-function columnsOf(names: ReadonlyMap<string, string>): Column<EndpointUse>[] {
+function columnsOf(names: Names): Column<EndpointUse>[] {
   const number = (
     id: Exclude<keyof EndpointUse, 'id'>,
     title: string,
@@ -187,7 +192,7 @@ function columnsOf(names: ReadonlyMap<string, string>): Column<EndpointUse>[] {
     id,
     title,
     align: 'end' as const,
-    width: 'minmax(70px, 0.6fr)',
+    width: 'minmax(74px, 0.7fr)',
     cell: (use: EndpointUse) => text(use[id]),
     sort: (use: EndpointUse) => use[id],
     isExtra,
@@ -197,35 +202,43 @@ function columnsOf(names: ReadonlyMap<string, string>): Column<EndpointUse>[] {
     {
       id: 'name',
       title: 'Endpoint',
-      width: 'minmax(110px, 1.4fr)',
-      cell: ({ id }) => <Name id={id} name={names.get(id)} />,
-      sort: ({ id }) => names.get(id) ?? id,
+      width: 'minmax(110px, 1.2fr)',
+      cell: ({ id }) => <Name id={id} name={names?.get(id)} isDeleted={names?.has(id) === false} />,
+      sort: ({ id }) => names?.get(id) ?? id,
     },
     number('cost', 'Cost', money, false),
     number('gpuCost', 'GPU', money),
     number('cpuCost', 'CPU', money),
-    number('hours', 'Worker hours', hours, false),
+    number('hours', 'Workers', hours, false),
     number('runningHours', 'Running', hours),
     number('idleHours', 'Idle', hours),
     number('startingHours', 'Starting', hours),
     number('frozenHours', 'Frozen', hours),
     number('completed', 'Completed', count),
-    number('others', 'Not completed', count),
+    number('others', 'Not done', count),
   ]
 }
 
 /** Usage outlives its endpoint, whose name is forgotten. */
-function Name({ id, name }: { readonly id: string; readonly name: string | undefined }) {
-  if (name !== undefined)
+function Name({
+  id,
+  name,
+  isDeleted,
+}: {
+  readonly id: string
+  readonly name: string | undefined
+  readonly isDeleted: boolean
+}) {
+  if (isDeleted)
     return (
-      <a href={`/endpoints/${id}`} title={name}>
-        {name}
-      </a>
+      <span title={id}>
+        <span class="faint">deleted</span> <code>{id}</code>
+      </span>
     )
   return (
-    <>
-      <code>{id}</code> <span class="faint">deleted</span>
-    </>
+    <a href={`/endpoints/${id}`} title={name ?? id}>
+      {name ?? id}
+    </a>
   )
 }
 
