@@ -32,6 +32,8 @@ interface ChartProps {
   readonly times: Times
   readonly series: readonly Series[]
   readonly marks?: readonly Mark[]
+  /** Height in pixels. */
+  readonly height?: number
   readonly group: ChartGroup
   /** Called with the time that was dragged over; without it there is no dragging. */
   readonly onZoom?: (fromMs: number, toMs: number) => void
@@ -50,13 +52,24 @@ export function Chart(props: ChartProps) {
   )
 }
 
-function Picture({ title, kind, unit, summary, times, series, marks = NO_MARKS, group, onZoom }: ChartProps) {
+function Picture({
+  title,
+  kind,
+  unit,
+  summary,
+  times,
+  series,
+  marks = NO_MARKS,
+  height = 168,
+  group,
+  onZoom,
+}: ChartProps) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | null>(null)
   const [problem, setProblem] = useState<Error | null>(null)
   const format = (value: number) => textOf(unit, value)
-  const latest = useRef({ drawing: { kind, unit, times, series, marks, format }, onZoom })
-  latest.current = { drawing: { kind, unit, times, series, marks, format }, onZoom }
+  const latest = useRef({ drawing: { kind, unit, height, times, series, marks, format }, onZoom })
+  latest.current = { drawing: { kind, unit, height, times, series, marks, format }, onZoom }
   const shape = `${kind} ${unit} ${series.map(({ id, color }) => id + color).join(' ')}`
   const draw = () => {
     let isGone = false
@@ -88,7 +101,7 @@ function Picture({ title, kind, unit, summary, times, series, marks = NO_MARKS, 
   const sums = series.map(one => `${one.title} ${textOf(unit, summaryOf(one.values, summary))}`)
   const label = `${title} from ${dateTime(times.fromMs)} to ${dateTime(times.toMs)}. ${SUMMARIES[summary]}: ${sums.join(', ')}.`
   return (
-    <div class="plot">
+    <div class="plot" style={{ minHeight: `${height}px` }}>
       {problem === null ? null : <Failure error={problem} />}
       <div ref={host} role="img" aria-label={label} />
     </div>

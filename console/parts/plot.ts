@@ -23,6 +23,8 @@ export interface Mark {
 export interface Drawing {
   readonly kind: 'bars' | 'lines'
   readonly unit: Unit
+  /** In pixels. */
+  readonly height: number
   readonly times: Times
   readonly series: readonly Series[]
   readonly marks: readonly Mark[]
@@ -50,7 +52,6 @@ export interface Plot {
   readonly end: () => void
 }
 
-const HEIGHT_PX = 168
 const AXIS_PX = 66
 const FONT = '11px system-ui, sans-serif'
 const DASHES: Readonly<Record<Look, number[]>> = { plain: [], up: [7, 4], down: [2, 3], level: [10, 3, 2, 3] }
@@ -68,7 +69,7 @@ export async function plotInto(host: HTMLElement, drawing: () => Drawing, events
     resize: next => {
       if (next === width || next === 0) return
       width = next
-      plot.setSize({ width, height: HEIGHT_PX })
+      plot.setSize({ width, height: drawing().height })
     },
     end: () => plot.destroy(),
   }
@@ -85,14 +86,14 @@ function optionsOf(
   drawing: () => Drawing,
   { group, onCursor, onZoom }: PlotEvents,
 ): uPlot.Options {
-  const { kind, unit, series } = drawing()
+  const { kind, unit, series, height } = drawing()
   const grid = { stroke: () => color('--line'), width: 1 }
   const axis = { stroke: () => color('--faint'), font: FONT, grid, ticks: { ...grid, size: 4 } }
   return {
     width,
-    height: HEIGHT_PX,
+    height,
     ms: 1,
-    padding: [14, 20, 0, 0],
+    padding: [14, 26, 0, 0],
     legend: { show: false },
     series: [{}, ...(kind === 'bars' ? bars(UPlot, series) : lines(series))],
     scales: {
@@ -161,8 +162,17 @@ function lines(series: readonly Series[]): uPlot.Series[] {
     width: 1.6,
     dash: DASHES[look],
     spanGaps: false,
-    points: { size: 5, fill: () => color(name) },
+    points: {
+      size: 5,
+      fill: () => color(name),
+      // Where points are too near to each other to be drawn, those between gaps would not be seen at all.
+      filter: (plot: uPlot, at: number, areShown: boolean) => (areShown ? null : lonely([...plot.data[at]!])),
+    },
   }))
+}
+
+function lonely(values: readonly (number | null | undefined)[]): number[] {
+  return values.flatMap((value, at) => (value != null && values[at - 1] == null && values[at + 1] == null ? [at] : []))
 }
 
 function drawMarks(UPlot: typeof uPlot, { ctx, bbox, valToPos, scales }: uPlot, marks: readonly Mark[]): void {

@@ -10,9 +10,9 @@ import { Meter } from '../../parts/spark.tsx'
 const TITLES: Readonly<Record<string, string>> = {
   workers: 'Workers',
   gpus: 'GPUs',
-  workersMin: 'Minimum workers of all endpoints',
+  workersMin: 'Minimum workers',
   queuedJobs: 'Waiting jobs',
-  queuedMb: 'Inputs of waiting jobs, MB',
+  queuedMb: 'Waiting inputs, MB',
   storedMb: 'Kept inputs and results, MB',
   endpoints: 'Endpoints',
   templates: 'Templates',

@@ -114,6 +114,7 @@ function Bill({
   const figure: Of = given === 'cost' || given === 'hours' ? given : hasCost ? 'cost' : 'hours'
   const uses = useMemo(() => byEndpoint(bill.records), [bill])
   const sum = sumOf(uses)
+  const columns = useMemo(() => columnsOf(names, sum), [names, uses])
   const { times, series } = useMemo(() => {
     const { startTime, endTime, bucketSize } = bill.metadata.query
     const all = bounds(Date.parse(startTime), Date.parse(endTime), bucketSize)
@@ -165,6 +166,7 @@ function Bill({
             times={times}
             series={series}
             group={group}
+            height={250}
           />
         )}
       </Section>
@@ -172,7 +174,7 @@ function Bill({
         <Table
           label="Usage by endpoint"
           rows={uses}
-          columns={columnsOf(names)}
+          columns={columns}
           rowKey={({ id }) => id}
           empty="Nothing was used in this time"
           height="content"
@@ -182,7 +184,8 @@ function Bill({
   )
 }
 
-function columnsOf(names: Names): Column<EndpointUse>[] {
+/** Columns of what nobody used are left out. */
+function columnsOf(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
   const number = (
     id: Exclude<keyof EndpointUse, 'id'>,
     title: string,
@@ -206,14 +209,13 @@ function columnsOf(names: Names): Column<EndpointUse>[] {
       cell: ({ id }) => <Name id={id} name={names?.get(id)} isDeleted={names?.has(id) === false} />,
       sort: ({ id }) => names?.get(id) ?? id,
     },
-    number('cost', 'Cost', money, false),
-    number('gpuCost', 'GPU', money),
-    number('cpuCost', 'CPU', money),
+    ...(sum.cost > 0 ? [number('cost', 'Cost', money, false)] : []),
+    ...(sum.gpuCost > 0 && sum.cpuCost > 0 ? [number('gpuCost', 'GPU', money), number('cpuCost', 'CPU', money)] : []),
     number('hours', 'Workers', hours, false),
     number('runningHours', 'Running', hours),
     number('idleHours', 'Idle', hours),
     number('startingHours', 'Starting', hours),
-    number('frozenHours', 'Frozen', hours),
+    ...(sum.frozenHours > 0 ? [number('frozenHours', 'Frozen', hours)] : []),
     number('completed', 'Completed', count),
     number('others', 'Not done', count),
   ]

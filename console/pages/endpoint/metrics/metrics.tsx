@@ -54,7 +54,7 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
       ) : (
         <div aria-busy={series.data === null}>
           {isTable ? (
-            <Numbers slots={slots} measures={measures} />
+            <Numbers slots={slots} measures={measures} range={range} />
           ) : (
             <Charts slots={slots} measures={measures} range={range} marks={inRange} />
           )}
@@ -87,6 +87,8 @@ function useMetrics(id: string): Resource<Read> {
   )
 }
 
+/** Limit of lines in a chart, for the newest releases. */
+const MAX_MARKS = 200
 const NO_RELEASES: readonly Mark[] = []
 
 function useReleases(id: string): readonly Mark[] {
@@ -98,6 +100,7 @@ function useReleases(id: string): readonly Mark[] {
   return useMemo(
     () =>
       releases.data?.releases
+        .slice(0, MAX_MARKS)
         .map(({ version, createdAt }) => ({ atMs: Date.parse(createdAt), title: `v${version}` }))
         .sort((a, b) => a.atMs - b.atMs) ?? NO_RELEASES,
     [releases.data],
@@ -232,17 +235,39 @@ function Hint({ of }: { readonly of: string }) {
   return text === undefined ? null : <span class="hint">{text}</span>
 }
 
-function Numbers({ slots, measures }: { readonly slots: readonly Slot[]; readonly measures: readonly Measure[] }) {
+/** When an interval began, as short as it is plain. */
+function sinceText(atMs: number, { interval, fromMs, toMs }: Range): string {
+  const text = dateTime(atMs).slice(5)
+  if (interval === '1d') return text.slice(0, 5)
+  return toMs - fromMs <= 86_400_000 ? text.slice(6) : interval === '1h' ? `${text.slice(0, 8)}h` : text
+}
+
+function Numbers({
+  slots,
+  measures,
+  range,
+}: {
+  readonly slots: readonly Slot[]
+  readonly measures: readonly Measure[]
+  readonly range: Range
+}) {
   const rows = useMemo(() => slots.map((slot, index) => ({ ...slot, index })).reverse(), [slots])
   return (
     <>
       {measures.map(({ id, title, unit, series }) => {
         const columns: Column<(typeof rows)[number]>[] = [
-          { id: 'at', title: 'Since', width: '122px', cell: row => dateTime(row.atMs), sort: row => row.atMs },
-          ...series.map(one => ({
+          {
+            id: 'at',
+            title: 'Since',
+            width: '92px',
+            cell: row => <time title={dateTime(row.atMs)}>{sinceText(row.atMs, range)}</time>,
+            sort: row => row.atMs,
+          },
+          ...series.map((one, at) => ({
             id: one.id,
             title: one.title,
             align: 'end' as const,
+            isExtra: at >= (unit === 'ms' ? 3 : 2),
             cell: (row: (typeof rows)[number]) => textOf(unit, one.values[row.index] ?? null),
             sort: (row: (typeof rows)[number]) => one.values[row.index] ?? -1,
           })),
