@@ -1,12 +1,22 @@
 /** Charts of numbers over time. All charts of a page share their cursor, and a drag over one chooses the time of the page. */
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks'
 import { count, dateTime, duration, money } from '../format.ts'
 import { isDark } from '../theme.ts'
 import { Failure } from './basic.tsx'
-import { type Look, newest, type Series, summaryOf, type Times, totals, type Unit } from './chart-data.ts'
-import { type Mark, type Plot, plotInto } from './plot.ts'
+import {
+  type Look,
+  middles,
+  newest,
+  type Series,
+  stacked,
+  summaryOf,
+  type Times,
+  totals,
+  type Unit,
+} from './chart-data.ts'
+import type { Mark, Plot } from './plot.ts'
 
 /** Charts that share their cursor. */
 export interface ChartGroup {
@@ -67,26 +77,33 @@ function Picture({
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | null>(null)
   const [problem, setProblem] = useState<Error | null>(null)
+  const [tries, setTries] = useState(0)
+  const again = () => {
+    setProblem(null)
+    setTries(tries + 1)
+  }
   const format = (value: number) => textOf(unit, value)
-  const latest = useRef({ drawing: { kind, unit, height, times, series, marks, format }, onZoom })
-  latest.current = { drawing: { kind, unit, height, times, series, marks, format }, onZoom }
+  const columns = useMemo(() => (kind === 'bars' ? stacked(series) : series.map(one => one.values)), [kind, series])
+  const { fromMs, toMs } = times
+  const drawing = { kind, unit, height, fromMs, toMs, atMs: middles(times), columns, series, marks, format }
+  const latest = useRef({ drawing, onZoom })
+  latest.current = { drawing, onZoom }
   const shape = `${kind} ${unit} ${series.map(({ id, color }) => id + color).join(' ')}`
   const draw = () => {
     let isGone = false
     const element = host.current!
     const sizes = new ResizeObserver(() => plot.current?.resize(element.clientWidth))
-    plotInto(element, () => latest.current.drawing, {
-      group: group.name,
-      onCursor: index => (group.at.value = index),
-      onZoom: onZoom === undefined ? null : (fromMs, toMs) => latest.current.onZoom?.(fromMs, toMs),
-    }).then(
-      made => {
-        if (isGone) return made.end()
-        plot.current = made
-        setProblem(null)
+    import('./plot.ts').then(
+      ({ plotInto }) => {
+        if (isGone) return
+        plot.current = plotInto(element, () => latest.current.drawing, {
+          group: group.name,
+          onCursor: index => (group.at.value = index),
+          onZoom: onZoom === undefined ? null : (fromMs, toMs) => latest.current.onZoom?.(fromMs, toMs),
+        })
         sizes.observe(element)
       },
-      (error: Error) => setProblem(error),
+      () => setProblem(new Error('The chart could not be loaded. Its numbers are beside it.')),
     )
     return () => {
       isGone = true
@@ -95,14 +112,14 @@ function Picture({
       plot.current = null
     }
   }
-  useEffect(draw, [shape])
+  useEffect(draw, [shape, tries])
   useEffect(() => plot.current?.update(), [times, series, marks])
   useEffect(() => plot.current?.redraw(), [isDark.value])
   const sums = series.map(one => `${one.title} ${textOf(unit, summaryOf(one.values, summary))}`)
   const label = `${title} from ${dateTime(times.fromMs)} to ${dateTime(times.toMs)}. ${SUMMARIES[summary]}: ${sums.join(', ')}.`
   return (
     <div class="plot" style={{ minHeight: `${height}px` }}>
-      {problem === null ? null : <Failure error={problem} />}
+      {problem === null ? null : <Failure error={problem} retry={again} />}
       <div ref={host} role="img" aria-label={label} />
     </div>
   )
@@ -180,6 +197,6 @@ export function textOf(unit: Unit, value: number | null): string {
   if (unit === 'percent') return `${Math.round(value)}%`
   if (unit === 'money') return money(value)
   if (unit === 'count') return count(Math.round(value))
-  const text = value >= 100 || Number.isInteger(value) ? count(Math.round(value)) : String(Number(value.toFixed(2)))
-  return unit === 'hours' ? `${text} h` : text
+  if (unit === 'hours') return `${value >= 100 ? count(Math.round(value)) : value.toFixed(2)} h`
+  return String(Number(value.toFixed(2)))
 }

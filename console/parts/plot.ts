@@ -1,17 +1,7 @@
-/** Charts as uPlot draws them, with the colours of the theme. uPlot is loaded when the first chart is shown. */
-import type uPlot from 'uplot'
-import {
-  axisTime,
-  type Look,
-  middles,
-  type Series,
-  stacked,
-  TIME_STEPS,
-  type Times,
-  topOf,
-  type Unit,
-  valueSteps,
-} from './chart-data.ts'
+/** Charts as uPlot draws them, with the colours of the theme. It is loaded, with uPlot, when the first chart is shown. */
+import uPlot from 'uplot'
+import { axisTime, TIME_STEPS, topOf, valueSteps } from './axes.ts'
+import type { Look, Series, Unit } from './chart-data.ts'
 
 /** A vertical line with a title. */
 export interface Mark {
@@ -25,7 +15,12 @@ export interface Drawing {
   readonly unit: Unit
   /** In pixels. */
   readonly height: number
-  readonly times: Times
+  readonly fromMs: number
+  readonly toMs: number
+  /** Where the values are drawn. */
+  readonly atMs: readonly number[]
+  /** What is drawn of each series: of stacked bars the sums up to it. */
+  readonly columns: readonly (readonly (number | null)[])[]
   readonly series: readonly Series[]
   readonly marks: readonly Mark[]
   /** A number for people. */
@@ -59,9 +54,8 @@ const DASHES: Readonly<Record<Look, number[]>> = { plain: [], up: [7, 4], down: 
 const MARK_GAP_PX = 34
 
 /** Draws into an element. @param drawing returns what is to be drawn now */
-export async function plotInto(host: HTMLElement, drawing: () => Drawing, events: PlotEvents): Promise<Plot> {
-  const { default: UPlot } = await import('uplot')
-  const plot = new UPlot(optionsOf(UPlot, host.clientWidth, drawing, events), dataOf(drawing()), host)
+export function plotInto(host: HTMLElement, drawing: () => Drawing, events: PlotEvents): Plot {
+  const plot = new uPlot(optionsOf(host.clientWidth, drawing, events), dataOf(drawing()), host)
   let width = host.clientWidth
   return {
     update: () => plot.setData(dataOf(drawing())),
@@ -75,17 +69,12 @@ export async function plotInto(host: HTMLElement, drawing: () => Drawing, events
   }
 }
 
-function dataOf({ kind, times, series }: Drawing): uPlot.AlignedData {
-  const columns = kind === 'bars' ? stacked(series).reverse() : series.map(({ values }) => [...values])
-  return [middles(times), ...columns]
+function dataOf({ kind, atMs, columns }: Drawing): uPlot.AlignedData {
+  const copies = columns.map(column => [...column])
+  return [[...atMs], ...(kind === 'bars' ? copies.reverse() : copies)]
 }
 
-function optionsOf(
-  UPlot: typeof uPlot,
-  width: number,
-  drawing: () => Drawing,
-  { group, onCursor, onZoom }: PlotEvents,
-): uPlot.Options {
+function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZoom }: PlotEvents): uPlot.Options {
   const { kind, unit, series, height } = drawing()
   const grid = { stroke: () => color('--line'), width: 1 }
   const axis = { stroke: () => color('--faint'), font: FONT, grid, ticks: { ...grid, size: 4 } }
@@ -95,9 +84,9 @@ function optionsOf(
     ms: 1,
     padding: [14, 26, 0, 0],
     legend: { show: false },
-    series: [{}, ...(kind === 'bars' ? bars(UPlot, series) : lines(series))],
+    series: [{}, ...(kind === 'bars' ? bars(series) : lines(series))],
     scales: {
-      x: { range: () => [drawing().times.fromMs, drawing().times.toMs] },
+      x: { range: () => [drawing().fromMs, drawing().toMs] },
       y: { range: (_, __, max) => [0, topOf(unit, max)] },
     },
     axes: [
@@ -138,19 +127,19 @@ function optionsOf(
           onZoom(plot.posToVal(left, 'x'), plot.posToVal(left + wide, 'x'))
         },
       ],
-      draw: [plot => drawMarks(UPlot, plot, drawing().marks)],
+      draw: [plot => drawMarks(plot, drawing().marks)],
     },
   }
 }
 
 /** Stacked bars are drawn from the highest to the lowest, each from zero up, over those before. */
-function bars(UPlot: typeof uPlot, series: readonly Series[]): uPlot.Series[] {
-  const paths = UPlot.paths.bars!({ size: [0.88] })
+function bars(series: readonly Series[]): uPlot.Series[] {
+  const paths = uPlot.paths.bars!({ size: [0.88] })
   return series
     .map(({ color: name, look }) => ({
       paths,
       width: 0,
-      fill: (plot: uPlot) => (look === 'plain' ? color(name) : hatch(plot.ctx, look, color(name), UPlot.pxRatio)),
+      fill: (plot: uPlot) => (look === 'plain' ? color(name) : hatch(plot.ctx, look, color(name), uPlot.pxRatio)),
       points: { show: false },
     }))
     .reverse()
@@ -175,8 +164,8 @@ function lonely(values: readonly (number | null | undefined)[]): number[] {
   return values.flatMap((value, at) => (value != null && values[at - 1] == null && values[at + 1] == null ? [at] : []))
 }
 
-function drawMarks(UPlot: typeof uPlot, { ctx, bbox, valToPos, scales }: uPlot, marks: readonly Mark[]): void {
-  const px = UPlot.pxRatio
+function drawMarks({ ctx, bbox, valToPos, scales }: uPlot, marks: readonly Mark[]): void {
+  const px = uPlot.pxRatio
   const [min = 0, max = 0] = [scales.x?.min, scales.x?.max]
   ctx.save()
   ctx.strokeStyle = ctx.fillStyle = color('--text')

@@ -1,17 +1,8 @@
 /** Numbers of charts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  axisTime,
-  middles,
-  newest,
-  type Series,
-  stacked,
-  summaryOf,
-  topOf,
-  totals,
-  valueSteps,
-} from '../../console/parts/chart-data.ts'
+import { axisTime, topOf, valueSteps } from '../../console/parts/axes.ts'
+import { middles, newest, type Series, stacked, summaryOf, totals } from '../../console/parts/chart-data.ts'
 
 const series = (...values: (number | null)[]): Series => ({
   id: 'a',

@@ -12,8 +12,8 @@ const TITLES: Readonly<Record<string, string>> = {
   gpus: 'GPUs',
   workersMin: 'Minimum workers',
   queuedJobs: 'Waiting jobs',
-  queuedMb: 'Waiting inputs, MB',
-  storedMb: 'Kept inputs and results, MB',
+  queuedMb: 'Waiting inputs',
+  storedMb: 'Inputs and results',
   endpoints: 'Endpoints',
   templates: 'Templates',
   secrets: 'Secrets',
@@ -37,7 +37,12 @@ export function Quotas() {
           return (
             <ul class="quotas">
               {[...known, ...others].map(name => (
-                <Quota key={name} title={TITLES[name] ?? name} {...data.quotas[name]!} />
+                <Quota
+                  key={name}
+                  title={TITLES[name] ?? name}
+                  unit={name.endsWith('Mb') ? ' MB' : ''}
+                  {...data.quotas[name]!}
+                />
               ))}
             </ul>
           )
@@ -49,10 +54,12 @@ export function Quotas() {
 
 function Quota({
   title,
+  unit,
   used,
   limit,
 }: {
   readonly title: string
+  readonly unit: string
   readonly used: number
   readonly limit: number | null
 }) {
@@ -62,7 +69,8 @@ function Quota({
     <li>
       <span>{title}</span>
       <span>
-        <b>{count(used)}</b> <span class="faint">{limit === null ? 'no limit' : `of ${count(limit)}`}</span>
+        <b>{count(used)}</b>
+        {unit} <span class="faint">{limit === null ? 'no limit' : `of ${count(limit)}${unit}`}</span>
       </span>
       {share === null ? null : <Meter share={share} label={title} />}
     </li>

@@ -6,7 +6,7 @@ import { useResource } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
 import { ofChange } from '../../client/topics.ts'
 import { count, money, percent } from '../../format.ts'
-import { Button, Choice, Empty, Failure, Figure, PageHead, Section } from '../../parts/basic.tsx'
+import { Button, Choice, Empty, Figure, Loaded, PageHead, Section } from '../../parts/basic.tsx'
 import { Chart, textOf, useChartGroup } from '../../parts/chart.tsx'
 import { csv, download } from '../../parts/csv.ts'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -59,12 +59,9 @@ function AllUsage() {
         />
         {shown === null ? null : <Button onPress={() => save(shown, id => names?.get(id) ?? '')}>Download CSV</Button>}
       </PageHead>
-      {bill.error === null ? null : <Failure error={bill.error} retry={bill.reload} />}
-      {shown !== null ? (
-        <Bill of={shown} names={names} isOld={bill.data === null} />
-      ) : bill.error === null ? (
-        <p class="faint loading">Loading…</p>
-      ) : null}
+      <Loaded of={{ ...bill, data: shown }}>
+        {data => <Bill of={data} names={names} isOld={bill.data === null} />}
+      </Loaded>
       <Quotas />
     </>
   )

@@ -5,7 +5,7 @@ import type { Endpoint, EndpointMetrics } from '../../../client/api-types.d.ts'
 import { type Resource, useResource } from '../../../client/resource.ts'
 import { ofReleases, ofWorkers } from '../../../client/topics.ts'
 import { dateTime } from '../../../format.ts'
-import { Button, Choice, Failure, Section } from '../../../parts/basic.tsx'
+import { Button, Choice, Loaded, Section } from '../../../parts/basic.tsx'
 import { Chart, textOf, useChartGroup } from '../../../parts/chart.tsx'
 import { csv, download } from '../../../parts/csv.ts'
 import type { Mark } from '../../../parts/plot.ts'
@@ -46,20 +46,17 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
     <>
       <Tools range={range} isTable={isTable} onSave={() => save(id, slots, measures)} />
       <Shown id={id} marks={inRange} range={range} />
-      {series.error === null ? null : <Failure error={series.error} retry={series.reload} />}
-      {shown === null ? (
-        series.error === null ? (
-          <p class="faint loading">Loading…</p>
-        ) : null
-      ) : (
-        <div aria-busy={series.data === null}>
-          {isTable ? (
-            <Numbers slots={slots} measures={measures} range={range} />
-          ) : (
-            <Charts slots={slots} measures={measures} range={range} marks={inRange} />
-          )}
-        </div>
-      )}
+      <Loaded of={{ ...series, data: shown }}>
+        {() => (
+          <div aria-busy={series.data === null}>
+            {isTable ? (
+              <Numbers slots={slots} measures={measures} range={range} />
+            ) : (
+              <Charts slots={slots} measures={measures} range={range} marks={inRange} />
+            )}
+          </div>
+        )}
+      </Loaded>
     </>
   )
 }
@@ -107,6 +104,23 @@ function useReleases(id: string): readonly Mark[] {
   )
 }
 
+const MOVES = [
+  { title: 'Earlier', sign: '←', to: (range: Range, nowMs: number) => moved(range, -1, nowMs), isForward: false },
+  {
+    title: 'Shorter range',
+    sign: '+',
+    to: (range: Range, nowMs: number) => scaled(range, 'in', nowMs),
+    isForward: false,
+  },
+  {
+    title: 'Longer range',
+    sign: '−',
+    to: (range: Range, nowMs: number) => scaled(range, 'out', nowMs),
+    isForward: false,
+  },
+  { title: 'Later', sign: '→', to: (range: Range, nowMs: number) => moved(range, 1, nowMs), isForward: true },
+]
+
 function Tools({
   range,
   isTable,
@@ -126,34 +140,18 @@ function Tools({
         onChange={id => go({ range: id, from: null, to: null })}
       />
       <div class="choice" role="group" aria-label="Move in time">
-        <button type="button" aria-label="Earlier" title="Earlier" onClick={() => go(moved(range, -1, Date.now()))}>
-          ←
-        </button>
-        <button
-          type="button"
-          aria-label="Shorter range"
-          title="Shorter range"
-          onClick={() => go(scaled(range, 'in', Date.now()))}
-        >
-          +
-        </button>
-        <button
-          type="button"
-          aria-label="Longer range"
-          title="Longer range"
-          onClick={() => go(scaled(range, 'out', Date.now()))}
-        >
-          −
-        </button>
-        <button
-          type="button"
-          aria-label="Later"
-          title="Later"
-          disabled={range.isLive}
-          onClick={() => go(moved(range, 1, Date.now()))}
-        >
-          →
-        </button>
+        {MOVES.map(({ title, sign, to, isForward }) => (
+          <button
+            key={title}
+            type="button"
+            aria-label={title}
+            title={title}
+            disabled={isForward && range.isLive}
+            onClick={() => go(to(range, Date.now()))}
+          >
+            {sign}
+          </button>
+        ))}
       </div>
       <span class="push" />
       <Choice<'charts' | 'table'>
