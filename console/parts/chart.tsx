@@ -197,6 +197,6 @@ export function textOf(unit: Unit, value: number | null): string {
   if (unit === 'percent') return `${Math.round(value)}%`
   if (unit === 'money') return money(value)
   if (unit === 'count') return count(Math.round(value))
-  if (unit === 'hours') return `${value >= 100 ? count(Math.round(value)) : value.toFixed(2)} h`
+  if (unit === 'hours') return `${value >= 100 || value === 0 ? count(Math.round(value)) : value.toFixed(2)} h`
   return String(Number(value.toFixed(2)))
 }

@@ -85,6 +85,8 @@ function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZ
     padding: [14, 26, 0, 0],
     legend: { show: false },
     series: [{}, ...(kind === 'bars' ? bars(series) : lines(series))],
+    // Each bar begins where the one below it ends, so that none shines through at the sides.
+    bands: kind === 'bars' ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
     scales: {
       x: { range: () => [drawing().fromMs, drawing().toMs] },
       y: { range: (_, __, max) => [0, topOf(unit, max)] },
@@ -132,7 +134,7 @@ function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZ
   }
 }
 
-/** Stacked bars are drawn from the highest to the lowest, each from zero up, over those before. */
+/** The uppermost part of stacked bars first. */
 function bars(series: readonly Series[]): uPlot.Series[] {
   const paths = uPlot.paths.bars!({ size: [0.88] })
   return series

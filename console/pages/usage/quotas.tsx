@@ -13,7 +13,7 @@ const TITLES: Readonly<Record<string, string>> = {
   workersMin: 'Minimum workers',
   queuedJobs: 'Waiting jobs',
   queuedMb: 'Waiting inputs',
-  storedMb: 'Inputs and results',
+  storedMb: 'Kept data',
   endpoints: 'Endpoints',
   templates: 'Templates',
   secrets: 'Secrets',
