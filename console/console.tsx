@@ -80,7 +80,7 @@ function Side({ isShown }: { readonly isShown: boolean }) {
   const { account, keyName, server } = who.value!
   const isCurrent = (of: string) => (of === '/' ? at === '/' : at === of || at.startsWith(`${of}/`))
   return (
-    <div class={`side${isShown ? ' shown' : ''}`}>
+    <aside class={`side${isShown ? ' shown' : ''}`} aria-label="Runyard">
       <a href="/" class="brand">
         <img src="/icon.svg" alt="" width="26" height="26" /> Runyard
       </a>
@@ -122,7 +122,7 @@ function Side({ isShown }: { readonly isShown: boolean }) {
         </span>
         <span class="faint">Runyard {server.version}</span>
       </div>
-    </div>
+    </aside>
   )
 }
 

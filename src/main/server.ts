@@ -145,19 +145,14 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const models = modelsIn(config)
   opened.defer(() => models.close())
   const ports: Ports = {
-    clock: systemClock,
-    random: systemRandom,
+    ...systemPorts(config, readyForLarge),
     vault,
-    bodies: new BodyThreads({ ready: readyForLarge }),
     ...led(leader, store, driver),
     notifier,
     logs,
-    outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
-    probes: createHealthProbes(),
     ...storageIn(config, log),
     machine,
     models,
-    consoleFiles: createConsoleFiles(consoleSource()),
     emit,
     metrics: readers.metrics,
   }
@@ -354,6 +349,18 @@ function createNotifications(config: Config, log: Log): Notifications {
 }
 
 /** What is kept in folders of the data directory beside the store. */
+/** What needs nothing that the steps of a start open. */
+function systemPorts({ webhookPublicOnly: publicOnly }: Config, readyForLarge: () => Promise<void>) {
+  return {
+    clock: systemClock,
+    random: systemRandom,
+    bodies: new BodyThreads({ ready: readyForLarge }),
+    outbound: createOutbound({ publicOnly }),
+    probes: createHealthProbes(),
+    consoleFiles: createConsoleFiles(consoleSource()),
+  }
+}
+
 function storageIn({ dataDir, bodyDiskBytes: maxBytes }: Config, log: Log): Pick<Ports, 'volumes' | 'spill'> {
   const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
   return { volumes: volumesIn(dataDir, log), spill }

@@ -26,7 +26,9 @@ describe('signing in to the console', { skip: browserSkip, timeout: 180_000 }, (
     await page.getByRole('button', { name: 'Sign in' }).click()
     // The page that was asked for is shown.
     await page.getByRole('heading', { name: 'hello-node', level: 1 }).waitFor()
-    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]))
+    const kept = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+    )
     assert.ok(!kept.includes(server.apiKey))
     const [cookie] = await visitor.context.cookies()
     assert.equal(cookie?.httpOnly, true)
