@@ -158,8 +158,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   }
   const inspection = createHostInspection(config, driver.processIsolation)
   const app = createApp(ports, { ...appConfigOf(config), inspection })
-  const apiKey = keepApiKey(apiKeyFile, config.apiKey)
-  await app.services.access.ensureKey(DEFAULT_OWNER, 'main', apiKey)
+  const apiKey = await ownKey(app, apiKeyFile, config)
   const served = await serveFolders(app, folders, log)
 
   const containers = openContainerAddress(app, config, log, () => late.relay)
@@ -178,7 +177,6 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
 
   opened.defer(() => app.abandon())
   const origins = originsOf(config, url, managementUrl)
-  const { consoleUrl = null } = origins
   await app.start({
     ...(containers === null ? {} : { containers }),
     ...origins,
@@ -201,8 +199,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
     url,
     managementUrl,
     apiKeyFile,
-    consoleUrl,
-    consoleLink: () => linkOf(app, consoleUrl, apiKey),
+    ...consoleOf(app, origins, apiKey),
     addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
     folders: served,
     hardware: await hardware,
@@ -212,10 +209,25 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   }
 }
 
-async function linkOf({ services }: App, consoleUrl: string | null, apiKey: string): Promise<string | null> {
-  if (consoleUrl === null) return null
-  const { code } = await services.sessions.link(await services.access.authenticate(apiKey))
-  return linkTo(consoleUrl, code)
+/** The key of the server itself, made valid. */
+async function ownKey({ services }: App, file: string, config: Config): Promise<string> {
+  const key = keepApiKey(file, config.apiKey)
+  await services.access.ensureKey(DEFAULT_OWNER, 'main', key)
+  return key
+}
+
+/** Where the console is, and how its operator gets in. */
+function consoleOf(
+  { services }: App,
+  { consoleUrl = null }: Addresses,
+  apiKey: string,
+): Pick<RunningServer, 'consoleUrl' | 'consoleLink'> {
+  const consoleLink = async () => {
+    if (consoleUrl === null) return null
+    const { code } = await services.sessions.link(await services.access.authenticate(apiKey))
+    return linkTo(consoleUrl, code)
+  }
+  return { consoleUrl, consoleLink }
 }
 
 /** How long open connections may take to end when the server stops. */

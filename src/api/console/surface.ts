@@ -87,7 +87,7 @@ async function atOrigin(
     return answer
   }
   // Foreign code and workers have no place here.
-  if (/^\/(?:lb|console|v\d+)(?:\/|$)/.test(pathname) || request.headers.has('upgrade')) {
+  if (/^\/+(?:lb|console|v\d+)(?:\/|$)/.test(pathname) || request.headers.has('upgrade')) {
     throw new AppError('not_found', `there is nothing at ${pathname}`)
   }
   return fileAnswer(parts.files, request)
