@@ -8,6 +8,7 @@ import { browserSkip, openBrowser } from '../support/browser.ts'
 import type { BrowserContext, Page } from '../support/chromium.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 const HTML = encodeURIComponent(JSON.stringify({ 'content-type': 'text/html' }))
 
@@ -139,8 +140,8 @@ describe('the console in a browser', { skip: browserSkip }, () => {
       document.body.append(frame)
       return loaded
     }, `${origin}/`)
-    const [, frame] = foreign.frames()
-    assert.match(frame?.url() ?? '', /^chrome-error:/)
+    // The browser says so a moment after the page.
+    await until('the frame to be refused', () => foreign.frames()[1]?.url().startsWith('chrome-error:') === true)
     const answered = foreign.waitForResponse(answer => answer.url().startsWith(origin))
     await foreign.evaluate(url => {
       const form = document.createElement('form')
