@@ -93,6 +93,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const jobs = createJobServices(ports, config, accounts)
   const workers = createWorkerServices(ports, jobs, addresses, signals)
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
+  recorders.metrics.countRequests(loads => balancing.balancing.loaded(loads))
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)
   const observing = createObservingServices(ports, config, workers, balancing, { ...recorders, feed }, signals)

@@ -11,7 +11,7 @@ import {
   type MetricWorkers,
 } from '../../core/observing/metric-bucket.ts'
 import { METRIC_SPANS, type MetricPoint, startOf } from '../../core/observing/metric-series.ts'
-import type { Worker, WorkerState } from '../../core/workers/worker.ts'
+import type { Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { MetricCount } from '../../ports/store/metric-store.ts'
@@ -45,6 +45,7 @@ export class MetricRecorder {
   /** Counts that are not stored, by minute and endpoint. */
   readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
   #held = 0
+  #withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[] = workers => workers
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'machine'>) {
     this.#ports = ports
@@ -75,6 +76,11 @@ export class MetricRecorder {
       countTime(bucket, 'delay', waitMs)
       if (workerId !== null) countTime(bucket, 'execution', Math.max(0, totalMs - waitMs))
     },
+  }
+
+  /** From now on workers that serve requests count with those that they have, which the store does not know. */
+  countRequests(withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[]): void {
+    this.#withRequests = withRequests
   }
 
   /** A reader of the event stream. */
@@ -108,7 +114,7 @@ export class MetricRecorder {
 
   async #countWorkers(): Promise<void> {
     const workers = new Map<EndpointId, Record<MetricWorkers, number>>()
-    const loads = await this.#ports.store.workers.loads()
+    const loads = this.#withRequests(await this.#ports.store.workers.loads())
     for (const { endpointId, state, held } of loads) {
       const now = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0, frozen: 0 }
       now[conditionOf(state, held)] += 1

@@ -1,6 +1,7 @@
 /** Metrics of an endpoint over time, as its owner reads them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -122,4 +123,17 @@ test('wrong ranges are refused with the reason, and endpoints of others are not 
   const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
   const { json: made } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: account.id } })
   assert.equal((await ask('', made.key)).status, 404)
+})
+
+test('a worker that serves requests is counted as running while it has some', async t => {
+  const { rig, gateway } = await openBalancedRig(t)
+  const id = await balancedEndpoint(rig)
+  rig.probes.usual = { status: 200 }
+  gateway.wait(id, 1)
+  await rig.clock.advance(2_000)
+  gateway.wait(id, 0)
+  gateway.serve(id, rig.worker(0).id, 1)
+  await rig.clock.advance(30_000)
+  const [day] = await points(rig, id, 'interval=1d')
+  assert.equal(day.workers.running.max, 1, JSON.stringify(day.workers))
 })
