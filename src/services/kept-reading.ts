@@ -1,35 +1,49 @@
 import type { Clock } from '../ports/clock.ts'
 
-/** A costly reading: one at a time, and for a while everybody who asks gets the last one. A reading that failed is not kept. */
+/** How long a result counts. */
+export interface KeptReadingRule {
+  /** From its end on. */
+  readonly keepMs: number
+  /** Whether an older result is still given while it is read anew, so that only the first caller waits. */
+  readonly servesOld?: boolean
+}
+
+/** A costly reading: one at a time, and for a while everybody who asks gets the last result. A failure is not kept. */
 export class KeptReading<Result> {
   readonly #clock: Pick<Clock, 'monotonic'>
-  readonly #keepMs: number
+  readonly #rule: KeptReadingRule
   readonly #read: () => Promise<Result>
-  #latest: { readonly result: Promise<Result>; endedAtMs: number | null } | null = null
+  #kept: { readonly result: Result; readonly endedAtMs: number } | null = null
+  #reading: Promise<Result> | null = null
 
-  /** @param keepMs how long a result is kept from its end on */
-  constructor(clock: Pick<Clock, 'monotonic'>, keepMs: number, read: () => Promise<Result>) {
+  constructor(clock: Pick<Clock, 'monotonic'>, rule: KeptReadingRule, read: () => Promise<Result>) {
     this.#clock = clock
-    this.#keepMs = keepMs
+    this.#rule = rule
     this.#read = read
   }
 
   /** The last result, or a new one. */
   get(): Promise<Result> {
-    const { endedAtMs = 0 } = this.#latest ?? {}
-    if (this.#latest !== null && (endedAtMs === null || this.#clock.monotonic() - endedAtMs < this.#keepMs)) {
-      return this.#latest.result
+    const kept = this.#kept
+    if (kept !== null && this.#clock.monotonic() - kept.endedAtMs < this.#rule.keepMs)
+      return Promise.resolve(kept.result)
+    this.#reading ??= this.#begun()
+    if (kept === null || this.#rule.servesOld !== true) return this.#reading
+    // Who asks next is told of the failure.
+    this.#reading.catch(() => {})
+    return Promise.resolve(kept.result)
+  }
+
+  async #begun(): Promise<Result> {
+    try {
+      const result = await this.#read()
+      this.#kept = { result, endedAtMs: this.#clock.monotonic() }
+      return result
+    } catch (error) {
+      this.#kept = null
+      throw error
+    } finally {
+      this.#reading = null
     }
-    const reading = { result: this.#read(), endedAtMs: null as number | null }
-    this.#latest = reading
-    reading.result.then(
-      () => {
-        reading.endedAtMs = this.#clock.monotonic()
-      },
-      () => {
-        this.#latest = null
-      },
-    )
-    return reading.result
   }
 }

@@ -80,8 +80,12 @@ export class MachineReading {
   constructor(ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>, inspection: HostInspection | null) {
     this.#ports = ports
     this.#inspection = inspection
-    this.#engine = new KeptReading(ports.clock, ENGINE_MS, async () => (await inspection?.engine()) ?? null)
-    this.#diagnosis = new KeptReading(ports.clock, DIAGNOSIS_MS, async () => {
+    this.#engine = new KeptReading(
+      ports.clock,
+      { keepMs: ENGINE_MS, servesOld: true },
+      async () => (await inspection?.engine()) ?? null,
+    )
+    this.#diagnosis = new KeptReading(ports.clock, { keepMs: DIAGNOSIS_MS }, async () => {
       if (inspection === null) throw new AppError('conflict', 'this server cannot inspect its machine')
       return { findings: await inspection.diagnose(), atMs: ports.clock.now() }
     })

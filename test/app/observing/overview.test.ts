@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OwnerId } from '../../../src/core/ids.ts'
+import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 async function overview(rig: Rig, query = '', key?: string) {
@@ -127,4 +128,19 @@ test('it comes in pages, and another account sees nothing of it', async t => {
   assert.equal((await rig.ask('GET', '/v2/overview', { key: null })).status, 401)
   const none = await rig.addKey('rpa_none', { scope: { type: 'restricted', management: 'none', jobs: 'write' } })
   assert.equal((await rig.ask('GET', '/v2/overview', { key: none })).status, 403)
+})
+
+test('of a load-balancing endpoint the requests are what waits and what workers have', async t => {
+  const { rig, gateway } = await openBalancedRig(t)
+  const id = await balancedEndpoint(rig)
+  rig.probes.usual = { status: 200 }
+  gateway.wait(id, 3)
+  await rig.clock.advance(2_000)
+  const waits = await rowOf(rig, id)
+  assert.deepEqual([waits.type, waits.jobs.inQueue, waits.why !== null], ['LOAD_BALANCER', 3, true])
+  gateway.wait(id, 0)
+  gateway.serve(id, rig.worker(0).id, 2)
+  await rig.clock.advance(100)
+  const { state, jobs, workers } = await rowOf(rig, id)
+  assert.deepEqual([state, jobs.inQueue, jobs.inProgress, workers.running], ['READY', 0, 2, 1])
 })

@@ -7,6 +7,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { forPeople } from '../../../src/cli/commands/doctor.ts'
 import type { Finding } from '../../../src/core/observing/diagnosis.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
+import { ask } from '../support/client.ts'
 import { engine, engineEnv, openedServer, probeSkip, testImage } from '../support/probe.ts'
 import { runCommand, startServer } from '../support/server.ts'
 
@@ -42,6 +43,21 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     assert.equal(of('server')?.message, `it runs and answers at ${server.url}`)
     assert.match(of('database')?.message ?? '', /answers \(SQLite [\d.]+, schema \d+\)/)
     assert.equal(of('data directory')?.state, 'warn')
+    await server.stop()
+  })
+
+  test('a server tells its operator the same, with its own settings', async () => {
+    const server = await startServer()
+    const { status, json } = await ask(server, '/v2/machine/diagnosis')
+    assert.equal(status, 200, JSON.stringify(json))
+    const of = (check: string) => json.findings.find((finding: Finding) => finding.check === check)
+    assert.equal(of('server')?.message, `it runs and answers at ${server.url}`)
+    assert.equal(of('data directory')?.message, `${server.dataDir} is writable and for its owner alone`)
+    assert.equal((await ask(server, '/healthz')).status, 200)
+    const { disk, memoryMb, isolation } = (await ask(server, '/v2/machine')).json
+    assert.ok(disk.availableBytes > 0 && disk.totalBytes > disk.availableBytes)
+    assert.ok(memoryMb.total > 0)
+    assert.match(isolation.processes, /^Process workers: /)
     await server.stop()
   })
 
