@@ -1,0 +1,46 @@
+/** Errors on one line, and jobs in groups of one cause. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { JobId } from '../../../src/core/ids.ts'
+import { ErrorGroups, errorLine } from '../../../src/core/jobs/error-groups.ts'
+import type { JobSummary } from '../../../src/core/jobs/job-record.ts'
+
+function job(id: string, error: string | null, finishedAtMs: number, fingerprint = error): JobSummary {
+  return {
+    id: id as JobId,
+    status: 'FAILED',
+    createdAtMs: 0,
+    queuedAtMs: 0,
+    startedAtMs: null,
+    finishedAtMs,
+    expiresAtMs: null,
+    attempt: 1,
+    lostAttempts: 0,
+    workerId: null,
+    inputBytes: 0,
+    outputBytes: null,
+    error,
+    fingerprint,
+  }
+}
+
+test('a group has the error of the job that ended last, in whatever order they come', () => {
+  const groups = new ErrorGroups()
+  for (const one of [job('b', 'at 2', 20, 'f'), job('c', 'at 3', 30, 'f'), job('a', 'at 1', 10, 'f')]) groups.add(one)
+  groups.add(job('other', 'else', 40))
+  groups.add(job('fine', null, 50))
+  assert.deepEqual(groups.newestFirst(), [
+    { fingerprint: 'else', error: 'else', sampleJobId: 'other', count: 1, firstAtMs: 40, lastAtMs: 40 },
+    { fingerprint: 'f', error: 'at 3', sampleJobId: 'c', count: 3, firstAtMs: 10, lastAtMs: 30 },
+  ])
+})
+
+test('an error is one line: of the Python SDK its type and message, of any other its first', () => {
+  const python = (members: object) => errorLine(JSON.stringify(members))
+  assert.equal(python({ error_type: "<class 'ValueError'>", error_message: 'no\nmore' }), 'ValueError: no')
+  assert.equal(python({ error_type: 'Odd' }), 'Odd')
+  assert.equal(errorLine('\n first \nsecond'), 'first')
+  assert.equal(errorLine('{"error_type": "<class'), '{"error_type": "<class')
+  assert.equal(python({ message: 'x' }), '{"message":"x"}')
+  assert.equal(errorLine('x'.repeat(900)).length, 500)
+})
