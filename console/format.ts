@@ -4,9 +4,12 @@ import { signal } from '@preact/signals'
 /** The time now, each second while the page is visible. Components that show an age read it. */
 export const now = signal(Date.now())
 
-setInterval(() => {
-  if (!document.hidden) now.value = Date.now()
-}, 1_000)
+// Tests use these functions without a page.
+if (typeof document !== 'undefined') {
+  setInterval(() => {
+    if (!document.hidden) now.value = Date.now()
+  }, 1_000)
+}
 
 /** A time span such as `340 ms`, `4.2 s`, `3 min 20 s`, `5 h 2 min`, `3 d 4 h`. */
 export function duration(ms: number | null | undefined): string {
