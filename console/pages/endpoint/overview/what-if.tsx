@@ -1,0 +1,161 @@
+/** What other settings would have cost, beside those of today, with the button that makes them the settings. */
+import { useEffect, useState } from 'preact/hooks'
+import { api } from '../../../client/api.ts'
+import type { WhatIf as Answer, Endpoint, UpdateEndpointRequest } from '../../../client/api-types.d.ts'
+import { mayManage } from '../../../client/session.ts'
+import { count, duration, money } from '../../../format.ts'
+import { announce } from '../../../parts/announce.tsx'
+import { Button, Section } from '../../../parts/basic.tsx'
+import { FormProblems, SelectField, TextField, useSending } from '../../../parts/form.tsx'
+import { ChangeDialog } from '../../../parts/why.tsx'
+import { differences, rowsOf } from './comparison.ts'
+import { bodyOf, changesOf, type Draft, draftOf, queryOfDraft } from './draft.ts'
+
+/** The form and the figures of both settings. */
+export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
+  const [draft, setDraft] = useState<Draft>(() => draftOf(endpoint))
+  const [answer, setAnswer] = useState<{ readonly of: Draft; readonly figures: Answer } | null>(null)
+  const [isAsked, setAsked] = useState(false)
+  const { problems, isSending, send } = useSending()
+  const today = draftOf(endpoint)
+  const saved = JSON.stringify(today)
+  useEffect(() => {
+    setDraft(draftOf(endpoint))
+    setAnswer(null)
+  }, [saved])
+  const compare = () =>
+    send(async () => {
+      const figures = await api('GET /v2/serverless/{id}/whatif', {
+        path: { id: endpoint.id },
+        query: queryOfDraft(today, draft),
+      })
+      setAnswer({ of: draft, figures })
+    })
+  const field = (name: keyof Draft) => ({
+    value: draft[name],
+    onChange: (value: string) => setDraft({ ...draft, [name]: value }),
+  })
+  const changes = changesOf(today, draft)
+  return (
+    <Section title="What would other settings cost?">
+      <p class="hint">
+        Plays the jobs of the last 30 days with the settings below and with those of today. It changes nothing.
+      </p>
+      <form
+        class="what-if"
+        onSubmit={event => {
+          event.preventDefault()
+          void compare()
+        }}
+      >
+        <TextField label="Workers at least" type="number" {...field('workersMin')} />
+        <TextField label="Workers at most" type="number" {...field('workersMax')} />
+        <TextField label="Idle timeout (s)" type="number" {...field('idleTimeout')} />
+        <SelectField
+          label="Scaler"
+          {...field('scalerType')}
+          value={draft.scalerType}
+          options={[
+            ['QUEUE_DELAY', 'Queue delay'],
+            ['REQUEST_COUNT', 'Request count'],
+          ]}
+        />
+        <TextField
+          label={draft.scalerType === 'QUEUE_DELAY' ? 'Queue delay (s)' : 'Requests a worker'}
+          type="number"
+          {...field('scalerValue')}
+        />
+        <SelectField
+          label="Flashboot"
+          {...field('flashBootType')}
+          value={draft.flashBootType}
+          options={[
+            ['OFF', 'Off'],
+            ['FLASHBOOT', 'Flashboot'],
+            ['PRIORITY_FLASHBOOT', 'Priority'],
+          ]}
+        />
+        <div class="field">
+          <button type="submit" class="button" disabled={isSending}>
+            {isSending ? 'Playing…' : 'Compare'}
+          </button>
+        </div>
+      </form>
+      <FormProblems problems={problems} shown={[]} />
+      <div aria-live="polite">
+        {answer === null ? null : (
+          <Figures answer={answer.figures} isChanged={changesOf(today, answer.of).length > 0} />
+        )}
+      </div>
+      {changes.length > 0 && mayManage('write') ? (
+        <Button kind="main" onPress={() => setAsked(true)}>
+          Use these settings
+        </Button>
+      ) : null}
+      {isAsked ? (
+        <ChangeDialog
+          title="Use these settings"
+          changes={changes}
+          says={
+            today.flashBootType === draft.flashBootType
+              ? 'This takes effect at once. Workers that run go on.'
+              : 'Flashboot makes a new release: new workers replace the present ones.'
+          }
+          onConfirm={async () => {
+            await use(endpoint.id, bodyOf(today, draft))
+            setAsked(false)
+          }}
+          onClose={() => setAsked(false)}
+        />
+      ) : null}
+    </Section>
+  )
+}
+
+async function use(id: string, body: UpdateEndpointRequest): Promise<void> {
+  await api('PATCH /v2/serverless/{id}', { path: { id }, body })
+  announce('The settings are changed')
+}
+
+function Figures({ answer, isChanged }: { readonly answer: Answer; readonly isChanged: boolean }) {
+  const { today, other, recorded, assumed, notes } = answer
+  if (today === null) return <p>{notes.join(' ') || 'There are no jobs to play yet.'}</p>
+  const shown = other ?? today
+  return (
+    <>
+      {isChanged ? (
+        <ul class="differences">
+          {differences(today, shown).map(text => (
+            <li key={text}>{text}</li>
+          ))}
+        </ul>
+      ) : null}
+      <table class="changes">
+        <thead>
+          <tr>
+            <th scope="col">{count(recorded.attempts)} jobs</th>
+            <th scope="col">Settings of today</th>
+            {isChanged ? <th scope="col">These settings</th> : null}
+          </tr>
+        </thead>
+        <tbody>
+          {rowsOf(today, shown).map(row => (
+            <tr key={row.name}>
+              <th scope="row">{row.name}</th>
+              <td>{row.today}</td>
+              {isChanged ? (
+                <td>
+                  <b>{row.other}</b>
+                </td>
+              ) : null}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="hint">
+        A worker starts in {duration(assumed.startMs)}, runs {assumed.concurrency} at once and costs{' '}
+        {money(assumed.pricePerHour)} an hour ({assumed.hardware}). {notes.join(' ')}
+      </p>
+    </>
+  )
+}
