@@ -1,6 +1,297 @@
-import { Empty } from '../../parts/basic.tsx'
+/** What needs attention first, then what goes on. */
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { api } from '../../client/api.ts'
+import type { Diagnosis, EndpointOverview, Finding } from '../../client/api-types.d.ts'
+import { useOverview } from '../../client/overview.ts'
+import { useResource } from '../../client/resource.ts'
+import { mayManage, mayOperate, mayUseJobs } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { count, duration, instant, now, percent, plural } from '../../format.ts'
+import { Ago, Button, Code, Empty, Figure, Loaded, PageHead, Section, State } from '../../parts/basic.tsx'
+import { errorLine, sentence, titleOf, toneOf } from '../../parts/mend.ts'
+import { Spark } from '../../parts/spark.tsx'
+import { Table } from '../../parts/table.tsx'
+import { MainMend, mended, Next, useExplanation, WhyPanel } from '../../parts/why.tsx'
+import { ENDPOINT_STATES } from '../endpoints/endpoint-states.ts'
+import { WorkerDots } from '../endpoints/worker-dots.tsx'
+import { attentionOf, type KeyFacts, mostActive, soonEnding, totalsOf } from './attention.ts'
 
-/** What needs attention first. */
+/** The first page. */
 export function Home() {
-  return <Empty title="Home" />
+  return (
+    <>
+      <PageHead title="Home" />
+      {mayManage('read') ? (
+        <Account />
+      ) : (
+        <Empty title="This key reads no endpoints">
+          <p>Open an endpoint of yours by its address: /endpoints/ and its id.</p>
+        </Empty>
+      )}
+    </>
+  )
+}
+
+function Account() {
+  return (
+    <Loaded of={useOverview()}>
+      {endpoints => (
+        <>
+          {endpoints.length === 0 ? <FirstSteps /> : <Totals rows={endpoints} />}
+          <Attention rows={endpoints} />
+          {endpoints.length === 0 ? null : <Active rows={endpoints} />}
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+function FirstSteps() {
+  return (
+    <Section title="Your first endpoint">
+      <p>An endpoint runs a handler of yours for each job, on workers that start when there is work.</p>
+      {mayManage('write') ? (
+        <p>
+          <a class="button main" href="/endpoints/new">
+            New endpoint
+          </a>
+        </p>
+      ) : null}
+      <p>Or start the server with the folder of a handler, and it is an endpoint:</p>
+      <Code text="runyard serve --worker ./folder" />
+    </Section>
+  )
+}
+
+function Totals({ rows }: { readonly rows: readonly EndpointOverview[] }) {
+  const { inQueue, inProgress, workers, perMinute } = totalsOf(rows)
+  return (
+    <div class="figures">
+      <Figure name="Endpoints">{count(rows.length)}</Figure>
+      <Figure name="Waiting">{count(inQueue)}</Figure>
+      <Figure name="In progress">{count(inProgress)}</Figure>
+      <Figure name="Workers">{count(workers)}</Figure>
+      <Figure name="Requests a minute">{count(perMinute)}</Figure>
+    </div>
+  )
+}
+
+/** Rows whose explanation is read for their button; the others read it when they are opened. */
+const MAX_READ = 8
+const MAX_SHOWN = 50
+
+function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
+  const found = attentionOf(rows, now.value, id => mended.value[id] !== undefined)
+  const others = [useEndingKeys(), useFindings()]
+  // The server explains the most urgent ones only.
+  const unexplained = rows.filter(({ state, why }) => why === null && (state === 'PROBLEM' || state === 'WAITING'))
+  const more = Math.max(0, found.length - MAX_SHOWN) + unexplained.length
+  const isQuiet = found.length === 0 && others.every(list => list.length === 0)
+  return (
+    <Section title={isQuiet ? 'Nothing needs attention' : 'Needs attention'}>
+      {isQuiet ? (
+        <p class="faint">Problems, jobs that wait too long, and keys that end soon are shown here.</p>
+      ) : (
+        <ul class="attention">
+          {found.slice(0, MAX_SHOWN).map((row, index) => (
+            <Trouble key={row.id} row={row} isRead={index < MAX_READ} />
+          ))}
+          {others.flat()}
+        </ul>
+      )}
+      {more > 0 ? (
+        <p class="hint">
+          <a href="/endpoints?show=attention">{plural(more, 'more endpoint')}</a>
+        </p>
+      ) : null}
+    </Section>
+  )
+}
+
+/** An endpoint that waits or is wrong, with the button that mends it. */
+function Trouble({ row, isRead }: { readonly row: EndpointOverview; readonly isRead: boolean }) {
+  const { id, name, why, jobs } = row
+  const [isOpen, setOpen] = useState(false)
+  const mayExplain = mayUseJobs('read', id)
+  const toggle =
+    !mayExplain || why === null ? null : (
+      <Button
+        onPress={() => setOpen(!isOpen)}
+        aria-expanded={isOpen}
+        aria-label={`${isOpen ? 'Hide' : 'Show why'}: ${name}`}
+      >
+        {isOpen ? 'Hide' : 'Show why'}
+      </Button>
+    )
+  return (
+    <li>
+      <div class="where">
+        <a href={`/endpoints/${id}`}>{name}</a>
+        {why === null ? null : <State tone={toneOf(why.cause)}>{titleOf(why.cause)}</State>}
+        <span class="faint">
+          {jobs.inQueue > 0 ? `${plural(jobs.inQueue, row.type === 'QUEUE' ? 'job' : 'request')} waiting` : ''}
+          {why === null || why.sinceMs === null ? null : (
+            <>
+              {jobs.inQueue > 0 ? ', ' : ''}began <Ago at={why.sinceMs} suffix=" ago" />
+            </>
+          )}
+        </span>
+      </div>
+      {why === null || isOpen ? null : <p>{sentence(why.summary)}</p>}
+      {mayExplain && (isRead || isOpen) ? (
+        <Explained id={id} isOpen={isOpen} toggle={toggle} />
+      ) : (
+        <div class="acts">{toggle}</div>
+      )}
+    </li>
+  )
+}
+
+function Explained({
+  id,
+  isOpen,
+  toggle,
+}: {
+  readonly id: string
+  readonly isOpen: boolean
+  readonly toggle: ComponentChildren
+}) {
+  const { data } = useExplanation(id)
+  const shown = data === null || isOpen ? null : errorLine(data.evidence)
+  return (
+    <>
+      {shown === null ? null : (
+        <p>
+          <code>{shown}</code>
+        </p>
+      )}
+      <div class="acts">
+        {data === null || isOpen ? null : <MainMend id={id} explained={data} />}
+        {toggle}
+      </div>
+      {data !== null && isOpen ? <WhyPanel id={id} explained={data} /> : <Next id={id} />}
+    </>
+  )
+}
+
+/** Keys that end within days. */
+function useEndingKeys() {
+  const keys = useResource(
+    'keys ending',
+    async signal => (await api('GET /v2/account/keys', { signal })).keys as readonly KeyFacts[],
+    { on: ofChange(/[kK]ey/) },
+  )
+  return soonEnding(keys.data ?? [], now.value).map(({ id, name, expiresAt }) => (
+    <li key={id}>
+      <div class="where">
+        <a href="/keys">Key {name}</a>
+        <State tone="wait">ends in {duration(instant(expiresAt!) - now.value)}</State>
+      </div>
+      <p>Programs that use it are refused from then on. Make another one and give it to them.</p>
+    </li>
+  ))
+}
+
+/** What is wrong with the machine, for operators: each failure, and the names of what is worth a look. */
+function useFindings() {
+  const { data, error } = useResource<Diagnosis>(mayOperate() ? 'diagnosis' : null, signal =>
+    api('GET /v2/machine/diagnosis', { signal }),
+  )
+  const unread: Finding = { check: 'diagnosis', state: 'fail', message: error?.message ?? '', action: null }
+  const findings = error === null ? (data?.findings ?? []) : [unread]
+  const warned = findings.filter(({ state }) => state === 'warn').map(({ check }) => check)
+  const failures = findings.filter(({ state }) => state === 'fail')
+  return [
+    ...failures.map(({ check, message, action }) => (
+      <li key={`${check} ${message}`}>
+        <div class="where">
+          <a href="/machine">Machine: {check}</a>
+          <State tone="bad">wrong</State>
+        </div>
+        <p>
+          {sentence(message)}
+          {action === null ? null : (
+            <>
+              <br />
+              <b>What to do:</b> {action}
+            </>
+          )}
+        </p>
+      </li>
+    )),
+    ...(warned.length === 0
+      ? []
+      : [
+          <li key="warned" class="where">
+            <a href="/machine">Machine</a>
+            <State tone="wait">{plural(warned.length, 'warning')}</State>
+            <span class="faint">{[...new Set(warned)].join(', ')}</span>
+          </li>,
+        ]),
+  ]
+}
+
+function Active({ rows }: { readonly rows: readonly EndpointOverview[] }) {
+  return (
+    <Section title="Most active" actions={<a href="/endpoints">All {plural(rows.length, 'endpoint')}</a>}>
+      <Table
+        label="Most active endpoints"
+        rows={mostActive(rows)}
+        rowKey={({ id }) => id}
+        href={({ id }) => `/endpoints/${id}`}
+        empty={null}
+        height="content"
+        columns={[
+          {
+            id: 'name',
+            title: 'Endpoint',
+            width: 'minmax(120px, 1fr)',
+            cell: ({ id, name }) => <a href={`/endpoints/${id}`}>{name}</a>,
+          },
+          {
+            id: 'state',
+            title: 'State',
+            width: '130px',
+            cell: ({ state }) => <State tone={ENDPOINT_STATES[state].tone}>{ENDPOINT_STATES[state].title}</State>,
+          },
+          {
+            id: 'jobs',
+            title: 'Waiting',
+            width: '64px',
+            align: 'end',
+            isExtra: true,
+            cell: ({ jobs }) => count(jobs.inQueue),
+          },
+          {
+            id: 'workers',
+            title: 'Workers',
+            width: '90px',
+            isExtra: true,
+            cell: ({ workers, workersMax }) => <WorkerDots workers={workers} max={workersMax} />,
+          },
+          {
+            id: 'errors',
+            title: 'Errors',
+            width: '60px',
+            align: 'end',
+            isExtra: true,
+            cell: ({ rate }) => percent(rate.errorShare),
+          },
+          {
+            id: 'rate',
+            title: 'Last hour',
+            width: '156px',
+            align: 'end',
+            cell: ({ rate, name }) => (
+              <span class="rate">
+                {count(Math.round(rate.perMinute))}/min
+                <Spark width={72} points={rate.points} label={`Requests of ${name} in the last hour`} />
+              </span>
+            ),
+          },
+        ]}
+      />
+    </Section>
+  )
 }

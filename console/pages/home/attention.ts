@@ -1,0 +1,56 @@
+/** Which endpoints and keys need attention, and what all endpoints do together. */
+import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
+import { isPassing, needsAttention, toneOf } from '../../parts/mend.ts'
+
+/** Shorter waits are usual. */
+const SHORT_MS = 10_000
+
+/** The endpoints that somebody should look at: first those that have to be mended, then those that wait longest. @param isKept of one that was mended just now */
+export function attentionOf(
+  rows: readonly EndpointOverview[],
+  nowMs: number,
+  isKept: (id: string) => boolean,
+): readonly EndpointOverview[] {
+  const rank = ({ why }: EndpointOverview) => (why === null ? 2 : toneOf(why.cause) === 'bad' ? 0 : 1)
+  const since = ({ why }: EndpointOverview) => why?.sinceMs ?? Number.MAX_SAFE_INTEGER
+  return rows
+    .filter(({ id, why, rollout }) => {
+      if (isKept(id)) return true
+      if (why === null) return false
+      const isWorth = needsAttention(why.cause) && !isPassing(why, SHORT_MS, nowMs)
+      return isWorth || rollout?.state === 'STOPPED'
+    })
+    .sort((a, b) => rank(a) - rank(b) || since(a) - since(b))
+}
+
+/** What is looked at of a key. */
+export type KeyFacts = Pick<ApiKey, 'id' | 'name' | 'expiresAt' | 'disabled'>
+
+const SOON_MS = 7 * 86_400_000
+
+/** Keys that still work and end within a week, the first one first. */
+export function soonEnding(keys: readonly KeyFacts[], nowMs: number): readonly KeyFacts[] {
+  const left = ({ expiresAt }: KeyFacts) =>
+    expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - nowMs
+  return keys.filter(key => !key.disabled && left(key) > 0 && left(key) <= SOON_MS).sort((a, b) => left(a) - left(b))
+}
+
+const MAX_ACTIVE = 8
+
+/** The endpoints that do most, the busiest first. */
+export function mostActive(rows: readonly EndpointOverview[]): readonly EndpointOverview[] {
+  const lately = ({ rate }: EndpointOverview) => rate.points.reduce((sum, point) => sum + point, 0)
+  const present = ({ jobs, workers }: EndpointOverview) => jobs.inProgress + jobs.inQueue + workers.total
+  return [...rows].sort((a, b) => lately(b) - lately(a) || present(b) - present(a)).slice(0, MAX_ACTIVE)
+}
+
+/** The sums over all endpoints. */
+export function totalsOf(rows: readonly EndpointOverview[]) {
+  const sum = (of: (row: EndpointOverview) => number) => rows.reduce((total, row) => total + of(row), 0)
+  return {
+    inQueue: sum(({ jobs }) => jobs.inQueue),
+    inProgress: sum(({ jobs }) => jobs.inProgress),
+    workers: sum(({ workers }) => workers.total),
+    perMinute: Math.round(sum(({ rate }) => rate.perMinute)),
+  }
+}

@@ -1,0 +1,188 @@
+/** What the first tab of an endpoint and the first page decide. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EndpointOverview } from '../../console/client/api-types.d.ts'
+import { differences, type Figures, rowsOf } from '../../console/pages/endpoint/overview/comparison.ts'
+import { bodyOf, changesOf, draftOf, queryOfDraft } from '../../console/pages/endpoint/overview/draft.ts'
+import { addressesOf, snippetsOf } from '../../console/pages/endpoint/overview/snippets.ts'
+import { attentionOf, mostActive, soonEnding, totalsOf } from '../../console/pages/home/attention.ts'
+
+const at = 'https://runyard.example/v2/mine'
+const QUEUE: Parameters<typeof snippetsOf>[0] = {
+  id: 'mine',
+  type: 'QUEUE',
+  modelReferences: ['org/tiny:main'],
+  requestUrls: {
+    run: `${at}/run`,
+    runSync: `${at}/runsync`,
+    status: `${at}/status/{job_id}`,
+    stream: `${at}/stream/{job_id}`,
+    cancel: `${at}/cancel/{job_id}`,
+    retry: `${at}/retry/{job_id}`,
+    purgeQueue: `${at}/purge-queue`,
+    health: `${at}/health`,
+  },
+}
+const textOf = (id: string, of = QUEUE) => snippetsOf(of).find(snippet => snippet.id === id)!.text
+
+test('the programs call the endpoint under the address that the server gives', () => {
+  assert.match(textOf('curl'), /^curl -sS https:\/\/runyard\.example\/v2\/mine\/runsync /)
+  const body = /-d '(.*)'$/m.exec(textOf('curl'))![1]!
+  assert.deepEqual(JSON.parse(body), { input: { name: 'World' } })
+  assert.ok(textOf('python').includes('runpod.endpoint_url_base = "https://runyard.example/v2"'))
+  assert.ok(textOf('python').includes('runpod.Endpoint("mine")'))
+  assert.ok(textOf('javascript').includes("{ baseUrl: 'https://runyard.example/v2' }"))
+  assert.ok(textOf('openai').includes('base_url="https://runyard.example/v2/mine/openai/v1"'))
+  assert.ok(textOf('openai').includes('model="org/tiny"'), 'the model is named without its revision')
+})
+
+test('no program has a key in it', () => {
+  for (const { text } of snippetsOf(QUEUE)) assert.match(text, /RUNYARD_API_KEY/)
+})
+
+test('a server behind an endpoint is called at its own address, and not by clients of jobs', () => {
+  const base = 'http://127.0.0.1:8080/lb/mine'
+  const balanced = { ...QUEUE, type: 'LOAD_BALANCER', requestUrls: { base, health: `${base}/ping` } } as const
+  assert.deepEqual(
+    snippetsOf(balanced).map(({ id }) => id),
+    ['curl', 'python', 'javascript'],
+  )
+  assert.match(textOf('curl', balanced), /^curl -sS http:\/\/127\.0\.0\.1:8080\/lb\/mine\/ -H/)
+  assert.deepEqual(
+    addressesOf(balanced).map(({ url }) => url),
+    [base, `${base}/ping`],
+  )
+  assert.ok(addressesOf(QUEUE).some(({ url }) => url === `${at}/openai/v1`))
+})
+
+const SETTINGS: Parameters<typeof draftOf>[0] = {
+  workers: { min: 0, max: 3, idleTimeout: 10 },
+  scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
+  flashboot: 'OFF',
+}
+
+test('what is not changed in the form is neither asked about nor saved', () => {
+  const today = draftOf(SETTINGS)
+  assert.deepEqual([queryOfDraft(today, today), bodyOf(today, today), changesOf(today, today)], [{}, {}, []])
+  const draft = { ...today, workersMax: '8', idleTimeout: '60' }
+  assert.deepEqual(queryOfDraft(today, draft), { workersMax: '8', idleTimeout: '60' })
+  assert.deepEqual(bodyOf(today, draft), { workers: { max: 8, idleTimeout: 60 } })
+  assert.deepEqual(changesOf(today, draft)[0], { name: 'Workers at most', from: '3', to: '8' })
+})
+
+test('another scaler is asked about and saved with its value, also where the number is the same', () => {
+  const today = draftOf(SETTINGS)
+  const draft = { ...today, scalerType: 'REQUEST_COUNT' as const }
+  assert.deepEqual(queryOfDraft(today, draft), { scalerType: 'REQUEST_COUNT', scalerValue: '4' })
+  assert.deepEqual(bodyOf(today, draft), { scaling: { type: 'REQUEST_COUNT', requestCount: 4 } })
+})
+
+const FIGURES: Figures = {
+  workersMin: 0,
+  workersMax: 3,
+  idleTimeout: 10,
+  scalerType: 'QUEUE_DELAY',
+  scalerValue: 4,
+  flashBootType: 'OFF',
+  startAware: true,
+  workerHours: { starting: 1, idle: 2, running: 4, frozen: 0 },
+  cost: 10,
+  waitMs: { p50: 5_700, p95: 10_800, p99: 23_600 },
+  coldStarts: 100,
+  thaws: 0,
+  mostWorkers: 3,
+}
+
+test('the differences of settings are said in words, and small ones are not', () => {
+  const other = { ...FIGURES, cost: 15, waitMs: { p50: 0, p95: 10_900, p99: 8_000 }, coldStarts: 60 }
+  assert.deepEqual(differences(FIGURES, other), [
+    'Workers would have cost $5.000 (50%) more.',
+    'Half of the jobs would have waited at most 0 ms instead of 5.7 s.',
+    'There would have been 40 cold starts fewer.',
+  ])
+  assert.deepEqual(differences(FIGURES, { ...FIGURES, cost: 10.1 }), [
+    'These settings would have changed nothing that matters.',
+  ])
+  const free = { ...FIGURES, cost: 0 }
+  assert.deepEqual(differences(free, { ...free, workerHours: { ...free.workerHours, idle: 9 } }), [
+    'Workers would have run for 14.0 h instead of 7.00 h.',
+  ])
+  const first = { ...FIGURES, cost: 0, waitMs: null, coldStarts: 0 }
+  assert.deepEqual(differences(first, { ...first, cost: 1 }), ['Workers would have cost $1.000 more.'])
+})
+
+test('the figures beside each other leave out the hours of frozen workers', () => {
+  const rows = rowsOf(FIGURES, { ...FIGURES, workerHours: { ...FIGURES.workerHours, frozen: 90 } })
+  const hours = rows.find(({ name }) => name === 'Worker hours')!
+  assert.deepEqual([hours.today, hours.other], ['7.00 h', '7.00 h'])
+})
+
+function row(id: string, fields: Partial<EndpointOverview> = {}): EndpointOverview {
+  return {
+    id,
+    name: id,
+    type: 'QUEUE',
+    image: null,
+    version: 1,
+    createdAt: '2026-11-26T00:00:00.000Z',
+    workersMin: 0,
+    workersMax: 3,
+    flashboot: 'OFF',
+    state: 'READY',
+    workers: { running: 0, idle: 0, initializing: 0, throttled: 0, unhealthy: 0, frozen: 0, total: 1 },
+    jobs: { inQueue: 1, inProgress: 2, oldestQueuedAt: null },
+    rate: { perMinute: 1.5, errorShare: null, points: [] },
+    why: null,
+    rollout: null,
+    ...fields,
+  }
+}
+
+const why = (cause: NonNullable<EndpointOverview['why']>['cause'], sinceMs: number | null) => ({
+  why: { cause, summary: '', sinceMs },
+})
+
+const NOW = 1_000_000
+
+test('what has to be mended comes before what waits, and what waits longest first; work under way and short waits need nobody', () => {
+  const rows = [
+    row('fine'),
+    row('starts', why('worker_starting', 1)),
+    row('young', why('max_reached', 9)),
+    row('old', why('paused', 2)),
+    row('crashes', why('crash_loop', 5)),
+    row('unknown since', why('secret_missing', null)),
+    row('mended'),
+    row('just now', why('max_reached', NOW - 3_000)),
+  ]
+  const shown = attentionOf(rows, NOW, id => id === 'mended').map(({ id }) => id)
+  assert.deepEqual(shown, ['crashes', 'unknown since', 'old', 'young', 'mended'])
+})
+
+test('a key is named in the last week of its life, the first to end first', () => {
+  const nowMs = Date.parse('2026-11-26T00:00:00Z')
+  const key = (id: string, expiresAt: string | null, disabled = false) => ({ id, name: id, expiresAt, disabled })
+  const keys = [
+    key('later', '2026-12-02T23:00:00Z'),
+    key('sooner', '2026-11-26T01:00:00Z'),
+    key('far', '2026-12-04T00:00:00Z'),
+    key('over', '2026-11-25T00:00:00Z'),
+    key('off', '2026-11-27T00:00:00Z', true),
+    key('never', null),
+  ]
+  assert.deepEqual(
+    soonEnding(keys, nowMs).map(({ id }) => id),
+    ['sooner', 'later'],
+  )
+})
+
+test('the most active endpoints come first, eight at most, and their sums count all of them', () => {
+  const rows = Array.from({ length: 12 }, (_, n) =>
+    row(`e${n}`, { rate: { perMinute: 1.5, errorShare: null, points: [n] } }),
+  )
+  assert.deepEqual(
+    mostActive(rows).map(({ id }) => id),
+    ['e11', 'e10', 'e9', 'e8', 'e7', 'e6', 'e5', 'e4'],
+  )
+  assert.deepEqual(totalsOf(rows), { inQueue: 12, inProgress: 24, workers: 12, perMinute: 18 })
+})
