@@ -1,50 +1,69 @@
 /** Only the rows of a long list that can be seen. */
-import {
-  elementScroll,
-  observeElementOffset,
-  observeElementRect,
-  type VirtualItem,
-  Virtualizer,
-} from '@tanstack/virtual-core'
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+
+/** A row that is drawn, and where it starts in pixels. */
+interface DrawnRow {
+  readonly index: number
+  readonly start: number
+}
 
 /** A list in an element that scrolls. */
 export interface VirtualRows {
   /** The element that scrolls. */
   readonly scroller: { current: HTMLDivElement | null }
-  readonly items: readonly VirtualItem[]
+  readonly items: readonly DrawnRow[]
   /** Height of all rows together, in pixels. */
   readonly height: number
+  /** Brings a row into sight, by as little as that takes. */
   readonly scrollTo: (index: number) => void
   readonly isAtEnd: () => boolean
 }
 
+/** Rows that are drawn before the first and after the last that can be seen, so that keys and fast scrolling find them. */
+const OVERSCAN = 14
+/** The list is drawn again after so many rows, not after each. */
+const STEP = 4
+
 /** Shows the rows of a list that can be seen. @param rowHeight height of each row in pixels */
 export function useVirtualRows(count: number, rowHeight: number): VirtualRows {
   const scroller = useRef<HTMLDivElement>(null)
-  const [, redraw] = useState(0)
-  const made = useRef<Virtualizer<HTMLDivElement, Element> | null>(null)
-  const options = {
-    count,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
-    overscan: 12,
-    observeElementRect,
-    observeElementOffset,
-    scrollToFn: elementScroll,
-    onChange: () => redraw(times => times + 1),
-  }
-  made.current ??= new Virtualizer(options)
-  const virtualizer = made.current
-  virtualizer.setOptions(options)
-  useLayoutEffect(() => virtualizer._didMount(), [])
-  useLayoutEffect(() => virtualizer._willUpdate())
-  useEffect(() => virtualizer.measure(), [rowHeight])
+  const [seen, setSeen] = useState({ first: 0, rows: 0 })
+  useLayoutEffect(() => {
+    const element = scroller.current!
+    const look = () => {
+      const first = Math.floor(element.scrollTop / rowHeight / STEP) * STEP
+      const rows = Math.ceil(element.clientHeight / rowHeight) + STEP
+      setSeen(before => (before.first === first && before.rows === rows ? before : { first, rows }))
+    }
+    look()
+    const observer = new ResizeObserver(look)
+    observer.observe(element)
+    element.addEventListener('scroll', look, { passive: true })
+    return () => {
+      observer.disconnect()
+      element.removeEventListener('scroll', look)
+    }
+  }, [rowHeight])
+  const end = Math.min(count, seen.first + seen.rows + OVERSCAN)
+  // A list that became shorter is drawn before it has scrolled back.
+  const from = Math.max(0, Math.min(seen.first, count - seen.rows) - OVERSCAN)
+  const items = Array.from({ length: Math.max(0, end - from) }, (_, at) => ({
+    index: from + at,
+    start: (from + at) * rowHeight,
+  }))
+  const height = count * rowHeight
   return {
     scroller,
-    items: virtualizer.getVirtualItems(),
-    height: virtualizer.getTotalSize(),
-    scrollTo: index => virtualizer.scrollToIndex(index, { align: 'auto' }),
+    items,
+    height,
+    scrollTo: index => {
+      const element = scroller.current
+      if (element === null) return
+      const start = index * rowHeight
+      // The head stays in sight above the rows.
+      const lowest = start + rowHeight + (element.scrollHeight - height) - element.clientHeight
+      element.scrollTop = Math.max(lowest, Math.min(element.scrollTop, start))
+    },
     isAtEnd: () => {
       const element = scroller.current
       return element === null || element.scrollTop + element.clientHeight >= element.scrollHeight - rowHeight * 2

@@ -167,7 +167,7 @@ export const walls: Wall[] = [
   {
     folder: 'console',
     project: '',
-    packages: 'preact @preact/signals uplot @tanstack/virtual-core',
+    packages: 'preact @preact/signals uplot',
     builtins: '',
     why: 'it runs in browsers and knows the server by its public API alone',
   },
