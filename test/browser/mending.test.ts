@@ -1,0 +1,109 @@
+/** Somebody who has never seen the console finds out why a job waits, and mends it, in at most five clicks. */
+import assert from 'node:assert/strict'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, test } from 'node:test'
+import { browserSkip, openBrowser } from '../wire/support/browser.ts'
+import type { Browser, Locator } from '../wire/support/chromium.ts'
+import { temporaryFolder } from '../wire/support/cleanup.ts'
+import { ask } from '../wire/support/client.ts'
+import { root, type Server, startServer } from '../wire/support/server.ts'
+import { until } from '../wire/support/until.ts'
+import { Visitor } from './support/console.ts'
+
+/** Fails at its import while its model is the wrong one. */
+const HANDLER = `import { start } from '@runyard/worker'
+if (process.env.MODEL === 'broken') throw new Error('no such model: broken')
+start({ handler: job => ({ echo: job.input }) })
+`
+
+/** Counts the presses of a person, who has five. */
+class Clicks {
+  #left = 5
+
+  async on(found: Locator): Promise<void> {
+    this.#left -= 1
+    assert.ok(this.#left >= 0, 'more than five clicks')
+    await found.click()
+  }
+}
+
+describe('mending in the console', { skip: browserSkip, timeout: 240_000 }, () => {
+  let server: Server
+  let browser: Browser
+  before(async () => {
+    server = await startServer({ args: ['--sample', '--worker', workerFolder('picky')] })
+    browser = await openBrowser()
+  })
+
+  /** A visitor at the first page, which says what needs attention. Signing in was the first click. */
+  async function atHome(): Promise<{ visitor: Visitor; clicks: Clicks; item: (name: string) => Locator }> {
+    const visitor = await Visitor.at(browser, server)
+    const clicks = new Clicks()
+    await visitor.page.goto(visitor.origin)
+    await visitor.page.getByLabel('API key').fill(server.apiKey)
+    await clicks.on(visitor.page.getByRole('button', { name: 'Sign in' }))
+    const item = (name: string) =>
+      visitor.page
+        .getByRole('listitem')
+        .filter({ has: visitor.page.getByRole('link', { name, exact: true }) })
+        .first()
+    return { visitor, clicks, item }
+  }
+
+  test('a release whose workers crash is taken back by the button beside its cause', async () => {
+    const good = await ask(server, '/v2/picky/runsync?wait=60000', { body: { input: { a: 1 } } })
+    assert.equal(good.json.status, 'COMPLETED', good.text)
+    const changed = await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { env: { MODEL: 'broken' } } })
+    assert.equal(changed.status, 200, changed.text)
+    const { json: waiting } = await ask(server, '/v2/picky/run', { body: { input: { b: 2 } } })
+    const { visitor, clicks, item } = await atHome()
+    // What is wrong is said in the words of the worker.
+    await item('picky').getByText('no such model: broken').waitFor({ timeout: 60_000 })
+    const button = item('picky').getByRole('button', { name: /^Roll back to release \d+/ })
+    await clicks.on(button)
+    const dialog = visitor.page.getByRole('dialog')
+    await dialog.getByText('MODEL').first().waitFor()
+    await clicks.on(dialog.getByRole('button', { name: /^Roll back to release \d+/ }))
+    await item('picky').getByRole('heading', { name: 'Mended' }).waitFor({ timeout: 60_000 })
+    const done = await until('the job to be done', async () => {
+      const { json } = await ask(server, `/v2/picky/status/${waiting.id}`)
+      return json.status === 'COMPLETED' && json
+    })
+    assert.deepEqual(done.output, { echo: { b: 2 } })
+    visitor.assertClean()
+  })
+
+  test('an endpoint that may have no worker gets one, after its setting was shown', async () => {
+    await ask(server, '/v2/serverless/hellonode', { method: 'PATCH', body: { workers: { max: 0 } } })
+    const { json: waiting } = await ask(server, '/v2/hellonode/run', { body: { input: { name: 'Ada' } } })
+    const { visitor, clicks, item } = await atHome()
+    await clicks.on(item('hello-node').getByRole('button', { name: 'Allow 1 worker' }))
+    await clicks.on(visitor.page.getByRole('dialog').getByRole('button', { name: 'Allow 1 worker' }))
+    await item('hello-node').getByRole('heading', { name: 'Mended' }).waitFor({ timeout: 60_000 })
+    const { json } = await ask(server, `/v2/hellonode/status/${waiting.id}`)
+    assert.equal(json.status, 'COMPLETED')
+    visitor.assertClean()
+  })
+
+  test('a key that may only read sees the cause, and no button that it may not press', async () => {
+    await ask(server, '/v2/serverless/hellonode', { method: 'PATCH', body: { workers: { max: 0 } } })
+    await ask(server, '/v2/hellonode/run', { body: { input: { name: 'Ada' } } })
+    const { json: key } = await ask(server, '/v2/account/keys', {
+      body: { name: 'look', scope: { type: 'read-only' } },
+    })
+    const visitor = await (await Visitor.at(browser, server)).signIn(key.key)
+    const item = visitor.page.getByRole('listitem').filter({ hasText: 'hello-node' }).first()
+    await item.getByRole('button', { name: 'Show why' }).waitFor()
+    assert.equal(await visitor.page.getByRole('button', { name: /Allow/ }).count(), 0)
+    visitor.assertClean()
+  })
+})
+
+function workerFolder(name: string): string {
+  const folder = join(temporaryFolder(), name)
+  mkdirSync(join(folder, 'node_modules/@runyard'), { recursive: true })
+  symlinkSync(join(root, 'packages/worker'), join(folder, 'node_modules/@runyard/worker'))
+  writeFileSync(join(folder, 'handler.mjs'), HANDLER)
+  return folder
+}
