@@ -1,6 +1,126 @@
-import { Empty } from '../../parts/basic.tsx'
+/** Makes an endpoint of a folder, an image or a template. */
+import { useEffect, useState } from 'preact/hooks'
+import { api, type Body as BodyOf } from '../../client/api.ts'
+import type { Template } from '../../client/api-types.d.ts'
+import { useResource } from '../../client/resource.ts'
+import { mayManage, mayOperate, who } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { announce } from '../../parts/announce.tsx'
+import { Choice, Code, Empty, PageHead, Section } from '../../parts/basic.tsx'
+import { FormProblems, SelectField } from '../../parts/form.tsx'
+import { navigate, query } from '../../router.ts'
+import { curlOf } from '../endpoint-form/curl.ts'
+import { containerDraft, createBody, type Draft, NEW_DRAFT } from '../endpoint-form/draft.ts'
+import { EndpointFields, FIELDS } from '../endpoint-form/endpoint-fields.tsx'
+import { repeatedNames } from '../endpoint-form/env-text.ts'
+import { useGpus } from '../endpoint-form/hardware-fields.tsx'
+import { shownAt } from '../endpoint-form/parts.tsx'
+import { useChecked } from '../endpoint-form/use-checked.ts'
 
-/** Makes an endpoint. */
+type Start = 'image' | 'folder' | 'template'
+
+/** The page with the form of a new endpoint. */
 export function NewEndpoint() {
-  return <Empty title="NewEndpoint" />
+  const [draft, setDraft] = useState(NEW_DRAFT)
+  const set = (changes: Partial<Draft>) => setDraft(before => ({ ...before, ...changes }))
+  const body = createBody(draft)
+  const { problems, isSending, send } = useChecked('POST', '/v2/serverless', body)
+  useOwnGpu(draft, set)
+  if (!mayManage('write')) return <Empty title="This key may not make endpoints" />
+  const submit = (event: Event) => {
+    event.preventDefault()
+    void send(async () => {
+      const { id, name } = await api('POST /v2/serverless', { body: body as BodyOf<'POST /v2/serverless'> })
+      announce(`Made the endpoint ${name}`)
+      navigate(`/endpoints/${id}`)
+    })
+  }
+  return (
+    <>
+      <PageHead title="New endpoint" above={<a href="/endpoints">Endpoints</a>} />
+      <form class="form-page" onSubmit={submit} noValidate>
+        <div>
+          <StartFields draft={draft} set={set} />
+          <EndpointFields draft={draft} set={set} problems={problems} isNew />
+        </div>
+        <div class="beside">
+          <Section title="The same call">
+            <Code text={curlOf('POST', `${who.value!.server.url}/v2/serverless`, body)} />
+            <FormProblems problems={problems} shown={shownAt(problems, FIELDS)} />
+            {Object.keys(problems).length === 0 ? null : <p class="wrong">Some fields are not right yet.</p>}
+            <button type="submit" class="button main" disabled={isSending || repeatedNames(draft.env).length > 0}>
+              Create endpoint
+            </button>
+          </Section>
+        </div>
+      </form>
+    </>
+  )
+}
+
+/** A machine with GPUs gets an endpoint on them, unless something was chosen. */
+function useOwnGpu({ hardware, pools }: Draft, set: (changes: Partial<Draft>) => void): void {
+  const pool = useGpus().find(gpu => gpu.pool !== null && gpu.maxCount.secure > 0)?.pool
+  useEffect(() => {
+    if (pool != null && pools.length === 0 && hardware === 'cpu') set({ hardware: 'gpu', pools: [pool] })
+  }, [pool])
+}
+
+function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (changes: Partial<Draft>) => void }) {
+  const wanted = query.value.get('template')
+  const [start, setStart] = useState<Start>(wanted === null ? 'image' : 'template')
+  const [chosen, setChosen] = useState('')
+  const own = useResource('templates', signal => api('GET /v2/templates', { signal }), { on: ofChange(/Template$/i) })
+  const shared = useResource('public templates', signal =>
+    api('GET /v2/catalog/templates', { query: { source: 'community' }, signal }),
+  )
+  const templates = new Map(
+    [...(shared.data?.templates ?? []), ...(own.data?.templates ?? [])]
+      .filter(({ serverless }) => serverless)
+      .map(template => [template.id, template]),
+  )
+  const choose = (template: Template | undefined) => {
+    if (template === undefined) return
+    setChosen(template.id)
+    const cudaVersions = template.allowedCudaVersions.join(', ')
+    set({ ...containerDraft(template), cudaVersions, ...(draft.name === '' ? { name: template.name } : {}) })
+  }
+  useEffect(() => {
+    if (wanted !== null && chosen === '') choose(templates.get(wanted))
+  }, [templates.size])
+  const begin = (next: Start) => {
+    setStart(next)
+    if (next !== 'template') set({ image: next === 'folder' ? 'dir:' : '' })
+  }
+  return (
+    <Section title="Start from">
+      <div class="starts">
+        <Choice<Start>
+          label="Start from"
+          value={start}
+          options={[
+            ['image', 'An image'],
+            ['template', 'A template'],
+            ...(mayOperate() ? [['folder', 'A folder'] as const] : []),
+          ]}
+          onChange={begin}
+        />
+        {start !== 'template' ? null : templates.size === 0 ? (
+          <span>
+            No template is for endpoints yet. <a href="/templates">Templates</a>
+          </span>
+        ) : (
+          <SelectField
+            label="Template"
+            value={chosen}
+            options={[['', 'Choose one'], ...[...templates.values()].map(({ id, name }) => [id, name] as const)]}
+            onChange={id => choose(templates.get(id))}
+          />
+        )}
+      </div>
+      {start === 'template' ? (
+        <p class="hint">The fields get its values. Later changes of the template do not change the endpoint.</p>
+      ) : null}
+    </Section>
+  )
 }

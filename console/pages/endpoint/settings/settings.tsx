@@ -1,7 +1,28 @@
+/** The configuration of an endpoint: as a form and as JSON, its keys, and what cannot be taken back. */
 import type { Endpoint } from '../../../client/api-types.d.ts'
-import { Empty } from '../../../parts/basic.tsx'
+import { mayManage, mayUseJobs } from '../../../client/session.ts'
+import { Section } from '../../../parts/basic.tsx'
+import { leavesOf } from '../../endpoint-form/difference.ts'
+import { bodyOf, draftOf } from '../../endpoint-form/draft.ts'
+import { Facts } from '../../endpoint-form/parts.tsx'
+import { Danger } from './danger.tsx'
+import { Editor } from './editor.tsx'
+import { EndpointKeys } from './endpoint-keys.tsx'
 
 /** A tab of an endpoint. */
-export function Settings(_: { readonly endpoint: Endpoint }) {
-  return <Empty title="Settings" />
+export function Settings({ endpoint }: { readonly endpoint: Endpoint }) {
+  const mayWrite = mayManage('write')
+  return (
+    <>
+      {mayWrite ? (
+        <Editor endpoint={endpoint} />
+      ) : (
+        <Section title="Configuration">
+          <Facts of={leavesOf(bodyOf(draftOf(endpoint)))} />
+        </Section>
+      )}
+      {mayWrite ? <EndpointKeys endpoint={endpoint} /> : null}
+      {mayWrite || mayUseJobs('write', endpoint.id) ? <Danger endpoint={endpoint} /> : null}
+    </>
+  )
 }

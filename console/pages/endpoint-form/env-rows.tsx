@@ -1,0 +1,164 @@
+/** The environment of workers: a row for each variable, with references to secrets. */
+import { useState } from 'preact/hooks'
+import { api } from '../../client/api.ts'
+import { useResource } from '../../client/resource.ts'
+import { ofChange } from '../../client/topics.ts'
+import { plural } from '../../format.ts'
+import { announce } from '../../parts/announce.tsx'
+import { Button, Empty, Loaded } from '../../parts/basic.tsx'
+import { Dialog } from '../../parts/dialog.tsx'
+import { type Problems, TextField } from '../../parts/form.tsx'
+import { parseEnv, repeatedNames, secretReference, type Variable, withVariables } from './env-text.ts'
+import { AreaField, at } from './parts.tsx'
+
+const MAX_SECRETS_SHOWN = 50
+
+/** Rows of variables. */
+export function EnvRows({
+  value,
+  onChange,
+  problems,
+}: {
+  readonly value: readonly Variable[]
+  readonly onChange: (value: readonly Variable[]) => void
+  readonly problems: Problems
+}) {
+  const [picking, setPicking] = useState<number | null>(null)
+  const change = (index: number, changes: Partial<Variable>) =>
+    onChange(value.map((one, of) => (of === index ? { ...one, ...changes } : one)))
+  const add = (text: string) => {
+    const { variables, problems: wrong } = parseEnv(text)
+    onChange(withVariables(value, variables))
+    announce([`Added ${plural(variables.length, 'variable')}.`, ...wrong.slice(0, 3)].join(' '), kindOf(wrong))
+  }
+  const paste = (event: ClipboardEvent) => {
+    const text = event.clipboardData?.getData('text') ?? ''
+    if (!text.includes('=')) return
+    event.preventDefault()
+    add(text)
+  }
+  const wrong = [...at(problems, '$.env'), ...repeatedNames(value).map(name => `${name} is given twice`)]
+  return (
+    <fieldset class="ticks env">
+      <legend>Environment</legend>
+      {value.map((variable, index) => (
+        // A row has no name of its own while it is typed.
+        <div key={index} class="env-row">
+          <input
+            aria-label={`Name of variable ${index + 1}`}
+            placeholder="NAME"
+            value={variable.name}
+            spellcheck={false}
+            autocomplete="off"
+            onInput={event => change(index, { name: event.currentTarget.value })}
+            onPaste={paste}
+          />
+          <textarea
+            rows={1}
+            aria-label={`Value of ${variable.name || `variable ${index + 1}`}`}
+            value={variable.value}
+            spellcheck={false}
+            onInput={event => change(index, { value: event.currentTarget.value })}
+          />
+          <Button onPress={() => setPicking(index)} aria-label={`Insert a secret into ${variable.name || 'the value'}`}>
+            Secret
+          </Button>
+          <Button
+            kind="quiet"
+            aria-label={`Remove ${variable.name || `variable ${index + 1}`}`}
+            onPress={() => onChange(value.filter((_, of) => of !== index))}
+          >
+            ✕
+          </Button>
+        </div>
+      ))}
+      {wrong.map(sentence => (
+        <p key={sentence} class="wrong">
+          {sentence}
+        </p>
+      ))}
+      <div class="tools">
+        <Button onPress={() => onChange([...value, { name: '', value: '' }])}>Add variable</Button>
+        <PasteEnv onAdd={add} />
+      </div>
+      {picking === null ? null : (
+        <SecretPicker
+          onClose={() => setPicking(null)}
+          onPick={name => {
+            change(picking, { value: (value[picking]?.value ?? '') + secretReference(name) })
+            setPicking(null)
+          }}
+        />
+      )}
+    </fieldset>
+  )
+}
+
+function kindOf(wrong: readonly string[]): 'done' | 'problem' {
+  return wrong.length === 0 ? 'done' : 'problem'
+}
+
+function PasteEnv({ onAdd }: { readonly onAdd: (text: string) => void }) {
+  const [text, setText] = useState<string | null>(null)
+  if (text === null) return <Button onPress={() => setText('')}>Paste a .env text</Button>
+  const add = () => {
+    onAdd(text)
+    setText(null)
+  }
+  return (
+    <Dialog
+      title="Variables from a .env text"
+      onClose={() => setText(null)}
+      actions={
+        <Button kind="main" onPress={add} disabled={text.trim() === ''}>
+          Add variables
+        </Button>
+      }
+    >
+      <AreaField
+        label="Text"
+        rows={10}
+        value={text}
+        onChange={setText}
+        placeholder={'MODEL=small\nTOKEN="abc"'}
+        hint="One NAME=value a line. A variable that is there already gets the new value."
+      />
+    </Dialog>
+  )
+}
+
+function SecretPicker({ onPick, onClose }: { readonly onPick: (name: string) => void; readonly onClose: () => void }) {
+  const [search, setSearch] = useState('')
+  const secrets = useResource('secrets', signal => api('GET /v2/account/secrets', { signal }), {
+    on: ofChange(/Secret$/i),
+  })
+  return (
+    <Dialog title="Insert a secret" onClose={onClose}>
+      <p class="hint">The variable gets a reference. Workers get the value of the secret when they start.</p>
+      <TextField label="Search" type="search" value={search} onChange={setSearch} />
+      <Loaded of={secrets}>
+        {({ secrets: all }) => {
+          const found = all.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase()))
+          if (found.length === 0)
+            return (
+              <Empty title={all.length === 0 ? 'There are no secrets' : 'No secret has such a name'}>
+                <a href="/secrets" target="_blank" rel="noreferrer">
+                  Make one
+                </a>
+              </Empty>
+            )
+          return (
+            <ul class="picks">
+              {found.slice(0, MAX_SECRETS_SHOWN).map(({ id, name, description }) => (
+                <li key={id}>
+                  <Button onPress={() => onPick(name)}>{name}</Button> <span class="faint">{description}</span>
+                </li>
+              ))}
+              {found.length > MAX_SECRETS_SHOWN ? <li class="faint">Search for the others.</li> : null}
+            </ul>
+          )
+        }}
+      </Loaded>
+    </Dialog>
+  )
+}

@@ -1,0 +1,182 @@
+/** The hardware of a worker: GPUs of some pools, or vCPUs. */
+import { api } from '../../client/api.ts'
+import type { GpuType } from '../../client/api-types.d.ts'
+import { useResource } from '../../client/resource.ts'
+import { Button, Choice } from '../../parts/basic.tsx'
+import { SelectField, TextField } from '../../parts/form.tsx'
+import type { FieldsProps } from './container-fields.tsx'
+import type { Draft } from './draft.ts'
+import { at, Folded, NumberField, TickList } from './parts.tsx'
+
+const VCPUS = ['2', '4', '8', '16', '32']
+
+/** The GPU types, with how many of each this machine has. */
+export function useGpus(): readonly GpuType[] {
+  const gpus = useResource('catalog gpus', signal => api('GET /v2/catalog/gpus', { signal }))
+  return gpus.data?.gpus ?? []
+}
+
+/** GPU or CPU. @param isNew whether the kind can still be chosen */
+export function HardwareFields({ draft, set, problems, isNew }: FieldsProps<Draft> & { readonly isNew: boolean }) {
+  return (
+    <>
+      {isNew ? (
+        <p>
+          <Choice
+            label="Hardware"
+            value={draft.hardware}
+            options={[
+              ['gpu', 'GPU'],
+              ['cpu', 'CPU only'],
+            ]}
+            onChange={hardware => set({ hardware })}
+          />
+        </p>
+      ) : null}
+      {draft.hardware === 'gpu' ? (
+        <GpuFields draft={draft} set={set} problems={problems} />
+      ) : (
+        <CpuFields draft={draft} set={set} problems={problems} />
+      )}
+    </>
+  )
+}
+
+function GpuFields({ draft, set, problems }: FieldsProps<Draft>) {
+  const gpus = useGpus()
+  const pools = [...new Set(gpus.flatMap(({ pool }) => (pool === null ? [] : [pool])))]
+  const options = pools.map(pool => {
+    const types = gpus.filter(gpu => gpu.pool === pool)
+    const here = types.reduce((sum, gpu) => sum + gpu.maxCount.secure, 0)
+    return { pool, types, here, memory: Math.min(...types.map(({ memory }) => memory)) }
+  })
+  const isFirst = ({ pool, here }: { readonly pool: string; readonly here: number }) =>
+    here > 0 || draft.pools.includes(pool)
+  const [first, others] = [options.filter(isFirst), options.filter(one => !isFirst(one))]
+  const titled = (of: typeof options) =>
+    [...of]
+      .sort((a, b) => b.here - a.here || a.memory - b.memory)
+      .map(({ pool, types, here, memory }) => {
+        const names = types.map(({ name }) => name).join(', ')
+        return [pool, `${memory} GB: ${names}${here > 0 ? ` (${here} in this machine)` : ''}`] as const
+      })
+  const choose = (chosen: readonly string[]) => {
+    const left = gpus.filter(({ pool }) => pool !== null && chosen.includes(pool)).map(({ id }) => id)
+    set({ pools: chosen, excludedTypes: draft.excludedTypes.filter(type => left.includes(type)) })
+  }
+  const several = options.filter(({ pool, types }) => draft.pools.includes(pool) && types.length > 1)
+  const isWrong = at(problems, '$.gpu').length > at(problems, '$.gpu.pools').length
+  return (
+    <>
+      <TickList
+        label="GPU types, of which a worker gets any"
+        path="$.gpu.pools"
+        problems={problems}
+        options={titled(first)}
+        values={draft.pools}
+        onChange={choose}
+        hint={first.length === 0 ? 'This machine has no GPU.' : undefined}
+      />
+      <Folded title={`${others.length} types that this machine does not have`}>
+        <TickList
+          label="Other types"
+          options={titled(others)}
+          values={[]}
+          onChange={([pool]) => choose([...draft.pools, ...(pool === undefined ? [] : [pool])])}
+        />
+      </Folded>
+      <NumberField
+        label="GPUs of a worker"
+        path="$.gpu.count"
+        problems={problems}
+        value={draft.gpuCount}
+        onChange={gpuCount => set({ gpuCount })}
+        min={1}
+        max={64}
+      />
+      <Folded title="CUDA and excluded types" isWrong={isWrong}>
+        <div class="columns tight">
+          <TextField
+            label="Lowest CUDA version"
+            path="$.gpu.minCudaVersion"
+            problems={problems}
+            value={draft.minCuda}
+            onChange={minCuda => set({ minCuda })}
+            placeholder="12.4"
+          />
+          <TextField
+            label="Only these CUDA versions"
+            path="$.gpu.allowedCudaVersions"
+            problems={problems}
+            value={draft.cudaVersions}
+            onChange={cudaVersions => set({ cudaVersions })}
+            placeholder="12.4, 12.8"
+          />
+        </div>
+        <TickList
+          label="Types that are left out"
+          path="$.gpu.excludedTypes"
+          problems={problems}
+          options={several.flatMap(({ types }) => types.map(({ id, name }) => [id, name] as const))}
+          values={draft.excludedTypes}
+          onChange={excludedTypes => set({ excludedTypes })}
+          hint={several.length === 0 ? 'No chosen pool has several types.' : undefined}
+        />
+      </Folded>
+    </>
+  )
+}
+
+function CpuFields({ draft, set, problems }: FieldsProps<Draft>) {
+  const flavors = useResource('catalog cpus', signal => api('GET /v2/catalog/cpus', { signal }))
+  const known = flavors.data?.cpus ?? []
+  const change = (index: number, changes: Partial<Draft['cpus'][number]>) =>
+    set({ cpus: draft.cpus.map((one, of) => (of === index ? { ...one, ...changes } : one)) })
+  return (
+    <>
+      {draft.cpus.map(({ id, vcpus }, index) => (
+        <div key={index} class="cpu-row">
+          <SelectField
+            label="Flavor"
+            path={`$.cpu[${index}].id`}
+            problems={problems}
+            value={id}
+            options={withOwn(
+              known.map(cpu => [cpu.id, `${cpu.id}: ${cpu.name}, ${cpu.ramGbPerVcpu} GB a vCPU`]),
+              id,
+            )}
+            onChange={next => change(index, { id: next })}
+          />
+          <SelectField
+            label="vCPUs"
+            path={`$.cpu[${index}].vcpuCount`}
+            problems={problems}
+            value={vcpus}
+            options={withOwn(
+              VCPUS.map(number => [number, number]),
+              vcpus,
+            )}
+            onChange={next => change(index, { vcpus: next })}
+          />
+          {draft.cpus.length > 1 ? (
+            <Button
+              kind="quiet"
+              aria-label={`Remove ${id} with ${vcpus} vCPUs`}
+              onPress={() => set({ cpus: draft.cpus.filter((_, of) => of !== index) })}
+            >
+              ✕
+            </Button>
+          ) : null}
+        </div>
+      ))}
+      <Button kind="quiet" onPress={() => set({ cpus: [...draft.cpus, { id: 'cpu3g', vcpus: '2' }] })}>
+        Add a choice
+      </Button>
+    </>
+  )
+}
+
+/** Options with the present value, which may be none of them. */
+function withOwn(options: readonly (readonly [string, string])[], own: string): readonly (readonly [string, string])[] {
+  return options.some(([option]) => option === own) ? options : [...options, [own, own]]
+}

@@ -1,0 +1,221 @@
+/** Fields of the form of an endpoint that no other form has. */
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+import { Field, type Problems } from '../../parts/form.tsx'
+import type { Difference } from './difference.ts'
+
+interface Labelled {
+  readonly label: string
+  readonly hint?: ComponentChildren
+  readonly path?: string
+  readonly problems?: Problems
+}
+
+/** A field with a number, which is a text while it is typed. */
+export function NumberField({
+  value,
+  onChange,
+  min,
+  max,
+  step = 1,
+  ...field
+}: Labelled & {
+  readonly value: string
+  readonly onChange: (value: string) => void
+  readonly min?: number
+  readonly max?: number
+  readonly step?: number | 'any'
+}) {
+  return (
+    <Field {...field}>
+      {attributes => (
+        <input
+          {...attributes}
+          type="number"
+          value={value}
+          min={min}
+          max={max}
+          step={step}
+          onInput={event => onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}
+
+/** A field with several lines. */
+export function AreaField({
+  value,
+  onChange,
+  rows = 2,
+  placeholder,
+  ...field
+}: Labelled & {
+  readonly value: string
+  readonly onChange: (value: string) => void
+  readonly rows?: number
+  readonly placeholder?: string
+}) {
+  return (
+    <Field {...field}>
+      {attributes => (
+        <textarea
+          {...attributes}
+          class="json"
+          rows={rows}
+          value={value}
+          placeholder={placeholder}
+          spellcheck={false}
+          onInput={event => onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}
+
+/** Boxes to tick, each for a value of a list. */
+export function TickList({
+  label,
+  options,
+  values,
+  onChange,
+  path,
+  problems = {},
+  hint,
+}: Labelled & {
+  readonly options: readonly (readonly [string, ComponentChildren])[]
+  readonly values: readonly string[]
+  readonly onChange: (values: readonly string[]) => void
+}) {
+  const id = useId()
+  // A value that is no option any more stays, so that it can be taken out.
+  const gone = values.filter(value => options.every(([option]) => option !== value))
+  const toggle = (value: string) =>
+    onChange(values.includes(value) ? values.filter(one => one !== value) : [...values, value])
+  return (
+    <fieldset class="ticks">
+      <legend>{label}</legend>
+      <div class="tick-list">
+        {[...options, ...gone.map(value => [value, value] as const)].map(([value, title]) => (
+          <label key={value} for={`${id}-${value}`}>
+            <input
+              id={`${id}-${value}`}
+              type="checkbox"
+              checked={values.includes(value)}
+              onChange={() => toggle(value)}
+            />{' '}
+            <span>{title}</span>
+          </label>
+        ))}
+      </div>
+      {at(problems, path).map(sentence => (
+        <p key={sentence} class="wrong">
+          {sentence}
+        </p>
+      ))}
+      {hint === undefined ? null : <p class="hint">{hint}</p>}
+    </fieldset>
+  )
+}
+
+/** Parts of a form that are rarely needed; open where something in them is wrong. */
+export function Folded({
+  title,
+  isWrong = false,
+  children,
+}: {
+  readonly title: string
+  readonly isWrong?: boolean
+  readonly children: ComponentChildren
+}) {
+  return (
+    <details class="folded" {...(isWrong ? { open: true } : {})}>
+      <summary>{title}</summary>
+      <div class="folded-content">{children}</div>
+    </details>
+  )
+}
+
+/** The problems of a member and of what is in it. */
+export function at(problems: Problems, path: string | undefined): readonly string[] {
+  if (path === undefined) return []
+  return Object.entries(problems)
+    .filter(([of]) => isIn(of, path))
+    .flatMap(([, sentences]) => sentences)
+}
+
+/** Paths of problems that are shown at one of the fields. */
+export function shownAt(problems: Problems, fields: readonly string[]): readonly string[] {
+  return Object.keys(problems).filter(of => fields.some(path => isIn(of, path)))
+}
+
+function isIn(of: string, path: string): boolean {
+  return of === path || of.startsWith(`${path}.`) || of.startsWith(`${path}[`)
+}
+
+/** The members of a configuration, for keys that may not change it. */
+export function Facts({ of }: { readonly of: readonly (readonly [string, string])[] }) {
+  return (
+    <dl class="facts">
+      {of.map(([field, value]) => (
+        <div key={field} class="fact">
+          <dt>
+            <code>{field}</code>
+          </dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** Members that differ, each with its old and its new value. */
+export function DifferenceList({
+  of,
+  label,
+  marked = [],
+  names = ['Before', 'After'],
+}: {
+  readonly of: readonly Difference[]
+  readonly label: string
+  /** Fields that others have changed, too. */
+  readonly marked?: readonly string[]
+  readonly names?: readonly [string, string]
+}) {
+  return (
+    <div class="differences" role="table" aria-label={label}>
+      <div role="row" class="sr">
+        {['Setting', ...names].map(name => (
+          <span key={name} role="columnheader">
+            {name}
+          </span>
+        ))}
+      </div>
+      {of.map(one => (
+        <div key={one.field} role="row">
+          <span role="rowheader">
+            <code>{one.field}</code>
+            {marked.includes(one.field) ? <b class="wrong"> changed by both</b> : null}
+          </span>
+          <Side sign="−" value={one.old} />
+          <Side sign="+" value={one.new} />
+        </div>
+      ))}
+    </div>
+  )
+}
+
+function Side({ sign, value }: { readonly sign: '−' | '+'; readonly value: string | null }) {
+  return (
+    <span role="cell" class={sign === '+' ? 'new' : 'old'}>
+      {value === null ? (
+        <span class="faint">none</span>
+      ) : (
+        <>
+          <span aria-hidden="true">{sign} </span>
+          <code>{value === '' ? '(empty)' : value.length > 600 ? `${value.slice(0, 600)}…` : value}</code>
+        </>
+      )}
+    </span>
+  )
+}

@@ -1,0 +1,63 @@
+/** What differs between two releases. */
+import { api } from '../../../client/api.ts'
+import { useResource } from '../../../client/resource.ts'
+import { Loaded, Section } from '../../../parts/basic.tsx'
+import { SelectField } from '../../../parts/form.tsx'
+import { query, setQuery } from '../../../router.ts'
+import { differences } from '../../endpoint-form/difference.ts'
+import { DifferenceList } from '../../endpoint-form/parts.tsx'
+import { versionsOf } from './release-words.ts'
+
+/** Any two releases, which the address names. */
+export function Compare({ id, versions }: { readonly id: string; readonly versions: readonly number[] }) {
+  if (versions.length < 2) return null
+  const [old, now] = versionsOf(query.value.get('compare')) ?? [versions[1]!, versions[0]!]
+  const select = (label: string, value: number, of: (version: string) => string) => (
+    <SelectField
+      label={label}
+      value={String(value)}
+      options={[...new Set([...versions, value])].map(version => [String(version), `Version ${version}`] as const)}
+      onChange={version => setQuery({ compare: of(version) })}
+    />
+  )
+  return (
+    <Section title="Compare two releases">
+      <div class="tools">
+        {select('From', old, version => `${version}..${now}`)}
+        {select('To', now, version => `${old}..${version}`)}
+      </div>
+      <Between id={id} old={old} now={now} />
+    </Section>
+  )
+}
+
+/** The members of the configurations of two releases that differ. */
+export function Between({ id, old, now }: { readonly id: string; readonly old: number; readonly now: number }) {
+  const read = (version: number, signal: AbortSignal) =>
+    api('GET /v2/serverless/{id}/releases/{version}', { path: { id, version: String(version) }, signal })
+  const both = useResource(`releases ${id} ${old}..${now}`, signal =>
+    Promise.all([read(old, signal), read(now, signal)]),
+  )
+  return (
+    <Loaded of={both}>
+      {([before, after]) => {
+        const gone = [before, after].filter(({ configuration }) => configuration === null)
+        if (gone.length > 0)
+          return (
+            <p class="notice">
+              The configuration of version {gone.map(({ version }) => version).join(' and ')} is not kept any more.
+            </p>
+          )
+        const changed = differences(before.configuration ?? {}, after.configuration ?? {})
+        if (changed.length === 0) return <p class="faint">Their configurations are the same.</p>
+        return (
+          <DifferenceList
+            of={changed}
+            label={`What differs between version ${old} and version ${now}`}
+            names={[`Version ${old}`, `Version ${now}`]}
+          />
+        )
+      }}
+    </Loaded>
+  )
+}

@@ -1,0 +1,58 @@
+/** Releases in words. */
+
+/** How the newest release comes to the workers. */
+export interface RolloutFacts {
+  readonly state: 'IN_PROGRESS' | 'STOPPED' | 'CANARY' | 'COMPLETE'
+  readonly workersOnLatest: number
+  readonly workersTotal: number
+  readonly percentOnLatest: number
+  readonly reason: string | null
+  readonly workingVersion: number | null
+  readonly canary: number | null
+}
+
+/** What is told of a release. */
+interface ReleaseFacts {
+  readonly version: number | null
+  readonly restoredVersion: number | null
+  readonly source: 'GIT_BUILD' | 'MANUAL'
+  readonly diff: readonly { readonly field: string }[]
+}
+
+/** What made a release, in a sentence. */
+export function whatOf({ version, restoredVersion, source, diff }: ReleaseFacts): string {
+  if (restoredVersion !== null) return `Rollback to version ${restoredVersion}`
+  if (source === 'GIT_BUILD') return 'Built from a repository'
+  if (version === 1) return 'Created'
+  if (diff.length === 0) return 'Restart: the same configuration with new workers'
+  const names = [...new Set(diff.map(({ field }) => field.split('.')[0]!))]
+  return `Changed ${names.slice(0, 4).join(', ')}${names.length > 4 ? ' and more' : ''}`
+}
+
+/** Where a rollout stands, in a sentence. */
+export function rolloutSentence(version: number | null, rollout: RolloutFacts): string {
+  const { state, workersOnLatest, workersTotal, workingVersion, canary } = rollout
+  const some = `${workersOnLatest} of ${workersTotal} workers run version ${version}`
+  if (state === 'STOPPED') {
+    const rest = workingVersion === null ? '' : ` Workers of version ${workingVersion} go on.`
+    return `Version ${version} does not work: no worker of it is started any more.${rest}`
+  }
+  if (state === 'CANARY') {
+    return `Version ${version} is a canary with ${canary}% of the workers; version ${workingVersion} has the rest. ${some}.`
+  }
+  if (state === 'IN_PROGRESS') {
+    return workersTotal === 0
+      ? `Version ${version} has had no ready worker yet. The next workers run it.`
+      : `${some}. The others end when they are replaced.`
+  }
+  if (workersTotal === 0) return `No worker runs. The next ones run version ${version}.`
+  return workersTotal === 1
+    ? `The one worker runs version ${version}.`
+    : `All ${workersTotal} workers run version ${version}.`
+}
+
+/** Two versions such as `3..5`; null where the text has none. */
+export function versionsOf(text: string | null): readonly [number, number] | null {
+  const [, old, now] = /^(\d{1,9})\.\.(\d{1,9})$/.exec(text ?? '') ?? []
+  return old === undefined ? null : [Number(old), Number(now)]
+}

@@ -1,0 +1,88 @@
+/** How far the newest release has come, and what helps where it has not. */
+import { useState } from 'preact/hooks'
+import { api } from '../../../client/api.ts'
+import type { ListEndpointReleasesResponse } from '../../../client/api-types.d.ts'
+import { mayManage } from '../../../client/session.ts'
+import { announce } from '../../../parts/announce.tsx'
+import { Button, Section, State, type Tone } from '../../../parts/basic.tsx'
+import { Confirm } from '../../../parts/dialog.tsx'
+import { Meter } from '../../../parts/spark.tsx'
+import { restartWorkers } from '../settings/danger.tsx'
+import { type RolloutFacts, rolloutSentence } from './release-words.ts'
+
+const STATES: Readonly<Record<RolloutFacts['state'], readonly [Tone, string]>> = {
+  IN_PROGRESS: ['busy', 'In progress'],
+  STOPPED: ['bad', 'Stopped'],
+  CANARY: ['wait', 'Canary'],
+  COMPLETE: ['good', 'Complete'],
+}
+
+/** The state of the rollout, with its bar. */
+export function Rollout({
+  id,
+  of: { endpointVersion: version, rollout },
+  reload,
+  onBack,
+}: {
+  readonly id: string
+  readonly of: ListEndpointReleasesResponse
+  readonly reload: () => void
+  readonly onBack: (version: number) => void
+}) {
+  const [isPromoting, setPromoting] = useState(false)
+  const { state, reason, workingVersion, percentOnLatest } = rollout
+  const [tone, title] = STATES[state]
+  const mayWrite = mayManage('write')
+  return (
+    <Section
+      title={`Rollout of version ${version}`}
+      actions={
+        <span aria-live="polite">
+          <State tone={tone}>{title}</State>
+        </span>
+      }
+    >
+      <p class="rollout">
+        <Meter share={percentOnLatest / 100} label={`Workers that run version ${version}`} /> {percentOnLatest}%
+      </p>
+      <p>{rolloutSentence(version, rollout)}</p>
+      {reason === null ? null : <p class="notice bad">{reason}</p>}
+      {state === 'STOPPED' ? (
+        <p class="faint">
+          A rollout stops after three crashes without a ready worker, or when no worker can be started. Any new release
+          ends the stop: a change that mends it, a rollback, or a restart, which tries the same once more.
+        </p>
+      ) : null}
+      {!mayWrite || (state !== 'STOPPED' && state !== 'CANARY') ? null : (
+        <div class="actions">
+          {state === 'CANARY' ? (
+            <Button kind="main" onPress={() => setPromoting(true)}>
+              Promote version {version}
+            </Button>
+          ) : null}
+          {workingVersion === null ? null : (
+            <Button kind={state === 'STOPPED' ? 'main' : 'plain'} onPress={() => onBack(workingVersion)}>
+              Roll back to version {workingVersion}
+            </Button>
+          )}
+          {state === 'STOPPED' ? <Button onPress={() => restartWorkers(id)}>Try once more</Button> : null}
+        </div>
+      )}
+      {isPromoting ? (
+        <Confirm
+          title={`Promote version ${version}?`}
+          action={`Promote version ${version}`}
+          onConfirm={async () => {
+            const path = { id, version: String(version) }
+            await api('POST /v2/serverless/{id}/releases/{version}/promote', { path })
+            announce(`Version ${version} replaces the others`)
+            reload()
+          }}
+          onClose={() => setPromoting(false)}
+        >
+          <p>Its workers replace all others. A rollback is the way back.</p>
+        </Confirm>
+      ) : null}
+    </Section>
+  )
+}

@@ -1,0 +1,117 @@
+/** What interrupts or cannot be taken back. */
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { api, request } from '../../../client/api.ts'
+import type { Endpoint } from '../../../client/api-types.d.ts'
+import { useResource } from '../../../client/resource.ts'
+import { mayManage, mayUseJobs } from '../../../client/session.ts'
+import { ofJobs } from '../../../client/topics.ts'
+import { plural } from '../../../format.ts'
+import { announce } from '../../../parts/announce.tsx'
+import { Button, Section } from '../../../parts/basic.tsx'
+import { Confirm } from '../../../parts/dialog.tsx'
+import { navigate } from '../../../router.ts'
+
+/** Makes a new release that changes nothing but the workers. */
+export async function restartWorkers(id: string): Promise<void> {
+  await request('POST', `/v2/serverless/${encodeURIComponent(id)}/restart`)
+  announce('New workers replace those that run')
+}
+
+/** Restart, purge, delete. */
+export function Danger({ endpoint: { id, name, type } }: { readonly endpoint: Endpoint }) {
+  const [asked, ask] = useState<'restart' | 'purge' | 'delete' | null>(null)
+  const close = () => ask(null)
+  return (
+    <Section title="Danger zone">
+      {mayManage('write') ? (
+        <Row title="Restart workers" about="A new release with the same configuration replaces all workers.">
+          <Button onPress={() => ask('restart')}>Restart workers</Button>
+        </Row>
+      ) : null}
+      {type === 'QUEUE' && mayUseJobs('write', id) ? (
+        <Row title="Purge the queue" about="Cancels all jobs that wait. Those that run go on.">
+          <Button kind="danger" onPress={() => ask('purge')}>
+            Purge queue
+          </Button>
+        </Row>
+      ) : null}
+      {mayManage('write') ? (
+        <Row title="Delete the endpoint" about="Its jobs are cancelled, its workers end, its results go.">
+          <Button kind="danger" onPress={() => ask('delete')}>
+            Delete endpoint
+          </Button>
+        </Row>
+      ) : null}
+      {asked === 'restart' ? (
+        <Confirm
+          title="Restart all workers?"
+          action="Restart workers"
+          onConfirm={() => restartWorkers(id)}
+          onClose={close}
+        >
+          <p>Workers that run go on until the first new one is ready, and finish their jobs.</p>
+        </Confirm>
+      ) : null}
+      {asked === 'purge' ? <Purge id={id} onClose={close} /> : null}
+      {asked === 'delete' ? (
+        <Confirm
+          title={`Delete ${name}?`}
+          action="Delete endpoint"
+          typed={name}
+          onConfirm={async () => {
+            await api('DELETE /v2/serverless/{id}', { path: { id } })
+            announce(`Deleted ${name}`)
+            navigate('/endpoints')
+          }}
+          onClose={close}
+        >
+          <p>This cannot be taken back.</p>
+        </Confirm>
+      ) : null}
+    </Section>
+  )
+}
+
+function Row({
+  title,
+  about,
+  children,
+}: {
+  readonly title: string
+  readonly about: string
+  readonly children: ComponentChildren
+}) {
+  return (
+    <div class="danger-row">
+      <p>
+        <b>{title}</b>
+        <br />
+        <span class="faint">{about}</span>
+      </p>
+      {children}
+    </div>
+  )
+}
+
+function Purge({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
+  const health = useResource(
+    `health ${id}`,
+    signal => api('GET /v2/{endpoint}/health', { path: { endpoint: id }, signal }),
+    { on: ofJobs(id) },
+  )
+  const { inQueue } = (health.data as { readonly jobs: { readonly inQueue: number } } | null)?.jobs ?? { inQueue: 0 }
+  return (
+    <Confirm
+      title="Purge the queue?"
+      action={`Cancel ${plural(inQueue, 'waiting job')}`}
+      onConfirm={async () => {
+        const answer = await api('POST /v2/{endpoint}/purge-queue', { path: { endpoint: id } })
+        announce(`Cancelled ${plural((answer as { readonly removed?: number }).removed ?? 0, 'job')}`)
+      }}
+      onClose={onClose}
+    >
+      <p>Jobs that wait are cancelled. This cannot be taken back.</p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,207 @@
+/** Changes an endpoint. Form and JSON are two views of one change, which is shown before it is saved. */
+import { useEffect, useState } from 'preact/hooks'
+import { api, type Body as BodyOf } from '../../../client/api.ts'
+import type { Endpoint } from '../../../client/api-types.d.ts'
+import { who } from '../../../client/session.ts'
+import { announce } from '../../../parts/announce.tsx'
+import { Button, Choice, Code, Section } from '../../../parts/basic.tsx'
+import { FormProblems, JsonField, jsonProblem } from '../../../parts/form.tsx'
+import { curlOf } from '../../endpoint-form/curl.ts'
+import { conflictsOf, type Difference, differences, makesRelease } from '../../endpoint-form/difference.ts'
+import {
+  type Body,
+  bodyOf,
+  changesOf,
+  draftOf,
+  draftWith,
+  isObject,
+  merged,
+  rebased,
+} from '../../endpoint-form/draft.ts'
+import { EndpointFields, FIELDS } from '../../endpoint-form/endpoint-fields.tsx'
+import { repeatedNames } from '../../endpoint-form/env-text.ts'
+import { DifferenceList, Folded, NumberField, shownAt } from '../../endpoint-form/parts.tsx'
+import { useChecked } from '../../endpoint-form/use-checked.ts'
+
+type View = 'form' | 'json'
+
+/** The form of an endpoint that exists. */
+export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
+  const change = useChange(endpoint)
+  const { before, draft, text, setDraft, setText, body, mine, view, show, theirs } = change
+  const path = `/v2/serverless/${endpoint.id}`
+  const { problems, isSending, send } = useChecked('PATCH', path, body ?? {})
+  const isChanged = body === null || Object.keys(body).length > 0
+  const isReady = body !== null && isChanged && repeatedNames(draft.env).length === 0
+  const save = async () => {
+    const isRelease = makesRelease(mine)
+    const isDone = await send(async () => {
+      const answer = await api('PATCH /v2/serverless/{id}', {
+        path: { id: endpoint.id },
+        body: body as BodyOf<'PATCH /v2/serverless/{id}'>,
+      })
+      change.saved(answer)
+    })
+    if (isDone) announce(isRelease ? 'Saved as a new release. Its workers replace the others.' : 'Saved')
+  }
+  const submit = (event: Event) => {
+    event.preventDefault()
+    if (isReady && theirs.length === 0) void save()
+  }
+  return (
+    <form class="form-page" onSubmit={submit} noValidate>
+      <div>
+        <p>
+          <Choice<View>
+            label="View"
+            value={view}
+            options={[
+              ['form', 'Form'],
+              ['json', 'JSON'],
+            ]}
+            onChange={show}
+          />
+        </p>
+        {theirs.length > 0 && !isSending ? <Conflict change={change} /> : null}
+        {text === null ? (
+          <EndpointFields
+            draft={draft}
+            set={changes => setDraft({ ...draft, ...changes })}
+            problems={problems}
+            isNew={false}
+          />
+        ) : (
+          <Section title="The change as JSON">
+            <JsonField
+              label="Body of the PATCH"
+              rows={18}
+              value={text}
+              onChange={setText}
+              hint="Members that are left out stay. Objects of workers and gpu are merged, env and lists are replaced."
+            />
+          </Section>
+        )}
+      </div>
+      <div class="beside">
+        <Section title={isChanged ? 'What changes' : 'Nothing is changed'}>
+          <DifferenceList of={mine} label="What changes" names={['Now', 'After saving']} />
+          <Effect mine={mine} />
+          {makesRelease(mine) && text === null ? (
+            <NumberField
+              label="Try it on a share of the workers first, percent"
+              path="$.rollout"
+              problems={problems}
+              value={draft.canary}
+              onChange={canary => setDraft({ ...draft, canary })}
+              min={1}
+              max={99}
+              hint="Empty: all workers are replaced"
+            />
+          ) : null}
+          <FormProblems problems={problems} shown={text === null ? shownAt(problems, [...FIELDS, '$.rollout']) : []} />
+          <div class="actions">
+            <button type="submit" class="button main" disabled={!isReady || isSending || theirs.length > 0}>
+              Save changes
+            </button>
+            {isChanged ? <Button onPress={() => change.begin(before)}>Discard</Button> : null}
+          </div>
+          {isChanged && body !== null ? (
+            <Folded title="The same call">
+              <Code text={curlOf('PATCH', who.value!.server.url + path, body)} />
+            </Folded>
+          ) : null}
+        </Section>
+      </div>
+    </form>
+  )
+}
+
+/** What saving does to workers. */
+function Effect({ mine }: { readonly mine: readonly Difference[] }) {
+  if (mine.length === 0) return null
+  return makesRelease(mine) ? (
+    <p class="notice wait">This makes a new release: its workers replace those that run.</p>
+  ) : (
+    <p class="notice">Takes effect at once. No worker is replaced.</p>
+  )
+}
+
+/** A change that is being made, and what others have saved meanwhile. */
+function useChange(endpoint: Endpoint) {
+  const [before, setBefore] = useState(() => draftOf(endpoint))
+  const [draft, setDraft] = useState(before)
+  /** The JSON while it is typed; null while the form is shown. */
+  const [text, setText] = useState<string | null>(null)
+  /** What the page still shows for a moment after it was saved. */
+  const [old, setOld] = useState('')
+  const latest = draftOf(endpoint)
+  const latestText = JSON.stringify(latest)
+  const body = text === null ? changesOf(before, draft) : parsed(text)
+  const now = bodyOf(before)
+  const mine = body === null ? [] : differences(now, merged(now, body))
+  const isIdle = body !== null && Object.keys(body).length === 0
+  const isOld = latestText === old || isIdle
+  const theirs = isOld ? [] : differences(now, bodyOf(latest))
+  const begin = (from: typeof before, changes: Body = {}) => {
+    setBefore(from)
+    const { draft: next } = draftWith(from, changes)
+    setDraft(next)
+    if (text !== null) setText(JSON.stringify(changes, null, 2))
+  }
+  useEffect(() => {
+    if (latestText !== old) setOld('')
+    if (isIdle && latestText !== old) begin(latest)
+  }, [latestText])
+  return {
+    before,
+    draft,
+    text,
+    setDraft,
+    setText,
+    body,
+    mine,
+    theirs,
+    begin,
+    view: (text === null ? 'form' : 'json') as View,
+    show: (view: View) => {
+      if (view === 'json') return text === null ? setText(JSON.stringify(body, null, 2)) : undefined
+      if (body === null) return announce('The JSON cannot be read.', 'problem')
+      const { draft: next, unknown } = draftWith(before, body)
+      if (unknown.length > 0) return announce(`The form has no field for ${unknown.join(', ')} as it is.`, 'problem')
+      setDraft(next)
+      setText(null)
+    },
+    saved: (answer: Endpoint) => {
+      setOld(latestText)
+      begin(draftOf(answer))
+    },
+    keepMine: () => begin(latest, rebased(now, body ?? {}, bodyOf(latest))),
+    takeTheirs: () => begin(latest),
+  }
+}
+
+function parsed(text: string): Body | null {
+  if (jsonProblem(text) !== null) return null
+  const value: unknown = JSON.parse(text)
+  return isObject(value) ? value : null
+}
+
+/** Somebody else saved the endpoint while it is being changed here. */
+function Conflict({ change }: { readonly change: ReturnType<typeof useChange> }) {
+  const { theirs, mine } = change
+  const both = conflictsOf(mine, theirs)
+  return (
+    <div class="notice wait" role="alert">
+      <div>
+        <h2>Somebody else has changed this endpoint meanwhile</h2>
+        <DifferenceList of={theirs} label="What they changed" marked={both} names={['Before', 'Now']} />
+        <div class="actions">
+          <Button onPress={change.keepMine}>
+            {both.length === 0 ? 'Keep both changes' : 'Keep my values where both changed'}
+          </Button>
+          <Button onPress={change.takeTheirs}>Drop my changes</Button>
+        </div>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,193 @@
+/** One template: its values, or its form for keys that may change it. */
+import { useState } from 'preact/hooks'
+import { api, type Body as BodyOf } from '../../client/api.ts'
+import type { Template } from '../../client/api-types.d.ts'
+import { mayManage } from '../../client/session.ts'
+import { announce } from '../../parts/announce.tsx'
+import { Button, Empty } from '../../parts/basic.tsx'
+import { Confirm, Dialog } from '../../parts/dialog.tsx'
+import { CheckField, FormProblems, SelectField, TextField, useSending } from '../../parts/form.tsx'
+import { ContainerFields, type FieldsProps, ImageFields } from '../endpoint-form/container-fields.tsx'
+import { leavesOf } from '../endpoint-form/difference.ts'
+import { repeatedNames } from '../endpoint-form/env-text.ts'
+import { Facts, Folded, NumberField, shownAt } from '../endpoint-form/parts.tsx'
+import {
+  NEW_TEMPLATE,
+  newTemplateBody,
+  type TemplateDraft,
+  templateBody,
+  templateChanges,
+  templateDraft,
+} from './template-draft.ts'
+
+const FIELDS = [
+  'name',
+  'image',
+  'env',
+  'args',
+  'ports',
+  'disk',
+  'registry',
+  'category',
+  'allowedCudaVersions',
+  'mounts',
+].map(name => `$.${name}`)
+
+/** A template in a drawer. @param id `new` for one that is made here */
+export function TemplateDrawer({
+  id,
+  known,
+  onClose,
+}: {
+  readonly id: string
+  readonly known: Template | undefined
+  readonly onClose: () => void
+}) {
+  if (id !== 'new' && known === undefined)
+    return (
+      <Dialog kind="drawer" title="Template" onClose={onClose}>
+        <Empty title="There is no such template any more" />
+      </Dialog>
+    )
+  if (!mayManage('write'))
+    return (
+      <Dialog kind="drawer" title={known?.name ?? 'Template'} onClose={onClose}>
+        {known === undefined ? null : <Facts of={leavesOf(templateBody(templateDraft(known)))} />}
+      </Dialog>
+    )
+  return <Form known={known} onClose={onClose} />
+}
+
+function Form({ known, onClose }: { readonly known: Template | undefined; readonly onClose: () => void }) {
+  const [before] = useState(() => (known === undefined ? NEW_TEMPLATE : templateDraft(known)))
+  const [draft, setDraft] = useState(before)
+  const [isDeleting, setDeleting] = useState(false)
+  const { problems, isSending, send } = useSending()
+  const changes = templateChanges(before, draft)
+  const save = async () => {
+    const isDone = await send(() =>
+      known === undefined
+        ? api('POST /v2/templates', { body: newTemplateBody(draft) as BodyOf<'POST /v2/templates'> })
+        : api('PATCH /v2/templates/{id}', {
+            path: { id: known.id },
+            body: changes as BodyOf<'PATCH /v2/templates/{id}'>,
+          }),
+    )
+    if (!isDone) return
+    announce(known === undefined ? `Made the template ${draft.name}` : 'Saved the template')
+    onClose()
+  }
+  const isReady = !isSending && Object.keys(changes).length > 0 && repeatedNames(draft.env).length === 0
+  return (
+    <Dialog
+      kind="drawer"
+      title={known?.name ?? 'New template'}
+      onClose={onClose}
+      actions={
+        <>
+          {known === undefined ? null : (
+            <>
+              <Button kind="danger" onPress={() => setDeleting(true)}>
+                Delete template
+              </Button>
+              {known.serverless ? (
+                <a class="button" href={`/endpoints/new?template=${encodeURIComponent(known.id)}`}>
+                  New endpoint from it
+                </a>
+              ) : null}
+            </>
+          )}
+          <Button kind="main" onPress={save} disabled={!isReady}>
+            {known === undefined ? 'Create template' : 'Save changes'}
+          </Button>
+        </>
+      }
+    >
+      {known === undefined ? null : (
+        <p class="hint">Endpoints that GraphQL linked to it get a new release when it changes. Others have a copy.</p>
+      )}
+      <FormProblems problems={problems} shown={shownAt(problems, FIELDS)} />
+      <Fields draft={draft} set={next => setDraft({ ...draft, ...next })} problems={problems} />
+      {isDeleting && known !== undefined ? (
+        <Confirm
+          title={`Delete ${known.name}?`}
+          action="Delete template"
+          onConfirm={async () => {
+            await api('DELETE /v2/templates/{id}', { path: { id: known.id } })
+            announce(`Deleted ${known.name}`)
+            onClose()
+          }}
+          onClose={() => setDeleting(false)}
+        >
+          <p>This cannot be taken back. A template that an endpoint is linked to stays.</p>
+        </Confirm>
+      ) : null}
+    </Dialog>
+  )
+}
+
+function Fields(props: FieldsProps<TemplateDraft>) {
+  const { draft, set, problems } = props
+  return (
+    <>
+      <TextField label="Name" path="$.name" problems={problems} value={draft.name} onChange={name => set({ name })} />
+      <ImageFields {...props} />
+      <ContainerFields {...props} />
+      <CheckField
+        label="For endpoints"
+        value={draft.serverless}
+        onChange={serverless => set({ serverless })}
+        hint="Endpoints start only from such templates"
+      />
+      <CheckField
+        label="All accounts of this server see it"
+        value={draft.public}
+        onChange={next => set({ public: next })}
+        hint="With its variables and their values"
+      />
+      <Folded title="Category, CUDA, volume">
+        <div class="columns tight">
+          <SelectField
+            label="Category"
+            path="$.category"
+            problems={problems}
+            value={draft.category}
+            options={['NVIDIA', 'AMD', 'CPU'].map(name => [name, name] as const)}
+            onChange={category => set({ category })}
+          />
+          <TextField
+            label="Only these CUDA versions"
+            path="$.allowedCudaVersions"
+            problems={problems}
+            value={draft.cudaVersions}
+            onChange={cudaVersions => set({ cudaVersions })}
+            placeholder="12.4, 12.8"
+          />
+        </div>
+        {draft.serverless ? null : <OfOtherTools {...props} />}
+      </Folded>
+    </>
+  )
+}
+
+/** What endpoints do not use. */
+function OfOtherTools({ draft, set, problems }: FieldsProps<TemplateDraft>) {
+  return (
+    <>
+      <div class="columns tight">
+        <NumberField
+          label="Volume, GB"
+          path="$.mounts"
+          problems={problems}
+          value={draft.volume}
+          onChange={volume => set({ volume })}
+          min={10}
+          max={1_000_000}
+        />
+        <TextField label="Path of the volume" value={draft.volumePath} onChange={volumePath => set({ volumePath })} />
+      </div>
+      <CheckField label="Start SSH" value={draft.startSsh} onChange={startSsh => set({ startSsh })} />
+      <CheckField label="Start Jupyter" value={draft.startJupyter} onChange={startJupyter => set({ startJupyter })} />
+    </>
+  )
+}
