@@ -122,18 +122,18 @@ function ScalingFields({ draft, set, problems }: FieldsProps<Draft>) {
         />
       )}
       <SelectField
-        label="Another worker starts"
+        label="Scale on"
         path="$.scaling.type"
         problems={problems}
         value={draft.scaling}
         options={[
-          ...(isBalancing ? [] : [['QUEUE_DELAY', 'when a job waits too long'] as const]),
-          ['REQUEST_COUNT', isBalancing ? 'by requests in flight' : 'by unfinished jobs'] as const,
+          ...(isBalancing ? [] : [['QUEUE_DELAY', 'the wait of jobs'] as const]),
+          ['REQUEST_COUNT', isBalancing ? 'requests in flight' : 'unfinished jobs'] as const,
         ]}
         onChange={scaling => set({ scaling, scalingValue: '4' })}
       />
       <NumberField
-        label={isCount ? `${isBalancing ? 'Requests' : 'Jobs'} a worker` : 'Wait, seconds'}
+        label={isCount ? `${isBalancing ? 'Requests' : 'Jobs'} a worker` : 'Longest wait, seconds'}
         path={isCount ? '$.scaling.requestCount' : '$.scaling.queueDelay'}
         problems={problems}
         value={draft.scalingValue}

@@ -34,15 +34,8 @@ const FIELDS = [
 ].map(name => `$.${name}`)
 
 /** A template in a drawer. @param id `new` for one that is made here */
-export function TemplateDrawer({
-  id,
-  known,
-  onClose,
-}: {
-  readonly id: string
-  readonly known: Template | undefined
-  readonly onClose: () => void
-}) {
+export function TemplateDrawer({ id, ...rest }: FormProps & { readonly id: string }) {
+  const { known, onClose } = rest
   if (id !== 'new' && known === undefined)
     return (
       <Dialog kind="drawer" title="Template" onClose={onClose}>
@@ -55,10 +48,16 @@ export function TemplateDrawer({
         {known === undefined ? null : <Facts of={leavesOf(templateBody(templateDraft(known)))} />}
       </Dialog>
     )
-  return <Form known={known} onClose={onClose} />
+  return <Form {...rest} />
 }
 
-function Form({ known, onClose }: { readonly known: Template | undefined; readonly onClose: () => void }) {
+interface FormProps {
+  readonly known: Template | undefined
+  readonly onChange: () => void
+  readonly onClose: () => void
+}
+
+function Form({ known, onChange, onClose }: FormProps) {
   const [before] = useState(() => (known === undefined ? NEW_TEMPLATE : templateDraft(known)))
   const [draft, setDraft] = useState(before)
   const [isDeleting, setDeleting] = useState(false)
@@ -75,6 +74,7 @@ function Form({ known, onClose }: { readonly known: Template | undefined; readon
     )
     if (!isDone) return
     announce(known === undefined ? `Made the template ${draft.name}` : 'Saved the template')
+    onChange()
     onClose()
   }
   const isReady = !isSending && Object.keys(changes).length > 0 && repeatedNames(draft.env).length === 0
@@ -115,6 +115,7 @@ function Form({ known, onClose }: { readonly known: Template | undefined; readon
           onConfirm={async () => {
             await api('DELETE /v2/templates/{id}', { path: { id: known.id } })
             announce(`Deleted ${known.name}`)
+            onChange()
             onClose()
           }}
           onClose={() => setDeleting(false)}

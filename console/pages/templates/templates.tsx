@@ -96,7 +96,13 @@ export function Templates() {
               }
             />
             {open === null ? null : (
-              <TemplateDrawer key={open} id={open} known={rows.find(({ id }) => id === open)} onClose={close} />
+              <TemplateDrawer
+                key={open}
+                id={open}
+                known={rows.find(({ id }) => id === open)}
+                onChange={templates.reload}
+                onClose={close}
+              />
             )}
           </>
         )}

@@ -1,17 +1,19 @@
 /** What differs between two releases. */
 import { api } from '../../../client/api.ts'
 import { useResource } from '../../../client/resource.ts'
-import { Loaded, Section } from '../../../parts/basic.tsx'
+import { Loaded } from '../../../parts/basic.tsx'
+import { Dialog } from '../../../parts/dialog.tsx'
 import { SelectField } from '../../../parts/form.tsx'
 import { query, setQuery } from '../../../router.ts'
 import { differences } from '../../endpoint-form/difference.ts'
 import { DifferenceList } from '../../endpoint-form/parts.tsx'
 import { versionsOf } from './release-words.ts'
 
-/** Any two releases, which the address names. */
+/** Any two releases, which the address names; nothing where it names none. */
 export function Compare({ id, versions }: { readonly id: string; readonly versions: readonly number[] }) {
-  if (versions.length < 2) return null
-  const [old, now] = versionsOf(query.value.get('compare')) ?? [versions[1]!, versions[0]!]
+  const both = versionsOf(query.value.get('compare'))
+  if (both === null) return null
+  const [old, now] = both
   const select = (label: string, value: number, of: (version: string) => string) => (
     <SelectField
       label={label}
@@ -21,13 +23,13 @@ export function Compare({ id, versions }: { readonly id: string; readonly versio
     />
   )
   return (
-    <Section title="Compare two releases">
+    <Dialog kind="drawer" title="Compare two releases" onClose={() => setQuery({ compare: null })}>
       <div class="tools">
         {select('From', old, version => `${version}..${now}`)}
         {select('To', now, version => `${old}..${version}`)}
       </div>
       <Between id={id} old={old} now={now} />
-    </Section>
+    </Dialog>
   )
 }
 

@@ -29,10 +29,19 @@ export function Releases({ endpoint: { id } }: { readonly endpoint: Endpoint }) 
       {list => (
         <>
           <Rollout id={id} of={list} reload={releases.reload} onBack={setBack} />
-          <Section title="Releases">
+          <Section
+            title="Releases"
+            actions={
+              list.releases.length < 2 ? undefined : (
+                <Button onPress={() => setQuery({ compare: `${list.releases[1]!.version}..${list.endpointVersion}` })}>
+                  Compare two releases
+                </Button>
+              )
+            }
+          >
             <ol class="releases" aria-label="Releases">
-              {list.releases.map((release, at) => (
-                <Row key={release.id} of={release} before={list.releases[at + 1]} list={list} onBack={setBack} />
+              {list.releases.map(release => (
+                <Row key={release.id} of={release} list={list} onBack={setBack} />
               ))}
             </ol>
           </Section>
@@ -54,12 +63,10 @@ export function Releases({ endpoint: { id } }: { readonly endpoint: Endpoint }) 
 
 function Row({
   of,
-  before,
   list,
   onBack,
 }: {
   readonly of: Release
-  readonly before: Release | undefined
   readonly list: ReleaseList
   readonly onBack: (version: number) => void
 }) {
@@ -88,7 +95,7 @@ function Row({
         )}
       </div>
       <div class="actions">
-        {before?.version == null || isNow ? null : (
+        {isNow ? null : (
           <Button
             kind="quiet"
             onPress={() => setQuery({ compare: `${version}..${list.endpointVersion}` })}

@@ -42,9 +42,11 @@ export function Rollout({
         </span>
       }
     >
-      <p class="rollout">
-        <Meter share={percentOnLatest / 100} label={`Workers that run version ${version}`} /> {percentOnLatest}%
-      </p>
+      {rollout.workersTotal === 0 ? null : (
+        <p class="rollout">
+          <Meter share={percentOnLatest / 100} label={`Workers that run version ${version}`} /> {percentOnLatest}%
+        </p>
+      )}
       <p>{rolloutSentence(version, rollout)}</p>
       {reason === null ? null : <p class="notice bad">{reason}</p>}
       {state === 'STOPPED' ? (
