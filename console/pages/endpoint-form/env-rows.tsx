@@ -54,7 +54,7 @@ export function EnvRows({
             onPaste={paste}
           />
           <textarea
-            rows={1}
+            rows={Math.min(6, variable.value.split('\n', 6).length)}
             aria-label={`Value of ${variable.name || `variable ${index + 1}`}`}
             value={variable.value}
             spellcheck={false}

@@ -31,7 +31,7 @@ export function whatOf({ version, restoredVersion, source, diff }: ReleaseFacts)
 
 /** Where a rollout stands, in a sentence. */
 export function rolloutSentence(version: number | null, rollout: RolloutFacts): string {
-  const { state, workersOnLatest, workersTotal, workingVersion, canary } = rollout
+  const { state, workersOnLatest, workersTotal, workingVersion, canary, reason } = rollout
   const some = `${workersOnLatest} of ${workersTotal} workers run version ${version}`
   if (state === 'STOPPED') {
     const rest = workingVersion === null ? '' : ` Workers of version ${workingVersion} go on.`
@@ -45,6 +45,8 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
       ? `Version ${version} has had no ready worker yet. The next workers run it.`
       : `${some}. The others end when they are replaced.`
   }
+  // Nothing older has worked that could go on, so it is tried again and again.
+  if (reason !== null) return `Version ${version} does not work, and no older version has worked.`
   if (workersTotal === 0) return `No worker runs. The next ones run version ${version}.`
   return workersTotal === 1
     ? `The one worker runs version ${version}.`

@@ -80,8 +80,7 @@ function Row({
       <b>v{version}</b>
       <div>
         <span>
-          {whatOf(of)}
-          {canary === null ? null : <State tone="wait"> canary, {canary}%</State>}
+          {whatOf(of)} {canary === null ? null : <State tone="wait">canary, {canary}%</State>}
         </span>
         <p class="faint">
           <Ago at={createdAt} suffix=" ago" />

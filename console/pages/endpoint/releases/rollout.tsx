@@ -31,7 +31,8 @@ export function Rollout({
 }) {
   const [isPromoting, setPromoting] = useState(false)
   const { state, reason, workingVersion, percentOnLatest } = rollout
-  const [tone, title] = STATES[state]
+  const [tone, title]: (typeof STATES)['STOPPED'] =
+    state === 'COMPLETE' && reason !== null ? ['bad', 'Does not work'] : STATES[state]
   const mayWrite = mayManage('write')
   return (
     <Section

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  type RolloutFacts,
+  rolloutSentence,
+  versionsOf,
+  whatOf,
+} from '../../console/pages/endpoint/releases/release-words.ts'
+
+const RELEASE = { version: 5, restoredVersion: null, source: 'MANUAL', diff: [] } as const
+const ROLLOUT: RolloutFacts = {
+  state: 'COMPLETE',
+  workersOnLatest: 0,
+  workersTotal: 0,
+  percentOnLatest: 0,
+  reason: null,
+  workingVersion: null,
+  canary: null,
+}
+
+test('a release says what made it', () => {
+  assert.equal(whatOf({ ...RELEASE, version: 1 }), 'Created')
+  assert.equal(whatOf(RELEASE), 'Restart: the same configuration with new workers')
+  assert.equal(whatOf({ ...RELEASE, restoredVersion: 2 }), 'Rollback to version 2')
+  const diff = ['image', 'env.A', 'env.B', 'disk'].map(field => ({ field }))
+  assert.equal(whatOf({ ...RELEASE, diff }), 'Changed image, env, disk')
+})
+
+test('a rollout says what runs, and what does not', () => {
+  assert.equal(rolloutSentence(5, ROLLOUT), 'No worker runs. The next ones run version 5.')
+  assert.equal(rolloutSentence(5, { ...ROLLOUT, workersOnLatest: 2, workersTotal: 2 }), 'All 2 workers run version 5.')
+  assert.equal(
+    rolloutSentence(5, { ...ROLLOUT, state: 'IN_PROGRESS', workersOnLatest: 1, workersTotal: 3 }),
+    '1 of 3 workers run version 5. The others end when they are replaced.',
+  )
+  assert.match(rolloutSentence(5, { ...ROLLOUT, state: 'STOPPED', workingVersion: 4 }), /Workers of version 4 go on\.$/)
+  assert.match(rolloutSentence(5, { ...ROLLOUT, state: 'CANARY', workingVersion: 4, canary: 10 }), /10% of the workers/)
+  assert.match(rolloutSentence(5, { ...ROLLOUT, reason: 'it crashed' }), /does not work/)
+})
+
+test('an address names two versions', () => {
+  assert.deepEqual(versionsOf('3..5'), [3, 5])
+  for (const text of [null, '', '3', '3..', 'a..b', '3..5..7', '1234567890..1']) assert.equal(versionsOf(text), null)
+})
