@@ -3,62 +3,44 @@ import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { ofChange } from '../../client/topics.ts'
 import { Section } from '../../parts/basic.tsx'
-import { SelectField, TextField } from '../../parts/form.tsx'
-import { ContainerFields, type FieldsProps, ImageFields } from './container-fields.tsx'
+import { bound, type FieldsProps } from './bound.tsx'
+import { ContainerFields, ImageFields } from './container-fields.tsx'
 import type { Draft } from './draft.ts'
 import { HardwareFields } from './hardware-fields.tsx'
-import { AreaField, at, Folded, NumberField, TickList } from './parts.tsx'
+import { at, Folded, TickList } from './parts.tsx'
 
-/** Members that have a field. */
-export const FIELDS: readonly string[] = [
-  ...[
-    'name',
-    'type',
-    'image',
-    'env',
-    'args',
-    'ports',
-    'disk',
-    'registry',
-    'gpu.pools',
-    'gpu.count',
-    'gpu.excludedTypes',
-  ],
-  ...['gpu.minCudaVersion', 'gpu.allowedCudaVersions', 'workers.min', 'workers.max', 'workers.idleTimeout'],
-  ...['scaling', 'timeout', 'flashboot', 'networkVolumes', 'modelReferences', 'corsOrigins', 'dataCenterIds'],
-].map(name => `$.${name}`)
-
+/** Rare members, whose fields are folded. */
 const MORE = ['args', 'ports', 'disk', 'registry', 'timeout', 'flashboot', 'corsOrigins', 'dataCenterIds']
+
+/** Paths of the members that have a field. */
+export const FIELDS: readonly string[] = [
+  ...['name', 'type', 'image', 'env', 'gpu.pools', 'gpu.count', 'gpu.excludedTypes', 'gpu.minCudaVersion'],
+  ...['gpu.allowedCudaVersions', 'workers.min', 'workers.max', 'workers.idleTimeout', 'scaling'],
+  ...['networkVolumes', 'modelReferences', ...MORE],
+].map(name => `$.${name}`)
 
 /** The fields of an endpoint. @param isNew whether its type and kind of hardware can still be chosen */
 export function EndpointFields({ isNew, ...props }: FieldsProps<Draft> & { readonly isNew: boolean }) {
-  const { draft, set, problems } = props
+  const { set, problems } = props
+  const { text, select } = bound(props)
+  const chooseType = (type: string) =>
+    set(type === 'QUEUE' ? { type } : { type: 'LOAD_BALANCER', scaling: 'REQUEST_COUNT', scalingValue: '4' })
   return (
     <>
       <Section title="What runs">
         <div class="columns tight">
-          <TextField
-            label="Name"
-            path="$.name"
-            problems={problems}
-            value={draft.name}
-            onChange={name => set({ name })}
-          />
-          {isNew ? (
-            <SelectField
-              label="Type"
-              path="$.type"
-              problems={problems}
-              value={draft.type}
-              options={[
-                ['QUEUE', 'Queue: takes jobs'],
-                ['LOAD_BALANCER', 'Load balancing: takes requests'],
-              ]}
-              onChange={type =>
-                set(type === 'LOAD_BALANCER' ? { type, scaling: 'REQUEST_COUNT', scalingValue: '4' } : { type })
-              }
-            />
-          ) : null}
+          {text('name', 'Name')}
+          {isNew
+            ? select(
+                'type',
+                'Type',
+                [
+                  ['QUEUE', 'Queue: takes jobs'],
+                  ['LOAD_BALANCER', 'Load balancing: takes requests'],
+                ],
+                { onChange: chooseType },
+              )
+            : null}
         </div>
         <ImageFields {...props} />
       </Section>
@@ -84,69 +66,41 @@ export function EndpointFields({ isNew, ...props }: FieldsProps<Draft> & { reado
   )
 }
 
-function ScalingFields({ draft, set, problems }: FieldsProps<Draft>) {
+function ScalingFields(props: FieldsProps<Draft>) {
+  const { draft, set } = props
+  const { number, select } = bound(props)
   const isCount = draft.scaling === 'REQUEST_COUNT'
   const isBalancing = draft.type === 'LOAD_BALANCER'
   return (
     <div class="columns tight">
-      <NumberField
-        label="Always on"
-        path="$.workers.min"
-        problems={problems}
-        value={draft.min}
-        onChange={min => set({ min })}
-        min={0}
-        max={1000}
-        hint="Workers that stay without work"
-      />
-      <NumberField
-        label="At most"
-        path="$.workers.max"
-        problems={problems}
-        value={draft.max}
-        onChange={max => set({ max })}
-        min={0}
-        max={1000}
-        hint="0 pauses the endpoint"
-      />
-      {isCount && !isBalancing ? null : (
-        <NumberField
-          label="Idle timeout, seconds"
-          path="$.workers.idleTimeout"
-          problems={problems}
-          value={draft.idleTimeout}
-          onChange={idleTimeout => set({ idleTimeout })}
-          min={1}
-          max={3600}
-          hint="How long a worker waits for more work"
-        />
-      )}
-      <SelectField
-        label="Scale on"
-        path="$.scaling.type"
-        problems={problems}
-        value={draft.scaling}
-        options={[
+      {number('min', 'Always on', [0, 1_000], { path: 'workers.min', hint: 'Workers that stay without work' })}
+      {number('max', 'At most', [0, 1_000], { path: 'workers.max', hint: '0 pauses the endpoint' })}
+      {isCount && !isBalancing
+        ? null
+        : number('idleTimeout', 'Idle timeout, seconds', [1, 3_600], {
+            path: 'workers.idleTimeout',
+            hint: 'How long a worker waits for more work',
+          })}
+      {select(
+        'scaling',
+        'Scale on',
+        [
           ...(isBalancing ? [] : [['QUEUE_DELAY', 'the wait of jobs'] as const]),
-          ['REQUEST_COUNT', isBalancing ? 'requests in flight' : 'unfinished jobs'] as const,
-        ]}
-        onChange={scaling => set({ scaling, scalingValue: '4' })}
-      />
-      <NumberField
-        label={isCount ? `${isBalancing ? 'Requests' : 'Jobs'} a worker` : 'Longest wait, seconds'}
-        path={isCount ? '$.scaling.requestCount' : '$.scaling.queueDelay'}
-        problems={problems}
-        value={draft.scalingValue}
-        onChange={scalingValue => set({ scalingValue })}
-        min={isCount ? 1 : 0.5}
-        max={isCount ? 1_000_000 : 86_400}
-        step={isCount ? 1 : 'any'}
-      />
+          ['REQUEST_COUNT', isBalancing ? 'requests in flight' : 'unfinished jobs'],
+        ],
+        { path: 'scaling.type', onChange: next => set({ scaling: next as Draft['scaling'], scalingValue: '4' }) },
+      )}
+      {isCount
+        ? number('scalingValue', `${isBalancing ? 'Requests' : 'Jobs'} a worker`, [1, 1_000_000], {
+            path: 'scaling.requestCount',
+          })
+        : number('scalingValue', 'Longest wait, seconds', [0.5, 86_400, 'any'], { path: 'scaling.queueDelay' })}
     </div>
   )
 }
 
-function StorageFields({ draft, set, problems }: FieldsProps<Draft>) {
+function StorageFields(props: FieldsProps<Draft>) {
+  const { draft, set, problems } = props
   const volumes = useResource('network volumes', signal => api('GET /v2/network-volumes', { signal }), {
     on: ofChange(/NetworkVolume/i),
   })
@@ -163,63 +117,36 @@ function StorageFields({ draft, set, problems }: FieldsProps<Draft>) {
           onChange={next => set({ volumes: next })}
         />
       )}
-      <AreaField
-        label="Models of Hugging Face"
-        path="$.modelReferences"
-        problems={problems}
-        value={draft.models}
-        onChange={models => set({ models })}
-        placeholder="owner/name:revision"
-        hint="One a line. They are on the machine before a worker starts."
-      />
+      {bound(props).lines('models', 'Models of Hugging Face', {
+        path: 'modelReferences',
+        placeholder: 'owner/name:revision',
+        hint: 'One a line. They are on the machine before a worker starts.',
+      })}
     </>
   )
 }
 
-function RareFields({ draft, set, problems }: FieldsProps<Draft>) {
+function RareFields(props: FieldsProps<Draft>) {
+  const { text, number, select, lines } = bound(props)
   return (
     <>
       <div class="columns tight">
-        <NumberField
-          label="Timeout of an attempt, seconds"
-          path="$.timeout"
-          problems={problems}
-          value={draft.timeout}
-          onChange={timeout => set({ timeout })}
-          min={5}
-          max={604_800}
-          step="any"
-        />
-        <SelectField
-          label="FlashBoot"
-          path="$.flashboot"
-          problems={problems}
-          value={draft.flashboot}
-          options={[
-            ['OFF', 'Off: idle workers end'],
-            ['FLASHBOOT', 'On: idle workers are frozen'],
-            ['PRIORITY_FLASHBOOT', 'First: frozen before others'],
-          ]}
-          onChange={flashboot => set({ flashboot })}
-        />
+        {number('timeout', 'Timeout of an attempt, seconds', [5, 604_800, 'any'])}
+        {select('flashboot', 'FlashBoot', [
+          ['OFF', 'Off: idle workers end'],
+          ['FLASHBOOT', 'On: idle workers are frozen'],
+          ['PRIORITY_FLASHBOOT', 'First: frozen before others'],
+        ])}
       </div>
-      <AreaField
-        label="Origins of web pages that may call it"
-        path="$.corsOrigins"
-        problems={problems}
-        value={draft.origins}
-        onChange={origins => set({ origins })}
-        placeholder="https://app.example"
-        hint="One a line, or * for all"
-      />
-      <TextField
-        label="Data centers"
-        path="$.dataCenterIds"
-        problems={problems}
-        value={draft.dataCenters}
-        onChange={dataCenters => set({ dataCenters })}
-        hint="Names for tools that expect them; all workers run here"
-      />
+      {lines('origins', 'Origins of web pages that may call it', {
+        path: 'corsOrigins',
+        placeholder: 'https://app.example',
+        hint: 'One a line, or * for all',
+      })}
+      {text('dataCenters', 'Data centers', {
+        path: 'dataCenterIds',
+        hint: 'Names for tools that expect them; all workers run here',
+      })}
     </>
   )
 }

@@ -8,8 +8,9 @@ import { announce } from '../../parts/announce.tsx'
 import { Button, Empty, Loaded } from '../../parts/basic.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { type Problems, TextField } from '../../parts/form.tsx'
+import { AreaField } from './bound.tsx'
 import { parseEnv, repeatedNames, secretReference, type Variable, withVariables } from './env-text.ts'
-import { AreaField, at } from './parts.tsx'
+import { at } from './parts.tsx'
 
 const MAX_SECRETS_SHOWN = 50
 

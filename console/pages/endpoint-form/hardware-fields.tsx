@@ -3,12 +3,11 @@ import { api } from '../../client/api.ts'
 import type { GpuType } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { Button, Choice } from '../../parts/basic.tsx'
-import { SelectField, TextField } from '../../parts/form.tsx'
-import type { FieldsProps } from './container-fields.tsx'
+import { bound, type FieldsProps } from './bound.tsx'
 import type { Draft } from './draft.ts'
-import { at, Folded, NumberField, TickList } from './parts.tsx'
+import { at, Folded, TickList } from './parts.tsx'
 
-const VCPUS = ['2', '4', '8', '16', '32']
+const VCPUS = ['2', '4', '8', '16', '32'].map(number => [number, number] as const)
 
 /** The GPU types, with how many of each this machine has. */
 export function useGpus(): readonly GpuType[] {
@@ -17,7 +16,8 @@ export function useGpus(): readonly GpuType[] {
 }
 
 /** GPU or CPU. @param isNew whether the kind can still be chosen */
-export function HardwareFields({ draft, set, problems, isNew }: FieldsProps<Draft> & { readonly isNew: boolean }) {
+export function HardwareFields({ isNew, ...props }: FieldsProps<Draft> & { readonly isNew: boolean }) {
+  const { draft, set } = props
   return (
     <>
       {isNew ? (
@@ -33,16 +33,14 @@ export function HardwareFields({ draft, set, problems, isNew }: FieldsProps<Draf
           />
         </p>
       ) : null}
-      {draft.hardware === 'gpu' ? (
-        <GpuFields draft={draft} set={set} problems={problems} />
-      ) : (
-        <CpuFields draft={draft} set={set} problems={problems} />
-      )}
+      {draft.hardware === 'gpu' ? <GpuFields {...props} /> : <CpuFields {...props} />}
     </>
   )
 }
 
-function GpuFields({ draft, set, problems }: FieldsProps<Draft>) {
+function GpuFields(props: FieldsProps<Draft>) {
+  const { draft, set, problems } = props
+  const { text, number } = bound(props)
   const gpus = useGpus()
   const pools = [...new Set(gpus.flatMap(({ pool }) => (pool === null ? [] : [pool])))]
   const options = pools.map(pool => {
@@ -85,33 +83,14 @@ function GpuFields({ draft, set, problems }: FieldsProps<Draft>) {
           onChange={([pool]) => choose([...draft.pools, ...(pool === undefined ? [] : [pool])])}
         />
       </Folded>
-      <NumberField
-        label="GPUs of a worker"
-        path="$.gpu.count"
-        problems={problems}
-        value={draft.gpuCount}
-        onChange={gpuCount => set({ gpuCount })}
-        min={1}
-        max={64}
-      />
+      {number('gpuCount', 'GPUs of a worker', [1, 64], { path: 'gpu.count' })}
       <Folded title="CUDA and excluded types" isWrong={isWrong}>
         <div class="columns tight">
-          <TextField
-            label="Lowest CUDA version"
-            path="$.gpu.minCudaVersion"
-            problems={problems}
-            value={draft.minCuda}
-            onChange={minCuda => set({ minCuda })}
-            placeholder="12.4"
-          />
-          <TextField
-            label="Only these CUDA versions"
-            path="$.gpu.allowedCudaVersions"
-            problems={problems}
-            value={draft.cudaVersions}
-            onChange={cudaVersions => set({ cudaVersions })}
-            placeholder="12.4, 12.8"
-          />
+          {text('minCuda', 'Lowest CUDA version', { path: 'gpu.minCudaVersion', placeholder: '12.4' })}
+          {text('cudaVersions', 'Only these CUDA versions', {
+            path: 'gpu.allowedCudaVersions',
+            placeholder: '12.4, 12.8',
+          })}
         </div>
         <TickList
           label="Types that are left out"
@@ -129,54 +108,36 @@ function GpuFields({ draft, set, problems }: FieldsProps<Draft>) {
 
 function CpuFields({ draft, set, problems }: FieldsProps<Draft>) {
   const flavors = useResource('catalog cpus', signal => api('GET /v2/catalog/cpus', { signal }))
-  const known = flavors.data?.cpus ?? []
-  const change = (index: number, changes: Partial<Draft['cpus'][number]>) =>
-    set({ cpus: draft.cpus.map((one, of) => (of === index ? { ...one, ...changes } : one)) })
+  const known = (flavors.data?.cpus ?? []).map(
+    ({ id, name, ramGbPerVcpu }) => [id, `${id}: ${name}, ${ramGbPerVcpu} GB a vCPU`] as const,
+  )
   return (
     <>
-      {draft.cpus.map(({ id, vcpus }, index) => (
-        <div key={index} class="cpu-row">
-          <SelectField
-            label="Flavor"
-            path={`$.cpu[${index}].id`}
-            problems={problems}
-            value={id}
-            options={withOwn(
-              known.map(cpu => [cpu.id, `${cpu.id}: ${cpu.name}, ${cpu.ramGbPerVcpu} GB a vCPU`]),
-              id,
-            )}
-            onChange={next => change(index, { id: next })}
-          />
-          <SelectField
-            label="vCPUs"
-            path={`$.cpu[${index}].vcpuCount`}
-            problems={problems}
-            value={vcpus}
-            options={withOwn(
-              VCPUS.map(number => [number, number]),
-              vcpus,
-            )}
-            onChange={next => change(index, { vcpus: next })}
-          />
-          {draft.cpus.length > 1 ? (
-            <Button
-              kind="quiet"
-              aria-label={`Remove ${id} with ${vcpus} vCPUs`}
-              onPress={() => set({ cpus: draft.cpus.filter((_, of) => of !== index) })}
-            >
-              ✕
-            </Button>
-          ) : null}
-        </div>
-      ))}
+      {draft.cpus.map((cpu, index) => {
+        const { select } = bound({
+          draft: cpu,
+          set: changes => set({ cpus: draft.cpus.map((one, of) => (of === index ? { ...one, ...changes } : one)) }),
+          problems,
+        })
+        return (
+          <div key={index} class="cpu-row">
+            {select('id', 'Flavor', known, { path: `cpu[${index}].id` })}
+            {select('vcpus', 'vCPUs', VCPUS, { path: `cpu[${index}].vcpuCount` })}
+            {draft.cpus.length > 1 ? (
+              <Button
+                kind="quiet"
+                aria-label={`Remove ${cpu.id} with ${cpu.vcpus} vCPUs`}
+                onPress={() => set({ cpus: draft.cpus.filter((_, of) => of !== index) })}
+              >
+                ✕
+              </Button>
+            ) : null}
+          </div>
+        )
+      })}
       <Button kind="quiet" onPress={() => set({ cpus: [...draft.cpus, { id: 'cpu3g', vcpus: '2' }] })}>
         Add a choice
       </Button>
     </>
   )
-}
-
-/** Options with the present value, which may be none of them. */
-function withOwn(options: readonly (readonly [string, string])[], own: string): readonly (readonly [string, string])[] {
-  return options.some(([option]) => option === own) ? options : [...options, [own, own]]
 }

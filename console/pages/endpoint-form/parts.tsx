@@ -1,7 +1,7 @@
 /** Fields of the form of an endpoint that no other form has. */
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
-import { Field, type Problems } from '../../parts/form.tsx'
+import type { Problems } from '../../parts/form.tsx'
 import type { Difference } from './difference.ts'
 
 interface Labelled {
@@ -9,68 +9,6 @@ interface Labelled {
   readonly hint?: ComponentChildren
   readonly path?: string
   readonly problems?: Problems
-}
-
-/** A field with a number, which is a text while it is typed. */
-export function NumberField({
-  value,
-  onChange,
-  min,
-  max,
-  step = 1,
-  ...field
-}: Labelled & {
-  readonly value: string
-  readonly onChange: (value: string) => void
-  readonly min?: number
-  readonly max?: number
-  readonly step?: number | 'any'
-}) {
-  return (
-    <Field {...field}>
-      {attributes => (
-        <input
-          {...attributes}
-          type="number"
-          value={value}
-          min={min}
-          max={max}
-          step={step}
-          onInput={event => onChange(event.currentTarget.value)}
-        />
-      )}
-    </Field>
-  )
-}
-
-/** A field with several lines. */
-export function AreaField({
-  value,
-  onChange,
-  rows = 2,
-  placeholder,
-  ...field
-}: Labelled & {
-  readonly value: string
-  readonly onChange: (value: string) => void
-  readonly rows?: number
-  readonly placeholder?: string
-}) {
-  return (
-    <Field {...field}>
-      {attributes => (
-        <textarea
-          {...attributes}
-          class="json"
-          rows={rows}
-          value={value}
-          placeholder={placeholder}
-          spellcheck={false}
-          onInput={event => onChange(event.currentTarget.value)}
-        />
-      )}
-    </Field>
-  )
 }
 
 /** Boxes to tick, each for a value of a list. */

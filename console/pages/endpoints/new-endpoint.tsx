@@ -19,14 +19,25 @@ import { useChecked } from '../endpoint-form/use-checked.ts'
 
 type Start = 'image' | 'folder' | 'template'
 
-/** The page with the form of a new endpoint. */
+const HEAD = <PageHead title="New endpoint" above={<a href="/endpoints">Endpoints</a>} />
+
+/** The page that makes endpoints. */
 export function NewEndpoint() {
+  if (mayManage('write')) return <Form />
+  return (
+    <>
+      {HEAD}
+      <Empty title="This key may not make endpoints" />
+    </>
+  )
+}
+
+function Form() {
   const [draft, setDraft] = useState(NEW_DRAFT)
   const set = (changes: Partial<Draft>) => setDraft(before => ({ ...before, ...changes }))
   const body = createBody(draft)
   const { problems, isSending, send } = useChecked('POST', '/v2/serverless', body)
   useOwnGpu(draft, set)
-  if (!mayManage('write')) return <Empty title="This key may not make endpoints" />
   const submit = (event: Event) => {
     event.preventDefault()
     void send(async () => {
@@ -37,7 +48,7 @@ export function NewEndpoint() {
   }
   return (
     <>
-      <PageHead title="New endpoint" above={<a href="/endpoints">Endpoints</a>} />
+      {HEAD}
       <form class="form-page" onSubmit={submit} noValidate>
         <div>
           <StartFields draft={draft} set={set} />

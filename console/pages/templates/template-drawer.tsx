@@ -6,11 +6,12 @@ import { mayManage } from '../../client/session.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Button, Empty } from '../../parts/basic.tsx'
 import { Confirm, Dialog } from '../../parts/dialog.tsx'
-import { CheckField, FormProblems, SelectField, TextField, useSending } from '../../parts/form.tsx'
-import { ContainerFields, type FieldsProps, ImageFields } from '../endpoint-form/container-fields.tsx'
+import { CheckField, FormProblems, useSending } from '../../parts/form.tsx'
+import { bound, type FieldsProps } from '../endpoint-form/bound.tsx'
+import { ContainerFields, ImageFields } from '../endpoint-form/container-fields.tsx'
 import { leavesOf } from '../endpoint-form/difference.ts'
 import { repeatedNames } from '../endpoint-form/env-text.ts'
-import { Facts, Folded, NumberField, shownAt } from '../endpoint-form/parts.tsx'
+import { Facts, Folded, shownAt } from '../endpoint-form/parts.tsx'
 import {
   NEW_TEMPLATE,
   newTemplateBody,
@@ -128,10 +129,11 @@ function Form({ known, onChange, onClose }: FormProps) {
 }
 
 function Fields(props: FieldsProps<TemplateDraft>) {
-  const { draft, set, problems } = props
+  const { draft, set } = props
+  const { text, select } = bound(props)
   return (
     <>
-      <TextField label="Name" path="$.name" problems={problems} value={draft.name} onChange={name => set({ name })} />
+      {text('name', 'Name')}
       <ImageFields {...props} />
       <ContainerFields {...props} />
       <CheckField
@@ -148,22 +150,15 @@ function Fields(props: FieldsProps<TemplateDraft>) {
       />
       <Folded title="Category, CUDA, volume">
         <div class="columns tight">
-          <SelectField
-            label="Category"
-            path="$.category"
-            problems={problems}
-            value={draft.category}
-            options={['NVIDIA', 'AMD', 'CPU'].map(name => [name, name] as const)}
-            onChange={category => set({ category })}
-          />
-          <TextField
-            label="Only these CUDA versions"
-            path="$.allowedCudaVersions"
-            problems={problems}
-            value={draft.cudaVersions}
-            onChange={cudaVersions => set({ cudaVersions })}
-            placeholder="12.4, 12.8"
-          />
+          {select(
+            'category',
+            'Category',
+            ['NVIDIA', 'AMD', 'CPU'].map(name => [name, name] as const),
+          )}
+          {text('cudaVersions', 'Only these CUDA versions', {
+            path: 'allowedCudaVersions',
+            placeholder: '12.4, 12.8',
+          })}
         </div>
         {draft.serverless ? null : <OfOtherTools {...props} />}
       </Folded>
@@ -172,20 +167,14 @@ function Fields(props: FieldsProps<TemplateDraft>) {
 }
 
 /** What endpoints do not use. */
-function OfOtherTools({ draft, set, problems }: FieldsProps<TemplateDraft>) {
+function OfOtherTools(props: FieldsProps<TemplateDraft>) {
+  const { draft, set } = props
+  const { text, number } = bound(props)
   return (
     <>
       <div class="columns tight">
-        <NumberField
-          label="Volume, GB"
-          path="$.mounts"
-          problems={problems}
-          value={draft.volume}
-          onChange={volume => set({ volume })}
-          min={10}
-          max={1_000_000}
-        />
-        <TextField label="Path of the volume" value={draft.volumePath} onChange={volumePath => set({ volumePath })} />
+        {number('volume', 'Volume, GB', [10, 1_000_000], { path: 'mounts.persistent.size' })}
+        {text('volumePath', 'Path of the volume', { path: 'mounts.persistent.path' })}
       </div>
       <CheckField label="Start SSH" value={draft.startSsh} onChange={startSsh => set({ startSsh })} />
       <CheckField label="Start Jupyter" value={draft.startJupyter} onChange={startJupyter => set({ startJupyter })} />

@@ -16,6 +16,9 @@ import { Between, Compare } from './compare.tsx'
 import { whatOf } from './release-words.ts'
 import { Rollout } from './rollout.tsx'
 
+/** Changes that are shown of each release. */
+const MAX_SHOWN = 12
+
 /** A tab of an endpoint. */
 export function Releases({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   const [back, setBack] = useState<number | null>(null)
@@ -109,7 +112,12 @@ function Row({
           </Button>
         )}
       </div>
-      {changed.length === 0 ? null : <DifferenceList of={changed} label={`What version ${version} changed`} />}
+      {changed.length === 0 ? null : (
+        <DifferenceList of={changed.slice(0, MAX_SHOWN)} label={`What version ${version} changed`} />
+      )}
+      {changed.length <= MAX_SHOWN ? null : (
+        <p class="rest faint">{plural(changed.length - MAX_SHOWN, 'more change')}; the comparison has all</p>
+      )}
     </li>
   )
 }

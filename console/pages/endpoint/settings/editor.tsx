@@ -6,12 +6,14 @@ import { who } from '../../../client/session.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button, Choice, Code, Section } from '../../../parts/basic.tsx'
 import { FormProblems, JsonField, jsonProblem } from '../../../parts/form.tsx'
+import { bound } from '../../endpoint-form/bound.tsx'
 import { curlOf } from '../../endpoint-form/curl.ts'
 import { conflictsOf, type Difference, differences, makesRelease } from '../../endpoint-form/difference.ts'
 import {
   type Body,
   bodyOf,
   changesOf,
+  type Draft,
   draftOf,
   draftWith,
   isObject,
@@ -20,7 +22,7 @@ import {
 } from '../../endpoint-form/draft.ts'
 import { EndpointFields, FIELDS } from '../../endpoint-form/endpoint-fields.tsx'
 import { repeatedNames } from '../../endpoint-form/env-text.ts'
-import { DifferenceList, Folded, NumberField, shownAt } from '../../endpoint-form/parts.tsx'
+import { DifferenceList, Folded, shownAt } from '../../endpoint-form/parts.tsx'
 import { useChecked } from '../../endpoint-form/use-checked.ts'
 
 type View = 'form' | 'json'
@@ -31,6 +33,7 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
   const { before, draft, text, setDraft, setText, body, mine, view, show, theirs } = change
   const path = `/v2/serverless/${endpoint.id}`
   const { problems, isSending, send } = useChecked('PATCH', path, body ?? {})
+  const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes })
   const isChanged = body === null || Object.keys(body).length > 0
   const isReady = body !== null && isChanged && repeatedNames(draft.env).length === 0
   const save = async () => {
@@ -64,12 +67,7 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
         </p>
         {theirs.length > 0 && !isSending ? <Conflict change={change} /> : null}
         {text === null ? (
-          <EndpointFields
-            draft={draft}
-            set={changes => setDraft({ ...draft, ...changes })}
-            problems={problems}
-            isNew={false}
-          />
+          <EndpointFields draft={draft} set={set} problems={problems} isNew={false} />
         ) : (
           <Section title="The change as JSON">
             <JsonField
@@ -86,18 +84,17 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
         <Section title={isChanged ? 'What changes' : 'Nothing is changed'}>
           <DifferenceList of={mine} label="What changes" names={['Now', 'After saving']} />
           <Effect mine={mine} />
-          {makesRelease(mine) && text === null ? (
-            <NumberField
-              label="Try it on a share of the workers first, percent"
-              path="$.rollout"
-              problems={problems}
-              value={draft.canary}
-              onChange={canary => setDraft({ ...draft, canary })}
-              min={1}
-              max={99}
-              hint="Empty: all workers are replaced"
-            />
-          ) : null}
+          {makesRelease(mine) && text === null
+            ? bound({ draft, set, problems }).number(
+                'canary',
+                'Try it on a share of the workers first, percent',
+                [1, 99],
+                {
+                  path: 'rollout',
+                  hint: 'Empty: all workers are replaced',
+                },
+              )
+            : null}
           <FormProblems problems={problems} shown={text === null ? shownAt(problems, [...FIELDS, '$.rollout']) : []} />
           <div class="actions">
             <button type="submit" class="button main" disabled={!isReady || isSending || theirs.length > 0}>

@@ -1,0 +1,104 @@
+/** Fields that are bound to members of what is typed, so that a form names each of them once. */
+import type { ComponentChildren } from 'preact'
+import { Field, type Problems, SelectField, TextField } from '../../parts/form.tsx'
+
+/** What parts of a form get. */
+export interface FieldsProps<Type> {
+  readonly draft: Type
+  readonly set: (changes: Partial<Type>) => void
+  readonly problems: Problems
+}
+
+/** Names of the members that are texts while they are typed. */
+type TextName<Type> = { readonly [Name in keyof Type]: Type[Name] extends string ? Name : never }[keyof Type] & string
+
+interface Options {
+  /** Member of the body, where it has another name than what is typed. */
+  readonly path?: string
+  readonly hint?: ComponentChildren
+  readonly placeholder?: string
+}
+
+/** Makers of fields, each for a member of what is typed. */
+export function bound<Type extends object>({ draft, set, problems }: FieldsProps<Type>) {
+  const of = (name: TextName<Type>, { path = name, hint }: Options) => ({
+    path: `$.${path}`,
+    problems,
+    hint,
+    value: String(draft[name]),
+    onChange: (value: string) => set({ [name]: value } as unknown as Partial<Type>),
+  })
+  return {
+    text: (name: TextName<Type>, label: string, options: Options = {}) => (
+      <TextField label={label} {...of(name, options)} placeholder={options.placeholder} />
+    ),
+    /** A number is a text while it is typed. */
+    number: (
+      name: TextName<Type>,
+      label: string,
+      [min, max, step = 1]: readonly [number, number, (number | 'any')?],
+      options: Options = {},
+    ) => {
+      const { value, onChange, ...field } = of(name, options)
+      return (
+        <Field label={label} {...field}>
+          {attributes => (
+            <input
+              {...attributes}
+              type="number"
+              {...{ value, min, max, step }}
+              onInput={event => onChange(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+      )
+    },
+    select: (
+      name: TextName<Type>,
+      label: string,
+      options: readonly (readonly [string, string])[],
+      more: Options & { readonly onChange?: (value: string) => void } = {},
+    ) => {
+      const { onChange, ...field } = of(name, more)
+      const own = field.value
+      // A value that is no option any more is shown, so that it is not changed by looking at it.
+      const all = options.some(([option]) => option === own) ? options : [...options, [own, own] as const]
+      return <SelectField label={label} {...field} options={all} onChange={more.onChange ?? onChange} />
+    },
+    lines: (name: TextName<Type>, label: string, options: Options = {}) => (
+      <AreaField label={label} {...of(name, options)} placeholder={options.placeholder} />
+    ),
+  }
+}
+
+/** A field with several lines. */
+export function AreaField({
+  value,
+  onChange,
+  rows = 2,
+  placeholder,
+  ...field
+}: {
+  readonly label: string
+  readonly hint?: ComponentChildren
+  readonly path?: string
+  readonly problems?: Problems
+  readonly value: string
+  readonly onChange: (value: string) => void
+  readonly rows?: number
+  readonly placeholder?: string | undefined
+}) {
+  return (
+    <Field {...field}>
+      {attributes => (
+        <textarea
+          {...attributes}
+          class="json"
+          {...{ rows, value, placeholder }}
+          spellcheck={false}
+          onInput={event => onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}
