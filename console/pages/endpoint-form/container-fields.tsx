@@ -26,7 +26,7 @@ export function ImageFields(props: FieldsProps<ContainerDraft>) {
 
 /** Parts of a container that are rarely changed. */
 export function ContainerFields(props: FieldsProps<ContainerDraft>) {
-  const registries = useResource('registries', signal => api('GET /v2/registries', { signal }), {
+  const registries = useResource('form registries', signal => api('GET /v2/registries', { signal }), {
     on: ofChange(/Registry/i),
   })
   const known = (registries.data?.registries ?? []).map(({ id, name }) => [id, name] as const)

@@ -101,7 +101,7 @@ function ScalingFields(props: FieldsProps<Draft>) {
 
 function StorageFields(props: FieldsProps<Draft>) {
   const { draft, set, problems } = props
-  const volumes = useResource('network volumes', signal => api('GET /v2/network-volumes', { signal }), {
+  const volumes = useResource('form volumes', signal => api('GET /v2/network-volumes', { signal }), {
     on: ofChange(/NetworkVolume/i),
   })
   const known = (volumes.data?.networkVolumes ?? []).map(({ id, name, size }) => [id, `${name}, ${size} GB`] as const)

@@ -9,7 +9,7 @@ import { Button, Empty, Loaded } from '../../parts/basic.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { type Problems, TextField } from '../../parts/form.tsx'
 import { AreaField } from './bound.tsx'
-import { parseEnv, repeatedNames, secretReference, type Variable, withVariables } from './env-text.ts'
+import { parseEnv, repeatedNames, secretReference, secretsIn, type Variable, withVariables } from './env-text.ts'
 import { at } from './parts.tsx'
 
 const MAX_SECRETS_SHOWN = 50
@@ -38,7 +38,16 @@ export function EnvRows({
     event.preventDefault()
     add(text)
   }
-  const wrong = [...at(problems, '$.env'), ...repeatedNames(value).map(name => `${name} is given twice`)]
+  const named = [...new Set(value.flatMap(one => secretsIn(one.value)))]
+  const secrets = useSecrets(named.length > 0).data
+  // Those of later pages are not known here.
+  const isWhole = secrets !== null && !secrets.pagination.hasNextPage
+  const missing = isWhole ? named.filter(name => secrets.secrets.every(secret => secret.name !== name)) : []
+  const wrong = [
+    ...at(problems, '$.env'),
+    ...repeatedNames(value).map(name => `${name} is given twice`),
+    ...missing.map(name => `There is no secret ${name}: workers do not start without it`),
+  ]
   return (
     <fieldset class="ticks env">
       <legend>Environment</legend>
@@ -128,11 +137,15 @@ function PasteEnv({ onAdd }: { readonly onAdd: (text: string) => void }) {
   )
 }
 
-function SecretPicker({ onPick, onClose }: { readonly onPick: (name: string) => void; readonly onClose: () => void }) {
-  const [search, setSearch] = useState('')
-  const secrets = useResource('secrets', signal => api('GET /v2/account/secrets', { signal }), {
+function useSecrets(isNeeded: boolean) {
+  return useResource(isNeeded ? 'form secrets' : null, signal => api('GET /v2/account/secrets', { signal }), {
     on: ofChange(/Secret$/i),
   })
+}
+
+function SecretPicker({ onPick, onClose }: { readonly onPick: (name: string) => void; readonly onClose: () => void }) {
+  const [search, setSearch] = useState('')
+  const secrets = useSecrets(true)
   return (
     <Dialog title="Insert a secret" onClose={onClose}>
       <p class="hint">The variable gets a reference. Workers get the value of the secret when they start.</p>

@@ -11,7 +11,7 @@ const VCPUS = ['2', '4', '8', '16', '32'].map(number => [number, number] as cons
 
 /** The GPU types, with how many of each this machine has. */
 export function useGpus(): readonly GpuType[] {
-  const gpus = useResource('catalog gpus', signal => api('GET /v2/catalog/gpus', { signal }))
+  const gpus = useResource('form gpus', signal => api('GET /v2/catalog/gpus', { signal }))
   return gpus.data?.gpus ?? []
 }
 
@@ -107,7 +107,7 @@ function GpuFields(props: FieldsProps<Draft>) {
 }
 
 function CpuFields({ draft, set, problems }: FieldsProps<Draft>) {
-  const flavors = useResource('catalog cpus', signal => api('GET /v2/catalog/cpus', { signal }))
+  const flavors = useResource('form cpus', signal => api('GET /v2/catalog/cpus', { signal }))
   const known = (flavors.data?.cpus ?? []).map(
     ({ id, name, ramGbPerVcpu }) => [id, `${id}: ${name}, ${ramGbPerVcpu} GB a vCPU`] as const,
   )

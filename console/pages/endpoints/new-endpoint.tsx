@@ -81,8 +81,10 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
   const wanted = query.value.get('template')
   const [start, setStart] = useState<Start>(wanted === null ? 'image' : 'template')
   const [chosen, setChosen] = useState('')
-  const own = useResource('templates', signal => api('GET /v2/templates', { signal }), { on: ofChange(/Template$/i) })
-  const shared = useResource('public templates', signal =>
+  const own = useResource('form templates', signal => api('GET /v2/templates', { signal }), {
+    on: ofChange(/Template$/i),
+  })
+  const shared = useResource('form public templates', signal =>
     api('GET /v2/catalog/templates', { query: { source: 'community' }, signal }),
   )
   const templates = new Map(

@@ -37,7 +37,7 @@ export function Compare({ id, versions }: { readonly id: string; readonly versio
 export function Between({ id, old, now }: { readonly id: string; readonly old: number; readonly now: number }) {
   const read = (version: number, signal: AbortSignal) =>
     api('GET /v2/serverless/{id}/releases/{version}', { path: { id, version: String(version) }, signal })
-  const both = useResource(`releases ${id} ${old}..${now}`, signal =>
+  const both = useResource(`releases tab ${id} ${old}..${now}`, signal =>
     Promise.all([read(old, signal), read(now, signal)]),
   )
   return (

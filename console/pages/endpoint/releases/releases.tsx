@@ -23,7 +23,7 @@ const MAX_SHOWN = 12
 export function Releases({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   const [back, setBack] = useState<number | null>(null)
   const releases: Resource<ReleaseList> = useResource(
-    `releases ${id}`,
+    `releases tab ${id}`,
     signal => api('GET /v2/serverless/{id}/releases', { path: { id }, signal }),
     { on: ofReleases(id), everyMs: 15_000 },
   )

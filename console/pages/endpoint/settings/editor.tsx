@@ -1,5 +1,5 @@
 /** Changes an endpoint. Form and JSON are two views of one change, which is shown before it is saved. */
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { api, type Body as BodyOf } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { who } from '../../../client/session.ts'
@@ -123,12 +123,17 @@ function Effect({ mine }: { readonly mine: readonly Difference[] }) {
   )
 }
 
+/** A change that was left without saving it: who looks at another tab finds it again. */
+let left: { readonly id: string; readonly before: Draft; readonly draft: Draft; readonly text: string | null } | null =
+  null
+
 /** A change that is being made, and what others have saved meanwhile. */
 function useChange(endpoint: Endpoint) {
-  const [before, setBefore] = useState(() => draftOf(endpoint))
-  const [draft, setDraft] = useState(before)
+  const [found] = useState(left?.id === endpoint.id ? left : null)
+  const [before, setBefore] = useState(() => found?.before ?? draftOf(endpoint))
+  const [draft, setDraft] = useState(found?.draft ?? before)
   /** The JSON while it is typed; null while the form is shown. */
-  const [text, setText] = useState<string | null>(null)
+  const [text, setText] = useState(found?.text ?? null)
   /** What the page still shows for a moment after it was saved. */
   const [old, setOld] = useState('')
   const latest = draftOf(endpoint)
@@ -137,6 +142,11 @@ function useChange(endpoint: Endpoint) {
   const now = bodyOf(before)
   const mine = body === null ? [] : differences(now, merged(now, body))
   const isIdle = body !== null && Object.keys(body).length === 0
+  const leave = useRef(() => {})
+  leave.current = () => {
+    left = isIdle ? null : { id: endpoint.id, before, draft, text }
+  }
+  useEffect(() => () => leave.current(), [])
   const isOld = latestText === old || isIdle
   const theirs = isOld ? [] : differences(now, bodyOf(latest))
   const begin = (from: typeof before, changes: Body = {}) => {
