@@ -1,7 +1,7 @@
 /** What interrupts or cannot be taken back. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { api, request } from '../../../client/api.ts'
+import { api } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../../client/session.ts'
@@ -14,7 +14,7 @@ import { navigate } from '../../../router.ts'
 
 /** Makes a new release that changes nothing but the workers. */
 export async function restartWorkers(id: string): Promise<void> {
-  await request('POST', `/v2/serverless/${encodeURIComponent(id)}/restart`)
+  await api('POST /v2/serverless/{id}/restart', { path: { id } })
   announce('New workers replace those that run')
 }
 
