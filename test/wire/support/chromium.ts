@@ -1,7 +1,7 @@
 /** Chromium, driven by Playwright; for tests and benchmarks. */
 import { type Browser, chromium } from 'playwright-core'
 
-export type { Browser, BrowserContext, Page } from 'playwright-core'
+export type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 
 /** Starts Chromium. @param program its file */
 export function launchChromium(program: string): Promise<Browser> {
