@@ -57,6 +57,15 @@ interface Loose {
   readonly headers?: Record<string, string>
 }
 
+/** A body whose JSON is written already: large integers in it stay as a person typed them. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
 /** Requests a path of this server with the session. @throws ApiError */
 export async function request(
   method: string,
@@ -67,7 +76,7 @@ export async function request(
   const response = await fetch(path, {
     method,
     headers: { ...sessionHeaders(), ...json, ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: body instanceof JsonText ? body.text : JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   }).catch((error: unknown) => {
     if ((error as Error).name === 'AbortError') throw error

@@ -1,7 +1,200 @@
-import type { Endpoint } from '../../../client/api-types.d.ts'
-import { Empty } from '../../../parts/basic.tsx'
+/** The requests of an endpoint: a runner, the list of its jobs, and one job in a drawer. */
+import { useEffect, useState } from 'preact/hooks'
+import { api } from '../../../client/api.ts'
+import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
+import { mayUseJobs } from '../../../client/session.ts'
+import { ofJobs } from '../../../client/topics.ts'
+import { count, duration, plural } from '../../../format.ts'
+import { Ago, Button, Code, Empty, Failure } from '../../../parts/basic.tsx'
+import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
+import { type Column, Table } from '../../../parts/table.tsx'
+import { query, setQuery } from '../../../router.ts'
+import { Bulk } from './bulk.tsx'
+import { HowToCall } from './call-serving.tsx'
+import { ErrorGroups } from './error-groups.tsx'
+import { Filters } from './filters.tsx'
+import { JobDrawer } from './job-drawer.tsx'
+import { firstLine } from './job-error.ts'
+import { askedOf, filterOf, isFiltered, type JobFilter } from './job-filter.ts'
+import { JobState, jobHref } from './job-parts.tsx'
+import { useMoved } from './moved-jobs.ts'
+import { modeOf, Runner } from './runner.tsx'
 
-/** A tab of an endpoint. */
-export function Requests(_: { readonly endpoint: Endpoint }) {
-  return <Empty title="Requests" />
+/** The tab with the requests of an endpoint. */
+export function Requests({ endpoint }: { readonly endpoint: Endpoint }) {
+  if (endpoint.type === 'LOAD_BALANCER') return <HowToCall endpoint={endpoint} />
+  if (!mayUseJobs('read', endpoint.id)) return <Empty title="This key may not read the jobs of this endpoint" />
+  return <Jobs endpoint={endpoint} />
 }
+
+function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
+  const filter = filterOf(query.value)
+  const mayWrite = mayUseJobs('write', endpoint.id)
+  const mode = mayWrite ? modeOf(query.value.get('run')) : null
+  const open = query.value.get('job')
+  const list = useJobs(endpoint.id, filter)
+  const [selected, select] = useState<ReadonlySet<string>>(new Set())
+  const rows = list.data ?? []
+  // What was ticked under another filter would be changed without being seen.
+  const filterKey = JSON.stringify(filter)
+  useEffect(() => select(new Set()), [filterKey])
+  return (
+    <>
+      {mode === null ? null : <Runner endpoint={endpoint} mode={mode} />}
+      <div class="tools">
+        <h2>Jobs</h2>
+        <span class="faint" aria-live="polite">
+          {list.data === null ? '' : `${count(rows.length)}${list.hasMore ? ' so far' : ''}`}
+        </span>
+        <span class="push" />
+        {mayWrite && mode === null ? (
+          <Button kind="main" onPress={() => setQuery({ run: 'run' })}>
+            New request
+          </Button>
+        ) : null}
+      </div>
+      <Filters filter={filter} />
+      <ErrorGroups endpointId={endpoint.id} filter={filter} />
+      {mayWrite ? (
+        <Bulk
+          endpointId={endpoint.id}
+          filter={filter}
+          ticked={rows.filter(({ id }) => selected.has(id))}
+          onDone={() => select(new Set())}
+        />
+      ) : null}
+      {list.error === null ? null : <Failure error={list.error} retry={list.reload} />}
+      <Table
+        label="Jobs"
+        rows={rows}
+        columns={COLUMNS}
+        rowKey={row => row.id}
+        onOpen={row => setQuery({ job: row.id }, { replace: false })}
+        {...(mayWrite ? { selected, onSelect: select } : {})}
+        onEnd={list.more}
+        empty={<NoJobs endpoint={endpoint} filter={filter} list={list} />}
+      />
+      <div class="tools below">{list.hasMore && rows.length > 0 ? <More list={list} /> : null}</div>
+      {open === null ? null : <JobDrawer key={open} endpointId={endpoint.id} jobId={open} />}
+    </>
+  )
+}
+
+/** Rows of the first page, which each change reads again, and of the others. */
+const FIRST_PAGE = 100
+const OTHER_PAGE = 1_000
+/** A page of a filter can be short and yet not the last. So many pages are read for a screen that is not full. */
+const MAX_EMPTY_PAGES = 10
+const FULL_SCREEN = 30
+
+function useJobs(endpoint: string, filter: JobFilter): GrowingList<JobSummary> {
+  const key = `requests ${endpoint} ${JSON.stringify(filter)}`
+  const list = useGrowingList(
+    key,
+    async (cursor, signal) => {
+      const limit = cursor === null ? FIRST_PAGE : OTHER_PAGE
+      const query = { ...askedOf(filter, Date.now()), limit, ...(cursor === null ? {} : { cursor }) }
+      const { requests, pagination } = await api('GET /v2/{endpoint}/requests', { path: { endpoint }, query, signal })
+      return { rows: requests, nextCursor: pagination.nextCursor }
+    },
+    ({ id }) => id,
+    ofJobs(endpoint),
+  )
+  const [pages, setPages] = useState({ key, read: 0 })
+  const read = pages.key === key ? pages.read : 0
+  const found = list.data?.length ?? 0
+  const wantsMore = list.data !== null && found < FULL_SCREEN && list.hasMore && !list.isReading && list.error === null
+  useEffect(() => {
+    if (!wantsMore || read >= MAX_EMPTY_PAGES) return
+    setPages({ key, read: read + 1 })
+    list.more()
+  }, [wantsMore, read, key])
+  return { ...list, data: useMoved(endpoint, list.data, FIRST_PAGE) }
+}
+
+function More({ list }: { readonly list: GrowingList<JobSummary> }) {
+  return <Button onPress={list.more}>{list.isReading ? 'Reading…' : 'Read more'}</Button>
+}
+
+function NoJobs({
+  endpoint,
+  filter,
+  list,
+}: {
+  readonly endpoint: Endpoint
+  readonly filter: JobFilter
+  readonly list: GrowingList<JobSummary>
+}) {
+  if (list.data === null) return list.error === null ? <p class="faint loading">Loading…</p> : null
+  if (list.hasMore)
+    return (
+      <Empty title="None of the jobs that were searched so far">
+        <More list={list} />
+      </Empty>
+    )
+  if (isFiltered(filter)) return <Empty title="No job matches the filter" />
+  return (
+    <Empty title="No job yet">
+      <p>Send one from here, or from anywhere:</p>
+      <Code text={(endpoint.requestUrls as { run?: string }).run ?? ''} what="address" />
+    </Empty>
+  )
+}
+
+const COLUMNS: readonly Column<JobSummary>[] = [
+  { id: 'state', title: 'State', width: '112px', cell: ({ status }) => <JobState status={status} /> },
+  {
+    id: 'id',
+    title: 'Job',
+    width: '150px',
+    // The beginning of an id is its time: ids of one day begin alike.
+    cell: ({ id }) => (
+      <a href={jobHref(id)} class="mono" title={id}>
+        {id.length > 16 ? `…${id.slice(-15)}` : id}
+      </a>
+    ),
+  },
+  { id: 'created', title: 'Created', width: '112px', cell: ({ createdAt }) => <Ago at={createdAt} suffix=" ago" /> },
+  { id: 'waited', title: 'Waited', width: '88px', align: 'end', isExtra: true, cell: row => duration(row.delayTime) },
+  {
+    id: 'took',
+    title: 'Took',
+    width: '88px',
+    align: 'end',
+    isExtra: true,
+    cell: ({ startedAt, executionTime }) =>
+      startedAt === null ? <span class="faint">–</span> : duration(executionTime),
+  },
+  {
+    id: 'worker',
+    title: 'Worker',
+    width: '140px',
+    isExtra: true,
+    cell: ({ workerId }) =>
+      workerId ? (
+        <span class="mono" title={workerId}>
+          {workerId}
+        </span>
+      ) : (
+        <span class="faint">–</span>
+      ),
+  },
+  {
+    id: 'attempts',
+    title: 'Attempts',
+    width: '72px',
+    align: 'end',
+    isExtra: true,
+    cell: ({ attempts, retries }) => (
+      <span title={retries > 0 ? `${plural(retries, 'attempt')} lost with a worker` : undefined}>
+        {retries > 0 ? `${attempts} (${retries} lost)` : attempts}
+      </span>
+    ),
+  },
+  {
+    id: 'error',
+    title: 'Error',
+    width: 'minmax(120px, 1fr)',
+    cell: ({ error }) => (error === null ? '' : <span title={error.slice(0, 500)}>{firstLine(error)}</span>),
+  },
+]

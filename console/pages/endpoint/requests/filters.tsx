@@ -1,0 +1,133 @@
+/** What the list is filtered by; all of it is in the address. */
+import { useEffect, useState } from 'preact/hooks'
+import type { JobStatus } from '../../../client/api-types.d.ts'
+import { Button, Choice, State } from '../../../parts/basic.tsx'
+import { setQuery } from '../../../router.ts'
+import { isFiltered, type JobFilter, localInput, ofLocalInput, PARAMETERS, STATUSES } from './job-filter.ts'
+import { STATE_WORDS } from './job-parts.tsx'
+
+type Time = 'all' | '15m' | '1h' | '24h' | '7d' | 'custom'
+
+const TIMES: readonly (readonly [Time, string])[] = [
+  ['all', 'All'],
+  ['15m', '15 min'],
+  ['1h', '1 h'],
+  ['24h', '24 h'],
+  ['7d', '7 d'],
+  ['custom', 'Custom'],
+]
+
+/** The filters above the list. */
+export function Filters({ filter }: { readonly filter: JobFilter }) {
+  const isCustom = filter.span === null && (filter.fromMs !== null || filter.toMs !== null)
+  const [opensCustom, setOpensCustom] = useState(false)
+  const time: Time = filter.span ?? (isCustom || opensCustom ? 'custom' : 'all')
+  const choose = (next: Time) => {
+    setOpensCustom(next === 'custom')
+    if (next !== 'custom') setQuery({ span: next === 'all' ? null : next, from: null, to: null })
+    else setQuery({ span: null, from: new Date(Date.now() - 3_600_000).toISOString() })
+  }
+  return (
+    <div class="filters">
+      <div class="chips" role="group" aria-label="States">
+        {STATUSES.map(status => (
+          <Chip key={status} status={status} filter={filter} />
+        ))}
+      </div>
+      <Choice label="Created" value={time} options={TIMES} onChange={choose} />
+      {time !== 'custom' ? null : (
+        <span class="span">
+          <Moment name="from" label="From" ms={filter.fromMs} />
+          <Moment name="to" label="To" ms={filter.toMs} />
+        </span>
+      )}
+      <Text name="error" label="Text of the error" value={filter.error} isSearch />
+      <Text name="worker" label="Worker" value={filter.worker} />
+      {isFiltered(filter) ? (
+        <Button
+          kind="quiet"
+          onPress={() => {
+            setOpensCustom(false)
+            setQuery(Object.fromEntries(PARAMETERS.map(name => [name, null])))
+          }}
+        >
+          Clear filters
+        </Button>
+      ) : null}
+    </div>
+  )
+}
+
+function Chip({ status, filter: { statuses } }: { readonly status: JobStatus; readonly filter: JobFilter }) {
+  const isOn = statuses.includes(status)
+  const [word, tone] = STATE_WORDS[status]
+  const next = isOn ? statuses.filter(one => one !== status) : [...statuses, status]
+  return (
+    <button
+      type="button"
+      class="chip"
+      aria-pressed={isOn}
+      onClick={() => setQuery({ status: next.length === STATUSES.length ? null : next.join(',') })}
+    >
+      <State tone={tone}>{word}</State>
+    </button>
+  )
+}
+
+function Moment({
+  name,
+  label,
+  ms,
+}: {
+  readonly name: 'from' | 'to'
+  readonly label: string
+  readonly ms: number | null
+}) {
+  return (
+    <label>
+      {label}{' '}
+      <input
+        type="datetime-local"
+        value={localInput(ms)}
+        onChange={event => setQuery({ [name]: ofLocalInput(event.currentTarget.value) })}
+      />
+    </label>
+  )
+}
+
+/** Time after the last key until the list is read with a text, in ms. */
+const TYPED_MS = 250
+
+function Text({
+  name,
+  label,
+  value,
+  isSearch = false,
+}: {
+  readonly name: 'error' | 'worker'
+  readonly label: string
+  readonly value: string | null
+  readonly isSearch?: boolean
+}) {
+  const [text, setText] = useState(value ?? '')
+  useEffect(() => {
+    if (text.trim() !== (value ?? '')) setText(value ?? '')
+  }, [value])
+  useEffect(() => {
+    if (text.trim() === (value ?? '')) return
+    const timer = setTimeout(() => setQuery({ [name]: text.trim() || null }), TYPED_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return (
+    <input
+      type="search"
+      class={name}
+      aria-label={label}
+      placeholder={label}
+      maxLength={name === 'error' ? 200 : 64}
+      value={text}
+      onInput={event => setText(event.currentTarget.value)}
+      {...(isSearch ? { 'data-search': '' } : {})}
+    />
+  )
+}

@@ -1,0 +1,229 @@
+/** One job: what went in, what came out, its whole story, and what can be done with it. */
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { ApiError, api } from '../../../client/api.ts'
+import type { JobRecord } from '../../../client/api-types.d.ts'
+import type { LiveEvent } from '../../../client/live.ts'
+import { useResource } from '../../../client/resource.ts'
+import { mayManage, mayUseJobs } from '../../../client/session.ts'
+import { bytes, count, dateTime, duration, instant, now } from '../../../format.ts'
+import { Ago, Code, Copy, Loaded } from '../../../parts/basic.tsx'
+import { Dialog } from '../../../parts/dialog.tsx'
+import { JsonView } from '../../../parts/json-view.tsx'
+import { TimeLine } from '../../../parts/time-line.tsx'
+import { setQuery } from '../../../router.ts'
+import { JobActions } from './job-actions.tsx'
+import { readError } from './job-error.ts'
+import { JobLogs } from './job-logs.tsx'
+import { JobState } from './job-parts.tsx'
+import { isFinal, storyOf } from './job-story.ts'
+
+/** The drawer of a job. */
+export function JobDrawer({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
+  const [isEnded, setEnded] = useState(false)
+  const ofJob = (event: LiveEvent) => event.endpointId === endpointId && event.jobId === jobId
+  const job = useResource(
+    `job ${endpointId} ${jobId}`,
+    async signal => {
+      const path = { endpoint: endpointId, job: jobId }
+      const read = await api('GET /v2/{endpoint}/requests/{job}', { path, signal })
+      setEnded(isFinal(read.status))
+      return read
+    },
+    // Progress is in no event.
+    { on: ofJob, ...(isEnded ? {} : { everyMs: 2_000 }) },
+  )
+  const close = () => setQuery({ job: null })
+  return (
+    <Dialog
+      kind="drawer"
+      title={`Job ${jobId}`}
+      onClose={close}
+      actions={
+        job.data !== null && mayUseJobs('write', endpointId) ? (
+          <JobActions endpointId={endpointId} job={job.data} onRemoved={close} />
+        ) : undefined
+      }
+    >
+      {job.error instanceof ApiError && job.error.status === 404 ? (
+        <p class="notice wait" role="alert">
+          This endpoint has no such job; it may have been deleted, or its record is gone.
+        </p>
+      ) : (
+        <Loaded of={job}>{data => <Job endpointId={endpointId} job={data} />}</Loaded>
+      )}
+    </Dialog>
+  )
+}
+
+function Job({ endpointId, job }: { readonly endpointId: string; readonly job: JobRecord }) {
+  return (
+    <div class="job">
+      <Facts endpointId={endpointId} job={job} />
+      {isFinal(job.status) ? null : <Why endpointId={endpointId} jobId={job.id} />}
+      {job.error === null ? null : <JobFailure error={job.error} />}
+      <Payload
+        title={job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'}
+        value={job.output}
+        size={job.outputBytes}
+        isShown={job.status === 'COMPLETED' || job.output != null}
+      />
+      <Payload title="Input" value={job.input} size={job.inputBytes} isShown />
+      <Story endpointId={endpointId} job={job} />
+      {mayManage('read') && job.startedAt !== null ? <JobLogs key={job.attempts} jobId={job.id} /> : null}
+    </div>
+  )
+}
+
+function Part({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <section>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  )
+}
+
+function Facts({ endpointId, job }: { readonly endpointId: string; readonly job: JobRecord }) {
+  const { policy } = job
+  const runsMs = job.startedAt !== null && !isFinal(job.status) ? now.value - job.startedAt : job.executionTime
+  return (
+    <dl class="facts">
+      <dt>State</dt>
+      <dd>
+        <JobState status={job.status} />
+      </dd>
+      <dt>Id</dt>
+      <dd>
+        <code>{job.id}</code> <Copy text={job.id} what="id" />
+      </dd>
+      <dt>Created</dt>
+      <dd>
+        <Ago at={job.createdAt} suffix=" ago" /> <span class="faint">{dateTime(job.createdAt)}</span>
+      </dd>
+      <dt>Waited, took</dt>
+      <dd>
+        {duration(job.startedAt === null && !isFinal(job.status) ? now.value - job.createdAt : job.delayTime)},{' '}
+        {job.startedAt === null ? 'not started' : duration(runsMs)}
+      </dd>
+      <dt>Attempts</dt>
+      <dd>
+        {count(job.attempts)}
+        {job.retries > 0 ? `, ${count(job.retries)} lost with their workers` : ''}
+      </dd>
+      {job.workerId ? (
+        <>
+          <dt>Worker</dt>
+          <dd>
+            <a href={`/endpoints/${endpointId}/workers?worker=${encodeURIComponent(job.workerId)}`} class="mono">
+              {job.workerId}
+            </a>
+          </dd>
+        </>
+      ) : null}
+      <dt>Policy</dt>
+      <dd>
+        may run for {duration(policy.executionTimeout)}, is removed after {duration(policy.ttl)}
+        {policy.lowPriority ? ', low priority' : ''}
+      </dd>
+      <dt>Sizes</dt>
+      <dd>
+        input {bytes(job.inputBytes)}, output {bytes(job.outputBytes)}
+      </dd>
+      <dt>Result</dt>
+      <dd>
+        <Kept job={job} />
+      </dd>
+    </dl>
+  )
+}
+
+function Kept({ job }: { readonly job: JobRecord }) {
+  if (job.resultExpiresAt === null) return <>gone; this record is left</>
+  const leftMs = instant(job.resultExpiresAt) - now.value
+  return (
+    <>
+      {isFinal(job.status) ? 'kept until' : 'the job is removed at'} {dateTime(job.resultExpiresAt)}
+      {leftMs > 0 ? <span class="faint"> in {duration(Math.ceil(leftMs / 1_000) * 1_000)}</span> : null}
+    </>
+  )
+}
+
+/** Why the job waits, in the words of the server. */
+function Why({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
+  const why = useResource(
+    `explain ${endpointId} ${jobId}`,
+    signal => api('GET /v2/{endpoint}/explain/{job}', { path: { endpoint: endpointId, job: jobId }, signal }),
+    { on: event => event.endpointId === endpointId, everyMs: 3_000 },
+  )
+  if (why.data === null || why.data.final) return null
+  const { summary, action, evidence } = why.data
+  return (
+    <div class="notice wait" aria-live="polite">
+      <div>
+        <b>{summary}</b>
+        {action === null ? null : <div>{action}</div>}
+        {evidence.length === 0 ? null : <pre>{evidence.slice(-6).join('\n')}</pre>}
+      </div>
+    </div>
+  )
+}
+
+function JobFailure({ error }: { readonly error: string }) {
+  const { title, trace } = readError(error)
+  return (
+    <Part title="Error">
+      <Code text={title} what="error" />
+      {trace === null ? null : (
+        <details open>
+          <summary>Traceback</summary>
+          <Code text={trace} what="traceback" />
+        </details>
+      )}
+    </Part>
+  )
+}
+
+function Payload({
+  title,
+  value,
+  size,
+  isShown,
+}: {
+  readonly title: string
+  readonly value: unknown
+  readonly size: number | null
+  readonly isShown: boolean
+}) {
+  if (!isShown) return null
+  return (
+    <Part title={title}>
+      {value === undefined ? (
+        <p class="faint">Not kept any more{size === null ? '' : `; it had ${bytes(size)}`}.</p>
+      ) : (
+        <JsonView value={value} what={title.toLowerCase()} />
+      )}
+    </Part>
+  )
+}
+
+function Story({ endpointId, job }: { readonly endpointId: string; readonly job: JobRecord }) {
+  const { workerId } = job
+  const worker = useResource(
+    workerId && mayManage('read') ? `worker ${endpointId} ${workerId}` : null,
+    signal =>
+      api('GET /v2/serverless/{id}/workers/{workerId}', { path: { id: endpointId, workerId: workerId! }, signal }),
+    { on: event => event.workerId === workerId },
+  )
+  const webhooks = useResource(
+    isFinal(job.status) ? `webhooks ${endpointId} ${job.id}` : null,
+    signal => api('GET /v2/{endpoint}/webhooks/{job}', { path: { endpoint: endpointId, job: job.id }, signal }),
+    { on: event => event.jobId === job.id, everyMs: 5_000 },
+  )
+  const sources = { job, worker: worker.data, webhooks: webhooks.data?.deliveries ?? [] }
+  return (
+    <Part title="Story">
+      <TimeLine steps={storyOf(sources, now.value)} label="Story of the job" />
+    </Part>
+  )
+}

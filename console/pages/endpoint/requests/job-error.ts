@@ -1,0 +1,43 @@
+/** Errors of jobs: text, or what an SDK says of an exception. */
+
+/** An error for reading. */
+export interface ReadError {
+  /** Type and message, or the first line. */
+  readonly title: string
+  /** The rest: a traceback, or the lines after the first. */
+  readonly trace: string | null
+}
+
+/** Reads an error, also one of a list whose end is cut. */
+export function readError(error: string): ReadError {
+  if (error.startsWith('{')) {
+    const type = memberOf(error, 'error_type')
+    const message = memberOf(error, 'error_message')
+    if (type !== null || message !== null) {
+      const trace = memberOf(error, 'error_traceback')
+      // Python writes a type as "<class 'ValueError'>".
+      const name = type === null ? null : (/^<class '(.*)'>$/.exec(type)?.[1] ?? type)
+      return { title: [name, message].filter(part => part !== null && part !== '').join(': '), trace: trace || null }
+    }
+  }
+  const end = error.indexOf('\n')
+  return end < 0
+    ? { title: error, trace: null }
+    : { title: error.slice(0, end), trace: error.slice(end + 1).trimEnd() || null }
+}
+
+/** One line for a list. */
+export function firstLine(error: string): string {
+  return readError(error).title.split('\n', 1)[0]!
+}
+
+/** A text of the JSON of an error; of a JSON that is cut, as far as it goes. */
+function memberOf(json: string, name: string): string | null {
+  const found = new RegExp(`"${name}":\\s*"((?:[^"\\\\]|\\\\.)*)`, 's').exec(json)?.[1]
+  if (found === undefined) return null
+  try {
+    return JSON.parse(`"${found}"`) as string
+  } catch {
+    return found
+  }
+}

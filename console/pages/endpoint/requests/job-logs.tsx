@@ -1,0 +1,130 @@
+/** The lines that were printed for a job, and those that come while it runs. */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, request, sentenceOf } from '../../../client/api.ts'
+import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
+import { clockTime, count } from '../../../format.ts'
+
+interface Line {
+  readonly ts: string
+  readonly line: string
+}
+
+interface Lines {
+  readonly lines: readonly Line[]
+  readonly isCut: boolean
+  readonly note: string | null
+  readonly problem: string | null
+}
+
+/** Limit of lines that are shown, the newest. */
+const MAX_LINES = 1_000
+/** Lines come in bursts; they are drawn together after this time, in ms. */
+const DRAW_AFTER_MS = 100
+
+/** The lines of a job. */
+export function JobLogs({ jobId }: { readonly jobId: string }) {
+  const { lines, isCut, note, problem } = useLines(jobId)
+  const box = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  useEffect(() => {
+    if (isAtEnd.current) box.current?.scrollTo(0, box.current.scrollHeight)
+  }, [lines])
+  return (
+    <section>
+      <h3>Log</h3>
+      {note === null ? null : <p class="hint">{note}</p>}
+      {problem === null ? null : <p class="wrong">{problem}</p>}
+      {isCut ? <p class="hint">The last {count(MAX_LINES)} lines.</p> : null}
+      {lines.length === 0 ? (
+        <p class="faint">Nothing was printed for this job.</p>
+      ) : (
+        <div
+          class="job-log mono"
+          ref={box}
+          tabIndex={0}
+          role="log"
+          aria-label="Log of the job"
+          aria-live="off"
+          onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
+            isAtEnd.current = scrollTop + clientHeight >= scrollHeight - 20
+          }}
+        >
+          {lines.map(({ ts, line }, at) => (
+            <div key={at}>
+              <time dateTime={ts}>{clockTime(ts)}</time> {line}
+            </div>
+          ))}
+        </div>
+      )}
+    </section>
+  )
+}
+
+function useLines(jobId: string): Lines {
+  const [shown, setShown] = useState<Lines>({ lines: [], isCut: false, note: null, problem: null })
+  useEffect(() => {
+    const end = new AbortController()
+    let came: Line[] = []
+    let timer: ReturnType<typeof setTimeout> | null = null
+    const draw = () => {
+      timer = null
+      const more = came
+      came = []
+      setShown(before => {
+        const lines = [...before.lines, ...more]
+        return { ...before, lines: lines.slice(-MAX_LINES), isCut: before.isCut || lines.length > MAX_LINES }
+      })
+    }
+    const add = (line: Line) => {
+      came.push(line)
+      timer ??= setTimeout(draw, DRAW_AFTER_MS)
+    }
+    const say = (part: Partial<Lines>) => setShown(before => ({ ...before, ...part }))
+    void follow(jobId, add, say, end.signal)
+    return () => {
+      end.abort()
+      if (timer !== null) clearTimeout(timer)
+    }
+  }, [jobId])
+  return shown
+}
+
+/** Reads lines until the job has ended; after a break it goes on with the next line. */
+async function follow(
+  jobId: string,
+  add: (line: Line) => void,
+  say: (part: Partial<Lines>) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const backoff = new Backoff()
+  let lastId: string | null = null
+  while (!signal.aborted) {
+    try {
+      const headers: Record<string, string> = { accept: 'text/event-stream' }
+      if (lastId !== null) headers['last-event-id'] = lastId
+      const path = `/ops/logs/${encodeURIComponent(jobId)}?follow=1&tail=${MAX_LINES}`
+      const response = await request('GET', path, { headers, signal })
+      say({ problem: null })
+      for await (const { name, data, id } of readEvents(response)) {
+        backoff.reset()
+        lastId = id
+        if (name === 'end') return
+        if (name === 'note') say({ note: (JSON.parse(data) as { text: string }).text })
+        else add(readLine(data))
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      say({ problem: sentenceOf(error) })
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500) return
+    }
+    await pause(backoff.next(), signal)
+  }
+}
+
+/** Colours of terminals are left out (ECMA-48, CSI sequences). */
+const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, 'g')
+
+function readLine(data: string): Line {
+  const { ts, line } = JSON.parse(data) as Line
+  return { ts, line: line.replaceAll(COLOURS, '').slice(0, 10_000) }
+}

@@ -1,0 +1,134 @@
+/** The story of a job, from what is known of it, of its worker and of its webhook. */
+import type { JobRecord, WebhookDeliveries, WorkerDetail } from '../../../client/api-types.d.ts'
+import type { Tone } from '../../../parts/basic.tsx'
+import { readError } from './job-error.ts'
+
+/** A step of the story. */
+export interface StoryStep {
+  readonly atMs: number
+  readonly title: string
+  readonly tone: Tone
+  readonly ms: number | null
+  readonly detail?: string
+}
+
+/** What a story is made of; null for what is not known. */
+export interface StorySources {
+  readonly job: JobRecord
+  readonly worker: Pick<WorkerDetail, 'id' | 'timeLine' | 'readyAt' | 'exitedAt' | 'exit'> | null
+  readonly webhooks: WebhookDeliveries['deliveries']
+}
+
+const START_PHASES: Readonly<Record<string, string>> = {
+  queued: 'waits for a place',
+  downloading: 'models are downloaded',
+  placing: 'gets a place',
+  pulling: 'image is pulled',
+  starting: 'process starts',
+  initializing: 'loads until its first take',
+}
+
+const ENDS: Readonly<Record<string, readonly [string, Tone]>> = {
+  COMPLETED: ['Completed', 'good'],
+  FAILED: ['Failed', 'bad'],
+  TIMED_OUT: ['Timed out', 'bad'],
+  CANCELLED: ['Cancelled', 'off'],
+}
+
+/** Whether a job has ended. */
+export function isFinal(status: string): boolean {
+  return Object.hasOwn(ENDS, status)
+}
+
+/** The steps in the order of time. @param nowMs how far a wait or an attempt has come that goes on */
+export function storyOf({ job, worker, webhooks }: StorySources, nowMs: number): readonly StoryStep[] {
+  const steps = [queued(job, nowMs), ...ofNotes(job), ...ofWorker(job, worker), ...ofAttempt(job, nowMs)]
+  const end = endOf(job)
+  if (end !== null) steps.push(end)
+  for (const delivery of webhooks) steps.push(...ofDelivery(delivery))
+  // Stable: what has the same instant stays in the order of a job's life.
+  return steps.sort((a, b) => a.atMs - b.atMs)
+}
+
+function queued(job: JobRecord, nowMs: number): StoryStep {
+  const untilMs = job.startedAt ?? job.completedAt ?? nowMs
+  return {
+    atMs: job.createdAt,
+    title: wasRetried(job) ? 'Queued again by a client' : 'Accepted and queued',
+    tone: 'wait',
+    ms: Math.max(0, untilMs - job.createdAt),
+    ...(job.policy.lowPriority ? { detail: 'low priority: it starts no worker' } : {}),
+  }
+}
+
+function wasRetried(job: JobRecord): boolean {
+  return job.notes.some(({ at, text }) => at <= job.createdAt && text.includes('a client queued the job again'))
+}
+
+function ofNotes(job: JobRecord): StoryStep[] {
+  return job.notes.map(({ at, text, workerId }) => ({
+    atMs: at,
+    title: sentence(text),
+    tone: /was lost|was FAILED|was TIMED_OUT/.test(text) ? ('bad' as const) : ('off' as const),
+    ms: null,
+    ...(workerId ? { detail: `worker ${workerId}` } : {}),
+  }))
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** The start of the worker, where the job waited for it. */
+function ofWorker(job: JobRecord, worker: StorySources['worker']): StoryStep[] {
+  if (worker === null || job.startedAt === null) return []
+  const phases = worker.timeLine.filter(({ phase, startedAt, ms }) => {
+    const beganMs = Date.parse(startedAt)
+    return Object.hasOwn(START_PHASES, phase) && beganMs + ms > job.createdAt && beganMs <= job.startedAt!
+  })
+  return phases.map(({ phase, startedAt, ms }) => ({
+    atMs: Date.parse(startedAt),
+    title: `Worker ${START_PHASES[phase]}`,
+    tone: 'wait',
+    ms,
+    detail: `worker ${worker.id}`,
+  }))
+}
+
+function ofAttempt(job: JobRecord, nowMs: number): StoryStep[] {
+  if (job.startedAt === null) return []
+  return [
+    {
+      atMs: job.startedAt,
+      title: `Attempt ${job.attempts} ${isFinal(job.status) ? 'ran' : 'runs'}`,
+      tone: 'busy',
+      ms: Math.max(0, (job.completedAt ?? nowMs) - job.startedAt),
+      ...(job.workerId ? { detail: `worker ${job.workerId}` } : {}),
+    },
+  ]
+}
+
+function endOf(job: JobRecord): StoryStep | null {
+  if (job.completedAt === null || !isFinal(job.status)) return null
+  const [title, tone] = ENDS[job.status]!
+  return {
+    atMs: job.completedAt,
+    title,
+    tone,
+    ms: null,
+    ...(job.error === null ? {} : { detail: readError(job.error).title.slice(0, 300) }),
+  }
+}
+
+function ofDelivery({ state, tries, nextTryAt }: WebhookDeliveries['deliveries'][number]): StoryStep[] {
+  const steps: StoryStep[] = tries.map(({ at, tookMs, status, error }, index) => ({
+    atMs: Date.parse(at),
+    title: `Webhook try ${index + 1}: ${status === undefined ? 'no response' : `answered ${status}`}`,
+    tone: status === 200 ? 'good' : 'bad',
+    ms: tookMs,
+    ...(error ? { detail: error } : {}),
+  }))
+  if (state === 'PENDING' && nextTryAt !== undefined)
+    steps.push({ atMs: Date.parse(nextTryAt), title: 'Webhook is tried again', tone: 'wait', ms: null })
+  return steps
+}

@@ -1,0 +1,45 @@
+/** The last inputs of endpoints, in this browser. Inputs alone: no keys, no addresses of webhooks. */
+
+/** Limit of inputs of one endpoint. */
+const MAX_INPUTS = 10
+/** Limit of endpoints of which inputs are kept; those that were called last. */
+const MAX_ENDPOINTS = 20
+/** Limit of characters of one input; longer ones are not kept. */
+const MAX_CHARACTERS = 8_000
+
+/** What is kept of the storage of a browser. */
+export type Kept = Pick<Storage, 'getItem' | 'setItem'>
+
+const KEY = 'runyard.inputs'
+
+/** The last inputs of an endpoint, the newest first. @param of the endpoint, or the endpoint and the kind of call */
+export function lastInputs(of: string, kept: Kept = localStorage): readonly string[] {
+  return read(kept)[of] ?? []
+}
+
+/** Keeps an input as the newest of its endpoint. @param of as of {@link lastInputs} */
+export function keepInput(of: string, input: string, kept: Kept = localStorage): void {
+  const { [of]: before = [], ...others } = read(kept)
+  if (input.length > MAX_CHARACTERS) return
+  const inputs = [input, ...before.filter(one => one !== input)].slice(0, MAX_INPUTS)
+  const rest = Object.entries(others).slice(0, MAX_ENDPOINTS - 1)
+  try {
+    kept.setItem(KEY, JSON.stringify(Object.fromEntries([[of, inputs], ...rest])))
+  } catch {
+    // The storage is full or forbidden: the page works without it.
+  }
+}
+
+function read(kept: Kept): Readonly<Record<string, readonly string[]>> {
+  try {
+    const found: unknown = JSON.parse(kept.getItem(KEY) ?? '{}')
+    if (typeof found !== 'object' || found === null) return {}
+    const lists = Object.entries(found).map(([id, list]) => [
+      id,
+      Array.isArray(list) ? list.filter(one => typeof one === 'string') : [],
+    ])
+    return Object.fromEntries(lists)
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,262 @@
+/** One run of the runner: sends the call, follows its job, and collects what it puts out as it comes. */
+import { type Signal, signal } from '@preact/signals'
+import { ApiError, api, JsonText, request, sentenceOf } from '../../../client/api.ts'
+import type { Job } from '../../../client/api-types.d.ts'
+import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
+import { onLive } from '../../../client/live.ts'
+import { isFinal } from './job-story.ts'
+import { type Call, chatDelta, type Mode } from './run-call.ts'
+
+/** How far a run is. */
+export interface RunState {
+  /** `ended`: the job has ended. `failed`: there is no job, or it cannot be followed; `problem` says why. */
+  readonly phase: 'sending' | 'running' | 'ended' | 'failed'
+  readonly jobId: string | null
+  /** The job as it was read last. */
+  readonly job: Job | null
+  /** What was streamed. */
+  readonly text: string
+  readonly chunks: number
+  /** Whether the beginning of the text was dropped. */
+  readonly isCut: boolean
+  readonly problem: string | null
+}
+
+/** A run that goes on. */
+export interface Run {
+  readonly mode: Mode
+  readonly state: Signal<RunState>
+  /** Cancels the job. */
+  readonly cancel: () => Promise<void>
+  /** Stops following; a job goes on, a chat ends with its request. */
+  readonly leave: () => void
+}
+
+/** Limit of characters of streamed output that the page keeps. */
+const MAX_TEXT = 200_000
+/** How often the state of a job is read where no event tells of it, in ms. */
+const READ_MS = 1_000
+/** After this time a call that is held open asks for the id of its job, in ms. */
+const ID_AFTER_MS = 250
+
+/** Starts a run. */
+export function startRun(endpoint: string, mode: Mode, call: Call): Run {
+  const running = new Running(endpoint, mode, call)
+  void running.start()
+  return running
+}
+
+class Running implements Run {
+  readonly mode: Mode
+  readonly state = signal<RunState>({
+    phase: 'sending',
+    jobId: null,
+    job: null,
+    text: '',
+    chunks: 0,
+    isCut: false,
+    problem: null,
+  })
+  readonly #endpoint: string
+  readonly #call: Call
+  readonly #left = new AbortController()
+  /** The request that a chat is. */
+  readonly #chat = new AbortController()
+  /** Finds the job again of a call that is held open: the same key is the same job. */
+  readonly #key = crypto.randomUUID()
+
+  constructor(endpoint: string, mode: Mode, call: Call) {
+    this.#endpoint = endpoint
+    this.mode = mode
+    this.#call = call
+    this.#left.signal.addEventListener('abort', () => this.#chat.abort())
+  }
+
+  async start(): Promise<void> {
+    try {
+      if (this.mode === 'openai') await this.#runChat()
+      else if (this.mode === 'runsync') await this.#runSync()
+      else await this.#follow(await this.#submit(this.#call.path.replace(/\/runsync\?.*$/, '/run')))
+      if (this.state.value.phase !== 'ended')
+        this.#set({ phase: this.state.value.problem === null ? 'ended' : 'failed' })
+    } catch (error) {
+      if (!this.#left.signal.aborted) this.#set({ phase: 'failed', problem: sentenceOf(error) })
+    }
+  }
+
+  leave = () => this.#left.abort()
+
+  cancel = async (): Promise<void> => {
+    if (this.mode === 'openai') return this.#chat.abort()
+    const job = this.state.value.jobId ?? (await this.#submit(this.#runPath))
+    await api('POST /v2/{endpoint}/cancel/{job}', { path: { endpoint: this.#endpoint, job } })
+  }
+
+  get #runPath(): string {
+    return `/v2/${encodeURIComponent(this.#endpoint)}/run`
+  }
+
+  #set(changes: Partial<RunState>): void {
+    if (!this.#left.signal.aborted) this.state.value = { ...this.state.value, ...changes }
+  }
+
+  /** Sends the call, or finds the job that it has become. */
+  async #submit(path: string): Promise<string> {
+    const response = await this.#post(path)
+    const { id } = (await response.json()) as { id: string }
+    this.#set({ jobId: id, phase: 'running' })
+    return id
+  }
+
+  #post(path: string): Promise<Response> {
+    return request('POST', path, {
+      body: new JsonText(this.#call.body),
+      headers: { 'idempotency-key': this.#key },
+      signal: this.#left.signal,
+    })
+  }
+
+  /** The answer of `runsync` is the job; meanwhile the job is followed as others are, so that its state is seen. */
+  async #runSync(): Promise<void> {
+    const answered = this.#post(this.#call.path).then(async response => (await response.json()) as Job)
+    const first = await Promise.race([answered, pause(ID_AFTER_MS, this.#left.signal)])
+    if (first === undefined && !this.#left.signal.aborted) {
+      const followed = this.#submit(this.#runPath).then(id => this.#watch(id))
+      followed.catch(() => {})
+      const job = await answered
+      if (isFinal(job.status)) return this.#set({ job, jobId: job.id, phase: 'ended' })
+      return followed
+    }
+    if (first === undefined) return
+    this.#set({ job: first, jobId: first.id, phase: isFinal(first.status) ? 'ended' : 'running' })
+    if (!isFinal(first.status)) await this.#watch(first.id)
+  }
+
+  async #follow(id: string): Promise<void> {
+    await Promise.all([this.#watch(id), this.mode === 'stream' ? this.#readStream(id) : null])
+  }
+
+  /** Reads the job whenever something happens to it, until it has ended. */
+  async #watch(id: string): Promise<void> {
+    const left = this.#left.signal
+    while (!left.aborted) {
+      const changed = new AbortController()
+      const stop = onLive(event => {
+        if (event === null || event.jobId === id) changed.abort()
+      })
+      try {
+        if (await this.#readJob(id)) return
+        await pause(READ_MS, AbortSignal.any([changed.signal, left]))
+      } finally {
+        stop()
+      }
+    }
+  }
+
+  /** Whether the job has ended. */
+  async #readJob(id: string): Promise<boolean> {
+    try {
+      const path = { endpoint: this.#endpoint, job: id }
+      const job = await api('GET /v2/{endpoint}/status/{job}', { path, signal: this.#left.signal })
+      const hasEnded = isFinal(job.status)
+      // Chunks may still come after the end of the job.
+      const isLast = hasEnded && this.mode !== 'stream' && this.mode !== 'openai'
+      this.#set({
+        job,
+        problem: this.mode === 'openai' ? this.state.value.problem : null,
+        ...(isLast ? { phase: 'ended' } : {}),
+      })
+      return hasEnded
+    } catch (error) {
+      if (!(error instanceof ApiError) || !isPassing(error)) throw error
+      this.#set({ problem: `${error.message} It is tried again.` })
+      return false
+    }
+  }
+
+  /** Reads the chunks of a job; goes on after a break, since chunks that did not arrive come again. */
+  async #readStream(id: string): Promise<void> {
+    const backoff = new Backoff()
+    const { signal: left } = this.#left
+    while (!left.aborted) {
+      try {
+        const path = `/v2/${encodeURIComponent(this.#endpoint)}/stream/${encodeURIComponent(id)}`
+        const response = await request('GET', path, { headers: { accept: 'text/event-stream' }, signal: left })
+        for await (const { name, data } of readEvents(response)) {
+          backoff.reset()
+          if (name === 'status') return
+          if (name === 'restart') this.#set({ text: '', chunks: 0, isCut: false })
+          else this.#add(chunkText(data))
+        }
+      } catch (error) {
+        if (left.aborted || (error instanceof ApiError && !isPassing(error))) return
+      }
+      await pause(backoff.next(), left)
+    }
+  }
+
+  async #runChat(): Promise<void> {
+    const { path, body } = this.#call
+    const cancelled = this.#chat.signal
+    let watching: Promise<void> | null = null
+    try {
+      const response = await request('POST', path, { body: new JsonText(body), signal: cancelled })
+      const jobId = response.headers.get('x-runyard-job-id')
+      this.#set({ jobId, phase: 'running' })
+      watching = jobId === null ? null : this.#watch(jobId)
+      watching?.catch(() => {})
+      if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true)
+        this.#add(indented(await response.text()))
+      else
+        for await (const { data } of readEvents(response)) {
+          const problem = problemOf(data)
+          if (problem !== null) this.#set({ problem })
+          else if (data !== '[DONE]') this.#add(chatDelta(data) ?? '')
+        }
+    } catch (error) {
+      if (!cancelled.aborted) throw error
+      if (watching === null) this.#set({ phase: 'failed', problem: 'The chat was cancelled.' })
+    }
+    await watching
+  }
+
+  #add(text: string): void {
+    const { text: before, chunks, isCut } = this.state.value
+    const whole = before + text
+    this.#set({ text: whole.slice(-MAX_TEXT), chunks: chunks + 1, isCut: isCut || whole.length > MAX_TEXT })
+  }
+}
+
+/** Whether the server may answer soon what it does not answer now. */
+function isPassing({ status }: ApiError): boolean {
+  return status === 0 || status === 429 || status >= 500
+}
+
+/** A chunk for reading: texts one behind the other, other values a line each. */
+function chunkText(data: string): string {
+  try {
+    const chunk = JSON.parse(data) as unknown
+    const output = typeof chunk === 'object' && chunk !== null && 'output' in chunk ? chunk.output : chunk
+    return typeof output === 'string' ? output : `${JSON.stringify(output)}\n`
+  } catch {
+    return `${data}\n`
+  }
+}
+
+function indented(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}
+
+function problemOf(data: string): string | null {
+  try {
+    const { error } = JSON.parse(data) as { error?: { message?: string } | string }
+    if (error === undefined) return null
+    return typeof error === 'string' ? error : (error.message ?? JSON.stringify(error))
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,289 @@
+/** Runs a job from the page, and shows what comes out of it as it comes. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { Endpoint } from '../../../client/api-types.d.ts'
+import { who } from '../../../client/session.ts'
+import { count, duration, plural } from '../../../format.ts'
+import { Button, Choice, Code, Section } from '../../../parts/basic.tsx'
+import { CheckField, Field, TextField } from '../../../parts/form.tsx'
+import { JsonView } from '../../../parts/json-view.tsx'
+import { setQuery } from '../../../router.ts'
+import { readError } from './job-error.ts'
+import { JobLink, JobState } from './job-parts.tsx'
+import { keepInput, lastInputs } from './last-inputs.ts'
+import { type Run, type RunState, startRun } from './run.ts'
+import { callOf, curlOf, innerInput, inputProblem, type Mode, NO_OPTIONS, type RunOptions } from './run-call.ts'
+
+const MODES: readonly (readonly [Mode, string])[] = [
+  ['run', 'Run'],
+  ['runsync', 'Run and wait'],
+  ['stream', 'Stream'],
+  ['openai', 'OpenAI chat'],
+]
+
+/** The mode that an address names; null where the runner is closed. */
+export function modeOf(name: string | null): Mode | null {
+  return MODES.find(([mode]) => mode === name)?.[0] ?? null
+}
+
+/** The panel with the runner. */
+export function Runner({ endpoint, mode }: { readonly endpoint: Endpoint; readonly mode: Mode }) {
+  const inputs = useInputs(endpoint, mode)
+  const [options, setOptions] = useState(NO_OPTIONS)
+  const [run, setRun] = useState<Run | null>(null)
+  const latest = useRef<Run | null>(null)
+  latest.current = run
+  useEffect(() => () => latest.current?.leave(), [])
+  const { text, setText } = inputs
+  const problem = inputProblem(text, mode)
+  const call = callOf(endpoint.id, mode, text, options)
+  const start = () => {
+    inputs.keep()
+    run?.leave()
+    setRun(startRun(endpoint.id, mode, call))
+  }
+  const phase = run?.state.value.phase
+  const goesOn = phase === 'sending' || phase === 'running'
+  return (
+    <Section
+      title="New request"
+      actions={
+        <Button kind="quiet" onPress={() => setQuery({ run: null })} aria-label="Close the runner">
+          ✕
+        </Button>
+      }
+    >
+      <div class="runner">
+        <div>
+          <div class="tools">
+            <Choice label="How it runs" value={mode} options={MODES} onChange={next => setQuery({ run: next })} />
+            <Earlier inputs={inputs.earlier} onChoose={setText} />
+          </div>
+          <InputField mode={mode} text={text} problem={problem} onChange={setText} onRun={start} />
+          {mode === 'openai' ? null : <Options options={options} onChange={setOptions} />}
+          <div class="tools">
+            <Button kind="main" onPress={start} disabled={problem !== null || goesOn}>
+              {goesOn ? 'Running…' : 'Send the request'}
+            </Button>
+            {goesOn ? <Button onPress={run!.cancel}>Cancel the job</Button> : null}
+            <span class="hint wide-only">
+              <kbd>Ctrl</kbd> <kbd>Enter</kbd>
+            </span>
+          </div>
+          <details>
+            <summary>The same as a command</summary>
+            <Code text={curlOf(who.value!.server.url, endpoint.id, mode, call)} />
+          </details>
+        </div>
+        <Outcome run={run} />
+      </div>
+    </Section>
+  )
+}
+
+function InputField({
+  mode,
+  text,
+  problem,
+  onChange,
+  onRun,
+}: {
+  readonly mode: Mode
+  readonly text: string
+  readonly problem: string | null
+  readonly onChange: (text: string) => void
+  readonly onRun: () => void
+}) {
+  const inner = mode === 'openai' ? null : innerInput(text)
+  const keys = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+    event.preventDefault()
+    if (problem === null) onRun()
+  }
+  return (
+    <Field
+      label={mode === 'openai' ? 'Chat request (JSON)' : 'Input (JSON)'}
+      {...(problem === null ? {} : { path: '$', problems: { $: [problem] } })}
+      hint={
+        inner === null ? undefined : (
+          <>
+            This is a whole request; the worker would get an input with an “input” in it.{' '}
+            <Button onPress={() => onChange(inner)}>Use its input</Button>
+          </>
+        )
+      }
+    >
+      {attributes => (
+        <textarea
+          {...attributes}
+          class="json"
+          rows={9}
+          value={text}
+          spellcheck={false}
+          onInput={event => onChange(event.currentTarget.value)}
+          onKeyDown={keys}
+        />
+      )}
+    </Field>
+  )
+}
+
+/** Texts of the editor: one for jobs, one for chats, each with what was sent before. */
+function useInputs(endpoint: Endpoint, mode: Mode) {
+  const isChat = mode === 'openai'
+  const id = isChat ? `${endpoint.id} chat` : endpoint.id
+  const [sent, setSent] = useState(0)
+  const earlier = useMemo(() => lastInputs(id), [id, sent])
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>({})
+  const text = texts[id] ?? earlier[0] ?? (isChat ? firstChat(endpoint) : '{\n  "name": "World"\n}')
+  return {
+    text,
+    setText: (next: string) => setTexts({ ...texts, [id]: next }),
+    earlier,
+    keep: () => {
+      setTexts({ ...texts, [id]: text })
+      keepInput(id, text)
+      setSent(sent + 1)
+    },
+  }
+}
+
+function firstChat({ name, modelReferences }: Endpoint): string {
+  const model = modelReferences[0]?.replace(/:[^/]*$/, '') ?? name
+  return JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }], stream: true }, null, 2)
+}
+
+function Earlier({
+  inputs,
+  onChoose,
+}: {
+  readonly inputs: readonly string[]
+  readonly onChoose: (text: string) => void
+}) {
+  if (inputs.length === 0) return null
+  return (
+    <select
+      class="earlier"
+      aria-label="Earlier inputs"
+      value=""
+      onChange={event => {
+        const input = inputs[Number(event.currentTarget.value)]
+        event.currentTarget.value = ''
+        if (input !== undefined) onChoose(input)
+      }}
+    >
+      <option value="">Earlier inputs…</option>
+      {inputs.map((input, at) => (
+        <option key={input} value={at}>
+          {input.replaceAll(/\s+/g, ' ').slice(0, 80)}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+function Options({
+  options,
+  onChange,
+}: {
+  readonly options: RunOptions
+  readonly onChange: (options: RunOptions) => void
+}) {
+  const change = (part: Partial<RunOptions>) => onChange({ ...options, ...part })
+  return (
+    <details class="options">
+      <summary>Options</summary>
+      <TextField
+        label="Webhook"
+        type="url"
+        placeholder="https://example.com/done"
+        value={options.webhook}
+        onChange={webhook => change({ webhook })}
+      />
+      <div class="columns">
+        <TextField
+          label="Execution timeout, in seconds"
+          type="number"
+          placeholder="that of the endpoint"
+          value={options.executionTimeout}
+          onChange={executionTimeout => change({ executionTimeout })}
+        />
+        <TextField
+          label="Removed after, in seconds (ttl)"
+          type="number"
+          placeholder="86400"
+          value={options.ttl}
+          onChange={ttl => change({ ttl })}
+        />
+      </div>
+      <CheckField
+        label="Low priority"
+        hint="Runs when a worker has nothing else to do; starts none."
+        value={options.lowPriority}
+        onChange={lowPriority => change({ lowPriority })}
+      />
+    </details>
+  )
+}
+
+function Outcome({ run }: { readonly run: Run | null }) {
+  if (run === null) return <div class="outcome empty">What comes out of the job is shown here.</div>
+  const state = run.state.value
+  const { job, jobId, problem, phase } = state
+  return (
+    <div class="outcome" role="region" aria-label="Result of the request">
+      <div class="tools" aria-live="polite">
+        {job === null ? (
+          <span class="faint">{phase === 'failed' ? 'Not run' : 'Sent; waits for an answer…'}</span>
+        ) : (
+          <>
+            <JobState status={job.status} />
+            <span>
+              waited <b>{duration(job.delayTime)}</b>
+            </span>
+            {job.executionTime === undefined ? null : (
+              <span>
+                took <b>{duration(job.executionTime)}</b>
+              </span>
+            )}
+          </>
+        )}
+        {jobId === null ? null : <JobLink id={jobId}>Open the job</JobLink>}
+      </div>
+      {problem === null ? null : (
+        <p class="notice bad" role="alert">
+          {problem}
+        </p>
+      )}
+      <Output mode={run.mode} state={state} />
+    </div>
+  )
+}
+
+function Output({ mode, state }: { readonly mode: Mode; readonly state: RunState }) {
+  const { job, text, chunks, isCut, phase } = state
+  const error = job?.error === undefined ? null : readError(job.error)
+  const isStreamed = mode === 'stream' || mode === 'openai'
+  return (
+    <>
+      {error === null ? null : (
+        <>
+          <p class="bad-text">{error.title}</p>
+          {error.trace === null ? null : <Code text={error.trace} what="traceback" />}
+        </>
+      )}
+      {isStreamed && (text !== '' || phase === 'running') ? (
+        <>
+          <p class="hint">
+            {isCut ? 'The beginning is left out. ' : ''}
+            {mode === 'openai' ? `${count(text.length)} characters` : plural(chunks, 'chunk')}
+            {phase === 'running' ? ', more may come' : ''}
+          </p>
+          <Code text={text} what="output" />
+        </>
+      ) : null}
+      {job?.output === undefined || (isStreamed && text !== '') ? null : (
+        <JsonView value={job.output} what={job.status === 'IN_PROGRESS' ? 'progress' : 'output'} />
+      )}
+    </>
+  )
+}
