@@ -28,10 +28,10 @@ export function Bulk({
 }) {
   const [open, setOpen] = useState<Open>(null)
   const close = () => setOpen(null)
-  const matching = isFiltered(filter) ? 'that match' : ''
+  const matching = isFiltered(filter) ? ' that match' : ''
   const may = (action: Action) => askedForAction(filter, action, 0) !== null
   return (
-    <div class="tools bulk">
+    <div class="actions">
       {ticked.length > 0 ? (
         <>
           <b>{count(ticked.length)} ticked</b>
@@ -44,10 +44,10 @@ export function Bulk({
       ) : (
         <>
           {may('retry') ? (
-            <Button onPress={() => setOpen({ of: 'all', action: 'retry' })}>Retry all failed {matching}…</Button>
+            <Button onPress={() => setOpen({ of: 'all', action: 'retry' })}>Retry all failed{matching}…</Button>
           ) : null}
           {may('cancel') ? (
-            <Button onPress={() => setOpen({ of: 'all', action: 'cancel' })}>Cancel all unfinished {matching}…</Button>
+            <Button onPress={() => setOpen({ of: 'all', action: 'cancel' })}>Cancel all unfinished{matching}…</Button>
           ) : null}
           <Button onPress={() => setOpen('purge')}>Purge the queue…</Button>
         </>

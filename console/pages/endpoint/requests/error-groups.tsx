@@ -1,61 +1,84 @@
 /** Errors by their causes: how often each came, and when last. Choosing one filters the list. */
-import { request } from '../../../client/api.ts'
+import { useState } from 'preact/hooks'
+import { queryOf, request } from '../../../client/api.ts'
 import { useResource } from '../../../client/resource.ts'
 import { ofJobs } from '../../../client/topics.ts'
-import { count } from '../../../format.ts'
-import { Ago, Button, Failure } from '../../../parts/basic.tsx'
+import { count, plural } from '../../../format.ts'
+import { Ago, Failure } from '../../../parts/basic.tsx'
 import { setQuery } from '../../../router.ts'
 import { firstLine } from './job-error.ts'
-import type { JobFilter } from './job-filter.ts'
+import { askedOf, type JobFilter } from './job-filter.ts'
 
-/** A group of `GET /v2/{endpoint}/errors`. */
-interface ErrorGroup {
-  readonly fingerprint: string
-  readonly count: number
-  readonly error: string
-  readonly lastAt: string
+/** What `GET /v2/{endpoint}/errors` answers: failed jobs by causes, the one with the newest error first. */
+interface JobErrors {
+  readonly groups: readonly {
+    readonly fingerprint: string
+    /** One line. */
+    readonly error: string
+    readonly count: number
+    readonly lastAt: number
+  }[]
+  /** Whether all failed jobs were looked at, and all groups are there. */
+  readonly complete: boolean
 }
 
-/** Groups that are shown; the page is about jobs. */
-const MAX_SHOWN = 5
+/** Groups that are shown until more are asked for. */
+const FEW = 4
 
-/** The panel of error groups; nothing where there was no error. */
+/** The panel of error groups, within the time of the list; nothing where there was no error. */
 export function ErrorGroups({ endpointId, filter }: { readonly endpointId: string; readonly filter: JobFilter }) {
-  const groups = useResource(
-    `errors ${endpointId}`,
+  const { span, fromMs, toMs, fingerprint: chosen } = filter
+  const [isLong, setLong] = useState(false)
+  const errors = useResource(
+    `errors ${endpointId} ${span} ${fromMs} ${toMs}`,
     async signal => {
-      const response = await request('GET', `/v2/${encodeURIComponent(endpointId)}/errors`, { signal })
-      return ((await response.json()) as { errors: readonly ErrorGroup[] }).errors
+      const { from, to } = askedOf(filter, Date.now())
+      const path = `/v2/${encodeURIComponent(endpointId)}/errors${queryOf({ from, to })}`
+      return (await (await request('GET', path, { signal })).json()) as JobErrors
     },
-    { on: ofJobs(endpointId) },
+    { on: event => ofJobs(endpointId)(event) && END.test(String(event.to)) },
   )
-  if (groups.error !== null) return <Failure error={groups.error} retry={groups.reload} />
-  if (groups.data === null || groups.data.length === 0) return null
-  const shown = groups.data.filter(({ fingerprint }, at) => at < MAX_SHOWN || fingerprint === filter.fingerprint)
+  if (errors.error !== null) return <Failure error={errors.error} retry={errors.reload} />
+  const { groups, complete } = errors.data ?? { groups: [], complete: true }
+  if (groups.length === 0 && chosen === null) return null
+  const shown = groups.filter(({ fingerprint }, at) => isLong || at < FEW || fingerprint === chosen)
   return (
     <section class="error-groups" aria-label="Errors by cause">
-      {shown.map(group => {
-        const isOn = group.fingerprint === filter.fingerprint
-        return (
-          <button
-            key={group.fingerprint}
-            type="button"
-            aria-pressed={isOn}
-            onClick={() => setQuery({ fingerprint: isOn ? null : group.fingerprint })}
-          >
-            <b>{count(group.count)} ×</b>
-            <span class="what" title={group.error.slice(0, 500)}>
-              {firstLine(group.error)}
-            </span>
-            <span class="faint">
-              last <Ago at={group.lastAt} suffix=" ago" />
-            </span>
-          </button>
-        )
-      })}
-      {filter.fingerprint === null || shown.some(({ fingerprint }) => fingerprint === filter.fingerprint) ? null : (
-        <Button onPress={() => setQuery({ fingerprint: null })}>Not only the errors of one cause</Button>
+      {shown.map(({ fingerprint, error, count: times, lastAt }) => (
+        <button
+          key={fingerprint}
+          type="button"
+          aria-pressed={fingerprint === chosen}
+          onClick={() => setQuery({ fingerprint: fingerprint === chosen ? null : fingerprint })}
+        >
+          <b>
+            {count(times)} <span aria-hidden="true">×</span>
+            <span class="sr"> times</span>
+          </b>
+          <span class="what" title={error}>
+            {firstLine(error)}
+          </span>
+          <span class="faint">
+            last <Ago at={lastAt} suffix=" ago" />
+          </span>
+        </button>
+      ))}
+      {chosen === null || groups.some(({ fingerprint }) => fingerprint === chosen) ? null : (
+        <button type="button" aria-pressed={true} onClick={() => setQuery({ fingerprint: null })}>
+          <b>0</b>
+          <span class="what">
+            no error of the chosen cause <code>{chosen}</code> in this time
+          </span>
+        </button>
       )}
+      {groups.length > FEW ? (
+        <button type="button" class="more" aria-expanded={isLong} onClick={() => setLong(!isLong)}>
+          {isLong ? 'Show few causes' : `Show ${complete ? 'all' : 'the newest'} ${plural(groups.length, 'cause')}`}
+        </button>
+      ) : null}
     </section>
   )
 }
+
+/** Where a job goes that has an error. */
+const END = /^(?:FAILED|TIMED_OUT|IN_QUEUE)$/

@@ -70,7 +70,9 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
       />
       <Payload title="Input" value={job.input} size={job.inputBytes} isShown />
       <Story endpointId={endpointId} job={job} />
-      {mayManage('read') && job.startedAt !== null ? <JobLogs key={job.attempts} jobId={job.id} /> : null}
+      {mayManage('read') && job.startedAt !== null ? (
+        <JobLogs key={job.attempts} endpointId={endpointId} jobId={job.id} />
+      ) : null}
     </div>
   )
 }

@@ -1,6 +1,6 @@
 /** The lines that were printed for a job, and those that come while it runs. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, request, sentenceOf } from '../../../client/api.ts'
+import { ApiError, queryOf, request, sentenceOf } from '../../../client/api.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
 import { clockTime, count } from '../../../format.ts'
 
@@ -22,8 +22,10 @@ const MAX_LINES = 1_000
 const DRAW_AFTER_MS = 100
 
 /** The lines of a job. */
-export function JobLogs({ jobId }: { readonly jobId: string }) {
-  const { lines, isCut, note, problem } = useLines(jobId)
+export function JobLogs({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
+  const { lines, isCut, note, problem } = useLines(
+    `/v2/serverless/${encodeURIComponent(endpointId)}/logs${queryOf({ job: jobId, tail: MAX_LINES })}`,
+  )
   const box = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
   useEffect(() => {
@@ -60,7 +62,7 @@ export function JobLogs({ jobId }: { readonly jobId: string }) {
   )
 }
 
-function useLines(jobId: string): Lines {
+function useLines(path: string): Lines {
   const [shown, setShown] = useState<Lines>({ lines: [], isCut: false, note: null, problem: null })
   useEffect(() => {
     const end = new AbortController()
@@ -80,18 +82,18 @@ function useLines(jobId: string): Lines {
       timer ??= setTimeout(draw, DRAW_AFTER_MS)
     }
     const say = (part: Partial<Lines>) => setShown(before => ({ ...before, ...part }))
-    void follow(jobId, add, say, end.signal)
+    void follow(path, add, say, end.signal)
     return () => {
       end.abort()
       if (timer !== null) clearTimeout(timer)
     }
-  }, [jobId])
+  }, [path])
   return shown
 }
 
 /** Reads lines until the job has ended; after a break it goes on with the next line. */
 async function follow(
-  jobId: string,
+  path: string,
   add: (line: Line) => void,
   say: (part: Partial<Lines>) => void,
   signal: AbortSignal,
@@ -102,7 +104,6 @@ async function follow(
     try {
       const headers: Record<string, string> = { accept: 'text/event-stream' }
       if (lastId !== null) headers['last-event-id'] = lastId
-      const path = `/ops/logs/${encodeURIComponent(jobId)}?follow=1&tail=${MAX_LINES}`
       const response = await request('GET', path, { headers, signal })
       say({ problem: null })
       for await (const { name, data, id } of readEvents(response)) {

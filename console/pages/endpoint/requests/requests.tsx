@@ -47,6 +47,14 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
           {list.data === null ? '' : `${count(rows.length)}${list.hasMore ? ' so far' : ''}`}
         </span>
         <span class="push" />
+        {mayWrite ? (
+          <Bulk
+            endpointId={endpoint.id}
+            filter={filter}
+            ticked={rows.filter(({ id }) => selected.has(id))}
+            onDone={() => select(new Set())}
+          />
+        ) : null}
         {mayWrite && mode === null ? (
           <Button kind="main" onPress={() => setQuery({ run: 'run' })}>
             New request
@@ -55,14 +63,6 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
       </div>
       <Filters filter={filter} />
       <ErrorGroups endpointId={endpoint.id} filter={filter} />
-      {mayWrite ? (
-        <Bulk
-          endpointId={endpoint.id}
-          filter={filter}
-          ticked={rows.filter(({ id }) => selected.has(id))}
-          onDone={() => select(new Set())}
-        />
-      ) : null}
       {list.error === null ? null : <Failure error={list.error} retry={list.reload} />}
       <Table
         label="Jobs"
