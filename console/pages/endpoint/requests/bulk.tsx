@@ -1,12 +1,14 @@
 /** Actions on many jobs: those that are ticked, or all that match the filter. Each says how many before it does anything. */
+import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { api, sentenceOf } from '../../../client/api.ts'
-import type { JobSummary } from '../../../client/api-types.d.ts'
-import { count, plural } from '../../../format.ts'
+import type { JobStatus, JobSummary } from '../../../client/api-types.d.ts'
+import { count, dateTime, plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button } from '../../../parts/basic.tsx'
 import { Confirm, Dialog } from '../../../parts/dialog.tsx'
-import { askedForAction, isFiltered, type JobFilter, STATUSES_OF } from './job-filter.ts'
+import { type AskedJobs, askedForAction, isFiltered, type JobFilter, STATUSES_OF } from './job-filter.ts'
+import { STATE_WORDS } from './job-parts.tsx'
 
 type Action = keyof typeof STATUSES_OF
 
@@ -268,13 +270,34 @@ function ManyDialog({
   )
 }
 
-function Asked({ asked }: { readonly asked: object }) {
+const LABELS: Readonly<Record<keyof AskedJobs, string>> = {
+  status: 'States',
+  worker: 'Worker',
+  error: 'Error has',
+  fingerprint: 'Cause of error',
+  from: 'Created from',
+  to: 'Created before',
+}
+
+/** Which jobs are meant. */
+function Asked({ asked }: { readonly asked: AskedJobs }) {
+  const shown = (name: string, value: string) => {
+    if (name === 'from' || name === 'to') return dateTime(value)
+    return name === 'status'
+      ? value
+          .split(',')
+          .map(one => STATE_WORDS[one as JobStatus][0])
+          .join(', ')
+      : value
+  }
   return (
     <dl class="facts">
-      {Object.entries(asked).map(([name, value]) => [
-        <dt key={name}>{name}</dt>,
-        <dd key={`${name} value`}>{String(value).replaceAll(',', ', ')}</dd>,
-      ])}
+      {Object.entries(asked).map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{LABELS[name as keyof AskedJobs]}</dt>
+          <dd>{shown(name, value as string)}</dd>
+        </Fragment>
+      ))}
     </dl>
   )
 }

@@ -1,7 +1,9 @@
 /** The story of a job, from what is known of it, of its worker and of its webhook. */
 import type { JobRecord, WebhookDeliveries, WorkerDetail } from '../../../client/api-types.d.ts'
-import type { Tone } from '../../../parts/basic.tsx'
 import { readError } from './job-error.ts'
+
+/** What a step means; one of those that states have. */
+type Tone = 'good' | 'busy' | 'wait' | 'bad' | 'off'
 
 /** A step of the story. */
 export interface StoryStep {

@@ -4,7 +4,7 @@ import { api } from '../../../client/api.ts'
 import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
 import { mayUseJobs } from '../../../client/session.ts'
 import { ofJobs } from '../../../client/topics.ts'
-import { count, duration, plural } from '../../../format.ts'
+import { age, count, duration, plural } from '../../../format.ts'
 import { Ago, Button, Code, Empty, Failure } from '../../../parts/basic.tsx'
 import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
 import { type Column, Table } from '../../../parts/table.tsx'
@@ -141,12 +141,17 @@ function NoJobs({
   )
 }
 
+/** A time that goes on. */
+function Since({ atMs }: { readonly atMs: number }) {
+  return <>{age(atMs)}</>
+}
+
 const COLUMNS: readonly Column<JobSummary>[] = [
-  { id: 'state', title: 'State', width: '112px', cell: ({ status }) => <JobState status={status} /> },
+  { id: 'state', title: 'State', width: '98px', cell: ({ status }) => <JobState status={status} /> },
   {
     id: 'id',
     title: 'Job',
-    width: '150px',
+    width: '136px',
     // The beginning of an id is its time: ids of one day begin alike.
     cell: ({ id }) => (
       <a href={jobHref(id)} class="mono" title={id}>
@@ -154,21 +159,30 @@ const COLUMNS: readonly Column<JobSummary>[] = [
       </a>
     ),
   },
-  { id: 'created', title: 'Created', width: '112px', cell: ({ createdAt }) => <Ago at={createdAt} suffix=" ago" /> },
-  { id: 'waited', title: 'Waited', width: '88px', align: 'end', isExtra: true, cell: row => duration(row.delayTime) },
+  { id: 'created', title: 'Age', width: '92px', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  {
+    id: 'waited',
+    title: 'Waited',
+    width: '76px',
+    align: 'end',
+    isExtra: true,
+    cell: row => (row.status === 'IN_QUEUE' ? <Since atMs={row.createdAt} /> : duration(row.delayTime)),
+  },
   {
     id: 'took',
     title: 'Took',
-    width: '88px',
+    width: '76px',
     align: 'end',
     isExtra: true,
-    cell: ({ startedAt, executionTime }) =>
-      startedAt === null ? <span class="faint">–</span> : duration(executionTime),
+    cell: ({ status, startedAt, executionTime }) => {
+      if (startedAt === null) return <span class="faint">–</span>
+      return status === 'IN_PROGRESS' ? <Since atMs={startedAt} /> : duration(executionTime)
+    },
   },
   {
     id: 'worker',
     title: 'Worker',
-    width: '140px',
+    width: '118px',
     isExtra: true,
     cell: ({ workerId }) =>
       workerId ? (
@@ -182,12 +196,12 @@ const COLUMNS: readonly Column<JobSummary>[] = [
   {
     id: 'attempts',
     title: 'Attempts',
-    width: '72px',
+    width: '62px',
     align: 'end',
     isExtra: true,
     cell: ({ attempts, retries }) => (
       <span title={retries > 0 ? `${plural(retries, 'attempt')} lost with a worker` : undefined}>
-        {retries > 0 ? `${attempts} (${retries} lost)` : attempts}
+        {retries > 0 ? `${attempts}, lost ${retries}` : attempts}
       </span>
     ),
   },

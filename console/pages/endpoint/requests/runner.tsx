@@ -56,7 +56,6 @@ export function Runner({ endpoint, mode }: { readonly endpoint: Endpoint; readon
         <div>
           <div class="tools">
             <Choice label="How it runs" value={mode} options={MODES} onChange={next => setQuery({ run: next })} />
-            <Earlier inputs={inputs.earlier} onChoose={setText} />
           </div>
           <InputField mode={mode} text={text} problem={problem} onChange={setText} onRun={start} />
           {mode === 'openai' ? null : <Options options={options} onChange={setOptions} />}
@@ -68,6 +67,7 @@ export function Runner({ endpoint, mode }: { readonly endpoint: Endpoint; readon
             <span class="hint wide-only">
               <kbd>Ctrl</kbd> <kbd>Enter</kbd>
             </span>
+            <Earlier inputs={inputs.earlier} onChoose={setText} />
           </div>
           <details>
             <summary>The same as a command</summary>
@@ -162,7 +162,7 @@ function Earlier({
   if (inputs.length === 0) return null
   return (
     <select
-      class="earlier"
+      class="earlier push"
       aria-label="Earlier inputs"
       value=""
       onChange={event => {
@@ -199,16 +199,16 @@ function Options({
         value={options.webhook}
         onChange={webhook => change({ webhook })}
       />
-      <div class="columns">
+      <div class="two">
         <TextField
-          label="Execution timeout, in seconds"
+          label="Execution timeout (s)"
           type="number"
           placeholder="that of the endpoint"
           value={options.executionTimeout}
           onChange={executionTimeout => change({ executionTimeout })}
         />
         <TextField
-          label="Removed after, in seconds (ttl)"
+          label="Removed after, ttl (s)"
           type="number"
           placeholder="86400"
           value={options.ttl}
