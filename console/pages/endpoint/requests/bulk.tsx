@@ -105,12 +105,13 @@ async function forEach(
   ids: readonly string[],
   act: (id: string) => Promise<unknown>,
   onProgress: (done: number) => void,
+  stopped: AbortSignal,
 ): Promise<{ readonly changed: number; readonly problem: string | null }> {
   const left = [...ids]
   let changed = 0
   let problem: string | null = null
   const work = async () => {
-    for (let id = left.shift(); id !== undefined; id = left.shift()) {
+    for (let id = left.shift(); id !== undefined && !stopped.aborted; id = left.shift()) {
       try {
         await act(id)
         changed += 1
@@ -140,13 +141,17 @@ function TickedDialog({
   // Jobs that move while the dialog is open do not change what was asked.
   const [asked] = useState(ids)
   const [done, setDone] = useState(0)
+  const [stopped] = useState(() => new AbortController())
+  useEffect(() => () => stopped.abort(), [])
   const [verb, past] = VERBS[action]
   const act = async () => {
     const { changed, problem } = await forEach(
       asked,
       job => api(`POST /v2/{endpoint}/${action}/{job}`, { path: { endpoint, job } }),
       setDone,
+      stopped.signal,
     )
+    if (stopped.signal.aborted) return announce(`${past} ${plural(changed, 'job')}, then stopped`)
     if (problem === null) announce(`${past} ${plural(changed, 'job')}`)
     else announce(`${past} ${count(changed)} of ${plural(asked.length, 'job')}: ${problem}`, 'problem')
     onClose()
@@ -158,7 +163,7 @@ function TickedDialog({
       onClose={onKeep}
       actions={
         <>
-          <Button onPress={onKeep}>Keep</Button>
+          <Button onPress={onKeep}>{done === 0 ? 'Keep' : 'Stop'}</Button>
           <Button kind={action === 'cancel' ? 'danger' : 'main'} onPress={act}>
             {title}
           </Button>

@@ -1,6 +1,6 @@
 /** Errors by their causes: how often each came, and when last. Choosing one filters the list. */
 import { useState } from 'preact/hooks'
-import { queryOf, request } from '../../../client/api.ts'
+import { api } from '../../../client/api.ts'
 import { useResource } from '../../../client/resource.ts'
 import { ofJobs } from '../../../client/topics.ts'
 import { count, plural } from '../../../format.ts'
@@ -8,19 +8,6 @@ import { Ago, Failure } from '../../../parts/basic.tsx'
 import { setQuery } from '../../../router.ts'
 import { firstLine } from './job-error.ts'
 import { askedOf, type JobFilter } from './job-filter.ts'
-
-/** What `GET /v2/{endpoint}/errors` answers: failed jobs by causes, the one with the newest error first. */
-interface JobErrors {
-  readonly groups: readonly {
-    readonly fingerprint: string
-    /** One line. */
-    readonly error: string
-    readonly count: number
-    readonly lastAt: number
-  }[]
-  /** Whether all failed jobs were looked at, and all groups are there. */
-  readonly complete: boolean
-}
 
 /** Groups that are shown until more are asked for. */
 const FEW = 4
@@ -31,10 +18,10 @@ export function ErrorGroups({ endpointId, filter }: { readonly endpointId: strin
   const [isLong, setLong] = useState(false)
   const errors = useResource(
     `errors ${endpointId} ${span} ${fromMs} ${toMs}`,
-    async signal => {
+    signal => {
       const { from, to } = askedOf(filter, Date.now())
-      const path = `/v2/${encodeURIComponent(endpointId)}/errors${queryOf({ from, to })}`
-      return (await (await request('GET', path, { signal })).json()) as JobErrors
+      const query = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
+      return api('GET /v2/{endpoint}/errors', { path: { endpoint: endpointId }, query, signal })
     },
     { on: event => ofJobs(endpointId)(event) && END.test(String(event.to)) },
   )
@@ -59,7 +46,8 @@ export function ErrorGroups({ endpointId, filter }: { readonly endpointId: strin
             {firstLine(error)}
           </span>
           <span class="faint">
-            last <Ago at={lastAt} suffix=" ago" />
+            <span class="wide-only">last </span>
+            <Ago at={lastAt} suffix=" ago" />
           </span>
         </button>
       ))}

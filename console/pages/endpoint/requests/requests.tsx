@@ -74,7 +74,11 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
         onEnd={list.more}
         empty={<NoJobs endpoint={endpoint} filter={filter} list={list} />}
       />
-      <div class="tools below">{list.hasMore && rows.length > 0 ? <More list={list} /> : null}</div>
+      {list.hasMore && rows.length > 0 && rows.length < FULL_SCREEN ? (
+        <div class="tools below">
+          <More list={list} />
+        </div>
+      ) : null}
       {open === null ? null : <JobDrawer key={open} endpointId={endpoint.id} jobId={open} />}
     </>
   )
@@ -152,6 +156,7 @@ const COLUMNS: readonly Column<JobSummary>[] = [
     id: 'id',
     title: 'Job',
     width: '136px',
+    isExtra: true,
     // The beginning of an id is its time: ids of one day begin alike.
     cell: ({ id }) => (
       <a href={jobHref(id)} class="mono" title={id}>
