@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { JobRecord } from '../../console/client/api-types.d.ts'
+import { parseExact } from '../../console/pages/endpoint/requests/exact-json.ts'
 import { firstLine, readError } from '../../console/pages/endpoint/requests/job-error.ts'
 import { askedForAction, askedOf, filterOf, isFiltered } from '../../console/pages/endpoint/requests/job-filter.ts'
 import { storyOf } from '../../console/pages/endpoint/requests/job-story.ts'
@@ -53,6 +54,11 @@ describe('errors of jobs', () => {
     assert.deepEqual(readError('out of memory\n  at x\n'), { title: 'out of memory', trace: '  at x' })
     assert.deepEqual(readError('{"other": 1}'), { title: '{"other": 1}', trace: null })
   })
+})
+
+test('large integers of inputs and outputs stay as they are', () => {
+  const text = '{"seed":12345678901234567890,"n":5,"f":1.5,"s":"12345678901234567890"}'
+  assert.equal(JSON.stringify(parseExact(text)), text)
 })
 
 describe('the runner', () => {

@@ -1,6 +1,6 @@
 /** What can be done with a job, by its state. */
 import { useState } from 'preact/hooks'
-import { api } from '../../../client/api.ts'
+import { api, JsonText, request } from '../../../client/api.ts'
 import type { JobRecord } from '../../../client/api-types.d.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button } from '../../../parts/basic.tsx'
@@ -91,10 +91,10 @@ function Replay({
   const problem = inputProblem(input, 'run')
   const replay = () =>
     send(async () => {
-      // Without a body the server takes the input that it keeps, each digit as it was.
-      const call = { path: { endpoint, job: job.id } }
-      const body = input === before ? undefined : { input: JSON.parse(input) as Record<string, unknown> }
-      const { id } = await api('POST /v2/{endpoint}/requests/{job}/replay', { ...call, body: body! })
+      // Without a body the server takes the input that it keeps.
+      const body = input === before ? {} : { body: new JsonText(`{"input": ${input}}`) }
+      const path = `/v2/${encodeURIComponent(endpoint)}/requests/${encodeURIComponent(job.id)}/replay`
+      const { id } = (await (await request('POST', path, body)).json()) as { id: string }
       announce('A new job is in the queue')
       onClose()
       setQuery({ job: id }, { replace: false })

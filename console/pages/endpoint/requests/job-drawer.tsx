@@ -1,7 +1,7 @@
 /** One job: what went in, what came out, its whole story, and what can be done with it. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { ApiError, api } from '../../../client/api.ts'
+import { ApiError, api, send } from '../../../client/api.ts'
 import type { JobRecord } from '../../../client/api-types.d.ts'
 import type { LiveEvent } from '../../../client/live.ts'
 import { useResource } from '../../../client/resource.ts'
@@ -12,6 +12,7 @@ import { Dialog } from '../../../parts/dialog.tsx'
 import { JsonView } from '../../../parts/json-view.tsx'
 import { TimeLine } from '../../../parts/time-line.tsx'
 import { setQuery } from '../../../router.ts'
+import { exactBody } from './exact-json.ts'
 import { JobActions } from './job-actions.tsx'
 import { readError } from './job-error.ts'
 import { JobLogs } from './job-logs.tsx'
@@ -26,7 +27,7 @@ export function JobDrawer({ endpointId, jobId }: { readonly endpointId: string; 
     `job ${endpointId} ${jobId}`,
     async signal => {
       const path = { endpoint: endpointId, job: jobId }
-      const read = await api('GET /v2/{endpoint}/requests/{job}', { path, signal })
+      const read = await exactBody<JobRecord>(await send('GET /v2/{endpoint}/requests/{job}', { path, signal }))
       setEnded(isFinal(read.status))
       return read
     },
@@ -60,7 +61,7 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
   return (
     <div class="job">
       <Facts endpointId={endpointId} job={job} />
-      {isFinal(job.status) ? null : <Why endpointId={endpointId} jobId={job.id} />}
+      {job.status !== 'IN_QUEUE' ? null : <Why endpointId={endpointId} jobId={job.id} />}
       {job.error === null ? null : <JobFailure error={job.error} />}
       <Payload
         title={job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'}

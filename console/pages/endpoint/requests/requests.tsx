@@ -88,7 +88,7 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
 const FIRST_PAGE = 100
 const OTHER_PAGE = 1_000
 /** A page of a filter can be short and yet not the last. So many pages are read for a screen that is not full. */
-const MAX_EMPTY_PAGES = 10
+const MAX_EMPTY_PAGES = 40
 const FULL_SCREEN = 30
 
 function useJobs(endpoint: string, filter: JobFilter): GrowingList<JobSummary> {
@@ -117,7 +117,7 @@ function useJobs(endpoint: string, filter: JobFilter): GrowingList<JobSummary> {
 }
 
 function More({ list }: { readonly list: GrowingList<JobSummary> }) {
-  return <Button onPress={list.more}>{list.isReading ? 'Reading…' : 'Read more'}</Button>
+  return <Button onPress={list.more}>{list.isReading ? 'Searching…' : 'Search further'}</Button>
 }
 
 function NoJobs({
@@ -132,7 +132,7 @@ function NoJobs({
   if (list.data === null) return list.error === null ? <p class="faint loading">Loading…</p> : null
   if (list.hasMore)
     return (
-      <Empty title="None of the jobs that were searched so far">
+      <Empty title={list.isReading ? 'Searching…' : 'None of the jobs that were searched so far'}>
         <More list={list} />
       </Empty>
     )

@@ -1,9 +1,10 @@
 /** One run of the runner: sends the call, follows its job, and collects what it puts out as it comes. */
 import { type Signal, signal } from '@preact/signals'
-import { ApiError, api, JsonText, request, sentenceOf } from '../../../client/api.ts'
+import { ApiError, api, JsonText, request, send, sentenceOf } from '../../../client/api.ts'
 import type { Job } from '../../../client/api-types.d.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
 import { onLive } from '../../../client/live.ts'
+import { exactBody, parseExact } from './exact-json.ts'
 import { isFinal } from './job-story.ts'
 import { type Call, chatDelta, type Mode } from './run-call.ts'
 
@@ -118,7 +119,7 @@ class Running implements Run {
 
   /** The answer of `runsync` is the job; meanwhile the job is followed as others are, so that its state is seen. */
   async #runSync(): Promise<void> {
-    const answered = this.#post(this.#call.path).then(async response => (await response.json()) as Job)
+    const answered = this.#post(this.#call.path).then(response => exactBody<Job>(response))
     const first = await Promise.race([answered, pause(ID_AFTER_MS, this.#left.signal)])
     if (first === undefined && !this.#left.signal.aborted) {
       const followed = this.#submit(this.#runPath).then(id => this.#watch(id))
@@ -157,7 +158,8 @@ class Running implements Run {
   async #readJob(id: string): Promise<boolean> {
     try {
       const path = { endpoint: this.#endpoint, job: id }
-      const job = await api('GET /v2/{endpoint}/status/{job}', { path, signal: this.#left.signal })
+      const given = { path, signal: this.#left.signal }
+      const job = await exactBody<Job>(await send('GET /v2/{endpoint}/status/{job}', given))
       const hasEnded = isFinal(job.status)
       // Chunks may still come after the end of the job.
       const isLast = hasEnded && this.mode !== 'stream' && this.mode !== 'openai'
@@ -235,7 +237,7 @@ function isPassing({ status }: ApiError): boolean {
 /** A chunk for reading: texts one behind the other, other values a line each. */
 function chunkText(data: string): string {
   try {
-    const chunk = JSON.parse(data) as unknown
+    const chunk = parseExact(data)
     const output = typeof chunk === 'object' && chunk !== null && 'output' in chunk ? chunk.output : chunk
     return typeof output === 'string' ? output : `${JSON.stringify(output)}\n`
   } catch {
@@ -245,7 +247,7 @@ function chunkText(data: string): string {
 
 function indented(text: string): string {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    return JSON.stringify(parseExact(text), null, 2)
   } catch {
     return text
   }
