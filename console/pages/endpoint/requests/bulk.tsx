@@ -1,5 +1,5 @@
 /** Actions on many jobs: those that are ticked, or all that match the filter. Each says how many before it does anything. */
-import { Fragment } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { api, sentenceOf } from '../../../client/api.ts'
 import type { JobStatus, JobSummary } from '../../../client/api-types.d.ts'
@@ -63,11 +63,10 @@ export function Bulk({
           endpointId={endpointId}
           ids={changeable(ticked, open.action)}
           action={open.action}
-          onClose={() => {
+          onClose={hasActed => {
             close()
-            onDone()
+            if (hasActed) onDone()
           }}
-          onKeep={close}
         />
       ) : null}
     </div>
@@ -97,90 +96,116 @@ function TickedButton({
   )
 }
 
-/** Calls at once for ticked jobs, each of which is a call of its own. */
-const CALLS_AT_ONCE = 4
-
-/** Runs an action for each id. Returns how many were changed, and the first reason why one was not. */
-async function forEach(
-  ids: readonly string[],
-  act: (id: string) => Promise<unknown>,
-  onProgress: (done: number) => void,
-  stopped: AbortSignal,
-): Promise<{ readonly changed: number; readonly problem: string | null }> {
-  const left = [...ids]
-  let changed = 0
-  let problem: string | null = null
-  const work = async () => {
-    for (let id = left.shift(); id !== undefined && !stopped.aborted; id = left.shift()) {
-      try {
-        await act(id)
-        changed += 1
-      } catch (error) {
-        problem ??= sentenceOf(error)
-      }
-      onProgress(ids.length - left.length)
-    }
-  }
-  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work))
-  return { changed, problem }
+/** What an action did: how many jobs it changed, and why it did not change others. */
+interface Done {
+  readonly changed: number
+  readonly problem: string | null
 }
 
-function TickedDialog({
-  endpointId: endpoint,
-  ids,
-  action,
-  onClose,
-  onKeep,
-}: {
-  readonly endpointId: string
-  readonly ids: readonly string[]
-  readonly action: Action
-  readonly onClose: () => void
-  readonly onKeep: () => void
-}) {
-  // Jobs that move while the dialog is open do not change what was asked.
-  const [asked] = useState(ids)
-  const [done, setDone] = useState(0)
-  const [stopped] = useState(() => new AbortController())
-  useEffect(() => () => stopped.abort(), [])
-  const [verb, past] = VERBS[action]
-  const act = async () => {
-    const { changed, problem } = await forEach(
-      asked,
-      job => api(`POST /v2/{endpoint}/${action}/{job}`, { path: { endpoint, job } }),
-      setDone,
-      stopped.signal,
-    )
-    if (stopped.signal.aborted) return announce(`${past} ${plural(changed, 'job')}, then stopped`)
-    if (problem === null) announce(`${past} ${plural(changed, 'job')}`)
-    else announce(`${past} ${count(changed)} of ${plural(asked.length, 'job')}: ${problem}`, 'problem')
-    onClose()
-  }
-  const title = `${verb} ${plural(asked.length, 'job')}`
-  return (
-    <Dialog
-      title={`${title}?`}
-      onClose={onKeep}
-      actions={
-        <>
-          <Button onPress={onKeep}>{done === 0 ? 'Keep' : 'Stop'}</Button>
-          <Button kind={action === 'cancel' ? 'danger' : 'main'} onPress={act}>
-            {title}
-          </Button>
-        </>
-      }
-    >
-      <p>{MEANING[action]}</p>
-      {done > 0 ? <p role="status">{count(done)} done</p> : null}
-    </Dialog>
-  )
-}
+type Act = (onProgress: (changed: number) => void, stopped: AbortSignal) => Promise<Done>
 
 const MEANING: Readonly<Record<Action, string>> = {
   cancel:
     'Jobs that wait are taken out of the queue; those that run are stopped. Jobs that end meanwhile stay as they are.',
   retry:
     'They go to the end of the queue with their inputs, and with fresh attempts. Jobs whose result is gone are not retried.',
+}
+
+/** Asks with the count, acts, and says what was done. Closing it stops what goes on. */
+function ActDialog({
+  action,
+  number,
+  isLeast = false,
+  act,
+  onClose,
+  children,
+}: {
+  readonly action: Action
+  /** How many jobs would be changed; null while they are counted. */
+  readonly number: number | null
+  /** Whether there are more than that. */
+  readonly isLeast?: boolean
+  readonly act: Act
+  /** @param hasActed whether anything was tried */
+  readonly onClose: (hasActed: boolean) => void
+  readonly children?: ComponentChildren
+}) {
+  const [changed, setChanged] = useState<number | null>(null)
+  const [stopped] = useState(() => new AbortController())
+  useEffect(() => () => stopped.abort(), [])
+  const [verb, past] = VERBS[action]
+  const run = async () => {
+    setChanged(0)
+    const done = await act(setChanged, stopped.signal)
+    const said = `${past} ${plural(done.changed, 'job')}`
+    if (stopped.signal.aborted) return announce(`${said}, then stopped`)
+    if (done.problem === null) announce(said)
+    else announce(`${said}. Not all: ${done.problem}`, 'problem')
+    onClose(true)
+  }
+  const title = `${verb} ${isLeast ? 'more than ' : ''}${plural(number ?? 0, 'job')}`
+  const close = () => onClose(changed !== null)
+  return (
+    <Dialog
+      title={number === null ? 'Counting the jobs…' : `${title}?`}
+      onClose={close}
+      actions={
+        <>
+          <Button onPress={close}>{changed === null ? 'Keep' : 'Stop'}</Button>
+          {number === null || number === 0 ? null : (
+            <Button kind={action === 'cancel' ? 'danger' : 'main'} onPress={run}>
+              {title}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <p>{number === 0 ? 'There is none.' : MEANING[action]}</p>
+      {children}
+      {changed === null ? null : (
+        <p role="status">
+          {past} {plural(changed, 'job')} so far
+        </p>
+      )}
+    </Dialog>
+  )
+}
+
+/** Calls at once for ticked jobs, each of which is a call of its own. */
+const CALLS_AT_ONCE = 4
+
+function TickedDialog({
+  endpointId: endpoint,
+  ids,
+  action,
+  onClose,
+}: {
+  readonly endpointId: string
+  readonly ids: readonly string[]
+  readonly action: Action
+  readonly onClose: (hasActed: boolean) => void
+}) {
+  // Jobs that move while the dialog is open do not change what was asked.
+  const [asked] = useState(ids)
+  const act: Act = async (onProgress, stopped) => {
+    const left = [...asked]
+    let changed = 0
+    let problem: string | null = null
+    const work = async () => {
+      for (let job = left.shift(); job !== undefined && !stopped.aborted; job = left.shift()) {
+        try {
+          await api(`POST /v2/{endpoint}/${action}/{job}`, { path: { endpoint, job } })
+          changed += 1
+          onProgress(changed)
+        } catch (error) {
+          problem ??= sentenceOf(error)
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work))
+    return { changed, problem }
+  }
+  return <ActDialog action={action} number={asked.length} act={act} onClose={onClose} />
 }
 
 /** Calls that count what an action would change, each up to 1,000 jobs. */
@@ -199,79 +224,54 @@ function ManyDialog({
 }) {
   // A span ends when the dialog was opened, so that what is counted is what is changed.
   const [asked] = useState(() => askedForAction(filter, action, Date.now())!)
-  const [counted, setCounted] = useState<{ readonly matched: number; readonly isAll: boolean } | null>(null)
-  const [done, setDone] = useState<number | null>(null)
-  const [problem, setProblem] = useState<string | null>(null)
-  const [ended] = useState(() => new AbortController())
-  const [verb, past] = VERBS[action]
-  const step = (cursor: string | null, dryRun: boolean) =>
+  const [matched, setMatched] = useState<number | null>(null)
+  const [isLeast, setLeast] = useState(false)
+  const step = (cursor: string | null, dryRun: boolean, signal: AbortSignal) =>
     api(`POST /v2/{endpoint}/requests/${action}`, {
       path: { endpoint },
       body: { ...asked, dryRun, ...(cursor === null ? {} : { cursor }) },
-      signal: ended.signal,
+      signal,
     })
   useEffect(() => {
+    const end = new AbortController()
     const read = async () => {
-      let matched = 0
+      let sum = 0
       let cursor: string | null = null
       for (let call = 0; call < MAX_COUNTS; call += 1) {
-        const page = await step(cursor, true)
-        matched += page.matched
+        const page = await step(cursor, true, end.signal)
+        sum += page.matched
         cursor = page.nextCursor
-        setCounted({ matched, isAll: false })
-        if (cursor === null) return setCounted({ matched, isAll: true })
+        if (cursor === null) break
       }
+      setMatched(sum)
+      setLeast(cursor !== null)
     }
-    read().catch((error: unknown) => ended.signal.aborted || setProblem(sentenceOf(error)))
-    return () => ended.abort()
+    read().catch((error: unknown) => {
+      if (end.signal.aborted) return
+      announce(sentenceOf(error), 'problem')
+      onClose()
+    })
+    return () => end.abort()
   }, [])
-  const act = async () => {
-    setProblem(null)
+  const act: Act = async (onProgress, stopped) => {
     let changed = 0
     let cursor: string | null = null
     try {
       do {
-        const page = await step(cursor, false)
+        const page = await step(cursor, false, stopped)
         changed += page.changed
         cursor = page.nextCursor
-        setDone(changed)
+        onProgress(changed)
       } while (cursor !== null)
-      announce(`${past} ${plural(changed, 'job')}`)
-      onClose()
+      return { changed, problem: null }
     } catch (error) {
-      if (ended.signal.aborted) announce(`${past} ${plural(changed, 'job')}, then stopped`)
-      else setProblem(sentenceOf(error))
+      return { changed, problem: sentenceOf(error) }
     }
   }
-  const number = counted === null ? '' : `${counted.isAll ? '' : 'more than '}${plural(counted.matched, 'job')}`
   return (
-    <Dialog
-      title={counted === null ? 'Counting the jobs…' : `${verb} ${number}?`}
-      onClose={onClose}
-      actions={
-        <>
-          <Button onPress={onClose}>{done === null ? 'Keep' : 'Stop'}</Button>
-          {counted === null || counted.matched === 0 ? null : (
-            <Button kind={action === 'cancel' ? 'danger' : 'main'} onPress={act}>
-              {verb} {number}
-            </Button>
-          )}
-        </>
-      }
-    >
-      <p>{counted?.matched === 0 ? 'There is none.' : MEANING[action]}</p>
+    <ActDialog action={action} number={matched} isLeast={isLeast} act={act} onClose={onClose}>
       <Asked asked={asked} />
-      {done === null ? null : (
-        <p role="status">
-          {past} {plural(done, 'job')} so far
-        </p>
-      )}
-      {problem === null ? null : (
-        <p class="notice bad" role="alert">
-          {problem}
-        </p>
-      )}
-    </Dialog>
+    </ActDialog>
   )
 }
 
