@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { JobRecord } from '../../console/client/api-types.d.ts'
+import type { JobRecord, JobSummary } from '../../console/client/api-types.d.ts'
 import { parseExact } from '../../console/pages/endpoint/requests/exact-json.ts'
 import { firstLine, readError } from '../../console/pages/endpoint/requests/job-error.ts'
-import { askedForAction, askedOf, filterOf, isFiltered } from '../../console/pages/endpoint/requests/job-filter.ts'
+import {
+  askedForAction,
+  askedOf,
+  filterOf,
+  isFiltered,
+  mayHave,
+} from '../../console/pages/endpoint/requests/job-filter.ts'
 import { storyOf } from '../../console/pages/endpoint/requests/job-story.ts'
 import { type Kept, keepInput, lastInputs } from '../../console/pages/endpoint/requests/last-inputs.ts'
+import { movedRow } from '../../console/pages/endpoint/requests/moved-jobs.ts'
 import {
   callOf,
   chatDelta,
@@ -36,6 +43,19 @@ describe('the filter of the list', () => {
     assert.equal(askedForAction(of('status=FAILED,COMPLETED'), 'retry', NOW)?.status, 'FAILED')
     assert.equal(askedForAction(of('status=COMPLETED'), 'retry', NOW), null)
   })
+})
+
+test('a row follows the events of its job, and leaves a list that does not mean it any more', () => {
+  const row = { status: 'IN_QUEUE', createdAt: 1_000, startedAt: null, workerId: null } as JobSummary
+  const runs = movedRow(row, { status: 'IN_PROGRESS', atMs: 3_000, workerId: 'w' })
+  assert.deepEqual([runs.delayTime, runs.startedAt, runs.workerId], [2_000, 3_000, 'w'])
+  const ended = movedRow(runs, { status: 'COMPLETED', atMs: 8_000, workerId: null })
+  assert.deepEqual([ended.status, ended.executionTime, ended.workerId], ['COMPLETED', 5_000, 'w'])
+  assert.equal(movedRow(ended, { status: 'COMPLETED', atMs: 9_000, workerId: null }), ended)
+  const of = (query: string) => filterOf(new URLSearchParams(query))
+  assert.equal(mayHave(of('status=IN_QUEUE'), 'CANCELLED'), false)
+  assert.equal(mayHave(of('error=memory'), 'IN_QUEUE'), false)
+  assert.equal(mayHave(of('worker=w'), 'IN_QUEUE'), true)
 })
 
 describe('errors of jobs', () => {

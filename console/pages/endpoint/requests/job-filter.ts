@@ -91,6 +91,12 @@ export function askedForAction(filter: JobFilter, action: keyof typeof STATUSES_
   return statuses.length === 0 ? null : askedOf({ ...filter, statuses }, nowMs)
 }
 
+/** Whether a job in a state can be one of a filter; only failed ones have an error. */
+export function mayHave({ statuses, error, fingerprint }: JobFilter, status: JobStatus): boolean {
+  if (statuses.length > 0 && !statuses.includes(status)) return false
+  return (error === null && fingerprint === null) || (STATUSES_OF.retry as readonly JobStatus[]).includes(status)
+}
+
 /** Whether anything is left out. */
 export function isFiltered(filter: JobFilter): boolean {
   return Object.keys(askedOf(filter, 0)).length > 0

@@ -1,8 +1,8 @@
-/** States of jobs that moved after their row was read. */
+/** States of jobs that moved after their row was read: only the first page of a list is read again by itself. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { JobStatus, JobSummary } from '../../../client/api-types.d.ts'
-import { onLive } from '../../../client/live.ts'
-import { ofJobs } from '../../../client/topics.ts'
+import { type LiveEvent, onLive } from '../../../client/live.ts'
+import { isFinal } from './job-story.ts'
 
 /** Limit of moves that are kept; the oldest go first. */
 const MAX_MOVES = 10_000
@@ -10,29 +10,26 @@ const MAX_MOVES = 10_000
 const DRAW_AFTER_MS = 200
 
 /** What an event says of a job. */
-interface Move {
+export interface Move {
   readonly status: JobStatus
+  readonly atMs: number
   readonly workerId: string | null
 }
 
-/** Rows with the states that events told since. @param fresh rows at the beginning that are read again by themselves */
+/** Rows as events told since they were read, without those that the filter does not mean any more. */
 export function useMoved(
   endpointId: string,
   rows: readonly JobSummary[] | null,
-  fresh: number,
+  isMeant: (row: JobSummary) => boolean,
 ): readonly JobSummary[] | null {
   const moves = useRef(new Map<string, Move>())
   const [, redraw] = useState(0)
   useEffect(() => {
     moves.current.clear()
     let timer: ReturnType<typeof setTimeout> | null = null
-    const isOfJobs = ofJobs(endpointId)
     const stop = onLive(event => {
-      if (event === null || !isOfJobs(event) || event.type !== 'job.moved') return
-      const id = String(event.jobId)
-      moves.current.delete(id)
-      moves.current.set(id, { status: event.to as JobStatus, workerId: (event.workerId as string | null) ?? null })
-      if (moves.current.size > MAX_MOVES) moves.current.delete(moves.current.keys().next().value!)
+      if (event === null || event.endpointId !== endpointId || event.type !== 'job.moved') return
+      keep(moves.current, event)
       timer ??= setTimeout(() => {
         timer = null
         redraw(times => times + 1)
@@ -43,11 +40,26 @@ export function useMoved(
       if (timer !== null) clearTimeout(timer)
     }
   }, [endpointId])
-  if (rows === null || moves.current.size === 0 || rows.length <= fresh) return rows
-  return rows.map((row, index) => {
-    const move = index < fresh ? undefined : moves.current.get(row.id)
-    return move === undefined || move.status === row.status
-      ? row
-      : { ...row, status: move.status, workerId: move.workerId ?? row.workerId }
-  })
+  if (rows === null || moves.current.size === 0) return rows
+  const moved = rows.map(row => movedRow(row, moves.current.get(row.id)))
+  return moved.filter((row, at) => row === rows[at] || isMeant(row))
+}
+
+function keep(moves: Map<string, Move>, event: LiveEvent): void {
+  const id = String(event.jobId)
+  moves.delete(id)
+  const workerId = typeof event.workerId === 'string' ? event.workerId : null
+  moves.set(id, { status: event.to as JobStatus, atMs: Date.parse(String(event.at)), workerId })
+  if (moves.size > MAX_MOVES) moves.delete(moves.keys().next().value!)
+}
+
+/** A row after a move; the same row where it was read since. */
+export function movedRow(row: JobSummary, move: Move | undefined): JobSummary {
+  if (move === undefined || move.status === row.status) return row
+  const { status, atMs } = move
+  const workerId = move.workerId ?? row.workerId
+  if (status === 'IN_PROGRESS') return { ...row, status, workerId, startedAt: atMs, delayTime: atMs - row.createdAt }
+  if (!isFinal(status)) return { ...row, status, startedAt: null }
+  const executionTime = row.startedAt === null ? 0 : atMs - row.startedAt
+  return { ...row, status, workerId, completedAt: atMs, executionTime }
 }

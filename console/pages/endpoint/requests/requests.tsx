@@ -4,7 +4,7 @@ import { api } from '../../../client/api.ts'
 import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
 import { mayUseJobs } from '../../../client/session.ts'
 import { ofJobs } from '../../../client/topics.ts'
-import { age, count, duration, plural } from '../../../format.ts'
+import { count, duration, now, plural } from '../../../format.ts'
 import { Ago, Button, Code, Empty, Failure } from '../../../parts/basic.tsx'
 import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
 import { type Column, Table } from '../../../parts/table.tsx'
@@ -15,7 +15,7 @@ import { ErrorGroups } from './error-groups.tsx'
 import { Filters } from './filters.tsx'
 import { JobDrawer } from './job-drawer.tsx'
 import { firstLine } from './job-error.ts'
-import { askedOf, filterOf, isFiltered, type JobFilter } from './job-filter.ts'
+import { askedOf, filterOf, isFiltered, type JobFilter, mayHave } from './job-filter.ts'
 import { JobState, jobHref } from './job-parts.tsx'
 import { useMoved } from './moved-jobs.ts'
 import { modeOf, Runner } from './runner.tsx'
@@ -113,7 +113,7 @@ function useJobs(endpoint: string, filter: JobFilter): GrowingList<JobSummary> {
     setPages({ key, read: read + 1 })
     list.more()
   }, [wantsMore, read, key])
-  return { ...list, data: useMoved(endpoint, list.data, FIRST_PAGE) }
+  return { ...list, data: useMoved(endpoint, list.data, ({ status }) => mayHave(filter, status)) }
 }
 
 function More({ list }: { readonly list: GrowingList<JobSummary> }) {
@@ -147,7 +147,7 @@ function NoJobs({
 
 /** A time that goes on. */
 function Since({ atMs }: { readonly atMs: number }) {
-  return <>{age(atMs)}</>
+  return <>{duration(now.value - atMs)}</>
 }
 
 const COLUMNS: readonly Column<JobSummary>[] = [
@@ -187,7 +187,7 @@ const COLUMNS: readonly Column<JobSummary>[] = [
   {
     id: 'worker',
     title: 'Worker',
-    width: '118px',
+    width: '116px',
     isExtra: true,
     cell: ({ workerId }) =>
       workerId ? (
@@ -201,7 +201,7 @@ const COLUMNS: readonly Column<JobSummary>[] = [
   {
     id: 'attempts',
     title: 'Attempts',
-    width: '62px',
+    width: '70px',
     align: 'end',
     isExtra: true,
     cell: ({ attempts, retries }) => (
