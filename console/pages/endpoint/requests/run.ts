@@ -37,6 +37,8 @@ export interface Run {
 const MAX_TEXT = 200_000
 /** How often the state of a job is read where no event tells of it, in ms. */
 const READ_MS = 1_000
+/** Reads of a job that may be refused one after another before it counts as gone. */
+const MAX_FAILURES = 10
 /** After this time a call that is held open asks for the id of its job, in ms. */
 const ID_AFTER_MS = 250
 
@@ -65,6 +67,9 @@ class Running implements Run {
   readonly #chat = new AbortController()
   /** Finds the job again of a call that is held open: the same key is the same job. */
   readonly #key = crypto.randomUUID()
+
+  /** Reads of the job that failed since the last that did not. */
+  #failures = 0
 
   constructor(endpoint: string, mode: Mode, call: Call) {
     this.#endpoint = endpoint
@@ -161,6 +166,7 @@ class Running implements Run {
       const given = { path, signal: this.#left.signal }
       const job = await exactBody<Job>(await send('GET /v2/{endpoint}/status/{job}', given))
       const hasEnded = isFinal(job.status)
+      this.#failures = 0
       // Chunks may still come after the end of the job.
       const isLast = hasEnded && this.mode !== 'stream' && this.mode !== 'openai'
       this.#set({
@@ -170,7 +176,11 @@ class Running implements Run {
       })
       return hasEnded
     } catch (error) {
-      if (!(error instanceof ApiError) || !isPassing(error)) throw error
+      if (!(error instanceof ApiError)) throw error
+      // A server that starts does not know at once all that it knew before.
+      this.#failures += 1
+      const wasThere = this.state.value.job !== null && this.#failures <= MAX_FAILURES
+      if (!isPassing(error) && !wasThere) throw error
       this.#set({ problem: `${error.message} It is tried again.` })
       return false
     }
@@ -191,7 +201,9 @@ class Running implements Run {
           else this.#add(chunkText(data))
         }
       } catch (error) {
-        if (left.aborted || (error instanceof ApiError && !isPassing(error))) return
+        if (left.aborted || this.state.value.phase === 'failed') return
+        const { job } = this.state.value
+        if (error instanceof ApiError && error.status === 404 && (job === null || isFinal(job.status))) return
       }
       await pause(backoff.next(), left)
     }
