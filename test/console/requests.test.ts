@@ -177,7 +177,9 @@ describe('the story of a job', () => {
     error: 'out of memory\nat x',
     errorFingerprint: null,
     policy: { executionTimeout: 1, ttl: 1, lowPriority: false },
-    notes: [{ at: 3_000, workerId: 'v', text: 'attempt 1 was lost: it exited with code 3' }],
+    notes: [
+      { at: 3_000, workerId: 'v', text: 'attempt 1 was lost: it exited with code 3; its last lines were:\nKilled' },
+    ],
   }
 
   test('has the wait, lost attempts, the start of its worker, the attempt, its end and the tries of its webhook, in this order', () => {
@@ -205,7 +207,7 @@ describe('the story of a job', () => {
     assert.deepEqual(
       steps.map(({ title, ms }) => [title, ms]),
       [
-        ['Accepted and queued', 4_000],
+        ['Accepted and queued', null],
         ['Attempt 1 was lost: it exited with code 3', null],
         ['Worker process starts', 1_400],
         ['Attempt 2 ran', 2_000],
@@ -214,6 +216,7 @@ describe('the story of a job', () => {
         ['Webhook is tried again', null],
       ],
     )
+    assert.equal(steps[1]!.detail, 'its last lines were:\nKilled')
     assert.equal(steps[4]!.detail, 'out of memory')
   })
 
@@ -230,6 +233,7 @@ describe('the story of a job', () => {
   test('grows while the job waits, and says when a client queued it again', () => {
     const waiting: JobRecord = {
       ...JOB,
+      retries: 0,
       status: 'IN_QUEUE',
       startedAt: null,
       completedAt: null,

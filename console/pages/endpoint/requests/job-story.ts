@@ -10,6 +10,7 @@ export interface StoryStep {
   readonly atMs: number
   readonly title: string
   readonly tone: Tone
+  /** How long it took; null for what is a moment, or not known. */
   readonly ms: number | null
   readonly detail?: string
 }
@@ -58,7 +59,8 @@ function queued(job: JobRecord, nowMs: number): StoryStep {
     atMs: job.createdAt,
     title: wasRetried(job) ? 'Queued again by a client' : 'Accepted and queued',
     tone: 'wait',
-    ms: Math.max(0, untilMs - job.createdAt),
+    // When attempts that were lost had begun is not known.
+    ms: job.retries > 0 ? null : Math.max(0, untilMs - job.createdAt),
     ...(job.policy.lowPriority ? { detail: 'low priority: it starts no worker' } : {}),
   }
 }
@@ -68,17 +70,18 @@ function wasRetried(job: JobRecord): boolean {
 }
 
 function ofNotes(job: JobRecord): StoryStep[] {
-  return job.notes.map(({ at, text, workerId }) => ({
-    atMs: at,
-    title: sentence(text),
-    tone: /was lost|was FAILED|was TIMED_OUT/.test(text) ? ('bad' as const) : ('off' as const),
-    ms: null,
-    ...(workerId ? { detail: `worker ${workerId}` } : {}),
-  }))
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
+  return job.notes.map(({ at, text, workerId }) => {
+    // The rest says which worker it was, and what it printed last.
+    const [, head = text, rest = ''] = /^([^;\n]*)[;\n]\s*(.*)$/s.exec(text) ?? []
+    const detail = rest !== '' || !workerId ? rest : `worker ${workerId}`
+    return {
+      atMs: at,
+      title: head.charAt(0).toUpperCase() + head.slice(1),
+      tone: /was lost|was FAILED|was TIMED_OUT/.test(head) ? 'bad' : 'off',
+      ms: null,
+      ...(detail === '' ? {} : { detail }),
+    }
+  })
 }
 
 /** The start of the worker, where the job waited for it. */

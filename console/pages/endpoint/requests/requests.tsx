@@ -164,7 +164,7 @@ const COLUMNS: readonly Column<JobSummary>[] = [
       </a>
     ),
   },
-  { id: 'created', title: 'Age', width: '92px', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  { id: 'created', title: 'Age', width: '84px', cell: ({ createdAt }) => <Ago at={createdAt} /> },
   {
     id: 'waited',
     title: 'Waited',
