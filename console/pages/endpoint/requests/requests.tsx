@@ -46,7 +46,7 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
         <span class="faint" aria-live="polite">
           {list.data === null ? '' : `${count(rows.length)}${list.hasMore ? ' so far' : ''}`}
         </span>
-        <span class="push" />
+        <span class="to-end" />
         {mayWrite ? (
           <Bulk
             endpointId={endpoint.id}

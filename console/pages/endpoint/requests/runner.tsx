@@ -162,7 +162,7 @@ function Earlier({
   if (inputs.length === 0) return null
   return (
     <select
-      class="earlier push"
+      class="earlier to-end"
       aria-label="Earlier inputs"
       value=""
       onChange={event => {
