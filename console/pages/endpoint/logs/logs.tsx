@@ -1,7 +1,191 @@
+/** What the workers of an endpoint print, as it comes. */
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { ApiError, api, queryOf, request } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
-import { Empty } from '../../../parts/basic.tsx'
+import { useResource } from '../../../client/resource.ts'
+import { ofWorkers } from '../../../client/topics.ts'
+import { count, now, plural } from '../../../format.ts'
+import { Button } from '../../../parts/basic.tsx'
+import { Dialog } from '../../../parts/dialog.tsx'
+import { useNarrow } from '../../../parts/table.tsx'
+import { setQuery } from '../../../router.ts'
+import type { LogLine } from './log-line.ts'
+import { LogList } from './log-list.tsx'
+import { LogSession } from './log-session.ts'
+import type { StreamParts } from './log-stream.ts'
+import { BEGINNINGS, LogFilters, LogSearch, logChoice, PauseButton } from './log-tools.tsx'
 
-/** A tab of an endpoint. */
-export function Logs(_: { readonly endpoint: Endpoint }) {
-  return <Empty title="Logs" />
+/** Workers that the choice of workers has. */
+const MAX_WORKERS = 200
+
+/** The log of an endpoint, or of one of its workers. */
+export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
+  const choice = logChoice()
+  const { worker, from } = choice
+  const session = useMemo(() => new LogSession(streamOf(id, worker, from), choice.filter), [id, worker, from])
+  useEffect(() => () => session.close(), [session])
+  // The address says the filter; the same one is not applied twice.
+  const { level, kind, search, onlyMatches, context } = choice.filter
+  const filterKey = JSON.stringify([level, kind, search?.source, onlyMatches, context])
+  useEffect(() => session.filter(choice.filter), [session, filterKey])
+  const isNarrow = useNarrow()
+  const [wraps, setWraps] = useState<boolean | null>(null)
+  const isWrapped = wraps ?? isNarrow
+  const [isColoured, setColoured] = useState(true)
+  const [current, setCurrent] = useState<number | null>(null)
+  const [whole, setWhole] = useState<LogLine | null>(null)
+  useEffect(() => setCurrent(null), [session, search?.source])
+  const workers = useResource(
+    `log workers ${id}`,
+    signal => api('GET /v2/serverless/{id}/workers', { path: { id }, query: { ended: 'true' }, signal }),
+    { on: ofWorkers(id) },
+  )
+  const { view } = session
+  const matchIndex = current === null ? null : matchIndexOf(session, current)
+  const goTo = (number: number) => {
+    session.pause()
+    setCurrent(number)
+    session.target.value = number
+  }
+  const step = (by: 1 | -1) => {
+    const index = view.matchFrom(current ?? session.top + (by === 1 ? -1 : 1), by)
+    if (index !== null) goTo(view.matchAt(index)!)
+  }
+  const around = (number: number) => {
+    setQuery({ only: null, level: null, source: null })
+    goTo(number)
+  }
+  return (
+    <>
+      <LogSearch choice={choice} session={session} at={matchIndex} onStep={step} />
+      <LogFilters
+        choice={choice}
+        workers={[...(workers.data?.workers ?? []), ...(workers.data?.ended ?? [])].slice(0, MAX_WORKERS)}
+        isWrapped={isWrapped}
+        isColoured={isColoured}
+        onWrap={() => {
+          if (session.unseen.value !== null) session.target.value = session.top
+          setWraps(!isWrapped)
+        }}
+        onColour={() => setColoured(!isColoured)}
+      />
+      <div class="log-box">
+        <LogList
+          session={session}
+          look={{
+            search,
+            current,
+            isColoured,
+            isWrapped,
+            hasWorkers: worker === null && !isNarrow,
+            onAround: onlyMatches || level !== null || kind !== null ? around : undefined,
+            onWhole: setWhole,
+          }}
+        />
+        <Foot session={session} name={worker ?? id} />
+      </div>
+      {whole === null ? null : (
+        <Dialog title="The whole line" kind="drawer" onClose={() => setWhole(null)}>
+          <pre class="log-whole">{whole.text}</pre>
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+/** How the stream is, how many lines there are, and what can be done with them. */
+function Foot({ session, name }: { readonly session: LogSession; readonly name: string }) {
+  void session.changes.value
+  const { buffer, view } = session
+  const kept = buffer.end - buffer.first
+  const save = (which: 'shown' | 'all') => {
+    const parts: string[] = []
+    for (const { atMs, workerId, kind, raw } of session.lines(which))
+      parts.push(`${new Date(atMs).toISOString()} ${workerId ?? '-'} ${kind} ${raw}\n`)
+    const link = document.createElement('a')
+    link.href = URL.createObjectURL(new Blob(parts, { type: 'text/plain' }))
+    link.download = `${name}.log`
+    link.click()
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+  }
+  return (
+    <div class="log-foot">
+      <span>
+        <StreamSign session={session} /> · {plural(kept, 'line')}
+        {view.count === kept ? '' : `, ${count(view.count)} shown`}
+        {buffer.first === 0 ? '' : `; ${plural(buffer.first, 'older line')} gone from this page`}
+      </span>
+      <span class="actions">
+        <Button onPress={() => save('shown')}>Download shown</Button>
+        <Button onPress={() => save('all')}>Download all</Button>
+        <PauseButton session={session} />
+      </span>
+    </div>
+  )
+}
+
+function StreamSign({ session }: { readonly session: LogSession }) {
+  const stream = session.stream.value
+  switch (stream.is) {
+    case 'opening':
+      return <span>○ Opening…</span>
+    case 'open':
+      return <span>{session.unseen.value === null ? '● Following' : '◆ Paused'}</span>
+    case 'held':
+      return <span>◆ Paused; new lines wait on the server</span>
+    case 'lost':
+      return (
+        <span class="bad-text" role="status">
+          ✕ No connection; next try in {Math.max(0, Math.ceil((stream.retryAtMs - now.value) / 1_000))} s
+        </span>
+      )
+    case 'ended':
+      return <span role="status">○ {stream.why}</span>
+    case 'failed':
+      return (
+        <span class="bad-text" role="alert">
+          ✕ {stream.why}
+        </span>
+      )
+  }
+}
+
+function matchIndexOf({ view }: LogSession, number: number): number | null {
+  const after = view.matchFrom(number - 1, 1)
+  return after !== null && view.matchAt(after) === number ? after : null
+}
+
+/** The stream of an endpoint, or of one worker, also of one that has ended. */
+function streamOf(id: string, worker: string | null, from: string): Pick<StreamParts, 'open' | 'endOf' | 'workerId'> {
+  const { tail, minutes } = BEGINNINGS[from]!
+  const path = encodeURIComponent(id)
+  const address =
+    worker === null ? `/ops/logs/${path}` : `/v2/serverless/${path}/workers/${encodeURIComponent(worker)}/logs`
+  return {
+    workerId: worker,
+    open: (lastEventId, signal) => {
+      // An instant as the last event gives every line since, however many these are.
+      const after =
+        lastEventId ?? (minutes === undefined ? null : new Date(Date.now() - minutes * 60_000).toISOString())
+      return request('GET', `${address}${queryOf({ follow: 1, tail })}`, {
+        headers: { accept: 'text/event-stream', ...(after === null ? {} : { 'last-event-id': after }) },
+        signal,
+      })
+    },
+    endOf: () => (worker === null ? endOfEndpoint(id) : endOfWorker(id, worker)),
+  }
+}
+
+async function endOfEndpoint(id: string): Promise<string | null> {
+  return api('GET /v2/serverless/{id}', { path: { id } }).then(
+    () => null,
+    error => (error instanceof ApiError && error.status === 404 ? 'The endpoint was deleted' : null),
+  )
+}
+
+async function endOfWorker(id: string, workerId: string): Promise<string | null> {
+  return api('GET /v2/serverless/{id}/workers/{workerId}', { path: { id, workerId } }).then(
+    ({ phase }) => (phase === 'exited' ? 'The worker has ended' : null),
+    error => (error instanceof ApiError && error.status === 404 ? 'The worker is not known any more' : null),
+  )
 }

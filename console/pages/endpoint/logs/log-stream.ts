@@ -1,0 +1,110 @@
+/** The stream of a log: read as long as it is wanted, and resumed behind the last line that came. */
+import { ApiError, sentenceOf } from '../../../client/api.ts'
+import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
+import { clockTime } from '../../../format.ts'
+import { type LineData, LineReader, type LogLine, noticeOf } from './log-line.ts'
+
+/** How the stream is. */
+export type StreamState =
+  | { readonly is: 'opening' | 'open' | 'held' }
+  | { readonly is: 'lost'; readonly retryAtMs: number }
+  | { readonly is: 'ended'; readonly why: string }
+  | { readonly is: 'failed'; readonly why: string }
+
+/** What a stream needs. */
+export interface StreamParts {
+  /** Opens the stream behind an event; null for its beginning. */
+  readonly open: (lastEventId: string | null, signal: AbortSignal) => Promise<Response>
+  /** Why no more lines come after a stream that has ended by itself; null when more may come. */
+  readonly endOf: () => Promise<string | null>
+  /** The worker of lines that name none. */
+  readonly workerId: string | null
+  readonly onLine: (line: LogLine) => void
+  readonly onState: (state: StreamState) => void
+}
+
+/** A stream that lasted this long was open. */
+const LASTING_MS = 5_000
+
+/** Reads until it is closed. Lines are told once and in order, whatever happens to the connection. */
+export class LogStream {
+  readonly #parts: StreamParts
+  readonly #end = new AbortController()
+  #connection = new AbortController()
+  #lastId: string | null = null
+  #isHeld = false
+  #wake = () => {}
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts
+    void this.#run()
+  }
+
+  /** Stops reading until it is wanted again; it goes on where it stopped. */
+  hold(isHeld: boolean): void {
+    if (isHeld === this.#isHeld) return
+    this.#isHeld = isHeld
+    if (isHeld) this.#connection.abort()
+    else this.#wake()
+  }
+
+  close(): void {
+    this.#end.abort()
+    this.#connection.abort()
+    this.#wake()
+  }
+
+  async #run(): Promise<void> {
+    const { onState } = this.#parts
+    const reader = new LineReader(this.#parts.workerId)
+    const backoff = new Backoff()
+    let lostAtMs: number | null = null
+    const onOpen = () => {
+      if (lostAtMs !== null) this.#parts.onLine(noticeOf(awayText(lostAtMs), Date.now()))
+      lostAtMs = null
+    }
+    while (!this.#end.signal.aborted) {
+      if (this.#isHeld) {
+        onState({ is: 'held' })
+        await new Promise<void>(resolve => (this.#wake = resolve))
+        continue
+      }
+      if (lostAtMs === null) onState({ is: 'opening' })
+      const beganMs = performance.now()
+      const over = await this.#connect(reader, onOpen)
+      if (over !== null) return onState(over)
+      if (this.#isHeld || this.#end.signal.aborted) continue
+      if (performance.now() - beganMs > LASTING_MS) backoff.reset()
+      lostAtMs ??= Date.now()
+      const waitMs = backoff.next()
+      onState({ is: 'lost', retryAtMs: Date.now() + waitMs })
+      await pause(waitMs, this.#end.signal)
+    }
+  }
+
+  /** Reads one connection. @returns what is known when there is no other; null to try again */
+  async #connect(reader: LineReader, onOpen: () => void): Promise<StreamState | null> {
+    this.#connection = new AbortController()
+    const { signal } = this.#connection
+    try {
+      const response = await this.#parts.open(this.#lastId, signal)
+      onOpen()
+      this.#parts.onState({ is: 'open' })
+      for await (const { name, data, id } of readEvents(response)) {
+        // What was read but not told comes again.
+        if (signal.aborted) return null
+        this.#lastId = id ?? this.#lastId
+        if (name === 'message') this.#parts.onLine(reader.read(JSON.parse(data) as LineData))
+      }
+      const why = signal.aborted ? null : await this.#parts.endOf()
+      return why === null ? null : { is: 'ended', why }
+    } catch (error) {
+      const isFinal = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
+      return isFinal && !signal.aborted ? { is: 'failed', why: sentenceOf(error) } : null
+    }
+  }
+}
+
+function awayText(fromMs: number): string {
+  return `No connection to the server from ${clockTime(fromMs)} to ${clockTime(Date.now())}; the lines go on where they stopped.`
+}

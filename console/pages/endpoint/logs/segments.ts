@@ -1,0 +1,33 @@
+/** A line as stretches of one look each. */
+import type { Style } from './ansi.ts'
+
+/** A stretch of a line. */
+export interface Segment {
+  readonly text: string
+  readonly classes: string
+  /** Whether it is what is searched. */
+  readonly isFound: boolean
+}
+
+/** Cuts a text where its colours or what is searched begin or end. Both lists are in order. */
+export function segmentsOf(
+  text: string,
+  styles: readonly Style[],
+  found: readonly { readonly from: number; readonly to: number }[],
+): Segment[] {
+  const cuts = [0, text.length, ...[...styles, ...found].flatMap(({ from, to }) => [from, to])]
+  const places = [...new Set(cuts)].filter(place => place <= text.length).sort((a, b) => a - b)
+  const segments: Segment[] = []
+  let style = 0
+  let match = 0
+  for (const [at, from] of places.slice(0, -1).entries()) {
+    while (style < styles.length && styles[style]!.to <= from) style += 1
+    while (match < found.length && found[match]!.to <= from) match += 1
+    segments.push({
+      text: text.slice(from, places[at + 1]),
+      classes: (styles[style]?.from ?? Number.POSITIVE_INFINITY) <= from ? styles[style]!.classes : '',
+      isFound: (found[match]?.from ?? Number.POSITIVE_INFINITY) <= from,
+    })
+  }
+  return segments
+}
