@@ -25,6 +25,8 @@ export interface StreamParts {
 
 /** A stream that lasted this long was open. */
 const LASTING_MS = 5_000
+/** The server says every 15 s that nothing is new; after this time without a word the connection is lost. */
+const SILENCE_MS = 40_000
 
 /** Reads until it is closed. Lines are told once and in order, whatever happens to the connection. */
 export class LogStream {
@@ -90,7 +92,7 @@ export class LogStream {
       const response = await this.#parts.open(this.#lastId, signal)
       onOpen()
       this.#parts.onState({ is: 'open' })
-      for await (const { name, data, id } of readEvents(response)) {
+      for await (const { name, data, id } of readEvents(this.#watched(response))) {
         // What was read but not told comes again.
         if (signal.aborted) return null
         this.#lastId = id ?? this.#lastId
@@ -102,6 +104,22 @@ export class LogStream {
       const isFinal = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
       return isFinal && !signal.aborted ? { is: 'failed', why: sentenceOf(error) } : null
     }
+  }
+
+  /** The response, whose connection is cut when nothing comes for too long. */
+  #watched(response: Response): Response {
+    const connection = this.#connection
+    const cut = () => connection.abort()
+    let timer = setTimeout(cut, SILENCE_MS)
+    const heard = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, controller) => {
+        clearTimeout(timer)
+        timer = setTimeout(cut, SILENCE_MS)
+        controller.enqueue(chunk)
+      },
+    })
+    connection.signal.addEventListener('abort', () => clearTimeout(timer))
+    return new Response(response.body!.pipeThrough(heard))
   }
 }
 

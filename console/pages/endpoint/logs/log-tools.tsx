@@ -61,18 +61,19 @@ export function logChoice(): LogChoice {
 export function LogSearch({
   choice,
   session,
-  at,
+  current,
   onStep,
 }: {
   readonly choice: LogChoice
   readonly session: LogSession
-  /** Index of the match that was gone to; null before. */
-  readonly at: number | null
+  /** The line of the match that was gone to; null before. */
+  readonly current: number | null
   readonly onStep: (by: 1 | -1) => void
 }) {
   const { text, filter, problem } = choice
   void session.changes.value
   const matches = session.view.matchCount
+  const at = current === null ? null : matchIndexOf(session, current)
   const hides = filter.onlyMatches || filter.level !== null
   return (
     <div class="tools log-tools" role="search" aria-label="Search in the log">
@@ -128,6 +129,11 @@ export function LogSearch({
       )}
     </div>
   )
+}
+
+function matchIndexOf({ view }: LogSession, number: number): number | null {
+  const after = view.matchFrom(number - 1, 1)
+  return after !== null && view.matchAt(after) === number ? after : null
 }
 
 /** Which lines are shown, and how. */

@@ -40,14 +40,13 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
     signal => api('GET /v2/serverless/{id}/workers', { path: { id }, query: { ended: 'true' }, signal }),
     { on: ofWorkers(id) },
   )
-  const { view } = session
-  const matchIndex = current === null ? null : matchIndexOf(session, current)
   const goTo = (number: number) => {
     session.pause()
     setCurrent(number)
     session.target.value = number
   }
   const step = (by: 1 | -1) => {
+    const { view } = session
     const index = view.matchFrom(current ?? session.top + (by === 1 ? -1 : 1), by)
     if (index !== null) goTo(view.matchAt(index)!)
   }
@@ -57,7 +56,7 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   }
   return (
     <>
-      <LogSearch choice={choice} session={session} at={matchIndex} onStep={step} />
+      <LogSearch choice={choice} session={session} current={current} onStep={step} />
       <LogFilters
         choice={choice}
         workers={[...(workers.data?.workers ?? []), ...(workers.data?.ended ?? [])].slice(0, MAX_WORKERS)}
@@ -148,11 +147,6 @@ function StreamSign({ session }: { readonly session: LogSession }) {
         </span>
       )
   }
-}
-
-function matchIndexOf({ view }: LogSession, number: number): number | null {
-  const after = view.matchFrom(number - 1, 1)
-  return after !== null && view.matchAt(after) === number ? after : null
 }
 
 /** The stream of an endpoint, or of one worker, also of one that has ended. */
