@@ -11,8 +11,14 @@ export interface ServerEvent {
 /** Limit of characters of one event; a stream that sends more is cut. */
 const MAX_EVENT = 4 * 1024 * 1024
 
-/** Reads the events of a response until it ends. */
-export async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
+/**
+ * Reads the events of a response until it ends.
+ * @param onPlace told an id that comes without data, such as the one from which a stream without events yet can be resumed
+ */
+export async function* readEvents(
+  response: Response,
+  onPlace: (id: string) => void = () => {},
+): AsyncGenerator<ServerEvent> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   let id: string | null = null
@@ -28,6 +34,7 @@ export async function* readEvents(response: Response): AsyncGenerator<ServerEven
         const event = parse(block, id)
         id = event.id
         if (event.data !== null) yield { name: event.name, data: event.data, id }
+        else if (id !== null) onPlace(id)
       }
     }
   } finally {
