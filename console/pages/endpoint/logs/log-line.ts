@@ -27,8 +27,8 @@ export interface LogLine {
 
 /** The data of an event of the stream. */
 export interface LineData {
-  readonly workerId?: string
-  readonly jobId?: string | null
+  readonly workerId: string
+  readonly jobId: string | null
   readonly source: string
   readonly ts: string
   readonly line: string
@@ -42,15 +42,9 @@ const MAX_JSON = 20_000
 /** Reads lines one after the other: the frames of a traceback have the level of the line above them. */
 export class LineReader {
   readonly #levels = new Map<string, Level | null>()
-  readonly #workerId: string | null
-
-  /** @param workerId the worker of lines that name none */
-  constructor(workerId: string | null) {
-    this.#workerId = workerId
-  }
 
   /** The line of an event. */
-  read({ workerId = this.#workerId ?? '', jobId = null, source, ts, line }: LineData): LogLine {
+  read({ workerId, jobId, source, ts, line }: LineData): LogLine {
     const base = { atMs: Date.parse(ts), workerId, jobId, raw: line }
     if (source === 'system')
       return { ...base, kind: 'system', level: systemLevel(line), text: readAnsi(line).text, styles: null }

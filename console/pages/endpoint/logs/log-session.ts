@@ -37,7 +37,7 @@ export class LogSession {
   #isHidden = false
   readonly #reading: LogStream
 
-  constructor(parts: Pick<StreamParts, 'open' | 'endOf' | 'workerId'>, filter: LogFilter) {
+  constructor(parts: Pick<StreamParts, 'open' | 'endText'>, filter: LogFilter) {
     this.#filter = filter
     this.view = new LogView(this.buffer, filter, this.#columns)
     this.#reading = new LogStream({

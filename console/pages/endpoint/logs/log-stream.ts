@@ -15,10 +15,8 @@ export type StreamState =
 export interface StreamParts {
   /** Opens the stream behind an event; null for its beginning. */
   readonly open: (lastEventId: string | null, signal: AbortSignal) => Promise<Response>
-  /** Why no more lines come after a stream that has ended by itself; null when more may come. */
-  readonly endOf: () => Promise<string | null>
-  /** The worker of lines that name none. */
-  readonly workerId: string | null
+  /** What is said when no more lines will come. */
+  readonly endText: string
   readonly onLine: (line: LogLine) => void
   readonly onState: (state: StreamState) => void
 }
@@ -58,7 +56,7 @@ export class LogStream {
 
   async #run(): Promise<void> {
     const { onState } = this.#parts
-    const reader = new LineReader(this.#parts.workerId)
+    const reader = new LineReader()
     const backoff = new Backoff()
     let lostAtMs: number | null = null
     const onOpen = () => {
@@ -92,14 +90,18 @@ export class LogStream {
       const response = await this.#parts.open(this.#lastId, signal)
       onOpen()
       this.#parts.onState({ is: 'open' })
-      for await (const { name, data, id } of readEvents(this.#watched(response))) {
+      const onPlace = (id: string) => {
+        this.#lastId = id
+      }
+      for await (const { name, data, id } of readEvents(this.#watched(response), onPlace)) {
         // What was read but not told comes again.
         if (signal.aborted) return null
-        this.#lastId = id ?? this.#lastId
+        this.#lastId = id
+        if (name === 'end') return { is: 'ended', why: this.#parts.endText }
         if (name === 'message') this.#parts.onLine(reader.read(JSON.parse(data) as LineData))
+        else if (name === 'note') this.#parts.onLine(noticeOf((JSON.parse(data) as { text: string }).text, Date.now()))
       }
-      const why = signal.aborted ? null : await this.#parts.endOf()
-      return why === null ? null : { is: 'ended', why }
+      return null
     } catch (error) {
       const isFinal = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
       return isFinal && !signal.aborted ? { is: 'failed', why: sentenceOf(error) } : null

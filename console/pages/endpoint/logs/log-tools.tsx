@@ -10,6 +10,8 @@ import { type LogFilter, searchOf } from './log-view.ts'
 /** What the query of the page says about the log, so that a link shows the same. */
 export interface LogChoice {
   readonly worker: string | null
+  /** Only what was printed for this job. */
+  readonly job: string | null
   readonly from: string
   readonly text: string
   readonly filter: LogFilter
@@ -44,6 +46,7 @@ export function logChoice(): LogChoice {
   }
   return {
     worker: given.get('worker'),
+    job: given.get('job'),
     from: Object.hasOwn(BEGINNINGS, given.get('from') ?? '') ? (given.get('from') ?? '') : '',
     text,
     problem,
@@ -155,6 +158,11 @@ export function LogFilters({
   const isKnown = choice.worker === null || workers.some(({ id }) => id === choice.worker)
   return (
     <div class="tools log-tools">
+      {choice.job === null ? null : (
+        <Button onPress={() => setQuery({ job: null })} title="Show all lines again">
+          ✕ Only job {choice.job}
+        </Button>
+      )}
       <Select
         name="worker"
         label="Worker"

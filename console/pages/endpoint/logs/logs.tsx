@@ -1,6 +1,6 @@
 /** What the workers of an endpoint print, as it comes. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { ApiError, api, queryOf, request } from '../../../client/api.ts'
+import { api, send } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
 import { ofWorkers } from '../../../client/topics.ts'
@@ -13,7 +13,7 @@ import type { LogLine } from './log-line.ts'
 import { LogList } from './log-list.tsx'
 import { LogSession } from './log-session.ts'
 import type { StreamParts } from './log-stream.ts'
-import { BEGINNINGS, LogFilters, LogSearch, logChoice, PauseButton } from './log-tools.tsx'
+import { BEGINNINGS, type LogChoice, LogFilters, LogSearch, logChoice, PauseButton } from './log-tools.tsx'
 
 /** Workers that the choice of workers has. */
 const MAX_WORKERS = 200
@@ -21,8 +21,8 @@ const MAX_WORKERS = 200
 /** The log of an endpoint, or of one of its workers. */
 export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   const choice = logChoice()
-  const { worker, from } = choice
-  const session = useMemo(() => new LogSession(streamOf(id, worker, from), choice.filter), [id, worker, from])
+  const { worker, job, from } = choice
+  const session = useMemo(() => new LogSession(streamOf(id, choice), choice.filter), [id, worker, job, from])
   useEffect(() => () => session.close(), [session])
   // The address says the filter; the same one is not applied twice.
   const { level, kind, search, onlyMatches, context } = choice.filter
@@ -81,7 +81,7 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
             onWhole: setWhole,
           }}
         />
-        <Foot session={session} name={worker ?? id} />
+        <Foot session={session} name={job ?? worker ?? id} />
       </div>
       {whole === null ? null : (
         <Dialog title="The whole line" kind="drawer" onClose={() => setWhole(null)}>
@@ -149,37 +149,24 @@ function StreamSign({ session }: { readonly session: LogSession }) {
   }
 }
 
-/** The stream of an endpoint, or of one worker, also of one that has ended. */
-function streamOf(id: string, worker: string | null, from: string): Pick<StreamParts, 'open' | 'endOf' | 'workerId'> {
+/** The stream of an endpoint, of one of its workers, or of what was printed for a job. */
+function streamOf(id: string, { worker, job, from }: LogChoice): Pick<StreamParts, 'open' | 'endText'> {
   const { tail, minutes } = BEGINNINGS[from]!
-  const path = encodeURIComponent(id)
-  const address =
-    worker === null ? `/ops/logs/${path}` : `/v2/serverless/${path}/workers/${encodeURIComponent(worker)}/logs`
   return {
-    workerId: worker,
+    endText: job !== null ? 'The job has ended' : worker !== null ? 'The worker has ended' : 'The endpoint was deleted',
     open: (lastEventId, signal) => {
       // An instant as the last event gives every line since, however many these are.
       const after =
         lastEventId ?? (minutes === undefined ? null : new Date(Date.now() - minutes * 60_000).toISOString())
-      return request('GET', `${address}${queryOf({ follow: 1, tail })}`, {
-        headers: { accept: 'text/event-stream', ...(after === null ? {} : { 'last-event-id': after }) },
+      return send('GET /v2/serverless/{id}/logs', {
+        path: { id },
+        query: {
+          ...(job !== null ? { job } : worker !== null ? { worker } : {}),
+          ...(tail === undefined ? {} : { tail }),
+        },
+        ...(after === null ? {} : { headers: { 'last-event-id': after } }),
         signal,
       })
     },
-    endOf: () => (worker === null ? endOfEndpoint(id) : endOfWorker(id, worker)),
   }
-}
-
-async function endOfEndpoint(id: string): Promise<string | null> {
-  return api('GET /v2/serverless/{id}', { path: { id } }).then(
-    () => null,
-    error => (error instanceof ApiError && error.status === 404 ? 'The endpoint was deleted' : null),
-  )
-}
-
-async function endOfWorker(id: string, workerId: string): Promise<string | null> {
-  return api('GET /v2/serverless/{id}/workers/{workerId}', { path: { id, workerId } }).then(
-    ({ phase }) => (phase === 'exited' ? 'The worker has ended' : null),
-    error => (error instanceof ApiError && error.status === 404 ? 'The worker is not known any more' : null),
-  )
 }
