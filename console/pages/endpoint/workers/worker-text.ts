@@ -1,0 +1,80 @@
+/** Workers in words. */
+import type { EndedWorker, Worker, WorkerDetail, WorkerPhase } from '../../../client/api-types.d.ts'
+import { bytes } from '../../../format.ts'
+
+/** What the state of a worker means for people, as `parts/basic.tsx` shows it. */
+export interface WorkerState {
+  readonly tone: 'good' | 'busy' | 'wait' | 'bad' | 'off' | 'frozen'
+  readonly text: string
+}
+
+/** A worker of a list, or a single one. */
+export type AnyWorker = Worker | EndedWorker | WorkerDetail
+
+/** Phases of a start, in whatever order a driver has them. */
+export const START_PHASES: ReadonlySet<WorkerPhase> = new Set([
+  'queued',
+  'downloading',
+  'placing',
+  'pulling',
+  'starting',
+  'initializing',
+])
+
+const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
+  queued: 'waits for a place',
+  downloading: 'downloads its models',
+  placing: 'gets a place',
+  pulling: 'pulls its image',
+  starting: 'starts',
+  initializing: 'initializes',
+  ready: 'ready',
+  frozen: 'frozen',
+  draining: 'finishes its jobs',
+  stopping: 'stops',
+  exited: 'ended',
+}
+
+/** The phase in words. */
+export function phaseText(phase: WorkerPhase): string {
+  return PHASE_TEXTS[phase]
+}
+
+/** The state of a worker: its health first, then its phase, then whether it works. */
+export function stateOf({ phase, status, pullPercent, download }: AnyWorker): WorkerState {
+  if (phase === 'exited') return { tone: 'off', text: 'ended' }
+  if (status === 'UNHEALTHY')
+    return { tone: 'bad', text: phase === 'ready' ? 'unhealthy' : `unhealthy, ${phaseText(phase)}` }
+  if (phase === 'frozen') return { tone: 'frozen', text: 'frozen' }
+  if (phase === 'ready')
+    return status === 'RUNNING' ? { tone: 'busy', text: 'running' } : { tone: 'good', text: 'idle' }
+  if (phase === 'draining' || phase === 'stopping') return { tone: 'off', text: phaseText(phase) }
+  if (phase === 'queued') return { tone: 'wait', text: phaseText(phase) }
+  return { tone: 'busy', text: `${phaseText(phase)}${progressOf(pullPercent, download)}` }
+}
+
+function progressOf(pullPercent: number | null, download: AnyWorker['download']): string {
+  if (pullPercent !== null) return ` ${Math.round(pullPercent)}%`
+  if (download === null) return ''
+  const { receivedBytes, totalBytes } = download
+  return totalBytes === null ? ` ${bytes(receivedBytes)}` : ` ${bytes(receivedBytes)} of ${bytes(totalBytes)}`
+}
+
+/** How an ended worker ended; one that was told to and did is no failure. */
+export function endOf({ exit, stopReason }: Pick<EndedWorker, 'exit' | 'stopReason'>): WorkerState {
+  const asked = stopReason === null ? null : stopReason.replaceAll('_', ' ')
+  if (exit === null) return { tone: 'off', text: asked ?? 'ended' }
+  if (asked !== null) return { tone: 'off', text: `${asked}; ${exit.cause}` }
+  return { tone: exit.code === 0 ? 'off' : 'bad', text: exit.cause }
+}
+
+/** Milliseconds from the decision for a worker until it was ready; null before that. */
+export function startMs({ createdAt, readyAt }: Pick<EndedWorker, 'createdAt' | 'readyAt'>): number | null {
+  return readyAt === null ? null : Math.max(0, Date.parse(readyAt) - Date.parse(createdAt))
+}
+
+/** The GPUs of a worker, such as `2 × NVIDIA L4`. */
+export function gpuText({ gpuCount, gpuTypeId }: Pick<Worker, 'gpuCount' | 'gpuTypeId'>): string {
+  if (gpuCount === 0) return 'CPU'
+  return `${gpuCount === 1 ? '' : `${gpuCount} × `}${gpuTypeId ?? 'GPU'}`
+}
