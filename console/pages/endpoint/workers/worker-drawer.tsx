@@ -155,7 +155,7 @@ function Start({ worker }: { readonly worker: WorkerDetail }) {
       title: phaseText(phase),
       ms,
       tone: stateOf({ ...worker, phase, status: 'IDLE', pullPercent: null, download: null }).tone,
-      ...(ms < 1_000 ? {} : { detail: `${count(ms)} ms` }),
+      ...(ms < 1_000 || !START_PHASES.has(phase) ? {} : { detail: `${count(ms)} ms` }),
     },
   }))
   const start = steps.filter(({ phase }) => START_PHASES.has(phase)).map(({ step }) => step)

@@ -121,7 +121,7 @@ function columnsOf(endpointId: string, jobs: JobsByWorker, latest: number | null
     },
     {
       id: 'since',
-      title: 'Since',
+      title: 'For',
       width: '86px',
       sort: ({ phaseSince }) => instant(phaseSince),
       cell: ({ phaseSince }) => <Ago at={phaseSince} />,
@@ -237,7 +237,7 @@ const ENDED_COLUMNS: readonly Column<EndedWorker>[] = [
   {
     id: 'ended',
     title: 'Ended',
-    width: '110px',
+    width: '136px',
     sort: ({ exitedAt }) => (exitedAt === null ? 0 : instant(exitedAt)),
     cell: ({ exitedAt }) => <Ago at={exitedAt} suffix=" ago" />,
   },
