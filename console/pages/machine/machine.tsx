@@ -170,7 +170,7 @@ function Percent({ name, percent }: { readonly name: string; readonly percent: n
 function EndpointLink({
   endpoint: { endpointId: id, endpointName: name, account },
 }: {
-  readonly endpoint: Pick<WaitingRow, 'endpointId' | 'endpointName' | 'account'>
+  readonly endpoint: { readonly endpointId: string; readonly endpointName: string | null; readonly account: string }
 }) {
   if (name === null) return <span class="faint">{id} (deleted)</span>
   if (!isOwn(account)) return <span>{name}</span>

@@ -1,7 +1,8 @@
 /** What the page of a log holds: its lines, which of them are shown, and whether new ones are. */
 import { signal } from '@preact/signals'
+import { clockTime } from '../../../format.ts'
 import { LogBuffer } from './log-buffer.ts'
-import type { LogLine } from './log-line.ts'
+import { type LogLine, noticeOf } from './log-line.ts'
 import { LogStream, type StreamParts, type StreamState } from './log-stream.ts'
 import { isHit, type LogFilter, LogView } from './log-view.ts'
 
@@ -43,6 +44,7 @@ export class LogSession {
     this.#reading = new LogStream({
       ...parts,
       onLine: line => this.#take(line),
+      onBack: lostAtMs => this.#take(noticeOf(awayText(lostAtMs), Date.now())),
       onState: state => {
         this.stream.value = state
       },
@@ -147,4 +149,8 @@ export class LogSession {
     if (document.hidden) this.#hiddenTimer = setTimeout(() => set(true), HIDDEN_MS)
     else set(false)
   }
+}
+
+function awayText(fromMs: number): string {
+  return `No connection to the server from ${clockTime(fromMs)} to ${clockTime(Date.now())}; the lines go on where they stopped.`
 }

@@ -1,7 +1,6 @@
 /** The stream of a log: read as long as it is wanted, and resumed behind the last line that came. */
 import { ApiError, sentenceOf } from '../../../client/api.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
-import { clockTime } from '../../../format.ts'
 import { type LineData, LineReader, type LogLine, noticeOf } from './log-line.ts'
 
 /** How the stream is. */
@@ -19,6 +18,8 @@ export interface StreamParts {
   readonly endText: string
   readonly onLine: (line: LogLine) => void
   readonly onState: (state: StreamState) => void
+  /** Told when the connection is there again. @param lostAtMs when it was lost */
+  readonly onBack: (lostAtMs: number) => void
 }
 
 /** A stream that lasted this long was open. */
@@ -60,7 +61,7 @@ export class LogStream {
     const backoff = new Backoff()
     let lostAtMs: number | null = null
     const onOpen = () => {
-      if (lostAtMs !== null) this.#parts.onLine(noticeOf(awayText(lostAtMs), Date.now()))
+      if (lostAtMs !== null) this.#parts.onBack(lostAtMs)
       lostAtMs = null
     }
     while (!this.#end.signal.aborted) {
@@ -91,12 +92,12 @@ export class LogStream {
       onOpen()
       this.#parts.onState({ is: 'open' })
       const onPlace = (id: string) => {
-        this.#lastId = id
+        this.#lastId = id ?? this.#lastId
       }
       for await (const { name, data, id } of readEvents(this.#watched(response), onPlace)) {
         // What was read but not told comes again.
         if (signal.aborted) return null
-        this.#lastId = id
+        this.#lastId = id ?? this.#lastId
         if (name === 'end') return { is: 'ended', why: this.#parts.endText }
         if (name === 'message') this.#parts.onLine(reader.read(JSON.parse(data) as LineData))
         else if (name === 'note') this.#parts.onLine(noticeOf((JSON.parse(data) as { text: string }).text, Date.now()))
@@ -123,8 +124,4 @@ export class LogStream {
     connection.signal.addEventListener('abort', () => clearTimeout(timer))
     return new Response(response.body!.pipeThrough(heard))
   }
-}
-
-function awayText(fromMs: number): string {
-  return `No connection to the server from ${clockTime(fromMs)} to ${clockTime(Date.now())}; the lines go on where they stopped.`
 }
