@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
 import { ApiError } from '../../console/client/api.ts'
 import { LogStream, type StreamState } from '../../console/pages/endpoint/logs/log-stream.ts'
 
@@ -27,7 +26,7 @@ test('a stream that was cut before its first line goes on from the place that th
   const first = await page.opened(0)
   first.send('id: start\n\n')
   await page.until(() => page.state.is === 'open')
-  await turn()
+  await new Promise(setImmediate)
   first.cut()
   await page.until(() => page.state.is === 'lost')
   mock.timers.tick(1_000)
@@ -56,8 +55,8 @@ test('a connection without a word for 40 s is given up', async () => {
   await page.until(() => page.lines.length === 1)
   mock.timers.tick(39_000)
   first.send(': nothing new\n\n')
-  await turn()
-  await turn()
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
   mock.timers.tick(39_000)
   assert.equal(first.signal.aborted, false)
   mock.timers.tick(2_000)
@@ -122,7 +121,7 @@ function pageOf(refusals: Error[] = []) {
   const until = async (holds: () => boolean) => {
     for (let turns = 0; !holds(); turns += 1) {
       assert.ok(turns < 1_000, 'it never happens')
-      await turn()
+      await new Promise(setImmediate)
     }
   }
   return {
