@@ -106,7 +106,8 @@ test('colours become classes, and other control sequences go', () => {
   assert.equal(text, 'red plain back!')
   assert.deepEqual(styles, [
     { from: 0, to: 3, classes: 'ansi-bold ansi-1' },
-    { from: 10, to: 15, classes: 'ansi-on-4' },
+    { from: 10, to: 14, classes: 'ansi-on-4' },
+    { from: 14, to: 15, classes: 'ansi-on-4' },
   ])
   assert.deepEqual(readAnsi('plain'), { text: 'plain', styles: null })
   assert.equal(readAnsi(`${ESC}[38;2;255;0;0mx${ESC}[9999;mY${ESC}`).text, 'xY')

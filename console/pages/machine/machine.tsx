@@ -4,7 +4,7 @@ import type { Diagnosis, Machine as MachineBody, MachineGpu } from '../../client
 import { useResource } from '../../client/resource.ts'
 import { mayOperate, who } from '../../client/session.ts'
 import { ofAnyEndpoint } from '../../client/topics.ts'
-import { bytes, count, plural } from '../../format.ts'
+import { count } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Ago, Button, Empty, Loaded, PageHead, Section, State } from '../../parts/basic.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -40,7 +40,6 @@ export function Machine() {
             <Gpus machine={data} />
             <Waiting machine={data} />
             <Found />
-            <About machine={data} />
           </>
         )}
       </Loaded>
@@ -275,40 +274,5 @@ function Findings({ diagnosis: { at, findings } }: { readonly diagnosis: Diagnos
         ))}
       </ul>
     </>
-  )
-}
-
-function About({ machine: { isolation, containers, workers } }: { readonly machine: MachineBody }) {
-  return (
-    <Section title="How workers run">
-      <dl class="facts">
-        <dt>Workers</dt>
-        <dd>
-          {plural(workers.total, 'worker')} now
-          {workers.free === null ? '' : `, room for ${count(workers.free)} more`}: {workers.bound}
-        </dd>
-        <dt>Processes</dt>
-        <dd>
-          {isolation.processes ?? 'not known'}
-          {isolation.problem === null ? null : (
-            <div>
-              <State tone="wait">{isolation.problem}</State>
-            </div>
-          )}
-        </dd>
-        <dt>Containers</dt>
-        <dd>
-          {containers === null
-            ? 'no engine: only folders can be run'
-            : `${containers.engine} ${containers.version}${containers.rootless ? ', rootless' : ''} at ${containers.address}`}
-          {containers?.freeBytes == null ? '' : `, ${bytes(containers.freeBytes)} free for images`}
-          {containers?.problem == null ? null : (
-            <div>
-              <State tone="bad">{containers.problem}</State>
-            </div>
-          )}
-        </dd>
-      </dl>
-    </Section>
   )
 }

@@ -210,8 +210,10 @@ export function LogFilters({
 /** Stops and starts new lines. */
 export function PauseButton({ session }: { readonly session: LogSession }) {
   const unseen = session.unseen.value
-  if (unseen === null) return <Button onPress={() => session.pause()}>Pause</Button>
-  const isHeld = session.stream.value.is === 'held' && unseen > 0
+  const { is } = session.stream.value
+  if (unseen === null)
+    return is === 'ended' || is === 'failed' ? null : <Button onPress={() => session.pause()}>Pause</Button>
+  const isHeld = is === 'held' && unseen > 0
   return (
     <Button kind="main" onPress={() => session.resume()}>
       {unseen === 0

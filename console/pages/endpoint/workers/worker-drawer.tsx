@@ -7,7 +7,7 @@ import { mayManage, mayUseJobs } from '../../../client/session.ts'
 import { ofWorkers } from '../../../client/topics.ts'
 import { clockTime, count, duration, instant, plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
-import { Ago, Button, Loaded, State } from '../../../parts/basic.tsx'
+import { Button, Loaded, State } from '../../../parts/basic.tsx'
 import { Confirm, Dialog } from '../../../parts/dialog.tsx'
 import { TimeLine } from '../../../parts/time-line.tsx'
 import { type LineData, LineReader, type LogLine } from '../logs/log-line.ts'
@@ -62,7 +62,7 @@ export function WorkerDrawer({
           <>
             <Facts worker={data} />
             <Start worker={data} />
-            <LastLines endpointId={endpointId} workerId={workerId} />
+            <LastLines endpointId={endpointId} workerId={workerId} known={data.exit?.lastLines ?? []} />
           </>
         )}
       </Loaded>
@@ -93,7 +93,7 @@ function Facts({ worker }: { readonly worker: WorkerDetail }) {
     <dl class="facts">
       <dt>State</dt>
       <dd>
-        <State tone={tone}>{text}</State> <span class="faint">for</span> <Ago at={worker.phaseSince} />
+        <State tone={tone}>{text}</State> <span class="faint">since {clockTime(worker.phaseSince)}</span>
       </dd>
       {worker.reason === null ? null : (
         <>
@@ -137,8 +137,6 @@ function Facts({ worker }: { readonly worker: WorkerDetail }) {
           <dt>End</dt>
           <dd>
             {exit.cause}
-            {exit.code === null ? '' : `, code ${exit.code}`}
-            {exit.signal === null ? '' : `, signal ${exit.signal}`}
             {worker.exitedAt === null ? null : <span class="faint"> at {clockTime(worker.exitedAt)}</span>}
           </dd>
         </>
@@ -178,7 +176,16 @@ function Start({ worker }: { readonly worker: WorkerDetail }) {
   )
 }
 
-function LastLines({ endpointId, workerId }: { readonly endpointId: string; readonly workerId: string }) {
+function LastLines({
+  endpointId,
+  workerId,
+  known,
+}: {
+  readonly endpointId: string
+  readonly workerId: string
+  /** Lines that were kept with the end of the worker; its output may be gone. */
+  readonly known: readonly string[]
+}) {
   const lines = useResource(
     `last lines ${endpointId} ${workerId}`,
     async signal => {
@@ -196,7 +203,15 @@ function LastLines({ endpointId, workerId }: { readonly endpointId: string; read
     <>
       <h3 class="drawer-head">Last lines</h3>
       <Loaded of={lines}>
-        {data => (data.length === 0 ? <p class="faint">It has printed nothing.</p> : <Lines lines={data} />)}
+        {data =>
+          data.length > 0 ? (
+            <Lines lines={data} />
+          ) : known.length > 0 ? (
+            <pre class="log-whole">{known.join('\n')}</pre>
+          ) : (
+            <p class="faint">It has printed nothing.</p>
+          )
+        }
       </Loaded>
     </>
   )

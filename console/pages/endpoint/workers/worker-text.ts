@@ -62,7 +62,8 @@ function progressOf(pullPercent: number | null, download: AnyWorker['download'])
 
 /** How an ended worker ended; one that was told to and did is no failure. */
 export function endOf({ exit, stopReason }: Pick<EndedWorker, 'exit' | 'stopReason'>): WorkerState {
-  const asked = stopReason === null ? null : stopReason.replaceAll('_', ' ')
+  const asked =
+    stopReason === null ? null : stopReason === 'requested' ? 'asked to end' : stopReason.replaceAll('_', ' ')
   if (exit === null) return { tone: 'off', text: asked ?? 'ended' }
   if (asked !== null) return { tone: 'off', text: `${asked}; ${exit.cause}` }
   return { tone: exit.code === 0 ? 'off' : 'bad', text: exit.cause }
