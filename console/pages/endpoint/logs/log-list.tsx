@@ -122,6 +122,13 @@ export function LogList({ session, look }: { readonly session: LogSession; reado
       >
         {rows}
       </div>
+      {view.count > 0 || session.stream.value.is !== 'open' ? null : (
+        <p class="log-none">
+          {session.buffer.end === 0
+            ? 'Nothing was printed yet. Lines come here as they are printed.'
+            : 'No line is as wanted.'}
+        </p>
+      )}
     </div>
   )
 }
