@@ -1,0 +1,76 @@
+/** The endpoint that a page is about, in its address as `?endpoint=`. */
+import type { ComponentChildren } from 'preact'
+import { mayManage, who } from '../client/session.ts'
+import { useEndpoints } from '../client/uses.ts'
+import { query, setQuery } from '../router.ts'
+import { Empty, Loaded, PageHead } from './basic.tsx'
+
+/** A page about one of the queue endpoints: the chosen one, or else the first. */
+export function OfEndpoint({
+  title,
+  purpose,
+  children,
+}: {
+  readonly title: string
+  /** What the page is for, where there is no endpoint yet. */
+  readonly purpose: string
+  /** Gets the id, and what chooses another one. */
+  readonly children: (id: string, chooser: ComponentChildren) => ComponentChildren
+}) {
+  const endpoints = useEndpoints()
+  const of = mayManage('read') ? endpoints : { ...endpoints, data: [] }
+  return (
+    <>
+      <PageHead title={title} />
+      <Loaded of={of}>
+        {all => {
+          const named = all.filter(({ type }) => type === 'QUEUE').map(({ id, name }) => [id, name] as const)
+          const options = mayManage('read') ? named : namedByKey()
+          const id = query.value.get('endpoint') ?? options[0]?.[0] ?? ''
+          const isKnown = options.some(([one]) => one === id)
+          const chooser = <Chooser id={id} options={options} />
+          if (isKnown || (!mayManage('read') && id !== '')) return children(id, chooser)
+          return (
+            <>
+              <div class="tools">{chooser}</div>
+              <div class="card">
+                <Empty title={id === '' ? 'No queue endpoint yet' : `There is no queue endpoint ${id}`}>
+                  <p>{purpose}</p>
+                </Empty>
+              </div>
+            </>
+          )
+        }}
+      </Loaded>
+    </>
+  )
+}
+
+/** A choice among the endpoints that are known, or a field for an id where none is. */
+function Chooser({ id, options }: { readonly id: string; readonly options: readonly (readonly [string, string])[] }) {
+  const attributes = {
+    class: 'endpoint-choice',
+    'aria-label': 'Endpoint',
+    value: id,
+    onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
+      setQuery({ endpoint: event.currentTarget.value.trim(), id: null, job: null }),
+  }
+  if (options.length === 0 && !mayManage('read')) return <input {...attributes} placeholder="Id of an endpoint" />
+  return (
+    <select {...attributes}>
+      {options.some(([one]) => one === id) ? null : <option value={id}>{id}</option>}
+      {options.map(([value, name]) => (
+        <option key={value} value={value}>
+          {name === value ? value : `${name} (${value})`}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+/** The endpoints that the key of the session names; none where it may use all. */
+function namedByKey(): readonly (readonly [string, string])[] {
+  const scope = who.value?.scope
+  if (scope?.type !== 'restricted' || typeof scope.jobs === 'string') return []
+  return Object.keys(scope.jobs).map(id => [id, id] as const)
+}

@@ -1,0 +1,211 @@
+/** Pages of things that an account keeps: a list with a search, a form for a new one, a drawer for each. */
+import type { ComponentChildren } from 'preact'
+import { Fragment } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Resource } from '../client/resource.ts'
+import { mayManage } from '../client/session.ts'
+import { count, plural } from '../format.ts'
+import { query, setQuery } from '../router.ts'
+import { Button, Code, Empty, Loaded, PageHead } from './basic.tsx'
+import { Dialog } from './dialog.tsx'
+import { type Column, Table } from './table.tsx'
+
+/** Rows from which a table fills the window. */
+const MANY = 14
+
+/** The height that suits a number of rows. */
+export function heightOf(rows: readonly unknown[]): 'fill' | 'content' {
+  return rows.length > MANY ? 'fill' : 'content'
+}
+
+/** Closes what a row has opened. */
+export function closeRow(): void {
+  setQuery({ id: null })
+}
+
+/** A page of things. `?id=` opens one, `?new=` begins one, `?q=` is the search. */
+export function Things<Row extends { readonly id: string }>({
+  title,
+  what,
+  purpose,
+  of,
+  columns,
+  textOf,
+  form,
+  detail,
+  children,
+}: {
+  readonly title: string
+  /** One of them, such as `secret`. */
+  readonly what: string
+  /** One sentence about what they are for. */
+  readonly purpose: string
+  readonly of: Resource<readonly Row[]>
+  readonly columns: readonly Column<Row>[]
+  /** What the search looks in. */
+  readonly textOf: (row: Row) => string
+  readonly form: (onClose: () => void, name: string) => ComponentChildren
+  readonly detail: (row: Row) => ComponentChildren
+  readonly children?: ComponentChildren
+}) {
+  const [isNew, setNew] = useState(false)
+  const begun = query.value.get('new')
+  const text = query.value.get('q') ?? ''
+  const opened = of.data?.find(({ id }) => id === query.value.get('id'))
+  const sought = text.toLowerCase()
+  const list = (rows: readonly Row[]) => {
+    if (rows.length === 0) {
+      return (
+        <div class="card">
+          <Empty title={`No ${what}s yet`}>
+            <p>{purpose}</p>
+          </Empty>
+        </div>
+      )
+    }
+    const found = rows.filter(row => textOf(row).toLowerCase().includes(sought))
+    return (
+      <>
+        <div class="tools">
+          <input
+            type="search"
+            data-search
+            aria-label={`Search ${what}s`}
+            placeholder="Search"
+            value={text}
+            onInput={event => setQuery({ q: event.currentTarget.value })}
+          />
+          <span class="faint" role="status">
+            {sought === '' ? plural(rows.length, what) : `${count(found.length)} of ${count(rows.length)}`}
+          </span>
+        </div>
+        <Table
+          label={title}
+          rows={found}
+          columns={columns}
+          rowKey={({ id }) => id}
+          onOpen={({ id }) => setQuery({ id }, { replace: false })}
+          height={heightOf(found)}
+          initialSort={{ column: 'name', isDown: false }}
+          empty={<Empty title={`No ${what} matches`} />}
+        />
+      </>
+    )
+  }
+  const endNew = () => {
+    setNew(false)
+    setQuery({ new: null })
+  }
+  return (
+    <>
+      <PageHead title={title}>
+        {mayManage('write') ? (
+          <Button kind="main" onPress={() => setNew(true)}>
+            New {what}
+          </Button>
+        ) : null}
+      </PageHead>
+      <Loaded of={of}>{list}</Loaded>
+      {children}
+      {(isNew || begun !== null) && mayManage('write') ? form(endNew, begun ?? '') : null}
+      {opened === undefined ? null : <Fragment key={opened.id}>{detail(opened)}</Fragment>}
+    </>
+  )
+}
+
+/** What can be done with a thing: the button, and the dialog that it opens. */
+export type Action = readonly [
+  title: string,
+  dialog: (onClose: () => void) => ComponentChildren,
+  kind?: 'main' | 'danger',
+]
+
+/** One thing in a drawer, with what can be done with it where that may be done. */
+export function Drawer({
+  title,
+  facts = [],
+  actions,
+  onClose = closeRow,
+  children,
+}: {
+  readonly title: string
+  readonly facts?: readonly (readonly [string, ComponentChildren])[]
+  readonly actions: readonly Action[]
+  readonly onClose?: () => void
+  readonly children?: ComponentChildren
+}) {
+  const [acting, setActing] = useState<Action[1] | null>(null)
+  return (
+    <Dialog
+      kind="drawer"
+      title={title}
+      onClose={onClose}
+      actions={
+        actions.length === 0
+          ? undefined
+          : actions.map(([name, dialog, kind]) => (
+              <Button key={name} kind={kind} onPress={() => setActing(() => dialog)}>
+                {name}
+              </Button>
+            ))
+      }
+    >
+      <Facts of={facts} />
+      {children}
+      {acting?.(() => setActing(null))}
+    </Dialog>
+  )
+}
+
+/** Names with their values. */
+export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {of.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  )
+}
+
+/** A part of a drawer. */
+export function Part({ title, children }: { readonly title: ComponentChildren; readonly children: ComponentChildren }) {
+  return (
+    <div class="drawer-part">
+      <h3>{title}</h3>
+      {children}
+    </div>
+  )
+}
+
+/** A key that nobody sees again. It takes two presses to leave it by accident. */
+export function ShownOnce({
+  title,
+  text,
+  onClose,
+}: {
+  readonly title: string
+  readonly text: string
+  readonly onClose: () => void
+}) {
+  const [isWarned, setWarned] = useState(false)
+  return (
+    <Dialog
+      title={title}
+      onClose={() => (isWarned ? onClose() : setWarned(true))}
+      actions={
+        <Button kind="main" onPress={onClose}>
+          I have copied it
+        </Button>
+      }
+    >
+      <p class={isWarned ? 'notice wait' : ''} role={isWarned ? 'alert' : undefined}>
+        This is the only time that the key is shown. {isWarned ? 'Copy it before you close this.' : ''}
+      </p>
+      <Code text={text} what="key" />
+    </Dialog>
+  )
+}

@@ -1,0 +1,30 @@
+/** What uses something, before it is changed or removed. */
+
+import type { Used } from '../client/users.ts'
+import { useUsers } from '../client/uses.ts'
+import { plural } from '../format.ts'
+import { Loaded } from './basic.tsx'
+
+const MAX_NAMED = 20
+
+/** The endpoints and templates that use it, as links. */
+export function UsedBy({ of }: { readonly of: Used }) {
+  return (
+    <Loaded of={useUsers(of)}>
+      {users =>
+        users.length === 0 ? (
+          <p>No endpoint or template uses it.</p>
+        ) : (
+          <ul class="used-by">
+            {users.slice(0, MAX_NAMED).map(({ kind, id, name }) => (
+              <li key={id}>
+                {kind} <a href={kind === 'endpoint' ? `/endpoints/${id}` : `/templates?id=${id}`}>{name}</a>
+              </li>
+            ))}
+            {users.length > MAX_NAMED ? <li>and {plural(users.length - MAX_NAMED, 'other')}</li> : null}
+          </ul>
+        )
+      }
+    </Loaded>
+  )
+}
