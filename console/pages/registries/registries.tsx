@@ -1,6 +1,83 @@
-import { Empty } from '../../parts/basic.tsx'
+/** Credentials for container registries. */
+import { useAll } from '../../client/all.ts'
+import { api } from '../../client/api.ts'
+import type { Registry } from '../../client/api-types.d.ts'
+import { mayManage } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { Ask } from '../../parts/ask.tsx'
+import { Confirm } from '../../parts/dialog.tsx'
+import type { Column } from '../../parts/table.tsx'
+import { type Action, closeRow, Drawer, Part, Things } from '../../parts/things.tsx'
+import { UsedBy } from '../../parts/used-by.tsx'
 
-/** A page. */
+const COLUMNS: readonly Column<Registry>[] = [
+  { id: 'name', title: 'Name', cell: ({ name }) => name, sort: ({ name }) => name },
+  { id: 'id', title: 'Id', cell: ({ id }) => <code>{id}</code> },
+]
+
+/** The page of credentials. */
 export function Registries() {
-  return <Empty title="Registries" />
+  const registries = useAll('GET /v2/registries', 'registries', ofChange(/registry/i))
+  return (
+    <Things
+      title="Registries"
+      what="credential"
+      purpose="A credential is the user and the password with which images of a private container registry are pulled."
+      of={registries}
+      columns={COLUMNS}
+      textOf={({ id, name }) => `${name} ${id}`}
+      form={onClose => (
+        <Ask
+          title="New credential"
+          action="Save the credential"
+          asked={[
+            { name: 'name', label: 'Name', hint: 'For people, such as the name of the registry.' },
+            { name: 'username', label: 'User' },
+            { name: 'password', label: 'Password or token', type: 'hidden', hint: 'It is never shown again.' },
+          ]}
+          act={async values => {
+            await api('POST /v2/registries', { body: { name: '', username: '', password: '', ...values } })
+            registries.reload()
+          }}
+          onClose={onClose}
+        />
+      )}
+      detail={({ id, name }) => <Detail id={id} name={name} onChange={registries.reload} />}
+    />
+  )
+}
+
+function Detail({ id, name, onChange }: Registry & { readonly onChange: () => void }) {
+  const usedBy = <UsedBy of={{ registry: id }} />
+  const actions: readonly Action[] = [
+    [
+      'Delete',
+      onClose => (
+        <Confirm
+          title={`Delete the credential ${name}?`}
+          action="Delete the credential"
+          onClose={onClose}
+          onConfirm={async () => {
+            await api('DELETE /v2/registries/{id}', { path: { id } })
+            onChange()
+            closeRow()
+          }}
+        >
+          {usedBy}
+          <p>
+            What uses it has none from then on: endpoints get a new release, and images that need it cannot be pulled.
+          </p>
+        </Confirm>
+      ),
+      'danger',
+    ],
+  ]
+  return (
+    <Drawer title={name} facts={[['Id', <code>{id}</code>]]} actions={mayManage('write') ? actions : []}>
+      <Part title="Used by">{usedBy}</Part>
+      <Part title="How to replace it">
+        <p>Make a new one, choose it in the settings of what is listed above, then delete this one.</p>
+      </Part>
+    </Drawer>
+  )
 }

@@ -1,6 +1,145 @@
-import { Empty } from '../../parts/basic.tsx'
+/** Secrets: passwords and tokens that workers get in their environment. */
+import { useAll } from '../../client/all.ts'
+import { api, type Body } from '../../client/api.ts'
+import type { Secret } from '../../client/api-types.d.ts'
+import { mayManage } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { secretReference } from '../../client/users.ts'
+import { Ask } from '../../parts/ask.tsx'
+import { Ago, Code } from '../../parts/basic.tsx'
+import { Confirm } from '../../parts/dialog.tsx'
+import type { Column } from '../../parts/table.tsx'
+import { type Action, closeRow, Drawer, Part, Things } from '../../parts/things.tsx'
+import { UsedBy } from '../../parts/used-by.tsx'
 
-/** A page. */
+const COLUMNS: readonly Column<Secret>[] = [
+  { id: 'name', title: 'Name', cell: ({ name }) => <code>{name}</code>, sort: ({ name }) => name },
+  { id: 'description', title: 'Description', cell: ({ description }) => description, isExtra: true },
+  {
+    id: 'changed',
+    title: 'Changed',
+    width: '140px',
+    cell: secret => <Ago at={changedAt(secret)} suffix=" ago" />,
+    sort: changedAt,
+  },
+]
+
+const DESCRIPTION = { name: 'description', label: 'Description', hint: 'For people. Do not put the value here.' }
+
+/** The page of secrets. */
 export function Secrets() {
-  return <Empty title="Secrets" />
+  const secrets = useAll('GET /v2/account/secrets', 'secrets', ofChange(/secret/i))
+  return (
+    <Things
+      title="Secrets"
+      what="secret"
+      purpose="A secret is a password or a token that workers get in a variable and that nobody else sees again."
+      of={secrets}
+      columns={COLUMNS}
+      textOf={({ name, description }) => `${name} ${description}`}
+      form={(onClose, name) => (
+        <Ask
+          title="New secret"
+          action="Save the secret"
+          asked={[
+            { name: 'name', label: 'Name', value: name, hint: `A variable names it as ${secretReference('name')}` },
+            { name: 'value', label: 'Value', type: 'hidden' },
+            DESCRIPTION,
+          ]}
+          act={async values => {
+            const body = { name: '', value: '', ...values } as Body<'POST /v2/account/secrets'>
+            await api('POST /v2/account/secrets', { body })
+            secrets.reload()
+          }}
+          onClose={onClose}
+        />
+      )}
+      detail={secret => <Detail of={secret} onChange={secrets.reload} />}
+    />
+  )
+}
+
+function changedAt({ createdAt, valueLastUpdatedAt }: Secret): string {
+  return valueLastUpdatedAt ?? createdAt
+}
+
+function Detail({ of, onChange }: { readonly of: Secret; readonly onChange: () => void }) {
+  const { id, name, description, createdAt, valueLastUpdatedAt } = of
+  const usedBy = <UsedBy of={{ secret: name }} />
+  const update = async (body: Body<'PATCH /v2/account/secrets/{id}'>) => {
+    await api('PATCH /v2/account/secrets/{id}', { path: { id }, body })
+    onChange()
+  }
+  const actions: readonly Action[] = [
+    [
+      'Delete',
+      onClose => (
+        <Confirm
+          title={`Delete the secret ${name}?`}
+          action="Delete the secret"
+          onClose={onClose}
+          onConfirm={async () => {
+            await api('DELETE /v2/account/secrets/{id}', { path: { id } })
+            onChange()
+            closeRow()
+          }}
+        >
+          {usedBy}
+          <p>
+            Workers that run keep the value. A worker whose environment names the secret does not start any more, until
+            there is one of that name again.
+          </p>
+        </Confirm>
+      ),
+      'danger',
+    ],
+    [
+      'Change the description',
+      onClose => (
+        <Ask
+          title={`Description of ${name}`}
+          action="Save the description"
+          asked={[{ ...DESCRIPTION, value: description ?? '' }]}
+          act={values => update({ description: String(values.description ?? '') || null })}
+          onClose={onClose}
+        />
+      ),
+    ],
+    [
+      'Replace the value',
+      onClose => (
+        <Ask
+          title={`Replace the value of ${name}`}
+          action="Replace the value"
+          asked={[{ name: 'value', label: 'New value', type: 'hidden' }]}
+          act={({ value = '' }) => update({ value: String(value) })}
+          onClose={onClose}
+          note={
+            <p>
+              Workers that start from now on get it. Those that run keep the old one: restart the endpoint to replace
+              them.
+            </p>
+          }
+        />
+      ),
+    ],
+  ]
+  return (
+    <Drawer
+      title={name}
+      facts={[
+        ['Description', description ?? '–'],
+        ['Made', <Ago at={createdAt} suffix=" ago" />],
+        ['Value replaced', valueLastUpdatedAt === null ? 'never' : <Ago at={valueLastUpdatedAt} suffix=" ago" />],
+        ['Id', <code>{id}</code>],
+      ]}
+      actions={mayManage('write') ? actions : []}
+    >
+      <Part title="How a worker gets it">
+        <p>Put this into a variable of an endpoint or a template, alone or inside of other text:</p>
+        <Code text={secretReference(name)} what="reference" />
+      </Part>
+      <Part title="Used by">{usedBy}</Part>
+    </Drawer>
+  )
 }
