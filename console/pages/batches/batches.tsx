@@ -1,6 +1,106 @@
-import { Empty } from '../../parts/basic.tsx'
+/** Batches of an endpoint: many requests that are submitted, run and read together. */
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { api } from '../../client/api.ts'
+import type { Batch } from '../../client/api-types.d.ts'
+import { useResource } from '../../client/resource.ts'
+import { mayUseJobs } from '../../client/session.ts'
+import { Ago, Button, Empty, Loaded, State } from '../../parts/basic.tsx'
+import { OfEndpoint } from '../../parts/endpoint-choice.tsx'
+import { Pager } from '../../parts/pager.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { heightOf } from '../../parts/things.tsx'
+import { query, setQuery } from '../../router.ts'
+import { BatchDetail } from './batch-detail.tsx'
+import { ofBatches, Progress } from './batch-parts.tsx'
+import { batchState } from './batch-state.ts'
+import { NewRequests } from './new-requests.tsx'
 
-/** A page. */
+const PAGE = 100
+const PURPOSE =
+  'A batch takes up to 5,000 requests, runs them when the workers have time, and keeps all results for a day.'
+
+/** The page of batches. */
 export function Batches() {
-  return <Empty title="Batches" />
+  return (
+    <OfEndpoint title="Batches" purpose={PURPOSE}>
+      {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
+    </OfEndpoint>
+  )
+}
+
+const COLUMNS: readonly Column<Batch>[] = [
+  { id: 'name', title: 'Batch', cell: ({ id, name }) => name ?? <code>{id}</code> },
+  {
+    id: 'state',
+    title: 'State',
+    width: '180px',
+    cell: batch => {
+      const { tone, word } = batchState(batch)
+      return <State tone={tone}>{word}</State>
+    },
+  },
+  { id: 'progress', title: 'Requests', width: 'minmax(0, 1.4fr)', cell: batch => <Progress batch={batch} /> },
+  {
+    id: 'made',
+    title: 'Made',
+    width: '130px',
+    cell: ({ createdAt }) => <Ago at={createdAt} suffix=" ago" />,
+    isExtra: true,
+  },
+]
+
+function List({ endpoint, chooser }: { readonly endpoint: string; readonly chooser: ComponentChildren }) {
+  const [offset, setOffset] = useState(0)
+  const [isNew, setNew] = useState(false)
+  const batches = useResource(
+    `batches ${endpoint} ${offset}`,
+    signal => api('GET /v2/{endpoint}/batch', { path: { endpoint }, query: { offset, limit: PAGE }, signal }),
+    { on: ofBatches(endpoint) },
+  )
+  const opened = query.value.get('id')
+  const open = (id: string) => setQuery({ endpoint, id }, { replace: false })
+  return (
+    <>
+      <div class="tools">
+        {chooser}
+        {mayUseJobs('write', endpoint) ? (
+          <Button kind="main" onPress={() => setNew(true)}>
+            New batch
+          </Button>
+        ) : null}
+      </div>
+      <Loaded of={batches}>
+        {({ batches: rows, total }) => (
+          <>
+            <Table
+              label="Batches"
+              rows={rows}
+              columns={COLUMNS}
+              rowKey={({ id }) => id}
+              onOpen={({ id }) => open(id)}
+              height={heightOf(rows)}
+              empty={
+                <Empty title="No batches yet">
+                  <p>{PURPOSE}</p>
+                </Empty>
+              }
+            />
+            <Pager offset={offset} shown={rows.length} total={total} size={PAGE} onMove={setOffset} />
+          </>
+        )}
+      </Loaded>
+      {isNew ? (
+        <NewRequests
+          endpoint={endpoint}
+          onClose={() => setNew(false)}
+          onDone={id => {
+            batches.reload()
+            open(id)
+          }}
+        />
+      ) : null}
+      {opened === null ? null : <BatchDetail key={opened} endpoint={endpoint} id={opened} onChange={batches.reload} />}
+    </>
+  )
 }

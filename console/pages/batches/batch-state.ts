@@ -1,0 +1,35 @@
+/** The state of a batch as people ask for it. */
+import type { Batch } from '../../client/api-types.d.ts'
+
+/** How a state is meant; a part of the tones of states. */
+type Tone = 'good' | 'busy' | 'wait' | 'bad' | 'off'
+
+type Counts = Pick<Batch, 'status' | 'requestTotal' | 'requestInProgress' | 'requestCompleted' | 'requestFailed'>
+
+/** Whether all requests have ended. A batch has no state for that. */
+export function isDone({ status, requestTotal, requestCompleted, requestFailed }: Counts): boolean {
+  return status !== 'DRAFT' && requestCompleted + requestFailed >= requestTotal
+}
+
+/** What a batch does, as a word. */
+export function batchState(batch: Counts): { readonly tone: Tone; readonly word: string } {
+  const { status, requestFailed, requestInProgress } = batch
+  if (status === 'DRAFT') return { tone: 'wait', word: 'draft' }
+  if (status === 'CANCELLED') return { tone: 'off', word: isDone(batch) ? 'cancelled' : 'cancelled, some still run' }
+  if (isDone(batch)) {
+    if (requestFailed === 0) return { tone: 'good', word: 'done' }
+    return { tone: 'bad', word: requestFailed === batch.requestTotal ? 'all failed' : 'done, some failed' }
+  }
+  return requestInProgress > 0 ? { tone: 'busy', word: 'runs' } : { tone: 'wait', word: 'waits' }
+}
+
+/** The requests of a batch by what became of them, as shares of all. */
+export function batchShares(batch: Counts): readonly { readonly tone: Tone; readonly share: number }[] {
+  const { requestTotal, requestCompleted, requestFailed, requestInProgress } = batch
+  if (requestTotal === 0) return []
+  return [
+    { tone: 'good', share: requestCompleted / requestTotal },
+    { tone: 'bad', share: requestFailed / requestTotal },
+    { tone: 'busy', share: requestInProgress / requestTotal },
+  ]
+}

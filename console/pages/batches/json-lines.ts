@@ -1,0 +1,78 @@
+/** Requests of a batch as people have them: a JSON object on each line, or a JSON array. */
+
+/** Limits of one call, as the reference of batches has them. */
+export const CALL = { bytes: 10 * 1024 * 1024, requests: 5_000 } as const
+
+const MAX_NAMED = 20
+const SHAPE = 'must be a JSON object with an "input" object'
+
+/** What a text has. */
+export interface Lines {
+  /** The requests as a JSON array, with the text of each as it was. */
+  readonly array: string
+  readonly count: number
+  /** One sentence for each line that is wrong, the first ones of them. */
+  readonly problems: readonly string[]
+  /** Names the request at an index, such as `line 7`. */
+  readonly nameOf: (index: number) => string
+}
+
+/** Reads requests, and says of each line what is wrong with it. */
+export function readLines(text: string): Lines {
+  return text.trimStart().startsWith('[') ? readArray(text) : readEachLine(text)
+}
+
+function readEachLine(text: string): Lines {
+  const found: { readonly text: string; readonly line: number }[] = []
+  const problems: string[] = []
+  for (const [index, line] of text.split('\n').entries()) {
+    const trimmed = line.replace(/^\ufeff/, '').trim()
+    if (trimmed === '') continue
+    found.push({ text: trimmed, line: index + 1 })
+    const problem = lineProblem(trimmed)
+    if (problem !== null) problems.push(`line ${index + 1}: ${problem}`)
+  }
+  return linesOf(`[${found.map(one => one.text).join(',')}]`, found.length, problems, at => `line ${found[at]?.line}`)
+}
+
+function readArray(text: string): Lines {
+  const nameOf = (index: number) => `request ${index + 1}`
+  try {
+    const all = JSON.parse(text) as unknown[]
+    const problems = all.flatMap((one, index) => (isRequest(one) ? [] : [`${nameOf(index)}: ${SHAPE}`]))
+    return linesOf(text.trim(), all.length, problems, nameOf)
+  } catch (error) {
+    return linesOf('[]', 0, [`the array is not JSON: ${(error as Error).message}`], nameOf)
+  }
+}
+
+function linesOf(array: string, count: number, problems: readonly string[], nameOf: Lines['nameOf']): Lines {
+  const limits = [
+    ...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : []),
+    ...(array.length > CALL.bytes ? ['the requests have more than 10 MiB; make a draft and add the rest to it'] : []),
+  ]
+  const more = problems.length - MAX_NAMED
+  const named = [...problems.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more like these`] : [])]
+  return { array, count, problems: [...limits, ...named], nameOf }
+}
+
+function lineProblem(line: string): string | null {
+  try {
+    return isRequest(JSON.parse(line)) ? null : SHAPE
+  } catch (error) {
+    return `is not JSON: ${(error as Error).message}`
+  }
+}
+
+function isRequest(value: unknown): boolean {
+  return isObject(value) && isObject(value.input)
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** What the server says of requests, with the lines in place of their indexes. */
+export function withLines(sentence: string, { nameOf }: Pick<Lines, 'nameOf'>): string {
+  return sentence.replaceAll(/(?:requests)?\[(\d+)\](?=:)/g, (_, index: string) => nameOf(Number(index)))
+}
