@@ -1,6 +1,185 @@
-import { Empty } from '../../parts/basic.tsx'
+/** The accounts of this installation, for its operator. */
+import { useRef, useState } from 'preact/hooks'
+import { useAll } from '../../client/all.ts'
+import { api } from '../../client/api.ts'
+import type { Account } from '../../client/api-types.d.ts'
+import { mayManage, mayOperate, who } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { Ask } from '../../parts/ask.tsx'
+import { Ago, Empty, Loaded } from '../../parts/basic.tsx'
+import { Confirm } from '../../parts/dialog.tsx'
+import type { Column } from '../../parts/table.tsx'
+import { type Action, Drawer, Facts, Part, ShownOnce, Things } from '../../parts/things.tsx'
+import { LIMITS, type Limits, limitsOf, limitText, quotaName } from './quota.ts'
+import { Used, useQuotas } from './quotas.tsx'
 
-/** A page. */
+/** The page of accounts. */
 export function Accounts() {
-  return <Empty title="Accounts" />
+  const [key, setKey] = useState<string | null>(null)
+  const accounts = useAll('GET /v2/account/accounts', 'accounts', ofChange(/account/i), mayOperate())
+  if (!mayOperate()) return <Empty title="Only keys of the operator with all rights see the accounts" />
+  return (
+    <Things
+      title="Accounts"
+      what="account"
+      purpose="An account has endpoints, secrets and keys of its own that no other account sees."
+      of={accounts}
+      columns={COLUMNS}
+      textOf={({ id, name }) => `${name} ${id}`}
+      form={onClose => <NewAccount onClose={onClose} onKey={setKey} onChange={accounts.reload} />}
+      detail={account => <Detail of={account} onChange={accounts.reload} onKey={setKey} />}
+    >
+      {key === null ? null : (
+        <ShownOnce title="A key with all rights of the account" text={key} onClose={() => setKey(null)} />
+      )}
+    </Things>
+  )
+}
+
+const COLUMNS: readonly Column<Account>[] = [
+  {
+    id: 'name',
+    title: 'Name',
+    cell: ({ id, name }) => (id === who.value?.account.id ? `${name} (yours)` : name),
+    sort: ({ name }) => name,
+  },
+  quotaColumn('endpoints', 'Endpoints', true),
+  quotaColumn('workers', 'Workers'),
+  quotaColumn('queuedJobs', 'Waiting jobs'),
+  quotaColumn('storedMb', 'Kept, MB', true),
+]
+
+/** Rows that cannot be seen are not drawn, so their quotas are not read. */
+function quotaColumn(quota: string, title: string, isExtra = false): Column<Account> {
+  return { id: quota, title, width: '160px', cell: ({ id }) => <Quota of={id} name={quota} />, isExtra }
+}
+
+function Quota({ of, name }: { readonly of: string; readonly name: string }) {
+  const quota = useQuotas(of).data?.[name]
+  return quota === undefined ? null : <Used quota={quota} />
+}
+
+interface Changing {
+  readonly onChange: () => void
+  readonly onKey: (key: string) => void
+}
+
+async function newKey(account: string): Promise<string> {
+  return (await api('POST /v2/account/keys', { body: { name: 'from the operator', account } })).key
+}
+
+function NewAccount({ onClose, onKey, onChange }: Changing & { readonly onClose: () => void }) {
+  // Kept, so that a second try after a lost answer makes the key and not a second account.
+  const made = useRef<Account | null>(null)
+  return (
+    <Ask
+      title="New account"
+      action="Make the account and its first key"
+      asked={[{ name: 'name', label: 'Name' }]}
+      act={async ({ name = '' }) => {
+        made.current ??= await api('POST /v2/account/accounts', { body: { name: String(name) } })
+        onChange()
+        onKey(await newKey(made.current.id))
+      }}
+      onClose={onClose}
+      note={
+        <p>
+          Its owner sees nothing of other accounts, and they nothing of it. Other accounts use containers; folders stay
+          yours. From the second account on, webhooks go to public addresses only.
+        </p>
+      }
+    />
+  )
+}
+
+function Detail({ of, onChange, onKey }: Changing & { readonly of: Account }) {
+  const { id, name, createdAt, deleteRunningEndpoints } = of
+  const limits: Limits = of.limits
+  const quotas = useQuotas(id)
+  const update = async (body: Parameters<typeof patch>[1]) => {
+    await patch(id, body)
+    quotas.reload()
+    onChange()
+  }
+  const actions: readonly Action[] = [
+    [
+      'New key for it',
+      onClose => (
+        <Confirm
+          title={`Make a key of ${name}?`}
+          action="Make the key"
+          onClose={onClose}
+          onConfirm={async () => onKey(await newKey(id))}
+        >
+          <p>It has all rights of that account. It is for an owner who has lost the first one.</p>
+        </Confirm>
+      ),
+    ],
+    [
+      'Change the settings',
+      onClose => (
+        <Ask
+          title={`Settings of ${name}`}
+          action="Save the settings"
+          isChange
+          asked={[
+            { name: 'name', label: 'Name', value: name },
+            {
+              name: 'deleteRunningEndpoints',
+              label: 'GraphQL deletes endpoints also while they run',
+              type: 'check',
+              value: deleteRunningEndpoints,
+            },
+          ]}
+          act={(_, changed) => update(changed)}
+          onClose={onClose}
+        />
+      ),
+    ],
+    [
+      'Change the limits',
+      onClose => (
+        <Ask
+          title={`Limits of ${name}`}
+          action="Save the limits"
+          isChange
+          asked={(Object.keys(LIMITS) as (keyof Limits)[]).map(limit => ({
+            name: `limits.${limit}`,
+            label: LIMITS[limit],
+            value: limitText(limits[limit]),
+            placeholder: 'default of the server',
+          }))}
+          act={values => update({ limits: limitsOf(values) })}
+          onClose={onClose}
+          note={
+            <p class="hint">
+              A number, <code>none</code> for no limit, or nothing for the default. A lower limit takes nothing away: it
+              only refuses what is new.
+            </p>
+          }
+        />
+      ),
+    ],
+  ]
+  return (
+    <Drawer
+      title={name}
+      facts={[
+        ['Made', <Ago at={createdAt} suffix=" ago" />],
+        ['GraphQL deletes', deleteRunningEndpoints ? 'endpoints that run, too' : 'endpoints without workers'],
+        ['Id', <code>{id}</code>],
+      ]}
+      actions={mayManage('write') ? actions : []}
+    >
+      <Part title="What it has, and may have">
+        <Loaded of={quotas}>
+          {data => <Facts of={Object.entries(data).map(([quota, use]) => [quotaName(quota), <Used quota={use} />])} />}
+        </Loaded>
+      </Part>
+    </Drawer>
+  )
+}
+
+function patch(id: string, body: { readonly limits?: Limits; readonly name?: string }): Promise<unknown> {
+  return api('PATCH /v2/account/accounts/{id}', { path: { id }, body })
 }

@@ -1,6 +1,166 @@
-import { Empty } from '../../parts/basic.tsx'
+/** Keys: of the account, of its endpoints, and public SSH keys. */
+import { useState } from 'preact/hooks'
+import { useAll } from '../../client/all.ts'
+import { api } from '../../client/api.ts'
+import type { ApiKey } from '../../client/api-types.d.ts'
+import { ended, mayManage, who } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { useEndpoints } from '../../client/uses.ts'
+import { dateTime, duration, instant, now } from '../../format.ts'
+import { Ago, Button, State } from '../../parts/basic.tsx'
+import { Confirm } from '../../parts/dialog.tsx'
+import type { Column } from '../../parts/table.tsx'
+import { type Action, closeRow, Drawer, ShownOnce, Things } from '../../parts/things.tsx'
+import { EndpointKeys } from './endpoint-keys.tsx'
+import { KeyForm } from './key-form.tsx'
+import { LastUsed } from './last-used.tsx'
+import { scopeWords } from './scope.ts'
+import { SshKeys } from './ssh-keys.tsx'
 
-/** A page. */
+type NameOf = (endpoint: string) => string
+
+/** The page of keys. */
 export function Keys() {
-  return <Empty title="Keys" />
+  const [shown, setShown] = useState<string | null>(null)
+  const keys = useAll('GET /v2/account/keys', 'keys', ofChange(/key/i))
+  const endpoints = useEndpoints().data
+  const nameOf = (id: string) => endpoints?.find(one => one.id === id)?.name ?? id
+  return (
+    <Things
+      title="Keys"
+      what="key"
+      purpose="A key lets a person or a program use this account, with all rights or with some."
+      of={keys}
+      columns={columnsOf(nameOf)}
+      textOf={({ name, hint, scope }) => `${name} ${hint} ${scopeWords(scope, nameOf)}`}
+      form={onClose => (
+        <KeyForm
+          onClose={onClose}
+          onDone={key => {
+            setShown(key)
+            keys.reload()
+          }}
+        />
+      )}
+      detail={key => <Detail of={key} nameOf={nameOf} onChange={keys.reload} />}
+    >
+      <EndpointKeys nameOf={nameOf} onMade={setShown} />
+      <SshKeys />
+      {shown === null ? null : <ShownOnce title="The new key" text={shown} onClose={() => setShown(null)} />}
+    </Things>
+  )
+}
+
+function columnsOf(nameOf: NameOf): readonly Column<ApiKey>[] {
+  return [
+    {
+      id: 'name',
+      title: 'Name',
+      cell: ({ id, name }) => (id === who.value?.keyId ? `${name} (this session)` : name),
+      sort: ({ name }) => name,
+    },
+    { id: 'hint', title: 'Begins with', width: '110px', cell: ({ hint }) => <code>{hint}</code>, isExtra: true },
+    { id: 'scope', title: 'May do', width: 'minmax(0, 1.5fr)', cell: ({ scope }) => scopeWords(scope, nameOf) },
+    { id: 'used', title: 'Last used', width: '130px', cell: key => <LastUsed of={key} />, isExtra: true },
+    { id: 'ends', title: 'Ends', width: '130px', cell: key => <Ends of={key} />, isExtra: true },
+    { id: 'state', title: 'State', width: '110px', cell: key => <KeyState of={key} /> },
+  ]
+}
+
+function Ends({ of: { expiresAt } }: { readonly of: ApiKey }) {
+  if (expiresAt === null) return <span class="faint">never</span>
+  const leftMs = instant(expiresAt) - now.value
+  return <span title={dateTime(expiresAt)}>{leftMs > 0 ? `in ${duration(leftMs)}` : dateTime(expiresAt)}</span>
+}
+
+function KeyState({ of: { disabled, expiresAt } }: { readonly of: ApiKey }) {
+  const isOver = expiresAt !== null && instant(expiresAt) <= now.value
+  if (disabled || isOver) return <State tone="off">{disabled ? 'disabled' : 'ended'}</State>
+  return <State tone="good">works</State>
+}
+
+function Detail({
+  of,
+  nameOf,
+  onChange,
+}: {
+  readonly of: ApiKey
+  readonly nameOf: NameOf
+  readonly onChange: () => void
+}) {
+  const { id, name, hint, scope, disabled, exempt, createdAt } = of
+  const isOwn = id === who.value?.keyId
+  const path = { id }
+  const setDisabled = async (isDisabled: boolean) => {
+    await api('PATCH /v2/account/keys/{id}', { path, body: { disabled: isDisabled } })
+    if (isOwn) ended()
+    onChange()
+  }
+  const own = isOwn ? <p class="notice wait">You are signed in with this key: you are signed out at once.</p> : null
+  const actions: readonly Action[] = [
+    [
+      'Revoke',
+      onClose => (
+        <Confirm
+          title={`Revoke the key ${name}?`}
+          action="Revoke the key"
+          onClose={onClose}
+          onConfirm={async () => {
+            await api('DELETE /v2/account/keys/{id}', { path })
+            closeRow()
+            if (isOwn) ended()
+            onChange()
+          }}
+        >
+          <p>
+            It never works again. Calls with it are refused, and what it holds open ends within a second. Its jobs go
+            on.
+          </p>
+          <p>
+            Last used: <LastUsed of={of} />
+          </p>
+          {own}
+        </Confirm>
+      ),
+      'danger',
+    ],
+    [
+      'Disable',
+      onClose => (
+        <Confirm
+          title={`Disable the key ${name}?`}
+          action="Disable the key"
+          onClose={onClose}
+          onConfirm={() => setDisabled(true)}
+        >
+          <p>Calls with it are refused until it is enabled again, and what it holds open ends within a second.</p>
+          {own}
+        </Confirm>
+      ),
+    ],
+    ['Change name, rights or end', onClose => <KeyForm of={of} onClose={onClose} onDone={onChange} />],
+  ]
+  return (
+    <Drawer
+      title={name}
+      facts={[
+        ['May do', scopeWords(scope, nameOf)],
+        ['Begins with', <code>{hint}</code>],
+        ['State', <KeyState of={of} />],
+        ['Ends', <Ends of={of} />],
+        ['Made', <Ago at={createdAt} suffix=" ago" />],
+        ['Last used', <LastUsed of={of} />],
+        ['Limits on requests', exempt ? 'not counted' : 'counted'],
+        ['Id', <code>{id}</code>],
+      ]}
+      actions={mayManage('write') ? actions.filter(([title]) => !disabled || title !== 'Disable') : []}
+    >
+      {isOwn ? <p class="notice drawer-part">You are signed in with this key.</p> : null}
+      {disabled && mayManage('write') ? (
+        <p class="drawer-part">
+          <Button onPress={() => setDisabled(false)}>Enable</Button>
+        </p>
+      ) : null}
+    </Drawer>
+  )
 }

@@ -1,0 +1,37 @@
+/** Limits of accounts as people read and write them. */
+
+/** The limits that the operator sets, with what they count. */
+export const LIMITS = {
+  objects: 'Objects of each kind',
+  workersMin: 'Minimum of workers of all endpoints',
+  workers: 'Workers',
+  gpus: 'GPUs',
+  queuedJobs: 'Waiting jobs',
+  queuedMb: 'MB of waiting inputs',
+  storedMb: 'MB of kept inputs and results',
+} as const
+
+/** The limits of an account: a number, null for none; what is left out has the default of the server. */
+export type Limits = { readonly [Name in keyof typeof LIMITS]?: number | null }
+
+/** A limit as a field has it: empty for the default. */
+export function limitText(limit: number | null | undefined): string {
+  return limit === undefined ? '' : String(limit ?? 'none')
+}
+
+/** The limits of fields by their names. What is no number is sent as it is, so that the server says what is wrong. */
+export function limitsOf(texts: Readonly<Record<string, unknown>>): Limits {
+  const given = Object.keys(LIMITS).map(name => [name, String(texts[`limits.${name}`] ?? '').trim()] as const)
+  return Object.fromEntries(
+    given.filter(([, text]) => text !== '').map(([name, text]) => [name, text === 'none' ? null : numberOf(text)]),
+  )
+}
+
+function numberOf(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : (text as unknown as number)
+}
+
+/** The name of what is counted, such as `Endpoints`. */
+export function quotaName(quota: string): string {
+  return (LIMITS as Readonly<Record<string, string>>)[quota] ?? quota.replace(/^./, first => first.toUpperCase())
+}

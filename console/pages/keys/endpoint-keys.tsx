@@ -1,0 +1,106 @@
+/** Keys that endpoints have of their own. */
+import { useState } from 'preact/hooks'
+import { useAll } from '../../client/all.ts'
+import { api } from '../../client/api.ts'
+import type { ApiKey } from '../../client/api-types.d.ts'
+import { mayManage, mayUseJobs } from '../../client/session.ts'
+import { ofChange } from '../../client/topics.ts'
+import { Button, Loaded, Section, State } from '../../parts/basic.tsx'
+import { Confirm } from '../../parts/dialog.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { LastUsed } from './last-used.tsx'
+
+interface Rows {
+  readonly nameOf: (endpoint: string) => string
+  /** Gets a new key, which is shown once. */
+  readonly onMade: (key: string) => void
+}
+
+/** The keys of endpoints. */
+export function EndpointKeys({ nameOf, onMade }: Rows) {
+  const [asked, setAsked] = useState<{ readonly key: ApiKey; readonly isNew: boolean } | null>(null)
+  const keys = useAll(
+    'GET /v2/account/endpoint-keys',
+    'keys',
+    event => ofChange(/key/i)(event) || event.type === 'endpoint.deleted',
+  )
+  const act = async () => {
+    if (asked === null) return
+    const { id, endpoint } = asked.key
+    if (asked.isNew) onMade((await api('POST /v2/serverless/{id}/rotate-key', { path: { id: endpoint ?? '' } })).key)
+    else await api('DELETE /v2/account/keys/{id}', { path: { id } })
+    keys.reload()
+  }
+  const columns: readonly Column<ApiKey>[] = [
+    {
+      id: 'endpoint',
+      title: 'Endpoint',
+      cell: ({ endpoint }) => <a href={`/endpoints/${endpoint}`}>{nameOf(endpoint ?? '')}</a>,
+    },
+    { id: 'hint', title: 'Begins with', width: '120px', cell: ({ hint }) => <code>{hint}</code>, isExtra: true },
+    { id: 'used', title: 'Last used', width: '130px', cell: key => <LastUsed of={key} />, isExtra: true },
+    {
+      id: 'state',
+      title: 'State',
+      width: '110px',
+      cell: ({ disabled }) => <State tone={disabled ? 'off' : 'good'}>{disabled ? 'revoked' : 'works'}</State>,
+    },
+    {
+      id: 'change',
+      title: 'Change',
+      width: '170px',
+      cell: key => {
+        const of = key.endpoint ?? ''
+        const press = (isNew: boolean) => (
+          <Button
+            kind="quiet"
+            onPress={() => setAsked({ key, isNew })}
+            aria-label={isNew ? `New key for ${nameOf(of)}` : `Revoke the key of ${nameOf(of)}`}
+          >
+            {isNew ? 'New key' : 'Revoke'}
+          </Button>
+        )
+        return (
+          <>
+            {mayUseJobs('write', of) ? press(true) : null}
+            {key.disabled ? null : press(false)}
+          </>
+        )
+      },
+    },
+  ]
+  const name = nameOf(asked?.key.endpoint ?? '')
+  return (
+    <Section title="Keys of endpoints">
+      <p class="hint">
+        Each opens the job operations of one endpoint and nothing else. GraphQL makes it when it is first asked for{' '}
+        <code>aiKey</code>.
+      </p>
+      <Loaded of={keys}>
+        {rows => (
+          <Table
+            label="Keys of endpoints"
+            rows={rows}
+            columns={mayManage('write') ? columns : columns.slice(0, -1)}
+            rowKey={({ id }) => id}
+            height="content"
+            empty="No endpoint has one yet."
+          />
+        )}
+      </Loaded>
+      {asked === null ? null : (
+        <Confirm
+          title={asked.isNew ? `New key for ${name}?` : `Revoke the key of ${name}?`}
+          action={asked.isNew ? 'Make a new key' : 'Revoke the key'}
+          onClose={() => setAsked(null)}
+          onConfirm={act}
+        >
+          <p>
+            The key that it has counts no more, and calls that it holds open end within a second.{' '}
+            {asked.isNew ? '' : 'The endpoint has none of its own until you make a new one.'}
+          </p>
+        </Confirm>
+      )}
+    </Section>
+  )
+}

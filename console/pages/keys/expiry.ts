@@ -1,0 +1,16 @@
+/** When a key ends, as a field for date and time has it. */
+
+/** The instant of a local time; null for an empty text, which is never. */
+export function instantOf(local: string): string | null {
+  if (local === '') return null
+  const given = new Date(local)
+  // The server says what is wrong with a time that is none.
+  return Number.isNaN(given.getTime()) ? local : given.toISOString()
+}
+
+/** The local time of an instant, to the minute; an empty text for never. */
+export function localTime(instant: string | null): string {
+  if (instant === null) return ''
+  const date = new Date(instant)
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}

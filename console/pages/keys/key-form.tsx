@@ -1,0 +1,57 @@
+/** Makes a key, or changes what one may do. */
+import { useState } from 'preact/hooks'
+import { api } from '../../client/api.ts'
+import type { ApiKey } from '../../client/api-types.d.ts'
+import { mayOperate } from '../../client/session.ts'
+import { useEndpoints } from '../../client/uses.ts'
+import { Ask } from '../../parts/ask.tsx'
+import { instantOf, localTime } from './expiry.ts'
+import { draftOf, NEW_SCOPE, scopeOf } from './scope.ts'
+import { ScopeField } from './scope-field.tsx'
+
+/** The form of a key. @param of the key that is changed; a new one unless given */
+export function KeyForm({
+  of,
+  onClose,
+  onDone,
+}: {
+  readonly of?: ApiKey
+  readonly onClose: () => void
+  /** Called with a new key, and with null after a change. */
+  readonly onDone: (key: string | null) => void
+}) {
+  const endpoints = useEndpoints().data ?? []
+  const [scope, setScope] = useState(of === undefined ? NEW_SCOPE : draftOf(of.scope))
+  const sent = scopeOf(scope, id => endpoints.some(one => one.id === id))
+  return (
+    <Ask
+      title={of === undefined ? 'New key' : `Change the key ${of.name}`}
+      action={of === undefined ? 'Make the key' : 'Save the changes'}
+      asked={[
+        { name: 'name', label: 'Name', value: of?.name ?? '', hint: 'For people: who or what has the key.' },
+        {
+          name: 'expiresAt',
+          label: 'It ends',
+          type: 'datetime-local',
+          value: localTime(of?.expiresAt ?? null),
+          hint: 'Never where it is left empty.',
+        },
+        ...(of === undefined && mayOperate()
+          ? [{ name: 'exempt', label: 'Not counted by the limits on requests', type: 'check', value: false } as const]
+          : []),
+      ]}
+      more={problems => <ScopeField scope={scope} endpoints={endpoints} problems={problems} onChange={setScope} />}
+      act={async (_, { expiresAt, ...changed }) => {
+        // What is left as it is needs no right over it.
+        const body = {
+          ...changed,
+          ...(expiresAt === undefined ? {} : { expiresAt: instantOf(String(expiresAt)) }),
+          ...(JSON.stringify(sent) === JSON.stringify(of?.scope) ? {} : { scope: sent }),
+        }
+        if (of !== undefined) await api('PATCH /v2/account/keys/{id}', { path: { id: of.id }, body })
+        onDone(of === undefined ? (await api('POST /v2/account/keys', { body: { name: '', ...body } })).key : null)
+      }}
+      onClose={onClose}
+    />
+  )
+}

@@ -1,0 +1,124 @@
+/** What a key may do, as fields. */
+import { useState } from 'preact/hooks'
+import type { Endpoint, KeyScope } from '../../client/api-types.d.ts'
+import { who } from '../../client/session.ts'
+import { plural } from '../../format.ts'
+import { type Problems, SelectField } from '../../parts/form.tsx'
+import type { Level, ScopeDraft } from './scope.ts'
+
+const MAX_SHOWN = 100
+
+const LEVELS: readonly (readonly [Level, string])[] = [
+  ['none', 'Nothing'],
+  ['read', 'Read'],
+  ['write', 'Read and write'],
+]
+
+const TYPES: readonly (readonly [KeyScope['type'], string])[] = [
+  ['all', 'Everything'],
+  ['read-only', 'Read everything'],
+  ['restricted', 'Only what is chosen here'],
+]
+
+/** Edits a scope. Kinds that have more rights than the key of the session are left out. */
+export function ScopeField({
+  scope,
+  endpoints,
+  problems,
+  onChange,
+}: {
+  readonly scope: ScopeDraft
+  readonly endpoints: readonly Endpoint[]
+  readonly problems: Problems
+  readonly onChange: (scope: ScopeDraft) => void
+}) {
+  const own = who.value?.scope.type
+  const types = TYPES.filter(([type]) => own === 'all' || (type !== 'all' && (type === 'restricted' || own === type)))
+  return (
+    <>
+      <SelectField<KeyScope['type']>
+        label="The key may"
+        path="$.scope"
+        problems={problems}
+        value={scope.type}
+        options={types}
+        onChange={type => onChange({ ...scope, type })}
+        {...(scope.type === 'all' ? { hint: 'With such a key somebody can do all that you can.' } : {})}
+      />
+      {scope.type === 'restricted' ? (
+        <>
+          <SelectField<Level>
+            label="Management"
+            value={scope.management}
+            options={LEVELS}
+            onChange={management => onChange({ ...scope, management })}
+            hint="Endpoints, templates, secrets, volumes, keys."
+          />
+          <SelectField<Level | 'each'>
+            label="Jobs"
+            value={scope.jobs}
+            options={[...LEVELS.map(([level, title]) => [level, title] as const), ['each', 'By endpoint']]}
+            onChange={jobs => onChange({ ...scope, jobs })}
+            hint="Writing is to submit, cancel and retry; it admits requests to load-balancing endpoints as well."
+          />
+          {scope.jobs === 'each' ? <ByEndpoint scope={scope} endpoints={endpoints} onChange={onChange} /> : null}
+        </>
+      ) : null}
+    </>
+  )
+}
+
+function ByEndpoint({
+  scope,
+  endpoints,
+  onChange,
+}: {
+  readonly scope: ScopeDraft
+  readonly endpoints: readonly Endpoint[]
+  readonly onChange: (scope: ScopeDraft) => void
+}) {
+  const [sought, setSought] = useState('')
+  const found = endpoints.filter(({ id, name }) => `${name} ${id}`.toLowerCase().includes(sought.toLowerCase()))
+  const chosen = endpoints.filter(({ id }) => (scope.byEndpoint[id] ?? 'none') !== 'none').length
+  return (
+    <div class="field">
+      <div class="tools">
+        <input
+          type="search"
+          aria-label="Search endpoints"
+          placeholder="Search endpoints"
+          value={sought}
+          onInput={event => setSought(event.currentTarget.value)}
+        />
+        <span class="faint" role="status">
+          {plural(chosen, 'endpoint')} chosen
+        </span>
+      </div>
+      <div class="levels">
+        {found.slice(0, MAX_SHOWN).map(({ id, name }) => (
+          <label key={id}>
+            <span title={id}>{name}</span>
+            <select
+              value={scope.byEndpoint[id] ?? 'none'}
+              onChange={event =>
+                onChange({
+                  ...scope,
+                  byEndpoint: { ...scope.byEndpoint, [id]: event.currentTarget.value as Level },
+                })
+              }
+            >
+              {LEVELS.map(([level, title]) => (
+                <option key={level} value={level}>
+                  {title}
+                </option>
+              ))}
+            </select>
+          </label>
+        ))}
+      </div>
+      {found.length > MAX_SHOWN ? (
+        <p class="hint">{plural(found.length - MAX_SHOWN, 'endpoint')} more; search to see them.</p>
+      ) : null}
+    </div>
+  )
+}

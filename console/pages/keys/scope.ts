@@ -1,0 +1,67 @@
+/** What a key may do: in words, and as a form has it. */
+import type { KeyScope } from '../../client/api-types.d.ts'
+
+/** No right, the right to read, or also the right to change. */
+export type Level = 'none' | 'read' | 'write'
+
+/** A scope while it is edited. What the chosen kind does not need is kept for when it is chosen again. */
+export interface ScopeDraft {
+  readonly type: KeyScope['type']
+  readonly management: Level
+  /** One level for all endpoints, or `each`. */
+  readonly jobs: Level | 'each'
+  readonly byEndpoint: Readonly<Record<string, Level>>
+}
+
+/** The scope that most programs need: they submit jobs and read results. */
+export const NEW_SCOPE: ScopeDraft = { type: 'restricted', management: 'none', jobs: 'write', byEndpoint: {} }
+
+/** Endpoints that are named in words; the others are counted. */
+const NAMED = 3
+
+/** A scope for a form. */
+export function draftOf(scope: KeyScope): ScopeDraft {
+  if (scope.type !== 'restricted') return { ...NEW_SCOPE, type: scope.type }
+  const { type, management, jobs } = scope
+  if (typeof jobs === 'string') return { type, management, jobs, byEndpoint: {} }
+  return { type, management, jobs: 'each', byEndpoint: jobs }
+}
+
+/** The scope of a form. @param isKnown tells endpoints that are still there: a key cannot name others */
+export function scopeOf(
+  { type, management, jobs, byEndpoint }: ScopeDraft,
+  isKnown: (endpoint: string) => boolean,
+): KeyScope {
+  if (type !== 'restricted') return { type }
+  if (jobs !== 'each') return { type, management, jobs }
+  const named = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
+  return { type, management, jobs: Object.fromEntries(named) }
+}
+
+/** A scope in words, such as `reads management; jobs of images, w`. */
+export function scopeWords(scope: KeyScope, nameOf: (endpoint: string) => string): string {
+  if (scope.type === 'all') return 'everything'
+  if (scope.type === 'read-only') return 'reads everything'
+  const { management, jobs } = scope
+  const parts = [
+    ...(management === 'none' ? [] : [management === 'read' ? 'reads management' : 'manages']),
+    ...(typeof jobs === 'string' ? levelWords(jobs, 'all endpoints') : jobWords(jobs, nameOf)),
+  ]
+  return parts.length === 0 ? 'nothing' : parts.join('; ')
+}
+
+function jobWords(jobs: Readonly<Record<string, Level>>, nameOf: (endpoint: string) => string): readonly string[] {
+  return (['write', 'read'] as const).flatMap(level => {
+    const names = Object.keys(jobs)
+      .filter(id => jobs[id] === level)
+      .map(nameOf)
+    if (names.length === 0) return []
+    const more = names.length - NAMED
+    return levelWords(level, `${names.slice(0, NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`)
+  })
+}
+
+function levelWords(level: Level, whose: string): readonly string[] {
+  if (level === 'none') return []
+  return [level === 'write' ? `jobs of ${whose}` : `reads jobs of ${whose}`]
+}
