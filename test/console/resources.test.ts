@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Endpoint, Template } from '../../console/client/api-types.d.ts'
+import { secretReference, usersOf } from '../../console/client/users.ts'
+import { limitsOf, limitText, quotaName } from '../../console/pages/accounts/quota.ts'
+import { batchShares, batchState } from '../../console/pages/batches/batch-state.ts'
+import { CALL, readLines, withLines } from '../../console/pages/batches/json-lines.ts'
+import { instantOf, localTime } from '../../console/pages/keys/expiry.ts'
+import { draftOf, scopeOf, scopeWords } from '../../console/pages/keys/scope.ts'
+import { deliveryState, lastResult } from '../../console/pages/webhooks/deliveries.ts'
+
+test('what uses a secret is found by its whole name, in any text of a variable', () => {
+  const endpoints = [
+    endpoint('a', { TOKEN: secretReference('hf') }),
+    endpoint('b', { URL: 'https://u:{{RUNPOD_SECRET_hf}}@host' }),
+    endpoint('c', { TOKEN: secretReference('hf-2') }),
+  ]
+  const templates = [
+    { id: 't', name: 't', env: { X: `a ${secretReference('hf')}` }, registry: 'r' },
+  ] as unknown as Template[]
+  assert.deepEqual(
+    usersOf({ secret: 'hf' }, endpoints, templates).map(({ id }) => id),
+    ['a', 'b', 't'],
+  )
+  assert.deepEqual(usersOf({ registry: 'r' }, endpoints, templates), [{ kind: 'template', id: 't', name: 't' }])
+  assert.deepEqual(
+    usersOf({ volume: 'v' }, endpoints, templates).map(({ id }) => id),
+    ['a', 'b', 'c'],
+  )
+})
+
+test('JSON lines keep each request as it was written', () => {
+  const lines = readLines('\ufeff{"input": {"n": 12345678901234567890}}\r\n\r\n  {"input":{}}\n')
+  assert.deepEqual(lines.problems, [])
+  assert.equal(lines.count, 2)
+  assert.equal(lines.array, '[{"input": {"n": 12345678901234567890}},{"input":{}}]')
+})
+
+test('what is wrong with requests is said by line, and what is too much is counted', () => {
+  const { problems } = readLines('{"input":{}}\n{"prompt":"x"}\n\n{"input":[]}\n{"input"')
+  assert.equal(problems.length, 3)
+  assert.match(problems[0]!, /^line 2: must be a JSON object with an "input" object$/)
+  assert.match(problems[1]!, /^line 4: must be/)
+  assert.match(problems[2]!, /^line 5: is not JSON/)
+  const many = readLines('1\n'.repeat(30)).problems
+  assert.equal(many.length, 21)
+  assert.equal(many.at(-1), 'and 10 more like these')
+  const tooMany = readLines('{"input":{}}\n'.repeat(CALL.requests + 1))
+  assert.deepEqual(tooMany.problems, ['there are 5001 requests; a batch may have 5000'])
+})
+
+test('a JSON array of requests is taken as well', () => {
+  assert.deepEqual(readLines(' [{"input":{}}, {"input":{"a":1}}]').problems, [])
+  assert.deepEqual(readLines('[{"input":{}}, {}]').problems, [
+    'request 2: must be a JSON object with an "input" object',
+  ])
+  assert.match(readLines('[{"input":{}}').problems[0]!, /^the array is not JSON/)
+  assert.equal(readLines('').count, 0)
+})
+
+test('problems that the server finds name lines, not indexes', () => {
+  const lines = readLines('\n{"input":{}}\n\n{"input":{}}')
+  assert.equal(
+    withLines('requests[1]: "policy" must be an object; [0]: "webhook" must be a URL', lines),
+    'line 4: "policy" must be an object; line 2: "webhook" must be a URL',
+  )
+})
+
+test('a batch is done when its requests have ended, whatever its state is called', () => {
+  assert.equal(state('DRAFT', 5, 0, 0, 0), 'draft')
+  assert.equal(state('FINALIZED', 5, 0, 0, 0), 'waits')
+  assert.equal(state('FINALIZED', 5, 1, 2, 0), 'runs')
+  assert.equal(state('FINALIZED', 5, 0, 5, 0), 'done')
+  assert.equal(state('FINALIZED', 5, 0, 4, 1), 'done, some failed')
+  assert.equal(state('FAILED', 5, 0, 0, 5), 'all failed')
+  assert.equal(state('CANCELLED', 5, 1, 1, 3), 'cancelled, some still run')
+  assert.equal(state('CANCELLED', 5, 0, 1, 4), 'cancelled')
+  assert.deepEqual(batchShares(counts('FINALIZED', 0, 0, 0, 0)), [])
+  assert.deepEqual(
+    batchShares(counts('FINALIZED', 4, 1, 2, 1)).map(({ share }) => share),
+    [0.5, 0.25, 0.25],
+  )
+})
+
+test('the rights of a key are read as words, and edited without loss', () => {
+  const nameOf = (id: string) => (id === 'a' ? 'images' : id)
+  assert.equal(scopeWords({ type: 'all' }, nameOf), 'everything')
+  assert.equal(scopeWords({ type: 'read-only' }, nameOf), 'reads everything')
+  assert.equal(scopeWords({ type: 'restricted', management: 'none', jobs: 'none' }, nameOf), 'nothing')
+  assert.equal(
+    scopeWords({ type: 'restricted', management: 'write', jobs: 'read' }, nameOf),
+    'manages; reads jobs of all endpoints',
+  )
+  const each = { a: 'write', b: 'read', c: 'write', d: 'write', e: 'write', f: 'none' } as const
+  const scope = { type: 'restricted', management: 'none', jobs: each } as const
+  assert.equal(scopeWords(scope, nameOf), 'jobs of images, c, d and 1 more; reads jobs of b')
+  assert.deepEqual(
+    scopeOf(draftOf({ type: 'all' }), () => true),
+    { type: 'all' },
+  )
+  const { f: _, ...kept } = each
+  assert.deepEqual(
+    scopeOf(draftOf(scope), () => true),
+    { ...scope, jobs: kept },
+  )
+  assert.deepEqual(
+    scopeOf(draftOf(scope), id => id === 'b'),
+    { ...scope, jobs: { b: 'read' } },
+  )
+})
+
+test('a key ends never, or at a local time to the minute', () => {
+  assert.equal(instantOf(''), null)
+  assert.equal(localTime(null), '')
+  assert.equal(instantOf(localTime('2027-01-02T03:04:56.000Z')), '2027-01-02T03:04:00.000Z')
+  assert.equal(instantOf('soon'), 'soon')
+})
+
+test('limits that are left as they are stay default, none or a number', () => {
+  const limits = { objects: 5, gpus: null, workers: 0 }
+  const texts = Object.fromEntries(Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limitText(limit)]))
+  assert.deepEqual(limitsOf({ ...texts, 'limits.queuedMb': limitText(undefined), name: 'x' }), limits)
+  assert.deepEqual(limitsOf({ 'limits.workers': 'many' }), { workers: 'many' })
+  assert.equal(quotaName('storedMb'), 'MB of kept inputs and results')
+  assert.equal(quotaName('registries'), 'Registries')
+})
+
+test('a delivery says how far it is, and what the receiver answered last', () => {
+  const refused = { at: '', tookMs: 1, error: 'connect ECONNREFUSED' }
+  assert.equal(deliveryState({ state: 'PENDING', tries: [] }).word, 'waits')
+  assert.equal(deliveryState({ state: 'PENDING', tries: [refused] }).word, 'tried 1 of 3')
+  assert.equal(lastResult({ tries: [] }), '')
+  assert.equal(lastResult({ tries: [refused] }), 'connect ECONNREFUSED')
+  assert.equal(
+    lastResult({ tries: [{ at: '', tookMs: 1, status: 301 }] }),
+    'the receiver answered 301; only 200 counts',
+  )
+})
+
+function endpoint(id: string, env: Readonly<Record<string, string>>): Endpoint {
+  return { id, name: id, env, registry: null, networkVolumes: ['v'] } as unknown as Endpoint
+}
+
+function counts(
+  status: string,
+  requestTotal: number,
+  requestInProgress: number,
+  requestCompleted: number,
+  requestFailed: number,
+) {
+  return { status, requestTotal, requestInProgress, requestCompleted, requestFailed }
+}
+
+function state(...given: Parameters<typeof counts>): string {
+  return batchState(counts(...given)).word
+}
