@@ -92,6 +92,14 @@ export function Things<Row extends { readonly id: string }>({
       </>
     )
   }
+  if (!mayManage('read')) {
+    return (
+      <>
+        <PageHead title={title} />
+        <Empty title={`Your key may not see ${what}s`} />
+      </>
+    )
+  }
   const endNew = () => {
     setNew(false)
     setQuery({ new: null })

@@ -11,7 +11,7 @@ import { Confirm } from '../../parts/dialog.tsx'
 import { Pager } from '../../parts/pager.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { type Action, Drawer, Part } from '../../parts/things.tsx'
-import { ofBatches, ResultBar } from './batch-parts.tsx'
+import { freshness, ResultBar } from './batch-parts.tsx'
 import { batchState, isDone } from './batch-state.ts'
 import { NewRequests } from './new-requests.tsx'
 
@@ -33,7 +33,7 @@ export function BatchDetail({
   const batch = useResource(
     `batch ${endpoint} ${id}`,
     signal => api('GET /v2/{endpoint}/batch/{batch}', { path, signal }),
-    { on: ofBatches(endpoint) },
+    freshness(endpoint),
   )
   const changed = () => {
     batch.reload()
@@ -192,7 +192,7 @@ function Requests({
       // Outputs can be large: what is not shown is not kept.
       return { total: page.total, rows: page.requests.map((request, at) => rowOf(request, offset + at + 1)) }
     },
-    { on: ofBatches(endpoint) },
+    freshness(endpoint),
   )
   const remove = async (job: string) => {
     await api('DELETE /v2/{endpoint}/batch/{batch}/requests/{job}', { path: { endpoint, batch, job } })

@@ -1,13 +1,20 @@
 /** What the list of batches and one batch share. */
 import type { Batch } from '../../client/api-types.d.ts'
-import type { LiveEvent } from '../../client/live.ts'
+import type { Freshness } from '../../client/resource.ts'
+import { mayManage } from '../../client/session.ts'
 import { ofChange, ofJobs } from '../../client/topics.ts'
 import { count } from '../../format.ts'
 import { batchShares } from './batch-state.ts'
 
-/** What changes a batch of an endpoint. */
-export function ofBatches(endpoint: string): (event: LiveEvent) => boolean {
-  return event => ofJobs(endpoint)(event) || ofChange(/^batch/)(event)
+/** Keys without management get no events: for them it is read again and again. */
+const EVERY_MS = 5_000
+
+/** What keeps the batches of an endpoint current. */
+export function freshness(endpoint: string): Freshness {
+  return {
+    on: event => ofJobs(endpoint)(event) || ofChange(/^batch/)(event),
+    ...(mayManage('read') ? {} : { everyMs: EVERY_MS }),
+  }
 }
 
 /** The results of a batch as a bar, with the numbers beside it. */

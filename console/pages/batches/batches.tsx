@@ -12,7 +12,7 @@ import { type Column, Table } from '../../parts/table.tsx'
 import { heightOf } from '../../parts/things.tsx'
 import { query, setQuery } from '../../router.ts'
 import { BatchDetail } from './batch-detail.tsx'
-import { ofBatches, Progress } from './batch-parts.tsx'
+import { freshness, Progress } from './batch-parts.tsx'
 import { batchState } from './batch-state.ts'
 import { NewRequests } from './new-requests.tsx'
 
@@ -56,7 +56,7 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
   const batches = useResource(
     `batches ${endpoint} ${offset}`,
     signal => api('GET /v2/{endpoint}/batch', { path: { endpoint }, query: { offset, limit: PAGE }, signal }),
-    { on: ofBatches(endpoint) },
+    freshness(endpoint),
   )
   const opened = query.value.get('id')
   const open = (id: string) => setQuery({ endpoint, id }, { replace: false })
