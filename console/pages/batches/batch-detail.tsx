@@ -270,7 +270,16 @@ function columnsOf(endpoint: string, remove: ((job: string) => Promise<void>) | 
 }
 
 function rowOf({ id, status, output, error, startedAt, completedAt }: BatchRequest, number: number): Row {
-  const result = error ?? (output === undefined ? '' : JSON.stringify(output))
+  const result = error === undefined ? (JSON.stringify(output) ?? '') : messageOf(error)
   const tookMs = startedAt === null || completedAt === null ? null : completedAt - startedAt
   return { id, number, status, tookMs, result: result.slice(0, PREVIEW) }
+}
+
+/** The message of an error. Workers send it as an object that is written as JSON. */
+function messageOf(error: string): string {
+  try {
+    return String((JSON.parse(error) as { readonly error_message?: unknown }).error_message ?? error)
+  } catch {
+    return error
+  }
 }

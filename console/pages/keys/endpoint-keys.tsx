@@ -5,7 +5,7 @@ import { api } from '../../client/api.ts'
 import type { ApiKey } from '../../client/api-types.d.ts'
 import { mayManage, mayUseJobs } from '../../client/session.ts'
 import { ofChange } from '../../client/topics.ts'
-import { Button, Loaded, Section, State } from '../../parts/basic.tsx'
+import { Button, Loaded, Section } from '../../parts/basic.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { LastUsed } from './last-used.tsx'
@@ -35,16 +35,15 @@ export function EndpointKeys({ nameOf, onMade }: Rows) {
     {
       id: 'endpoint',
       title: 'Endpoint',
-      cell: ({ endpoint }) => <a href={`/endpoints/${endpoint}`}>{nameOf(endpoint ?? '')}</a>,
+      cell: ({ endpoint, disabled }) => (
+        <>
+          <a href={`/endpoints/${endpoint}`}>{nameOf(endpoint ?? '')}</a>
+          {disabled ? ' (revoked)' : ''}
+        </>
+      ),
     },
     { id: 'hint', title: 'Begins with', width: '120px', cell: ({ hint }) => <code>{hint}</code>, isExtra: true },
     { id: 'used', title: 'Last used', width: '130px', cell: key => <LastUsed of={key} />, isExtra: true },
-    {
-      id: 'state',
-      title: 'State',
-      width: '110px',
-      cell: ({ disabled }) => <State tone={disabled ? 'off' : 'good'}>{disabled ? 'revoked' : 'works'}</State>,
-    },
     {
       id: 'change',
       title: 'Change',
