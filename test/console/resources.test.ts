@@ -46,6 +46,7 @@ test('what is wrong with requests is said by line, and what is too much is count
   assert.equal(many.length, 21)
   assert.equal(many.at(-1), 'and 10 more like these')
   const tooMany = readLines('{"input":{}}\n'.repeat(CALL.requests + 1))
+  assert.match(readLines('x'.repeat(CALL.bytes + 1)).problems[0]!, /more than 10 MiB/)
   assert.deepEqual(tooMany.problems, ['there are 5001 requests; a batch may have 5000'])
 })
 

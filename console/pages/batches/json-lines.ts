@@ -19,6 +19,9 @@ export interface Lines {
 
 /** Reads requests, and says of each line what is wrong with it. */
 export function readLines(text: string): Lines {
+  if (text.length > CALL.bytes) {
+    return linesOf('[]', 0, ['the requests have more than 10 MiB; make a draft of some and add the rest to it'], String)
+  }
   return text.trimStart().startsWith('[') ? readArray(text) : readEachLine(text)
 }
 
@@ -47,10 +50,7 @@ function readArray(text: string): Lines {
 }
 
 function linesOf(array: string, count: number, problems: readonly string[], nameOf: Lines['nameOf']): Lines {
-  const limits = [
-    ...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : []),
-    ...(array.length > CALL.bytes ? ['the requests have more than 10 MiB; make a draft and add the rest to it'] : []),
-  ]
+  const limits = [...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : [])]
   const more = problems.length - MAX_NAMED
   const named = [...problems.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more like these`] : [])]
   return { array, count, problems: [...limits, ...named], nameOf }
