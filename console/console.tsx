@@ -11,6 +11,7 @@ import { SignIn } from './pages/sign-in.tsx'
 import { Messages } from './parts/announce.tsx'
 import { Button, Choice, Empty } from './parts/basic.tsx'
 import { Dialog } from './parts/dialog.tsx'
+import { loadAllSoon } from './parts/later.tsx'
 import { matchPath, path } from './router.ts'
 import { chooseTheme, type Theme, theme } from './theme.ts'
 
@@ -21,6 +22,7 @@ export function Console() {
     if (session == null) return
     const end = new AbortController()
     if (mayManage('read')) followLive(end.signal)
+    loadAllSoon()
     return () => {
       end.abort()
       forgetResources()

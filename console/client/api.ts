@@ -13,13 +13,15 @@ export type Body<Of extends Operation> = Operations[Of]['body']
 /** What a call gives besides its operation. Members that the operation does not have are left out. */
 export type Given<Of extends Operation> = Part<'path', Operations[Of]['path']> &
   Part<'query', Operations[Of]['query']> &
-  Part<'body', Operations[Of]['body']> & { readonly signal?: AbortSignal; readonly headers?: Record<string, string> }
+  BodyPart<Operations[Of]['body']> & { readonly signal?: AbortSignal; readonly headers?: Record<string, string> }
 
 type Part<Name extends string, Type> = [Type] extends [never]
   ? unknown
   : Partial<Type> extends Type
     ? { readonly [Key in Name]?: Type }
     : { readonly [Key in Name]: Type }
+
+type BodyPart<Type> = [Type] extends [never] ? unknown : Part<'body', Type | JsonText>
 
 /** A response that is no success. */
 export class ApiError extends Error {

@@ -1,19 +1,21 @@
 /** The pages by their addresses. */
 import type { ComponentType } from 'preact'
-import { Accounts } from './accounts/accounts.tsx'
-import { Batches } from './batches/batches.tsx'
+import { later } from '../parts/later.tsx'
 import { EndpointPage } from './endpoint/endpoint.tsx'
 import { Endpoints } from './endpoints/endpoints.tsx'
-import { NewEndpoint } from './endpoints/new-endpoint.tsx'
 import { Home } from './home/home.tsx'
-import { Keys } from './keys/keys.tsx'
-import { Machine } from './machine/machine.tsx'
-import { Registries } from './registries/registries.tsx'
-import { Secrets } from './secrets/secrets.tsx'
-import { Templates } from './templates/templates.tsx'
-import { Usage } from './usage/usage.tsx'
-import { Volumes } from './volumes/volumes.tsx'
-import { Webhooks } from './webhooks/webhooks.tsx'
+
+const Accounts = later(() => import('./account-pages.ts').then(pages => pages.Accounts))
+const Batches = later(() => import('./account-pages.ts').then(pages => pages.Batches))
+const Keys = later(() => import('./account-pages.ts').then(pages => pages.Keys))
+const Machine = later(() => import('./work-pages.ts').then(pages => pages.Machine))
+const NewEndpoint = later(() => import('./account-pages.ts').then(pages => pages.NewEndpoint))
+const Registries = later(() => import('./account-pages.ts').then(pages => pages.Registries))
+const Secrets = later(() => import('./account-pages.ts').then(pages => pages.Secrets))
+const Templates = later(() => import('./account-pages.ts').then(pages => pages.Templates))
+const Usage = later(() => import('./chart-pages.ts').then(pages => pages.Usage))
+const Volumes = later(() => import('./account-pages.ts').then(pages => pages.Volumes))
+const Webhooks = later(() => import('./account-pages.ts').then(pages => pages.Webhooks))
 
 /** A page gets the parts of its address that the pattern names. */
 interface Route {
@@ -22,7 +24,7 @@ interface Route {
   readonly page: ComponentType<Record<string, string>>
 }
 
-function route<Named extends Record<string, string>>(pattern: string, page: ComponentType<Named>): Route {
+function route<Named extends object>(pattern: string, page: ComponentType<Named>): Route {
   return { pattern, page: page as unknown as Route['page'] }
 }
 

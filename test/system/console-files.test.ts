@@ -10,12 +10,30 @@ describe('the files of the console', () => {
   before(async () => {
     built = (await buildConsole()).files
   })
-  const size = (end: string) =>
-    built.filter(({ path }) => path.endsWith(end)).reduce((sum, { contents }) => sum + gzipSync(contents).byteLength, 0)
+  /** Compressed bytes of files. */
+  const size = (files: Iterable<string>) =>
+    [...files].reduce((sum, path) => sum + gzipSync(built.find(file => file.path === path)!.contents).byteLength, 0)
+  /** A script with those that it loads at once, and those that it may load later. */
+  const loadedWith = (path: string, all = new Set<string>(), later = new Set<string>()) => {
+    all.add(path)
+    const text = Buffer.from(built.find(file => file.path === path)!.contents).toString()
+    for (const [, name] of text.matchAll(/import\("\.\/([^"]+)"\)/g)) later.add(`assets/${name}`)
+    for (const [, name] of text.matchAll(/(?:from|import)"\.\/([^"]+)"/g))
+      if (!all.has(`assets/${name}`)) loadedWith(`assets/${name}`, all, later)
+    return { all, later }
+  }
 
-  test('are small: 80 kB of JavaScript and 12 kB of style at most, compressed', () => {
-    assert.ok(size('.js') <= 80_000, `${size('.js')} bytes of JavaScript`)
-    assert.ok(size('.css') <= 12_000, `${size('.css')} bytes of style`)
+  test('are small: no page has more than 80 kB of JavaScript and 12 kB of style, compressed', () => {
+    const { all: first, later } = loadedWith(built.find(({ path }) => /main-.*\.js$/.test(path))!.path)
+    assert.ok(size(first) <= 50_000, `the first page has ${size(first)} bytes`)
+    assert.ok(later.size >= 3)
+    for (const path of later) {
+      const page = loadedWith(path)
+      const whole = size(new Set([...first, ...page.all, ...page.later]))
+      assert.ok(whole <= 80_000, `${path} makes a page of ${whole} bytes`)
+    }
+    const styles = built.filter(({ path }) => path.endsWith('.css')).map(({ path }) => path)
+    assert.ok(size(styles) <= 12_000, `${size(styles)} bytes of style`)
   })
 
   test('load nothing from elsewhere', () => {

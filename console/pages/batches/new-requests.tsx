@@ -1,7 +1,7 @@
 /** Requests for a draft, from a file or from the clipboard. */
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
-import { ApiError, api } from '../../client/api.ts'
+import { ApiError, api, JsonText } from '../../client/api.ts'
 import { bytes, count, plural } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Ask, type Asked, type Values } from '../../parts/ask.tsx'
@@ -151,10 +151,7 @@ function Dropped({
 }
 
 /** The body with the requests as they were written, whose numbers a program would change. */
-function bodyOf(array: string, others: Values): JsonBlob {
+function bodyOf(array: string, others: Values): JsonText {
   const members = Object.entries(others).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
-  return new Blob([`{${members.join('')}"requests":`, array, '}']) as JsonBlob
+  return new JsonText(`{${members.join('')}"requests":${array}}`)
 }
-
-/** JSON that is written already, where the types want what it has. */
-type JsonBlob = Blob & { readonly requests: [] }

@@ -7,13 +7,15 @@ import { mayManage } from '../../client/session.ts'
 import { ofEndpoint } from '../../client/topics.ts'
 import { count } from '../../format.ts'
 import { Empty, Figure, Loaded, PageHead, Tabs } from '../../parts/basic.tsx'
-import { Logs } from './logs/logs.tsx'
-import { Metrics } from './metrics/metrics.tsx'
+import { later } from '../../parts/later.tsx'
 import { Overview } from './overview/overview.tsx'
-import { Releases } from './releases/releases.tsx'
-import { Requests } from './requests/requests.tsx'
-import { Settings } from './settings/settings.tsx'
-import { Workers } from './workers/workers.tsx'
+
+const Logs = later(() => import('../work-pages.ts').then(pages => pages.Logs))
+const Metrics = later(() => import('../chart-pages.ts').then(pages => pages.Metrics))
+const Releases = later(() => import('../account-pages.ts').then(pages => pages.Releases))
+const Requests = later(() => import('../work-pages.ts').then(pages => pages.Requests))
+const Settings = later(() => import('../account-pages.ts').then(pages => pages.Settings))
+const Workers = later(() => import('../work-pages.ts').then(pages => pages.Workers))
 
 /** What a tab gets. */
 export interface TabProps {

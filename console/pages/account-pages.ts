@@ -1,0 +1,12 @@
+/** Pages of what an account keeps: loaded together, since they share their forms. */
+export { Accounts } from './accounts/accounts.tsx'
+export { Batches } from './batches/batches.tsx'
+export { Releases } from './endpoint/releases/releases.tsx'
+export { Settings } from './endpoint/settings/settings.tsx'
+export { NewEndpoint } from './endpoints/new-endpoint.tsx'
+export { Keys } from './keys/keys.tsx'
+export { Registries } from './registries/registries.tsx'
+export { Secrets } from './secrets/secrets.tsx'
+export { Templates } from './templates/templates.tsx'
+export { Volumes } from './volumes/volumes.tsx'
+export { Webhooks } from './webhooks/webhooks.tsx'

@@ -1,0 +1,3 @@
+/** Pages with charts, loaded together. */
+export { Metrics } from './endpoint/metrics/metrics.tsx'
+export { Usage } from './usage/usage.tsx'

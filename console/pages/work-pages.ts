@@ -1,0 +1,5 @@
+/** Pages of what happens: jobs, lines and workers. Loaded together. */
+export { Logs } from './endpoint/logs/logs.tsx'
+export { Requests } from './endpoint/requests/requests.tsx'
+export { Workers } from './endpoint/workers/workers.tsx'
+export { Machine } from './machine/machine.tsx'

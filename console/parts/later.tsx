@@ -1,0 +1,51 @@
+/** Pages whose code is loaded when they are first shown, so that the first page comes soon. */
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { Button } from './basic.tsx'
+
+const waiting: (() => Promise<unknown>)[] = []
+
+/** A component whose code is loaded when it is first shown, or when the browser has nothing else to do. */
+export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  let loaded: ComponentType<Props> | null = null
+  const get = async () => {
+    loaded ??= await load()
+  }
+  waiting.push(get)
+  return function Later(props: Props) {
+    const [state, setState] = useState<'waiting' | 'here' | 'failed'>(loaded === null ? 'waiting' : 'here')
+    useEffect(() => {
+      if (state !== 'waiting') return
+      let isGone = false
+      get().then(
+        () => isGone || setState('here'),
+        () => isGone || setState('failed'),
+      )
+      return () => {
+        isGone = true
+      }
+    }, [state])
+    if (state === 'here' && loaded !== null) {
+      const Shown = loaded
+      return <Shown {...props} />
+    }
+    if (state === 'waiting') return <p class="faint loading">Loading…</p>
+    return (
+      <div class="notice bad" role="alert">
+        <span>This page could not be loaded: the server is away, or it runs another version now.</span>
+        <Button onPress={() => location.reload()}>Load again</Button>
+      </div>
+    )
+  }
+}
+
+/** Loads the code of all pages, one after the other, while the browser has nothing else to do. */
+export function loadAllSoon(): void {
+  const next = () => {
+    const load = waiting.shift()
+    // A page that cannot be loaded now says so when it is shown.
+    if (load !== undefined) load().then(soon, () => {})
+  }
+  const soon = () => ('requestIdleCallback' in globalThis ? requestIdleCallback(next) : setTimeout(next, 300))
+  soon()
+}
