@@ -1,7 +1,7 @@
 /** The frame around all pages: who is signed in, where one can go, and whether news comes in. */
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { followLive, liveState } from './client/live.ts'
+import { followLive, liveState, pollInstead } from './client/live.ts'
 import { forgetResources } from './client/resource.ts'
 import { mayManage, mayOperate, signOut, who } from './client/session.ts'
 import { now } from './format.ts'
@@ -9,7 +9,7 @@ import { keysShown, PAGES_BY_KEY } from './keyboard.ts'
 import { PAGES } from './pages/pages.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { Messages } from './parts/announce.tsx'
-import { Button, Choice, Empty } from './parts/basic.tsx'
+import { Button, Choice, PageHead } from './parts/basic.tsx'
 import { Dialog } from './parts/dialog.tsx'
 import { loadAllSoon } from './parts/later.tsx'
 import { matchPath, path } from './router.ts'
@@ -22,6 +22,7 @@ export function Console() {
     if (session == null) return
     const end = new AbortController()
     if (mayManage('read')) followLive(end.signal)
+    else pollInstead(end.signal)
     loadAllSoon()
     return () => {
       end.abort()
@@ -74,6 +75,8 @@ const GROUPS: readonly { readonly title: string | null; readonly paths: readonly
   { title: 'Account', paths: ['/usage', '/keys', '/accounts'] },
 ]
 
+/** Pages for keys that have rights on jobs alone. */
+const OF_JOBS = new Set(['/', '/batches', '/webhooks'])
 /** Pages that only the operator's keys may read. */
 const OF_OPERATOR = new Set(['/machine', '/accounts'])
 
@@ -87,12 +90,10 @@ function Side({ isShown }: { readonly isShown: boolean }) {
         <img src="/icon.svg" alt="" width="26" height="26" /> Runyard
       </a>
       <nav aria-label="Pages">
-        {GROUPS.map(({ title, paths }) => (
+        {GROUPS.filter(({ paths }) => paths.some(isForKey)).map(({ title, paths }) => (
           <Fragment key={paths[0]}>
             {title === null ? null : <h2>{title}</h2>}
-            {PAGES_BY_KEY.filter(
-              page => paths.includes(page.path) && (mayOperate() || !OF_OPERATOR.has(page.path)),
-            ).map(page => (
+            {PAGES_BY_KEY.filter(page => paths.includes(page.path) && isForKey(page.path)).map(page => (
               <a key={page.path} href={page.path} aria-current={isCurrent(page.path) ? 'page' : undefined}>
                 {page.title}
               </a>
@@ -128,6 +129,12 @@ function Side({ isShown }: { readonly isShown: boolean }) {
   )
 }
 
+/** Whether the key of the session may read a page. */
+function isForKey(of: string): boolean {
+  if (!mayManage('read')) return OF_JOBS.has(of)
+  return mayOperate() || !OF_OPERATOR.has(of)
+}
+
 /** Seen while events do not come in: what is on the page may be old then. */
 function LiveCut() {
   const { isOpen, retryAtMs } = liveState.value
@@ -148,9 +155,10 @@ function Page() {
     if (named !== null) return <Found {...named} />
   }
   return (
-    <Empty title="There is no such page">
+    <>
+      <PageHead title="There is no such page" />
       <a href="/">Go home</a>
-    </Empty>
+    </>
   )
 }
 

@@ -45,6 +45,15 @@ export function followLive(signal: AbortSignal): void {
     .catch(() => {})
 }
 
+/** Time between two readings by a key that may not read events. */
+const POLL_MS = 5_000
+
+/** Reads everything again and again, for a key that may not read events, until the signal aborts. */
+export function pollInstead(signal: AbortSignal): void {
+  const timer = setInterval(() => document.hidden || receive({ event: null }), POLL_MS)
+  signal.addEventListener('abort', () => clearInterval(timer))
+}
+
 function receive(message: Message): void {
   if ('state' in message) liveState.value = message.state
   else for (const listener of [...listeners]) listener(message.event)

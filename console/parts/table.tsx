@@ -74,7 +74,10 @@ export function Table<Row>({
           if (next < 0) return
           setAt(next)
           scrollTo(next)
-          requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)?.focus())
+          const row = () => scroller.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)
+          // One that was out of sight is drawn first.
+          if (row() == null) requestAnimationFrame(() => row()?.focus())
+          else row()?.focus()
         },
       }),
     [],

@@ -89,6 +89,7 @@ describe('the pages of the console', { skip: browserSkip, timeout: 280_000 }, ()
     await page.keyboard.type('hello')
     await page.keyboard.press('Tab')
     await page.keyboard.press('j')
+    await page.locator('[data-row="0"]:focus').waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'hello-node' }).waitFor()
     await page.keyboard.press('?')
@@ -122,12 +123,30 @@ describe('the pages of the console', { skip: browserSkip, timeout: 280_000 }, ()
     visitor.assertClean()
   })
 
+  test('let a key that has rights on the jobs of one endpoint alone run and read them', async () => {
+    const { json: key } = await ask(server, '/v2/account/keys', {
+      body: { name: 'jobs', scope: { type: 'restricted', management: 'none', jobs: { hellonode: 'write' } } },
+    })
+    const visitor = await (await Visitor.at(browser, server)).signIn(key.key)
+    const { page } = visitor
+    assert.equal(await page.getByRole('link', { name: 'Secrets' }).count(), 0)
+    await page.getByRole('main').getByRole('link', { name: 'hellonode' }).click()
+    await page.locator('[data-row="0"]').waitFor()
+    await page.getByRole('button', { name: 'New request' }).click()
+    await page.getByRole('button', { name: 'Send the request' }).waitFor()
+    visitor.assertClean()
+  })
+
   test('show an account nothing of another, also after it signed in where the other was', async () => {
-    const { json: other } = await ask(server, '/v2/account/accounts', { body: { name: 'other' } })
+    const { json: account } = await ask(server, '/v2/account/accounts', { body: { name: 'other' } })
+    const { json: other } = await ask(server, '/v2/account/keys', {
+      body: { name: 'first', scope: { type: 'all' }, account: account.id },
+    })
+    assert.match(other.key, /^rpa_/)
     const visitor = await (await Visitor.at(browser, server)).signIn(server.apiKey, '/endpoints')
     await visitor.page.getByRole('link', { name: 'hello-node' }).waitFor()
     await visitor.page.getByRole('button', { name: 'Sign out' }).click()
-    await visitor.page.getByLabel('API key').fill(other.key.key ?? other.key)
+    await visitor.page.getByLabel('API key').fill(other.key)
     await visitor.page.getByRole('button', { name: 'Sign in' }).click()
     for (const path of [
       '/',

@@ -6,7 +6,7 @@ import type { Account } from '../../client/api-types.d.ts'
 import { mayManage, mayOperate, who } from '../../client/session.ts'
 import { ofChange } from '../../client/topics.ts'
 import { Ask } from '../../parts/ask.tsx'
-import { Ago, Empty, Loaded } from '../../parts/basic.tsx'
+import { Ago, Empty, Loaded, PageHead } from '../../parts/basic.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { type Action, Drawer, Facts, Part, ShownOnce, Things } from '../../parts/things.tsx'
@@ -17,7 +17,13 @@ import { Used, useQuotas } from './quotas.tsx'
 export function Accounts() {
   const [key, setKey] = useState<string | null>(null)
   const accounts = useAll('GET /v2/account/accounts', 'accounts', ofChange(/account/i), mayOperate())
-  if (!mayOperate()) return <Empty title="Only keys of the operator with all rights see the accounts" />
+  if (!mayOperate())
+    return (
+      <>
+        <PageHead title="Accounts" />
+        <Empty title="Only keys of the operator with all rights see the accounts" />
+      </>
+    )
   return (
     <Things
       title="Accounts"

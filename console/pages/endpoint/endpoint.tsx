@@ -3,10 +3,10 @@ import type { ComponentType } from 'preact'
 import { api } from '../../client/api.ts'
 import type { Endpoint } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
-import { mayManage } from '../../client/session.ts'
+import { mayManage, mayUseJobs } from '../../client/session.ts'
 import { ofEndpoint } from '../../client/topics.ts'
 import { count } from '../../format.ts'
-import { Empty, Figure, Loaded, PageHead, Tabs } from '../../parts/basic.tsx'
+import { Figure, Loaded, PageHead, Tabs } from '../../parts/basic.tsx'
 import { later } from '../../parts/later.tsx'
 import { Overview } from './overview/overview.tsx'
 
@@ -40,7 +40,8 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
     { on: event => event.endpointId === id && event.type.startsWith('endpoint.') },
   )
   const shown = TABS.find(one => one.id === tab)
-  if (shown === undefined) return <Empty title="There is no such tab" />
+  if (shown === undefined) return <PageHead title="There is no such tab" />
+  if (!mayManage('read')) return <JobsAlone id={id} />
   return (
     <>
       <PageHead
@@ -60,6 +61,19 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
         }))}
       />
       <Loaded of={endpoint}>{data => <shown.tab key={id} endpoint={data} />}</Loaded>
+    </>
+  )
+}
+
+/** The endpoint for a key that has rights on its jobs and on nothing else. */
+function JobsAlone({ id }: { readonly id: string }) {
+  // All that such a key can know of it.
+  const endpoint = { id, name: id, type: 'QUEUE' } as Endpoint
+  return (
+    <>
+      <PageHead title={id} />
+      {mayUseJobs('read', id) ? <Figures id={id} /> : null}
+      <Requests endpoint={endpoint} />
     </>
   )
 }

@@ -5,10 +5,10 @@ import { api } from '../../client/api.ts'
 import type { Diagnosis, EndpointOverview, Finding } from '../../client/api-types.d.ts'
 import { useOverview } from '../../client/overview.ts'
 import { useResource } from '../../client/resource.ts'
-import { mayManage, mayOperate, mayUseJobs } from '../../client/session.ts'
+import { mayManage, mayOperate, mayUseJobs, who } from '../../client/session.ts'
 import { ofChange } from '../../client/topics.ts'
 import { count, duration, instant, now, percent, plural } from '../../format.ts'
-import { Ago, Button, Code, Empty, Figure, Loaded, PageHead, Section, State } from '../../parts/basic.tsx'
+import { Ago, Button, Code, Figure, Loaded, PageHead, Section, State } from '../../parts/basic.tsx'
 import { errorLine, sentence, titleOf, toneOf } from '../../parts/mend.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { Table } from '../../parts/table.tsx'
@@ -22,14 +22,29 @@ export function Home() {
   return (
     <>
       <PageHead title="Home" />
-      {mayManage('read') ? (
-        <Account />
-      ) : (
-        <Empty title="This key reads no endpoints">
-          <p>Open an endpoint of yours by its address: /endpoints/ and its id.</p>
-        </Empty>
-      )}
+      {mayManage('read') ? <Account /> : <JobsAlone />}
     </>
+  )
+}
+
+/** For a key that has rights on jobs and on nothing else. */
+function JobsAlone() {
+  const scope = who.value?.scope
+  const named = scope?.type === 'restricted' && typeof scope.jobs === 'object' ? Object.keys(scope.jobs) : []
+  return (
+    <Section title="Endpoints of this key">
+      {named.length === 0 ? (
+        <p>This key may not list endpoints. Open one by its address: /endpoints/ and its id.</p>
+      ) : (
+        <ul>
+          {named.map(id => (
+            <li key={id}>
+              <a href={`/endpoints/${id}`}>{id}</a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
   )
 }
 

@@ -58,7 +58,8 @@ export class Visitor {
     await this.page.goto(this.origin + path)
     await this.page.getByLabel('API key').fill(key)
     await this.page.getByRole('button', { name: 'Sign in' }).click()
-    await this.page.getByRole('navigation', { name: 'Pages' }).waitFor({ state: 'attached' })
+    // On narrow screens it is behind a button.
+    await this.page.locator('nav[aria-label=Pages]').waitFor({ state: 'attached' })
     return this
   }
 
