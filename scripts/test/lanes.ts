@@ -52,7 +52,10 @@ const stopsEngine = (file: string) => /^test\/(?:wire\/docker\/|drivers\/docker\
 /** Tests that measure throughput: only one at a time. */
 const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
 const isWaiting = (file: string) => WAITING.includes(file)
-const isWire = (file: string) => isOverSockets(file) && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
+/** Tests with a browser, which uses a processor for itself: only one at a time. */
+const isBrowser = (file: string) => /^test\/browser\//.test(file)
+const isWire = (file: string) =>
+  isOverSockets(file) && ![stopsEngine, isGateway, isWaiting, isBrowser].some(is => is(file))
 
 /** Whether a file starts real servers. Such a file that fails runs once more, alone. */
 export function isOverSockets(file: string): boolean {
@@ -70,7 +73,7 @@ const MAX_BATCH = 8
 
 /** The tasks of a run by kind. Lanes take them from the front. */
 export type Queues = Record<
-  'engine' | 'gateway' | 'waiting' | 'waitingContainers' | 'wire' | 'containers' | 'rest',
+  'engine' | 'gateway' | 'browser' | 'waiting' | 'waitingContainers' | 'wire' | 'containers' | 'rest',
   Task[]
 >
 
@@ -80,7 +83,7 @@ export type Queues = Record<
  */
 export const LANES: readonly (readonly (keyof Queues)[])[] = [
   ['engine', 'gateway', 'containers', 'wire', 'rest'],
-  ['wire', 'containers', 'rest'],
+  ['browser', 'wire', 'containers', 'rest'],
   ['wire', 'containers', 'rest'],
   ['waiting', 'waitingContainers'],
 ]
@@ -99,11 +102,12 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   const [paths, containers] = isWhole ? ([everyRunFiles, 'main'] as const) : ([containerFiles, 'all'] as const)
   const again = wanted && hasEngine ? slowestFirst(files.filter(file => paths.includes(file))) : []
   const inContainers = again.map(file => ({ file, others: [], containers }))
-  const rest = own(file => ![stopsEngine, isGateway, isWaiting, isWire].some(is => is(file)))
+  const rest = own(file => ![stopsEngine, isGateway, isBrowser, isWaiting, isWire].some(is => is(file)))
   return {
     queues: {
       engine: own(stopsEngine),
       gateway: own(isGateway),
+      browser: own(isBrowser),
       waiting: own(isWaiting),
       waitingContainers: inContainers.filter(({ file }) => isWaiting(file)),
       wire: own(isWire),
