@@ -5,8 +5,10 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { ready } from '../bench/ready.ts'
 
 const HANDLER = `import { start } from '@runyard/worker'
@@ -56,6 +58,7 @@ async function check(folder: string): Promise<void> {
   try {
     const hello = await runSync(`${url}/v2/hellonode`, key, { name: 'World' })
     if (hello.output?.message !== 'Hello, World!') throw new Error(`the sample returned ${JSON.stringify(hello)}`)
+    await checkConsole(new URL(url).port)
     const nodePath = execFileSync('sh', ['-c', 'command -v node'], { env, encoding: 'utf8' }).trim()
     const version = execFileSync(nodePath, ['--version'], { encoding: 'utf8' }).trim()
     // Versions of Node below 20.19 cannot require() ES modules at all.
@@ -109,6 +112,22 @@ function checkEntries(project: string): void {
   names()`
   const args = ['--no-experimental-require-module', '--input-type=commonjs', '-e', script]
   execFileSync('node', args, { cwd: project, env, stdio: 'inherit' })
+}
+
+/** Checks that the console is part of the package: its page, and the script that the page names. */
+async function checkConsole(port: string): Promise<void> {
+  const page = await consoleFile(port, '/')
+  const script = /<script type="module" src="([^"]+)"/.exec(page)?.[1]
+  if (script === undefined) throw new Error(`the console answered ${page}`)
+  if (!(await consoleFile(port, script)).includes('Sign in')) throw new Error(`${script} is no script of the console`)
+}
+
+/** Not every system knows that names below localhost mean this machine. */
+function consoleFile(port: string, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { host: `console.localhost:${port}` }
+    get({ host: '127.0.0.1', port, path, headers }, answer => text(answer).then(resolve, reject)).on('error', reject)
+  })
 }
 
 interface Answer {
