@@ -71,7 +71,7 @@ export async function listenForStops(
         const ids = reply.status === 200 ? readStops(reply.body) : []
         // A platform may repeat the ids until the jobs are gone; that must not become a busy loop.
         const news = ids.filter(onStop).length > 0
-        if (!news) await sleep(1000 - (performance.now() - asked), over)
+        if (!news) await sleep(Math.max(0, 1000 - (performance.now() - asked)), over)
         continue
       }
       await sleep(retryAfterMs(reply.retryAfter) ?? (reply.status === 429 ? 5000 : errors.next()), over)
