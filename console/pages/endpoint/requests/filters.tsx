@@ -113,9 +113,10 @@ function Text({
   useEffect(() => {
     if (text.trim() !== (value ?? '')) setText(value ?? '')
   }, [value])
+  const apply = () => setQuery({ [name]: text.trim() || null })
   useEffect(() => {
     if (text.trim() === (value ?? '')) return
-    const timer = setTimeout(() => setQuery({ [name]: text.trim() || null }), TYPED_MS)
+    const timer = setTimeout(apply, TYPED_MS)
     return () => clearTimeout(timer)
   }, [text])
   return (
@@ -127,6 +128,8 @@ function Text({
       maxLength={name === 'error' ? 200 : 64}
       value={text}
       onInput={event => setText(event.currentTarget.value)}
+      // Who goes on to a button means what was typed.
+      onChange={apply}
       {...(isSearch ? { 'data-search': '' } : {})}
     />
   )
