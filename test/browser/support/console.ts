@@ -49,7 +49,7 @@ export class Visitor {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
     const page = await context.newPage()
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(30_000)
     return new Visitor(consoleOrigin(server), context, page)
   }
 
