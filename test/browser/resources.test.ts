@@ -1,0 +1,169 @@
+/** Things of an account in the console: made, used, and taken away again; and what another account sees of them. */
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { browserSkip, openBrowser } from '../wire/support/browser.ts'
+import type { Browser, Locator, Page } from '../wire/support/chromium.ts'
+import { ask } from '../wire/support/client.ts'
+import { root, type Server, startServer } from '../wire/support/server.ts'
+import { Visitor } from './support/console.ts'
+
+describe('what an account has, in the console', { skip: browserSkip, timeout: 240_000 }, () => {
+  let server: Server
+  let browser: Browser
+  before(async () => {
+    server = await startServer({ args: ['--sample'] })
+    browser = await openBrowser()
+  })
+
+  const signedIn = async (path: string) => (await Visitor.at(browser, server)).signIn(server.apiKey, path)
+
+  test('a secret is made, and an endpoint of a folder whose workers get it, after its form was put right', async () => {
+    const visitor = await signedIn('/secrets')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'New secret' }).click()
+    const secret = page.getByRole('dialog', { name: 'New secret' })
+    await secret.getByLabel('Name').fill('greeting')
+    await secret.getByLabel('Value').fill('said in secret')
+    await secret.getByRole('button', { name: 'Save the secret' }).click()
+    await page.getByRole('table', { name: 'Secrets' }).getByText('greeting').waitFor()
+    assert.equal(await page.getByText('said in secret').count(), 0)
+
+    await page.getByRole('link', { name: 'Endpoints' }).click()
+    await page.getByRole('link', { name: 'New endpoint' }).click()
+    await page.getByRole('button', { name: 'A folder' }).click()
+    await page.getByRole('button', { name: 'CPU only' }).click()
+    await page.getByLabel('Folder', { exact: true }).fill('dir:/nowhere/at/all')
+    await page.getByLabel('Idle timeout, seconds').fill('0')
+    await page.getByRole('button', { name: 'Create endpoint' }).click()
+    await page.getByText('Some fields are not right yet.').waitFor()
+    assert.match(await wrongAt(page, 'Name'), /\S/)
+    assert.match(await wrongAt(page, 'Idle timeout, seconds'), />=1/)
+    // What is put right is not wrong any more, before it is sent.
+    await page.getByLabel('Name', { exact: true }).fill('secretive')
+    await page.getByLabel('Idle timeout, seconds').fill('60')
+    assert.match(await wrongAt(page, 'Folder'), /nowhere/)
+    await page.getByLabel('Folder', { exact: true }).fill(`dir:${root}/test/browser/fixtures/gated`)
+    await page.getByText('Some fields are not right yet.').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Add variable' }).click()
+    await page.getByLabel('Name of variable 1').fill('GREETING')
+    await page.getByRole('button', { name: 'Insert a secret into GREETING' }).click()
+    await page.getByRole('dialog', { name: 'Insert a secret' }).getByRole('button', { name: 'greeting' }).click()
+    assert.match(await page.getByLabel('Value of GREETING').inputValue(), /RUNPOD_SECRET_greeting/)
+    await page.getByRole('button', { name: 'Create endpoint' }).click()
+    await page.getByRole('heading', { level: 1, name: 'secretive' }).waitFor()
+
+    await page.getByRole('link', { name: 'Requests', exact: true }).click()
+    await page.getByRole('button', { name: 'New request' }).click()
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    const result = page.getByRole('region', { name: 'Result of the request' })
+    await result.getByText('"env": "said in secret"').waitFor()
+    await page.getByRole('link', { name: 'Settings' }).click()
+    await page.getByLabel('Value of GREETING').waitFor()
+    assert.match(await page.getByLabel('Value of GREETING').inputValue(), /RUNPOD_SECRET_greeting/)
+    visitor.assertClean()
+  })
+
+  test('a key is shown once, works, and is refused once it is revoked', async () => {
+    const visitor = await signedIn('/keys')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'New key' }).click()
+    const form = page.getByRole('dialog', { name: 'New key' })
+    await form.getByLabel('Name').fill('a client')
+    await form.getByLabel('The key may').selectOption('Everything')
+    await form.getByRole('button', { name: 'Make the key' }).click()
+    const apiKey = await takenKey(page, 'The new key')
+    const run = () => ask({ url: server.url, apiKey }, '/v2/hellonode/runsync', { body: { input: { name: 'Ada' } } })
+    assert.equal((await run()).json.output.message, 'Hello, Ada!')
+    await page.reload()
+    await page.getByRole('table', { name: 'Keys' }).getByText('a client').waitFor()
+    assert.equal((await page.content()).includes(apiKey), false)
+    await page.getByRole('table', { name: 'Keys' }).getByText('a client').click()
+    await page.getByRole('dialog', { name: 'a client' }).getByRole('button', { name: 'Revoke' }).click()
+    const asked = page.getByRole('dialog', { name: 'Revoke the key a client?' })
+    await asked.getByRole('button', { name: 'Revoke the key' }).click()
+    await page.getByRole('table', { name: 'Keys' }).getByText('a client').waitFor({ state: 'detached' })
+    assert.equal((await run()).status, 401)
+    visitor.assertClean()
+  })
+
+  test('a batch is made of JSON lines, run, and followed to its results', async () => {
+    const visitor = await signedIn('/batches?endpoint=hellonode')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'New batch' }).click()
+    const form = page.getByRole('dialog', { name: 'New batch' })
+    await form.getByLabel('Name').fill('names')
+    await form.getByRole('textbox', { name: 'Requests' }).fill('{"input": {"name": "Ada"}}\n{"input": \n')
+    await form
+      .getByRole('alert')
+      .filter({ hasText: /line 2/i })
+      .waitFor()
+    const lines = ['Ada', 'Grace', 'Edsger'].map(name => JSON.stringify({ input: { name } }))
+    await form.getByRole('textbox', { name: 'Requests' }).fill(lines.join('\n'))
+    await form.getByText('3 requests can be read.').waitFor()
+    await form.getByRole('button', { name: 'Make a draft with 3 requests' }).click()
+    const drawer = page.getByRole('dialog', { name: 'names' })
+    await drawer.getByRole('button', { name: 'Finalize' }).click()
+    await page
+      .getByRole('dialog', { name: 'Run 3 requests?' })
+      .getByRole('button', { name: 'Finalize and run' })
+      .click()
+    const results = drawer.getByRole('table', { name: 'Requests of the batch' })
+    for (const name of ['Ada', 'Grace', 'Edsger']) await results.getByText(`Hello, ${name}!`).waitFor()
+    await drawer.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('table', { name: 'Batches' }).getByText('3 of 3').waitFor()
+    visitor.assertClean()
+  })
+
+  test('an account is made, and who signs in with its key sees nothing of the operator', async () => {
+    await ask(server, '/v2/account/secrets', { body: { name: 'of-operator', value: 'a value' } })
+    const visitor = await signedIn('/accounts')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'New account' }).click()
+    const form = page.getByRole('dialog', { name: 'New account' })
+    await form.getByLabel('Name').fill('guests')
+    await form.getByRole('button', { name: 'Make the account and its first key' }).click()
+    const key = await takenKey(page, 'A key with all rights of the account')
+    await page.getByRole('table', { name: 'Accounts' }).getByText('guests').waitFor()
+    const guest = await (await Visitor.at(browser, server)).signIn(key, '/endpoints')
+    await guest.page.getByRole('complementary', { name: 'Runyard' }).getByText('guests').waitFor()
+    const pages = guest.page.getByRole('navigation', { name: 'Pages' })
+    assert.equal(await pages.getByRole('link', { name: /Machine|Accounts/ }).count(), 0)
+    const sees = async (path: string, shown: (page: Page) => Locator) => {
+      await guest.open(path)
+      await shown(guest.page).waitFor()
+      const seen = await guest.page.locator('main').innerText()
+      assert.doesNotMatch(seen, /hello-node|of-operator|rpa_|Hello, /, path)
+    }
+    await sees('/endpoints', page => page.getByText('There is no endpoint yet'))
+    await sees('/endpoints/hellonode', page => page.getByRole('alert').first())
+    await sees('/endpoints/hellonode/requests', page => page.getByRole('alert').first())
+    await sees('/secrets', page => page.getByText('No secrets yet'))
+    await sees('/accounts', page => page.getByText('Only keys of the operator with all rights see the accounts'))
+    await sees('/machine', page => page.getByText(/operator/))
+    await guest.open('/endpoints/new')
+    await guest.page.getByRole('button', { name: 'A template' }).waitFor()
+    assert.equal(await guest.page.getByRole('button', { name: 'A folder' }).count(), 0)
+    // The operator is still who they were, in a browser of their own.
+    await page.reload()
+    await page.getByRole('table', { name: 'Accounts' }).getByText('guests').waitFor()
+    guest.assertClean()
+    visitor.assertClean()
+  })
+})
+
+/** The server's sentence at a field, once there is one. */
+async function wrongAt(page: Page, label: string): Promise<string> {
+  const field = page.locator('.field').filter({ has: page.getByLabel(label, { exact: true }) })
+  return field.locator('.wrong').first().innerText()
+}
+
+/** A key that is shown once. It is not left by accident. */
+async function takenKey(page: Page, title: string): Promise<string> {
+  const dialog = page.getByRole('dialog', { name: title })
+  const key = await dialog.locator('pre').innerText()
+  await page.keyboard.press('Escape')
+  await dialog.getByText('Copy it before you close this.').waitFor()
+  await dialog.getByRole('button', { name: 'I have copied it' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  return key
+}
