@@ -139,7 +139,7 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: 24
     await sees('/endpoints/hellonode/requests', page => page.getByRole('alert').first())
     await sees('/secrets', page => page.getByText('No secrets yet'))
     await sees('/accounts', page => page.getByText('Only keys of the operator with all rights see the accounts'))
-    await sees('/machine', page => page.getByText(/operator/))
+    await sees('/machine', page => page.getByText('The machine is for the operator'))
     await guest.open('/endpoints/new')
     await guest.page.getByRole('button', { name: 'A template' }).waitFor()
     assert.equal(await guest.page.getByRole('button', { name: 'A folder' }).count(), 0)
