@@ -30,7 +30,12 @@ const AGAIN_MS = 20_000
 export function Usage() {
   if (!mayManage('read'))
     return (
-      <Empty title="Your key may not see usage">It needs the right to read management, or one of all endpoints.</Empty>
+      <>
+        <PageHead title="Usage" />
+        <Empty title="Your key may not see usage">
+          It needs the right to read management, or one of all endpoints.
+        </Empty>
+      </>
     )
   return <AllUsage />
 }
