@@ -74,8 +74,7 @@ async function atOrigin(
   env: SurfaceEnv,
   api: Surface | null,
 ): Promise<Response> {
-  const url = consoleUrlOf(parts.addresses)()
-  if (url === null) throw new AppError('not_found', 'this server has no console; see --console-url')
+  const url = ownUrl(parts)
   const { pathname } = new URL(request.url)
   const isSession = pathname === '/console/session'
   if (api !== null || isSession) requireOwnPage(request, url)
@@ -91,6 +90,15 @@ async function atOrigin(
     throw new AppError('not_found', `there is nothing at ${pathname}`)
   }
   return fileAnswer(parts.files, request)
+}
+
+/** The origin of the console. @throws AppError where there is none, or not yet: a page that comes back after a restart tries again */
+function ownUrl({ addresses }: ConsoleParts): string {
+  const { consoleUrl = null, publicUrl } = addresses()
+  if (consoleUrl !== null) return consoleUrl
+  // Requests can come in before the server has told where it listens.
+  if (publicUrl === '') throw new AppError('unavailable', 'the server is starting', { retryAfterSeconds: 1 })
+  throw new AppError('not_found', 'this server has no console; see --console-url')
 }
 
 function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
@@ -203,9 +211,9 @@ async function newLink(parts: ConsoleParts, request: Request, env: SurfaceEnv): 
   if (request.method !== 'POST') {
     throw new AppError('method_not_allowed', `this path takes POST, not ${request.method}`, { allow: ['POST'] })
   }
-  if (url === null) throw new AppError('not_found', 'this server has no console; see --console-url')
+  const origin = ownUrl(parts)
   const { code, expiresAtMs } = await parts.sessions.link(caller)
-  return jsonText(JSON.stringify({ url: linkTo(url, code), expiresAt: new Date(expiresAtMs).toISOString() }))
+  return jsonText(JSON.stringify({ url: linkTo(origin, code), expiresAt: new Date(expiresAtMs).toISOString() }))
 }
 
 /** The address that signs in. Browsers send no fragment to servers, so the code is in no log and no Referer. */
