@@ -7,8 +7,8 @@ import type { Server } from '../../wire/support/server.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Answers of the server that the console shows to people, and is not to be blamed for. */
-const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|404|409|429)|net::ERR_/
+/** Answers of the server that the console shows to people, and is not to be blamed for. 503 is a server that starts. */
+const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|404|409|429|503)|net::ERR_/
 
 /** How a browser looks at the console. */
 export interface Look {
