@@ -2,7 +2,7 @@
  * How fast the console is, in Chromium: `./bin/node bench/console.ts [rounds, 5 unless given]`, with the program of Chromium in RUNYARD_TEST_CHROMIUM.
  *
  * Measures, beside a plain HTML page with the same rows that the same browser loads and scrolls in the same rounds: the first contentful paint,
- * the time until a list of 1,000 endpoints can be used, and the frames while 1,000 endpoints, 100,000 requests and 50,000 log lines scroll.
+ * the time until a list of 1,000 endpoints can be used, how long a new job takes to be on the screen, and the frames while 1,000 endpoints, 100,000 requests and 50,000 log lines scroll.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -37,6 +37,7 @@ async function main(): Promise<void> {
     await signIn(context, origin, server.key)
     await measureLoad(context, `${origin}/endpoints`, `[role=row][data-row="5"]`, 'endpoints', figures)
     await measureLoad(context, `${plain}/rows?${ENDPOINTS}`, 'tr:nth-child(5)', 'plain HTML, 1,000 rows', figures)
+    await measureNews(context, `${origin}/endpoints/waiting/requests`, server, figures)
     for (const list of listsAt(origin, plain)) await measureScroll(context, list, figures)
     await context.close()
   }
@@ -100,6 +101,23 @@ async function measureLoad(context: BrowserContext, url: string, row: string, na
   })
   figures.add(`${name}: first contentful paint, ms`, paintMs)
   figures.add(`${name}: usable, ms`, usableMs)
+  await page.close()
+}
+
+/** Jobs of a round whose way to the screen is measured. */
+const NEWS = 20
+
+/** How long after its acceptance a job is on the screen. */
+async function measureNews(context: BrowserContext, url: string, server: ReadyServer, figures: Figures) {
+  const page = await context.newPage()
+  await page.goto(url)
+  await page.locator('[data-row="5"]').waitFor()
+  for (let job = 0; job < NEWS; job += 1) {
+    const { id } = (await ask(server, 'POST', '/v2/waiting/run', { input: {} })) as { id: string }
+    const acceptedMs = performance.now()
+    await page.waitForFunction(end => document.body.textContent.includes(end), id.slice(-10), { polling: 'raf' })
+    figures.add('a job that was accepted is on the screen after, ms', performance.now() - acceptedMs)
+  }
   await page.close()
 }
 
