@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { AppError } from '../core/errors.ts'
 import { builtFolder, packageFile } from '../disk/package-files.ts'
 import type { BuiltConsoleFile, ConsoleSource } from '../system/console-files.ts'
 
@@ -32,12 +33,21 @@ class BundledConsole implements ConsoleSource {
   }
 
   async read(): Promise<readonly BuiltConsoleFile[]> {
-    // The bundler is a development dependency, and no part of a built program.
-    const { buildConsole } = (await import(pathToFileURL(packageFile('scripts/console.ts')).href)) as Bundler
     const readMs = Date.now()
-    const { files, inputs } = await buildConsole()
+    const { files, inputs } = await bundled()
     this.#inputs = inputs.map(input => packageFile(input))
     this.#readMs = readMs
     return files
+  }
+}
+
+/** @throws AppError `unavailable` when the sources cannot be bundled; its cause is for the log */
+async function bundled(): ReturnType<Bundler['buildConsole']> {
+  try {
+    // The bundler is a development dependency, and no part of a built program.
+    const { buildConsole } = (await import(pathToFileURL(packageFile('scripts/console.ts')).href)) as Bundler
+    return await buildConsole()
+  } catch (cause) {
+    throw new AppError('unavailable', 'the console cannot be bundled from its sources; the log says why', { cause })
   }
 }
