@@ -88,7 +88,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   }
   const ports = { ...given, emit, store: withKnownWorkers(known.store, given.clock) }
   const signals = new Stopping()
-  const addresses = new LateAddresses()
+  const addresses = new LateAddresses(config.consoleUrl ?? null)
   const accounts = createAccountServices(ports, config)
   const jobs = createJobServices(ports, config, accounts)
   const workers = createWorkerServices(ports, jobs, addresses, signals)

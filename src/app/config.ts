@@ -48,6 +48,8 @@ export interface AppConfig {
   readonly version?: string
   /** What is kept of jobs when their results are removed; the rest is as in JOB_RECORD_RULES. */
   readonly jobRecords?: Partial<JobRecordRules>
+  /** Origin of the console, where it is known before the server listens. */
+  readonly consoleUrl?: string | null
   /** What can be found out about the host; nothing when left out. */
   readonly inspection?: HostInspection | undefined
 }
@@ -57,7 +59,12 @@ export interface AppAddresses extends Addresses, WorkerAddresses {}
 
 /** The addresses of the server, which are known only once it listens. The application is made before that. */
 export class LateAddresses {
-  #known: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
+  #known: AppAddresses
+
+  /** @param consoleUrl the origin of the console, where it is known already: what its page asks meanwhile is no request of another page */
+  constructor(consoleUrl: string | null) {
+    this.#known = { publicUrl: '', queueUrl: '', workerUrl: '', consoleUrl }
+  }
 
   /** Empty origins until the server listens. */
   readonly current = (): AppAddresses => this.#known

@@ -306,9 +306,20 @@ function appConfigOf(config: Config): AppConfig {
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
   const { accountLimits, jobRecords } = config
+  const consoleUrl = config.consoleUrl === 'off' ? null : config.consoleUrl
   const limits = { bodyBytes, accountLimits, jobRecords }
   const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }
-  return { ...management, version, drainTimeoutMs, metricsPublic, corsOrigins, sharing, ...limits, ...chosen }
+  return {
+    ...management,
+    version,
+    consoleUrl,
+    drainTimeoutMs,
+    metricsPublic,
+    corsOrigins,
+    sharing,
+    ...limits,
+    ...chosen,
+  }
 }
 
 /** The readers of the event stream: log, metrics and the listeners of the library. */

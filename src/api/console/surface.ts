@@ -95,10 +95,12 @@ async function atOrigin(
 /** The origin of the console. @throws AppError where there is none, or not yet: a page that comes back after a restart tries again */
 function ownUrl({ addresses }: ConsoleParts): string {
   const { consoleUrl = null, publicUrl } = addresses()
-  if (consoleUrl !== null) return consoleUrl
   // Requests can come in before the server has told where it listens.
-  if (publicUrl === '') throw new AppError('unavailable', 'the server is starting', { retryAfterSeconds: 1 })
-  throw new AppError('not_found', 'this server has no console; see --console-url')
+  if (publicUrl === '') {
+    throw new AppError('unavailable', 'the server is starting; try again in a moment', { retryAfterSeconds: 1 })
+  }
+  if (consoleUrl === null) throw new AppError('not_found', 'this server has no console; see --console-url')
+  return consoleUrl
 }
 
 function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {

@@ -52,12 +52,16 @@ test('a file with a hash in its name is kept for good, and sent compressed to wh
 
 test('a page that comes back while the server starts is told to try again, not that there is no console', async t => {
   const rig = await openRig(t, { consoleFiles })
-  const starting = createApp(rig.ports, { rateWindows: [], drainTimeoutMs: 0 })
-  for (const path of ['/', '/v2/events', '/console/session']) {
-    const env = { delivery: { onSettled: () => {} } }
-    const answer = await starting.fetch()(new Request(`${CONSOLE}${path}`, { headers: OF_PAGE }), env)
-    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1'], path)
-    assert.match(await answer.text(), /the server is starting/)
+  const given = 'https://console.example'
+  const starting = createApp(rig.ports, { rateWindows: [], drainTimeoutMs: 0, consoleUrl: given })
+  for (const origin of [CONSOLE, given]) {
+    for (const path of ['/', '/v2/events', '/console/session']) {
+      const env = { delivery: { onSettled: () => {} } }
+      const request = new Request(`${origin}${path}`, { headers: { ...OF_PAGE, origin } })
+      const answer = await starting.fetch()(request, env)
+      assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1'], path)
+      assert.match(await answer.text(), /the server is starting/)
+    }
   }
   await starting.abandon()
 })
