@@ -2,8 +2,7 @@
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { followLive, liveState, pollInstead } from './client/live.ts'
-import { forgetResources } from './client/resource.ts'
-import { mayManage, mayOperate, signOut, who } from './client/session.ts'
+import { isAway, mayManage, mayOperate, signOut, who } from './client/session.ts'
 import { now } from './format.ts'
 import { keysShown, PAGES_BY_KEY } from './keyboard.ts'
 import { PAGES } from './pages/pages.tsx'
@@ -21,18 +20,20 @@ export function Console() {
   useEffect(() => {
     if (session == null) return
     const end = new AbortController()
-    if (mayManage('read')) followLive(end.signal)
+    if (mayManage('read')) followLive(session.keyId, end.signal)
     else pollInstead(end.signal)
     loadAllSoon()
-    return () => {
-      end.abort()
-      forgetResources()
-    }
-  }, [session?.keyId])
-  if (session === undefined) return null
+    return () => end.abort()
+  }, [session])
+  if (session === undefined)
+    return isAway.value ? (
+      <p class="live-cut" role="status">
+        ◆ The server does not answer. This page tries again.
+      </p>
+    ) : null
   return (
     <>
-      {session === null ? <SignIn /> : <Frame />}
+      {session === null ? <SignIn /> : <Frame key={session.keyId} />}
       {keysShown.value ? <Keys /> : null}
       <Messages />
     </>

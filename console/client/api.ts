@@ -75,9 +75,10 @@ export async function request(
   { body, headers = {}, signal }: Pick<Loose, 'body' | 'headers' | 'signal'> = {},
 ): Promise<Response> {
   const json: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
+  const session = sessionHeaders()
   const response = await fetch(path, {
     method,
-    headers: { ...sessionHeaders(), ...json, ...headers },
+    headers: { ...session, ...json, ...headers },
     ...(body === undefined ? {} : { body: body instanceof JsonText ? body.text : JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   }).catch((error: unknown) => {
@@ -85,7 +86,7 @@ export async function request(
     throw new ApiError(0, 'The server does not answer.')
   })
   if (response.ok) return response
-  if (response.status === 401) ended()
+  if (response.status === 401) ended(session)
   throw await errorOf(response)
 }
 

@@ -14,17 +14,19 @@ const MAX_EVENT = 4 * 1024 * 1024
 /**
  * Reads the events of a response until it ends.
  * @param onPlace told an id that comes without data, such as the one from which a stream without events yet can be resumed
+ * @param silenceMs the stream fails when nothing comes for so long: its connection may be dead without a sign
  */
 export async function* readEvents(
   response: Response,
   onPlace: (id: string) => void = () => {},
+  silenceMs = 0,
 ): AsyncGenerator<ServerEvent> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   let id: string | null = null
   try {
     for (;;) {
-      const { value, done } = await reader.read()
+      const { value, done } = await inTime(reader.read(), silenceMs)
       if (done) return
       rest += value
       const blocks = rest.split(/\r?\n\r?\n/)
@@ -38,8 +40,18 @@ export async function* readEvents(
       }
     }
   } finally {
-    await reader.cancel().catch(() => {})
+    // It may never answer on a connection that is dead.
+    void reader.cancel().catch(() => {})
   }
+}
+
+async function inTime<Type>(wait: Promise<Type>, ms: number): Promise<Type> {
+  if (ms === 0) return wait
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('nothing comes any more')), ms)
+  })
+  return Promise.race([wait, silence]).finally(() => clearTimeout(timer))
 }
 
 function parse(block: string, lastId: string | null) {
@@ -82,10 +94,12 @@ export class Backoff {
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal.aborted) return resolve()
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener('abort', () => {
+    const end = () => {
       clearTimeout(timer)
+      signal.removeEventListener('abort', end)
       resolve()
-    })
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
   })
 }

@@ -24,7 +24,10 @@ export const liveState = signal<{ readonly isOpen: boolean; readonly retryAtMs: 
 })
 
 const listeners = new Set<Listener>()
-const CHANNEL = 'runyard.events'
+/** Tabs with the same key share a stream; what another key may hear is not for them. */
+const channelOf = (keyId: string) => `runyard.events ${keyId}`
+/** The stream is cut when nothing comes for so long. The server sends something every 15 seconds. */
+const SILENCE_MS = 40_000
 
 /** Calls the listener for each event until the returned function is called. */
 export function onLive(listener: Listener): () => void {
@@ -34,15 +37,47 @@ export function onLive(listener: Listener): () => void {
 
 type Message = { readonly event: LiveEvent | null } | { readonly state: typeof liveState.value }
 
-/** Reads the stream in this tab, or hears it from the tab that does, until the signal aborts. */
-export function followLive(signal: AbortSignal): void {
-  if (!('locks' in navigator)) return void lead(signal, () => {})
-  const channel = new BroadcastChannel(CHANNEL)
-  channel.onmessage = ({ data }: MessageEvent<Message>) => receive(data)
-  signal.addEventListener('abort', () => channel.close())
-  navigator.locks
-    .request(CHANNEL, { signal }, () => lead(signal, message => signal.aborted || channel.postMessage(message)))
-    .catch(() => {})
+/** Reads the stream of a key in this tab, or hears it from the tab that does, until the signal aborts. */
+export function followLive(keyId: string, signal: AbortSignal): void {
+  liveState.value = { isOpen: true, retryAtMs: null }
+  const tries = new Tries(signal)
+  if (!('locks' in navigator)) return void lead(signal, tries, () => {})
+  const channel = new BroadcastChannel(channelOf(keyId))
+  channel.onmessage = ({ data }: MessageEvent<Message | 'retry'>) => (data === 'retry' ? tries.now() : receive(data))
+  // Browsers slow down the timers of a tab that nobody sees, and it may be the one that reads.
+  const seen = () => {
+    if (document.hidden || liveState.value.isOpen) return
+    tries.now()
+    channel.postMessage('retry')
+  }
+  document.addEventListener('visibilitychange', seen)
+  signal.addEventListener('abort', () => {
+    channel.close()
+    document.removeEventListener('visibilitychange', seen)
+  })
+  const tell = (message: Message) => signal.aborted || channel.postMessage(message)
+  navigator.locks.request(channelOf(keyId), { signal }, () => lead(signal, tries, tell)).catch(() => {})
+}
+
+/** Waits between tries to connect. */
+class Tries {
+  readonly backoff = new Backoff()
+  readonly #signal: AbortSignal
+  #end = new AbortController()
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  async wait(ms: number): Promise<void> {
+    this.#end = new AbortController()
+    await pause(ms, AbortSignal.any([this.#signal, this.#end.signal]))
+  }
+
+  /** The next try is due. */
+  now(): void {
+    this.#end.abort()
+  }
 }
 
 /** Time between two readings by a key that may not read events. */
@@ -59,10 +94,11 @@ function receive(message: Message): void {
   else for (const listener of [...listeners]) listener(message.event)
 }
 
-async function lead(signal: AbortSignal, tell: (message: Message) => void): Promise<void> {
-  const backoff = new Backoff()
+async function lead(signal: AbortSignal, tries: Tries, tell: (message: Message) => void): Promise<void> {
+  const { backoff } = tries
   let lastId: string | null = null
   const say = (message: Message) => {
+    if (signal.aborted) return
     receive(message)
     tell(message)
   }
@@ -74,7 +110,10 @@ async function lead(signal: AbortSignal, tell: (message: Message) => void): Prom
       say({ state: { isOpen: true, retryAtMs: null } })
       // What happened before the stream was open is in no event, unless it goes on from one.
       if (lastId === null) say({ event: null })
-      for await (const { name, data, id } of readEvents(response)) {
+      const onPlace = (id: string) => {
+        lastId = id
+      }
+      for await (const { name, data, id } of readEvents(response, onPlace, SILENCE_MS)) {
         lastId = id
         say({ event: name === 'missed' ? null : (JSON.parse(data) as LiveEvent) })
       }
@@ -82,7 +121,7 @@ async function lead(signal: AbortSignal, tell: (message: Message) => void): Prom
       if (signal.aborted || (error instanceof ApiError && (error.status === 401 || error.status === 403))) return
     }
     const waitMs = backoff.next()
-    if (!signal.aborted) say({ state: { isOpen: false, retryAtMs: Date.now() + waitMs } })
-    await pause(waitMs, signal)
+    say({ state: { isOpen: false, retryAtMs: Date.now() + waitMs } })
+    await tries.wait(waitMs)
   }
 }

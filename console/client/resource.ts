@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './api.ts'
 import { type LiveEvent, onLive } from './live.ts'
+import { who } from './session.ts'
 
 /** Something that was read. */
 export interface Resource<Type> {
@@ -27,6 +28,9 @@ const MAX_KEPT = 200
 /** The newest values by key, so that a page that is opened again shows something at once. */
 const kept = new Map<string, unknown>()
 
+// The next session may be of another account.
+who.subscribe(() => kept.clear())
+
 /**
  * Reads a resource while the component is there.
  * @param key names the value: another key is another value; null reads nothing
@@ -42,9 +46,11 @@ export function useResource<Type>(
   const reload = useRef(() => {})
   useEffect(() => {
     if (key === null) return
+    const reader = who.peek()
     const reading = new Reading(
       signal => latest.current.load(signal),
       (data, error) => {
+        if (who.peek() !== reader) return
         if (error === null) keep(key, data)
         setState(before => ({ key, data: error === null ? data : before.key === key ? before.data : null, error }))
       },
@@ -73,11 +79,6 @@ function keep(key: string, value: unknown): void {
   kept.delete(key)
   kept.set(key, value)
   if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!)
-}
-
-/** Forgets all values: the next session may be of another account. */
-export function forgetResources(): void {
-  kept.clear()
 }
 
 /** Reads again and again, one read at a time: at once after the first event, then not more often than reads allow. */

@@ -1,5 +1,6 @@
 /** Who is signed in. The browser has a cookie that scripts cannot read, and a token that is bound to this origin; both are needed. */
 import { signal } from '@preact/signals'
+import { Backoff, pause } from './event-source.ts'
 
 /** What a key may do with jobs: of all endpoints, or by endpoint. */
 type Level = 'none' | 'read' | 'write'
@@ -29,21 +30,64 @@ const TOKEN = 'runyard.token'
 
 /** Null: nobody is signed in. Undefined: not known yet. */
 export const who = signal<Who | null | undefined>(undefined)
+/** Whether the server does not tell who is signed in, and is asked again. */
+export const isAway = signal(false)
+/** Why a one-time link signed nobody in. */
+export const linkProblem = signal<string | null>(null)
+
+/**
+ * The half of the session that this page acts with. It is not read from the storage for each request: another tab may have signed in as
+ * somebody else, for whom this page does nothing before it shows who that is.
+ */
+let token = ''
 
 /** Headers that every request with the session has. */
 export function sessionHeaders(): Record<string, string> {
-  return { 'x-runyard-console': localStorage.getItem(TOKEN) ?? '1' }
+  return { 'x-runyard-console': token === '' ? '1' : token }
 }
 
-/** Reads the session, from the one-time link in the address where there is one. */
+/** Reads the session, from the one-time link in the address where there is one, and follows what other tabs do. To be called once. */
 export async function resumeSession(): Promise<void> {
+  addEventListener('storage', followTabs)
+  addEventListener('pageshow', followTabs)
   const link = new URLSearchParams(location.hash.slice(1)).get('link')
   // A link works once; it does not stay in the history of the browser.
   if (link !== null) history.replaceState(null, '', location.pathname + location.search)
-  if (link !== null && (await signIn({ link })) === null) return
-  const response = await fetch('/console/session', { headers: sessionHeaders() })
-  who.value = response.ok ? ((await response.json()) as Who) : null
+  if (link !== null) linkProblem.value = await signIn({ link })
+  if (link === null || linkProblem.value !== null) await readSession()
 }
+
+/** Another tab has signed in or out. What the page shows of the account before goes first. */
+function followTabs(): void {
+  if (who.value === undefined || (localStorage.getItem(TOKEN) ?? '') === token) return
+  who.value = undefined
+  void readSession()
+}
+
+/** Reads who is signed in, again and again while the server is away. */
+async function readSession(): Promise<void> {
+  const backoff = new Backoff()
+  for (;;) {
+    token = localStorage.getItem(TOKEN) ?? ''
+    if (token === '') break
+    const response = await fetch('/console/session', { headers: sessionHeaders() }).catch(() => null)
+    const found = response?.ok === true ? ((await response.json().catch(() => null)) as Who | null) : null
+    // Another tab has signed in or out meanwhile.
+    if (localStorage.getItem(TOKEN) !== token) continue
+    if (found !== null) {
+      isAway.value = false
+      who.value = found
+      return
+    }
+    if (response?.status === 401) break
+    isAway.value = true
+    await pause(backoff.next(), NEVER)
+  }
+  isAway.value = false
+  ended()
+}
+
+const NEVER = new AbortController().signal
 
 /** Signs in with a key or a one-time link. Returns null, or why that failed. */
 export async function signIn(credential: { readonly key: string } | { readonly link: string }): Promise<string | null> {
@@ -53,22 +97,28 @@ export async function signIn(credential: { readonly key: string } | { readonly l
     body: JSON.stringify(credential),
   }).catch(() => null)
   if (response === null) return 'The server does not answer.'
-  const body = (await response.json()) as Who & { readonly token: string; readonly error?: string }
-  if (!response.ok) return body.error ?? `The server answered ${response.status}.`
-  localStorage.setItem(TOKEN, body.token)
-  who.value = body
+  const body = (await response.json().catch(() => ({}))) as Partial<Who> & { token?: string; error?: string }
+  if (!response.ok || body.token === undefined) return body.error ?? `The server answered ${response.status}.`
+  token = body.token
+  localStorage.setItem(TOKEN, token)
+  linkProblem.value = null
+  who.value = body as Who
   return null
 }
 
 /** Ends the session on the server and in this browser. */
 export async function signOut(): Promise<void> {
-  await fetch('/console/session', { method: 'DELETE', headers: sessionHeaders() }).catch(() => {})
-  ended()
+  const used = sessionHeaders()
+  await fetch('/console/session', { method: 'DELETE', headers: used }).catch(() => {})
+  ended(used)
 }
 
-/** The session is over: the key ended, or another tab signed out. */
-export function ended(): void {
-  localStorage.removeItem(TOKEN)
+/** The session is over: the key ended, or another tab signed out. @param used the headers that the server refused; nothing happens to a newer session */
+export function ended(used = sessionHeaders()): void {
+  if (used['x-runyard-console'] !== sessionHeaders()['x-runyard-console']) return
+  // Another tab may have signed in since.
+  if (localStorage.getItem(TOKEN) === token) localStorage.removeItem(TOKEN)
+  token = ''
   who.value = null
 }
 

@@ -1,12 +1,12 @@
 /** The page for those who are not signed in. */
 import { useState } from 'preact/hooks'
-import { signIn } from '../client/session.ts'
+import { linkProblem, signIn } from '../client/session.ts'
 import { TextField } from '../parts/form.tsx'
 
 /** Takes an API key and makes a session of it. */
 export function SignIn() {
   const [key, setKey] = useState('')
-  const [problem, setProblem] = useState<string | null>(null)
+  const [problem, setProblem] = useState(linkProblem.value)
   const [isSending, setSending] = useState(false)
   const submit = async (event: Event) => {
     event.preventDefault()

@@ -94,7 +94,7 @@ export class LogStream {
       const onPlace = (id: string) => {
         this.#lastId = id ?? this.#lastId
       }
-      for await (const { name, data, id } of readEvents(this.#watched(response), onPlace)) {
+      for await (const { name, data, id } of readEvents(response, onPlace, SILENCE_MS)) {
         // What was read but not told comes again.
         if (signal.aborted) return null
         this.#lastId = id ?? this.#lastId
@@ -106,22 +106,8 @@ export class LogStream {
     } catch (error) {
       const isFinal = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
       return isFinal && !signal.aborted ? { is: 'failed', why: sentenceOf(error) } : null
+    } finally {
+      this.#connection.abort()
     }
-  }
-
-  /** The response, whose connection is cut when nothing comes for too long. */
-  #watched(response: Response): Response {
-    const connection = this.#connection
-    const cut = () => connection.abort()
-    let timer = setTimeout(cut, SILENCE_MS)
-    const heard = new TransformStream<Uint8Array, Uint8Array>({
-      transform: (chunk, controller) => {
-        clearTimeout(timer)
-        timer = setTimeout(cut, SILENCE_MS)
-        controller.enqueue(chunk)
-      },
-    })
-    connection.signal.addEventListener('abort', () => clearTimeout(timer))
-    return new Response(response.body!.pipeThrough(heard))
   }
 }

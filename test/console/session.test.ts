@@ -1,0 +1,148 @@
+/** Two tabs of one browser: they share the storage and the cookie, and each is a module of its own. */
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, type TestContext, test } from 'node:test'
+
+type Session = typeof import('../../console/client/session.ts')
+
+class Browser {
+  readonly stored = new Map<string, string>()
+  /** Tokens of sessions that are open on the server, with the names of their accounts. */
+  readonly open = new Map<string, string>()
+  /** The token whose other half is in the cookie. */
+  cookie = ''
+  status = 200
+  readonly heard: (() => void)[] = []
+  readonly asked: string[] = []
+
+  constructor(t: TestContext) {
+    const fakes = {
+      localStorage: {
+        getItem: (name: string) => this.stored.get(name) ?? null,
+        setItem: (name: string, value: string) => void this.stored.set(name, value),
+        removeItem: (name: string) => void this.stored.delete(name),
+      },
+      location: { hash: '', pathname: '/', search: '' },
+      addEventListener: (name: string, listener: () => void) => name === 'storage' && this.heard.push(listener),
+      fetch: async (_: string, init: RequestInit) => this.#answer(init),
+    }
+    for (const [name, value] of Object.entries(fakes)) {
+      const before = Object.getOwnPropertyDescriptor(globalThis, name)
+      Object.defineProperty(globalThis, name, { value, configurable: true })
+      t.after(() => {
+        if (before === undefined) Reflect.deleteProperty(globalThis, name)
+        else Object.defineProperty(globalThis, name, before)
+      })
+    }
+  }
+
+  #answer({ method = 'GET', headers, body }: RequestInit): Response {
+    const token = (headers as Record<string, string>)['x-runyard-console']!
+    if (this.status !== 200) return new Response('<html>', { status: this.status })
+    if (method === 'POST') {
+      const name = (JSON.parse(String(body)) as { key: string }).key
+      this.cookie = `token-of-${name}`
+      this.open.set(this.cookie, name)
+      return Response.json({ token: this.cookie, account: { name } })
+    }
+    this.asked.push(token)
+    const name = token === this.cookie ? this.open.get(token) : undefined
+    if (name === undefined) return Response.json({ error: 'nobody is signed in' }, { status: 401 })
+    if (method !== 'DELETE') return Response.json({ account: { name } })
+    this.open.delete(token)
+    return new Response(null, { status: 204 })
+  }
+
+  /** A tab that has been opened. */
+  async tab(): Promise<Session> {
+    tabs += 1
+    const session = (await import(`../../console/client/session.ts?tab=${tabs}`)) as Session
+    void session.resumeSession()
+    await settled()
+    return session
+  }
+
+  /** The other tabs are told that the storage has changed. */
+  async tell(): Promise<void> {
+    for (const listener of this.heard) listener()
+    await settled()
+  }
+}
+
+let tabs = 0
+let browser: Browser
+
+async function settled(): Promise<void> {
+  for (let count = 0; count < 10; count += 1) await new Promise(setImmediate)
+}
+
+beforeEach(t => {
+  browser = new Browser(t as TestContext)
+})
+afterEach(() => browser.open.clear())
+
+test('a tab shows who another tab has signed in as, and nobody after a sign-out there', async () => {
+  const [one, other] = [await browser.tab(), await browser.tab()]
+  assert.equal(one.who.value, null)
+  assert.equal(await one.signIn({ key: 'ann' }), null)
+  await browser.tell()
+  assert.equal(other.who.value?.account.name, 'ann')
+  await other.signOut()
+  await browser.tell()
+  assert.equal(one.who.value, null)
+  assert.equal(browser.stored.size, 0)
+})
+
+test('a tab of one account does nothing as another account that signed in elsewhere', async () => {
+  const [one, other] = [await browser.tab(), await browser.tab()]
+  await one.signIn({ key: 'ann' })
+  await browser.tell()
+  await other.signIn({ key: 'bob' })
+  const used = one.sessionHeaders()
+  assert.equal(used['x-runyard-console'], 'token-of-ann')
+  // The server refuses it, since the cookie is that of the other account: that does not end the session there.
+  one.ended(used)
+  assert.equal(browser.stored.get('runyard.token'), 'token-of-bob')
+  await browser.tell()
+  assert.equal(one.who.value?.account.name, 'bob')
+})
+
+test('what belongs to one account is gone before the next one is shown', async () => {
+  const [one, other] = [await browser.tab(), await browser.tab()]
+  await one.signIn({ key: 'ann' })
+  const seen: unknown[] = []
+  one.who.subscribe(found => void seen.push(found && found.account.name))
+  await other.signIn({ key: 'bob' })
+  await browser.tell()
+  assert.deepEqual(seen, ['ann', undefined, 'bob'])
+})
+
+test('a late refusal of a session that is over does not end the next one', async () => {
+  const one = await browser.tab()
+  await one.signIn({ key: 'ann' })
+  const used = one.sessionHeaders()
+  await one.signIn({ key: 'bob' })
+  one.ended(used)
+  assert.equal(one.who.value?.account.name, 'bob')
+})
+
+test('a server that is away or starts ends no session: it is asked again', async t => {
+  const one = await browser.tab()
+  await one.signIn({ key: 'ann' })
+  browser.status = 503
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const later = await browser.tab()
+  assert.equal(later.who.value, undefined)
+  assert.equal(later.isAway.value, true)
+  browser.status = 200
+  t.mock.timers.tick(20_000)
+  await settled()
+  assert.equal(later.who.value?.account.name, 'ann')
+  assert.equal(later.isAway.value, false)
+})
+
+test('without a token the server is not asked, and an answer that is no JSON is a sentence', async () => {
+  const one = await browser.tab()
+  assert.deepEqual(browser.asked, [])
+  browser.status = 502
+  assert.equal(await one.signIn({ key: 'ann' }), 'The server answered 502.')
+})
