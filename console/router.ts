@@ -39,10 +39,19 @@ export function matchPath(pattern: string, of: string): Record<string, string> |
   if (wanted.length !== found.length) return null
   const named: Record<string, string> = {}
   for (const [at, part] of wanted.entries()) {
-    if (part.startsWith(':')) named[part.slice(1)] = decodeURIComponent(found[at]!)
+    if (part.startsWith(':')) named[part.slice(1)] = decoded(found[at]!)
     else if (part !== found[at]) return null
   }
   return named
+}
+
+/** A part of a path; as it is where somebody typed a `%` that begins nothing. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }
 
 /** Follows links of the console without loading the page again. To be called once. */
@@ -53,6 +62,8 @@ export function followLinks(): void {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     if (link.origin !== location.origin || link.target !== '' || link.hasAttribute('download')) return
     if (/^\/(?:v1|v2|graphql|ops)(?:\/|$)/.test(link.pathname)) return
+    // The browser itself goes to a place in the page.
+    if (link.hash !== '' && link.pathname + link.search === location.pathname + location.search) return
     event.preventDefault()
     navigate(link.href)
   })

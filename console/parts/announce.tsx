@@ -1,5 +1,6 @@
 /** Short messages: seen for a moment, and read out by screen readers. */
 import { signal } from '@preact/signals'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 type Kind = 'done' | 'problem'
 
@@ -26,11 +27,18 @@ function dismiss(id: number): void {
   messages.value = messages.value.filter(one => one.id !== id)
 }
 
-/** Where messages are shown. In the top layer of a dialog they are read out, too, since the region stays. */
+/** Where messages are shown: above everything, an open dialog as well. The region stays, so that messages are read out. */
 export function Messages() {
+  const region = useRef<HTMLDivElement>(null)
+  const shown = messages.value
+  useLayoutEffect(() => {
+    const element = region.current!
+    if (element.matches(':popover-open')) element.hidePopover()
+    if (shown.length > 0 && document.querySelector('dialog[open]') !== null) element.showPopover()
+  }, [shown])
   return (
-    <div class="messages" role="status" aria-live="polite">
-      {messages.value.map(({ id, text, kind }) => (
+    <div class="messages" role="status" aria-live="polite" popover="manual" ref={region}>
+      {shown.map(({ id, text, kind }) => (
         <div key={id} class={`message ${kind}`}>
           <span>{text}</span>
           <button type="button" aria-label="Dismiss" onClick={() => dismiss(id)}>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { Button } from './basic.tsx'
 import { Dialog } from './dialog.tsx'
-import { CheckField, Field, FormProblems, type Problems, SelectField, TextField, useSending } from './form.tsx'
+import { CheckField, Field, FormProblems, isAt, type Problems, SelectField, TextField, useSending } from './form.tsx'
 
 /** One value. Its name is that of the member of the body, for what the server says of it. */
 export interface Asked {
@@ -103,7 +103,7 @@ export function Ask({
 /** Paths that a field shows; fields of `more` show all but those of the whole body. */
 function shownPaths(problems: Problems, asked: readonly Asked[], hasMore: boolean): readonly string[] {
   return Object.keys(problems).filter(
-    path => path !== '$' && (hasMore || asked.some(({ name }) => path.startsWith(`$.${name}`))),
+    path => path !== '$' && (hasMore || asked.some(({ name }) => isAt(`$.${name}`, path))),
   )
 }
 

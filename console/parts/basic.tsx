@@ -161,10 +161,15 @@ export function Tabs({
   readonly label: string
   readonly tabs: readonly { readonly path: string; readonly title: string }[]
 }) {
+  const element = useRef<HTMLElement>(null)
+  const at = path.value
+  useEffect(() => {
+    element.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [at])
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={element}>
       {tabs.map(tab => (
-        <a key={tab.path} href={tab.path} aria-current={path.value === tab.path ? 'page' : undefined}>
+        <a key={tab.path} href={tab.path} aria-current={at === tab.path ? 'page' : undefined}>
           {tab.title}
         </a>
       ))}
@@ -234,6 +239,8 @@ export function Section({
   )
 }
 
+let isFirstHead = true
+
 /** The head of a page: its title, figures or actions beside it. The title of the window follows. */
 export function PageHead({
   title,
@@ -248,6 +255,11 @@ export function PageHead({
   useEffect(() => {
     document.title = `${title} · Runyard`
   }, [title])
+  useEffect(() => {
+    // What had the focus was on the page before.
+    if (!isFirstHead && document.activeElement === document.body) heading.current?.focus({ preventScroll: true })
+    isFirstHead = false
+  }, [])
   return (
     <header class="page-head">
       <div>

@@ -19,12 +19,14 @@ export function Dialog({
   readonly actions?: ComponentChildren
 }) {
   const element = useRef<HTMLDialogElement>(null)
+  const isGone = useRef(false)
   const id = useId()
   useEffect(() => {
     const dialog = element.current!
     const before = document.activeElement
     if (!dialog.open) dialog.showModal()
     return () => {
+      isGone.current = true
       dialog.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }
@@ -37,6 +39,12 @@ export function Dialog({
       onCancel={event => {
         event.preventDefault()
         onClose()
+      }}
+      onClose={() => {
+        // Browsers close a dialog without asking at the second Escape. What stays is opened again.
+        if (isGone.current) return
+        onClose()
+        requestAnimationFrame(() => isGone.current || element.current?.open || element.current?.showModal())
       }}
       onMouseDown={event => {
         if (event.target === element.current) onClose()

@@ -17,6 +17,11 @@ export function problemsOf(error: unknown): Problems {
   return found
 }
 
+/** Whether the path of a problem is that of a member, or below it. */
+export function isAt(member: string, path: string): boolean {
+  return path.startsWith(member) && /^[.[]|^$/.test(path.slice(member.length))
+}
+
 /** Sends a form: keeps its problems, and says whether it is being sent. */
 export function useSending(): {
   readonly problems: Problems
@@ -83,7 +88,7 @@ export function Field({
     path === undefined
       ? []
       : Object.entries(problems)
-          .filter(([of]) => of === path || of.startsWith(`${path}.`) || of.startsWith(`${path}[`))
+          .filter(([of]) => isAt(path, of))
           .flatMap(([, all]) => all)
   return (
     <div class="field">

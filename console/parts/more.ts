@@ -37,24 +37,24 @@ export function useGrowingList<Row>(
     setRest(null)
     setProblem(null)
   }, [key])
-  const cursor = rest === null ? (first.data?.nextCursor ?? null) : rest.nextCursor
+  const { rows, nextCursor: cursor } = joinedPages(first.data, rest, rowKey)
   const more = async () => {
     if (cursor === null || isReading) return
     setReading(true)
+    setProblem(null)
     try {
       const page = await read(cursor, new AbortController().signal)
       if (current.current !== key) return
       // Rows of the first page stay known: new ones push them out of it.
-      const known = first.data?.rows ?? []
-      setRest(before => ({ rows: [...(before?.rows ?? known), ...page.rows], nextCursor: page.nextCursor }))
+      setRest({ rows: [...rows, ...page.rows], nextCursor: page.nextCursor })
     } catch (error) {
-      setProblem(error as Error)
+      if (current.current === key) setProblem(error as Error)
     } finally {
       setReading(false)
     }
   }
   return {
-    data: first.data === null ? null : joined(first.data.rows, rest?.rows ?? [], rowKey),
+    data: first.data === null ? null : rows,
     error: first.error ?? problem,
     reload: first.reload,
     hasMore: cursor !== null,
@@ -63,8 +63,17 @@ export function useGrowingList<Row>(
   }
 }
 
-function joined<Row>(first: readonly Row[], rest: readonly Row[], rowKey: (row: Row) => string): readonly Row[] {
-  if (rest.length === 0) return first
-  const known = new Set(first.map(rowKey))
-  return [...first, ...rest.filter(row => !known.has(rowKey(row)))]
+/**
+ * The newest first page, and the rows that were known when later pages were read. Where the first page has none of those, more new rows have
+ * come than a page holds: what is between is unknown, so that later pages are read anew.
+ */
+export function joinedPages<Row>(
+  first: Page<Row> | null,
+  rest: Page<Row> | null,
+  rowKey: (row: Row) => string,
+): Page<Row> {
+  if (first === null || rest === null) return first ?? { rows: [], nextCursor: null }
+  const known = new Set(first.rows.map(rowKey))
+  const others = rest.rows.filter(row => !known.has(rowKey(row)))
+  return others.length === rest.rows.length ? first : { rows: [...first.rows, ...others], nextCursor: rest.nextCursor }
 }

@@ -62,17 +62,21 @@ export function Table<Row>({
   const sorted = useMemo(() => sortedRows(rows, columns, sort), [rows, columns, sort])
   const { scroller, items, height: rowsHeight, scrollTo, isAtEnd } = useVirtualRows(sorted.length, ROW_PX)
   useFilledHeight(scroller, height === 'fill')
-  const [at, setAt] = useState(-1)
-  const state = useRef({ sorted, at })
-  state.current = { sorted, at }
+  const [place, setPlace] = useState<Place | null>(null)
+  const at = useMemo(() => indexOf(place, sorted, rowKey), [place, sorted])
+  // The row that Tab reaches is one that is drawn.
+  const stop = items.some(({ index }) => index === at) ? at : (items[0]?.index ?? 0)
+  const state = useRef({ sorted, at, rowKey })
+  state.current = { sorted, at, rowKey }
   const open = (row: Row) => (href === undefined ? onOpen?.(row) : navigate(href(row)))
   useEffect(
     () =>
       takeRowKeys({
         move: by => {
-          const next = Math.min(Math.max(state.current.at + by, 0), state.current.sorted.length - 1)
+          const { sorted, at, rowKey } = state.current
+          const next = Math.min(Math.max(at + by, 0), sorted.length - 1)
           if (next < 0) return
-          setAt(next)
+          setPlace({ key: rowKey(sorted[next]!), index: next })
           scrollTo(next)
           const row = () => scroller.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)
           // One that was out of sight is drawn first.
@@ -84,8 +88,9 @@ export function Table<Row>({
   )
   const template = [
     ...(selected === undefined ? [] : ['28px']),
-    ...shownColumns.map(({ width }) => (isNarrow ? 'minmax(0, 1fr)' : (width ?? 'minmax(0, 1fr)'))),
+    ...shownColumns.map(({ width }) => (isNarrow ? narrowed(width) : (width ?? 'minmax(0, 1fr)'))),
   ].join(' ')
+  const areAllTicked = sorted.length > 0 && selected !== undefined && sorted.every(row => selected.has(rowKey(row)))
   const toggle = (key: string) => {
     const next = new Set(selected)
     if (!next.delete(key)) next.add(key)
@@ -106,8 +111,8 @@ export function Table<Row>({
               <input
                 type="checkbox"
                 aria-label="Select all"
-                checked={selected.size > 0 && selected.size === sorted.length}
-                onChange={() => onSelect?.(new Set(selected.size === sorted.length ? [] : sorted.map(rowKey)))}
+                checked={areAllTicked}
+                onChange={() => onSelect?.(new Set(areAllTicked ? [] : sorted.map(rowKey)))}
               />
             </span>
           )}
@@ -129,9 +134,9 @@ export function Table<Row>({
                 aria-rowindex={index + 2}
                 aria-selected={selected?.has(key)}
                 class={`row${index === at ? ' at' : ''}${href === undefined && onOpen === undefined ? '' : ' opens'}`}
-                tabIndex={index === Math.max(at, 0) ? 0 : -1}
+                tabIndex={index === stop ? 0 : -1}
                 style={{ gridTemplateColumns: template, transform: `translateY(${start}px)` }}
-                onFocus={() => setAt(index)}
+                onFocus={() => setPlace({ key, index })}
                 onClick={event => {
                   if (isControl(event.target, event.currentTarget)) return
                   open(row)
@@ -164,6 +169,28 @@ export function Table<Row>({
       </div>
     </div>
   )
+}
+
+/** The row that the keyboard is at. */
+interface Place {
+  readonly key: string
+  readonly index: number
+}
+
+/** Where that row is now: rows come, go and change places. One that is gone leaves its place to the next. */
+function indexOf<Row>(place: Place | null, rows: readonly Row[], rowKey: (row: Row) => string): number {
+  if (place === null) return -1
+  const there = rows[place.index]
+  if (there !== undefined && rowKey(there) === place.key) return place.index
+  const found = rows.findIndex(row => rowKey(row) === place.key)
+  return found >= 0 ? found : Math.min(place.index, rows.length - 1)
+}
+
+const USUAL_PX = 140
+
+/** The share of a narrow screen for a column that has a width on wide ones. */
+function narrowed(width = ''): string {
+  return `minmax(0, ${/(\d+)px/.exec(width)?.[1] ?? USUAL_PX}fr)`
 }
 
 type Sort = { readonly column: string; readonly isDown: boolean } | null

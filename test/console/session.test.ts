@@ -71,6 +71,10 @@ class Browser {
 let tabs = 0
 let browser: Browser
 
+function shownIn({ who }: Session): string | null {
+  return who.value === undefined ? 'not known yet' : (who.value?.account.name ?? null)
+}
+
 async function settled(): Promise<void> {
   for (let count = 0; count < 10; count += 1) await new Promise(setImmediate)
 }
@@ -110,7 +114,7 @@ test('what belongs to one account is gone before the next one is shown', async (
   const [one, other] = [await browser.tab(), await browser.tab()]
   await one.signIn({ key: 'ann' })
   const seen: unknown[] = []
-  one.who.subscribe(found => void seen.push(found && found.account.name))
+  one.who.subscribe(found => void seen.push(found?.account.name))
   await other.signIn({ key: 'bob' })
   await browser.tell()
   assert.deepEqual(seen, ['ann', undefined, 'bob'])
@@ -131,13 +135,11 @@ test('a server that is away or starts ends no session: it is asked again', async
   browser.status = 503
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const later = await browser.tab()
-  assert.equal(later.who.value, undefined)
-  assert.equal(later.isAway.value, true)
+  assert.deepEqual([shownIn(later), later.isAway.value], ['not known yet', true])
   browser.status = 200
   t.mock.timers.tick(20_000)
   await settled()
-  assert.equal(later.who.value?.account.name, 'ann')
-  assert.equal(later.isAway.value, false)
+  assert.deepEqual([shownIn(later), later.isAway.value], ['ann', false])
 })
 
 test('without a token the server is not asked, and an answer that is no JSON is a sentence', async () => {

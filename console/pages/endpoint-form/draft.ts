@@ -257,7 +257,7 @@ export function numberOf(text: string): number | string | null {
 }
 
 /** Whether two values of JSON are the same, whatever the order of members. */
-export function isSame(a: unknown, b: unknown): boolean {
+function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => isSame(item, b[at]))
   if (!isObject(a) || !isObject(b)) return a === b
   const names = Object.keys(a)

@@ -1,7 +1,7 @@
 /** Fields of the form of an endpoint that no other form has. */
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
-import type { Problems } from '../../parts/form.tsx'
+import { isAt, type Problems } from '../../parts/form.tsx'
 import type { Difference } from './difference.ts'
 
 interface Labelled {
@@ -78,17 +78,13 @@ export function Folded({
 export function at(problems: Problems, path: string | undefined): readonly string[] {
   if (path === undefined) return []
   return Object.entries(problems)
-    .filter(([of]) => isIn(of, path))
+    .filter(([of]) => isAt(path, of))
     .flatMap(([, sentences]) => sentences)
 }
 
 /** Paths of problems that are shown at one of the fields. */
 export function shownAt(problems: Problems, fields: readonly string[]): readonly string[] {
-  return Object.keys(problems).filter(of => fields.some(path => isIn(of, path)))
-}
-
-function isIn(of: string, path: string): boolean {
-  return of === path || of.startsWith(`${path}.`) || of.startsWith(`${path}[`)
+  return Object.keys(problems).filter(of => fields.some(path => isAt(path, of)))
 }
 
 /** The members of a configuration, for keys that may not change it. */

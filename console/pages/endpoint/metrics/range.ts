@@ -27,7 +27,7 @@ export const RANGES = {
 export type RangeId = keyof typeof RANGES
 
 /** The range where the address says nothing, or nonsense. */
-export const USUAL_RANGE: RangeId = '1h'
+const USUAL_RANGE: RangeId = '1h'
 
 /** More points than this are too many for a chart. */
 const MAX_POINTS = 400

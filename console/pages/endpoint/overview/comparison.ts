@@ -13,7 +13,7 @@ export interface Row {
 }
 
 /** Hours of workers, without those in which they were frozen. */
-export function hoursOf({ workerHours: { starting, idle, running } }: Figures): number {
+function hoursOf({ workerHours: { starting, idle, running } }: Figures): number {
   return starting + idle + running
 }
 

@@ -18,7 +18,7 @@ export const STATUSES_OF = {
 } as const satisfies Record<string, readonly JobStatus[]>
 
 /** Spans of time up to now, by their names in the address. */
-export const SPANS = { '15m': 15 * 60_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 7 * 86_400_000 } as const
+const SPANS = { '15m': 15 * 60_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 7 * 86_400_000 } as const
 /** A name of {@link SPANS}. */
 export type Span = keyof typeof SPANS
 
