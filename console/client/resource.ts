@@ -1,6 +1,7 @@
 /** What a page reads from the server, kept current by events. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './api.ts'
+import { Backoff } from './event-source.ts'
 import { type LiveEvent, onLive } from './live.ts'
 import { who } from './session.ts'
 
@@ -81,6 +82,11 @@ function keep(key: string, value: unknown): void {
   if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!)
 }
 
+/** Whether what failed may work without a change: the server is away, starts, or has too much to do. */
+function isPassing(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 502)
+}
+
 /** Reads again and again, one read at a time: at once after the first event, then not more often than reads allow. */
 class Reading<Type> {
   readonly #load: (signal: AbortSignal) => Promise<Type>
@@ -90,6 +96,8 @@ class Reading<Type> {
   #isWanted = false
   #notBeforeMs = 0
   #timer: ReturnType<typeof setTimeout> | null = null
+  #retry: ReturnType<typeof setTimeout> | undefined
+  readonly #backoff = new Backoff()
 
   constructor(load: (signal: AbortSignal) => Promise<Type>, done: (data: Type | null, error: Error | null) => void) {
     this.#load = load
@@ -109,6 +117,7 @@ class Reading<Type> {
 
   end(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
+    clearTimeout(this.#retry)
     this.#end.abort()
   }
 
@@ -116,13 +125,17 @@ class Reading<Type> {
     this.#timer = null
     this.#isReading = true
     this.#isWanted = false
+    clearTimeout(this.#retry)
     const beganMs = performance.now()
     const { signal } = this.#end
     try {
       const data = await this.#load(signal)
+      this.#backoff.reset()
       if (!signal.aborted) this.#done(data, null)
     } catch (error) {
-      if (!signal.aborted) this.#done(null, error instanceof Error ? error : new ApiError(0, String(error)))
+      if (signal.aborted) return
+      this.#done(null, error instanceof Error ? error : new ApiError(0, String(error)))
+      if (isPassing(error)) this.#retry = setTimeout(() => this.again(), this.#backoff.next())
     }
     this.#isReading = false
     const nowMs = performance.now()

@@ -7,7 +7,7 @@ import { mayManage } from '../client/session.ts'
 import { count, plural } from '../format.ts'
 import { query, setQuery } from '../router.ts'
 import { Button, Code, Empty, Loaded, PageHead } from './basic.tsx'
-import { Dialog } from './dialog.tsx'
+import { Confirm, Dialog } from './dialog.tsx'
 import { type Column, Table } from './table.tsx'
 
 /** Rows from which a table fills the window. */
@@ -127,6 +127,42 @@ export type Action = readonly [
   dialog: (onClose: () => void) => ComponentChildren,
   kind?: 'main' | 'danger',
 ]
+
+/** The action that deletes a thing, after a question that says what follows. @param typed what the person has to type first */
+export function deletion({
+  what,
+  name,
+  action = `Delete the ${what}`,
+  typed,
+  onConfirm,
+  children,
+}: {
+  readonly what: string
+  readonly name: string
+  readonly action?: string
+  readonly typed?: string
+  readonly onConfirm: () => Promise<unknown>
+  readonly children: ComponentChildren
+}): Action {
+  return [
+    'Delete',
+    onClose => (
+      <Confirm
+        title={`Delete the ${what} ${name}?`}
+        action={action}
+        {...(typed === undefined ? {} : { typed })}
+        onClose={onClose}
+        onConfirm={async () => {
+          await onConfirm()
+          closeRow()
+        }}
+      >
+        {children}
+      </Confirm>
+    ),
+    'danger',
+  ]
+}
 
 /** One thing in a drawer, with what can be done with it where that may be done. */
 export function Drawer({

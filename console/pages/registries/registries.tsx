@@ -5,9 +5,8 @@ import type { Registry } from '../../client/api-types.d.ts'
 import { mayManage } from '../../client/session.ts'
 import { ofChange } from '../../client/topics.ts'
 import { Ask } from '../../parts/ask.tsx'
-import { Confirm } from '../../parts/dialog.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, closeRow, Drawer, Part, Things } from '../../parts/things.tsx'
+import { type Action, Drawer, deletion, Part, Things } from '../../parts/things.tsx'
 import { UsedBy } from '../../parts/used-by.tsx'
 
 const COLUMNS: readonly Column<Registry>[] = [
@@ -50,27 +49,22 @@ export function Registries() {
 function Detail({ id, name, onChange }: Registry & { readonly onChange: () => void }) {
   const usedBy = <UsedBy of={{ registry: id }} />
   const actions: readonly Action[] = [
-    [
-      'Delete',
-      onClose => (
-        <Confirm
-          title={`Delete the credential ${name}?`}
-          action="Delete the credential"
-          onClose={onClose}
-          onConfirm={async () => {
-            await api('DELETE /v2/registries/{id}', { path: { id } })
-            onChange()
-            closeRow()
-          }}
-        >
+    deletion({
+      what: 'credential',
+      name,
+      onConfirm: async () => {
+        await api('DELETE /v2/registries/{id}', { path: { id } })
+        onChange()
+      },
+      children: (
+        <>
           {usedBy}
           <p>
             What uses it has none from then on: endpoints get a new release, and images that need it cannot be pulled.
           </p>
-        </Confirm>
+        </>
       ),
-      'danger',
-    ],
+    }),
   ]
   return (
     <Drawer title={name} facts={[['Id', <code>{id}</code>]]} actions={mayManage('write') ? actions : []}>

@@ -7,9 +7,8 @@ import { ofChange } from '../../client/topics.ts'
 import { secretReference } from '../../client/users.ts'
 import { Ask } from '../../parts/ask.tsx'
 import { Ago, Code } from '../../parts/basic.tsx'
-import { Confirm } from '../../parts/dialog.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, closeRow, Drawer, Part, Things } from '../../parts/things.tsx'
+import { type Action, Drawer, deletion, Part, Things } from '../../parts/things.tsx'
 import { UsedBy } from '../../parts/used-by.tsx'
 
 const COLUMNS: readonly Column<Secret>[] = [
@@ -71,28 +70,23 @@ function Detail({ of, onChange }: { readonly of: Secret; readonly onChange: () =
     onChange()
   }
   const actions: readonly Action[] = [
-    [
-      'Delete',
-      onClose => (
-        <Confirm
-          title={`Delete the secret ${name}?`}
-          action="Delete the secret"
-          onClose={onClose}
-          onConfirm={async () => {
-            await api('DELETE /v2/account/secrets/{id}', { path: { id } })
-            onChange()
-            closeRow()
-          }}
-        >
+    deletion({
+      what: 'secret',
+      name,
+      onConfirm: async () => {
+        await api('DELETE /v2/account/secrets/{id}', { path: { id } })
+        onChange()
+      },
+      children: (
+        <>
           {usedBy}
           <p>
             Workers that run keep the value. A worker whose environment names the secret does not start any more, until
             there is one of that name again.
           </p>
-        </Confirm>
+        </>
       ),
-      'danger',
-    ],
+    }),
     [
       'Change the description',
       onClose => (

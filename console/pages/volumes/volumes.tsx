@@ -8,9 +8,8 @@ import { ofChange } from '../../client/topics.ts'
 import { useEndpoints } from '../../client/uses.ts'
 import { count, plural } from '../../format.ts'
 import { Ask, type Asked } from '../../parts/ask.tsx'
-import { Confirm } from '../../parts/dialog.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, closeRow, Drawer, Part, Things } from '../../parts/things.tsx'
+import { type Action, Drawer, deletion, Part, Things } from '../../parts/things.tsx'
 import { UsedBy } from '../../parts/used-by.tsx'
 
 const NAME: Asked = { name: 'name', label: 'Name' }
@@ -96,26 +95,22 @@ function Detail({ of, onChange }: { readonly of: NetworkVolume; readonly onChang
   const usedBy = <UsedBy of={{ volume: id }} />
   const path = { id }
   const actions: readonly Action[] = [
-    [
-      'Delete',
-      onClose => (
-        <Confirm
-          title={`Delete the volume ${name}?`}
-          action="Delete the volume and its files"
-          typed={name}
-          onClose={onClose}
-          onConfirm={async () => {
-            await api('DELETE /v2/network-volumes/{id}', { path })
-            onChange()
-            closeRow()
-          }}
-        >
+    deletion({
+      what: 'volume',
+      name,
+      action: 'Delete the volume and its files',
+      typed: name,
+      onConfirm: async () => {
+        await api('DELETE /v2/network-volumes/{id}', { path })
+        onChange()
+      },
+      children: (
+        <>
           {usedBy}
           <p>All files on it are removed and cannot be had back. A volume that an endpoint uses cannot be deleted.</p>
-        </Confirm>
+        </>
       ),
-      'danger',
-    ],
+    }),
     [
       'Rename or grow',
       onClose => (

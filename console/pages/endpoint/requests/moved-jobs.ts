@@ -28,7 +28,9 @@ export function useMoved(
     moves.current.clear()
     let timer: ReturnType<typeof setTimeout> | null = null
     const stop = onLive(event => {
-      if (event === null || event.endpointId !== endpointId || event.type !== 'job.moved') return
+      // Moves may be missing: what is read anew knows better.
+      if (event === null) return moves.current.clear()
+      if (event.endpointId !== endpointId || event.type !== 'job.moved') return
       keep(moves.current, event)
       timer ??= setTimeout(() => {
         timer = null
