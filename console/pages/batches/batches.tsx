@@ -5,6 +5,7 @@ import { api } from '../../client/api.ts'
 import type { Batch } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayUseJobs } from '../../client/session.ts'
+import { count } from '../../format.ts'
 import { Ago, Button, Empty, Loaded, State } from '../../parts/basic.tsx'
 import { OfEndpoint } from '../../parts/endpoint-choice.tsx'
 import { Pager } from '../../parts/pager.tsx'
@@ -14,11 +15,11 @@ import { query, setQuery } from '../../router.ts'
 import { BatchDetail } from './batch-detail.tsx'
 import { freshness, Progress } from './batch-parts.tsx'
 import { batchState } from './batch-state.ts'
+import { CALL } from './json-lines.ts'
 import { NewRequests } from './new-requests.tsx'
 
 const PAGE = 100
-const PURPOSE =
-  'A batch takes up to 5,000 requests, runs them when the workers have time, and keeps all results for a day.'
+const PURPOSE = `A batch takes up to ${count(CALL.requests)} requests, runs them when the workers have time, and keeps all results for a day.`
 
 /** The page of batches. */
 export function Batches() {

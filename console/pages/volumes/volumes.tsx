@@ -18,7 +18,7 @@ const SIZE: Asked = {
   label: 'Size in GB',
   type: 'number',
   value: 10,
-  hint: '10 to 4,096; it only grows. It is not enforced: the folder is as large as its disk allows.',
+  hint: `10 to ${count(4096)}; it only grows. It is not enforced: the folder is as large as its disk allows.`,
 }
 
 const TYPES = [

@@ -11,6 +11,7 @@ import { Ago, Code, Copy, Loaded } from '../../../parts/basic.tsx'
 import { Dialog } from '../../../parts/dialog.tsx'
 import { JsonView } from '../../../parts/json-view.tsx'
 import { TimeLine } from '../../../parts/time-line.tsx'
+import { Why } from '../../../parts/why.tsx'
 import { setQuery } from '../../../router.ts'
 import { exactBody } from './exact-json.ts'
 import { JobActions } from './job-actions.tsx'
@@ -64,7 +65,7 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
   return (
     <div class="job">
       <Facts endpointId={endpointId} job={job} />
-      {job.status !== 'IN_QUEUE' ? null : <Why endpointId={endpointId} jobId={job.id} />}
+      {job.status !== 'IN_QUEUE' ? null : <Why id={endpointId} jobId={job.id} />}
       {job.error === null ? null : <JobFailure error={job.error} />}
       <Payload
         title={job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'}
@@ -152,26 +153,6 @@ function Kept({ job }: { readonly job: JobRecord }) {
       {isFinal(job.status) ? 'kept until' : 'the job is removed at'} {dateTime(job.resultExpiresAt)}
       {leftMs > 0 ? <span class="faint"> in {duration(Math.ceil(leftMs / 1_000) * 1_000)}</span> : null}
     </>
-  )
-}
-
-/** Why the job waits, in the words of the server. */
-function Why({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
-  const why = useResource(
-    `explain ${endpointId} ${jobId}`,
-    signal => api('GET /v2/{endpoint}/explain/{job}', { path: { endpoint: endpointId, job: jobId }, signal }),
-    { on: event => event.endpointId === endpointId, everyMs: 3_000 },
-  )
-  if (why.data === null || why.data.final) return null
-  const { summary, action, evidence } = why.data
-  return (
-    <div class="notice wait" aria-live="polite">
-      <div>
-        <b>{summary}</b>
-        {action === null ? null : <div>{action}</div>}
-        {evidence.length === 0 ? null : <pre>{evidence.slice(-6).join('\n')}</pre>}
-      </div>
-    </div>
   )
 }
 
