@@ -143,8 +143,8 @@ function LiveCut() {
   const seconds = retryAtMs === null ? 0 : Math.max(0, Math.ceil((retryAtMs - now.value) / 1_000))
   return (
     <div class="live-cut" role="status">
-      ◆ Not connected to the server: what you see may be old.{' '}
-      {seconds > 0 ? `Next try in ${seconds} s.` : 'Trying now.'}
+      ◆ Not connected to the server: what you see may be old. {/* Read out once, and not each second. */}
+      <span aria-hidden="true">{seconds > 0 ? `Next try in ${seconds} s.` : 'Trying now.'}</span>
     </div>
   )
 }

@@ -34,6 +34,11 @@ export class ApiError extends Error {
     this.status = status
     this.problems = problems
   }
+
+  /** Whether the same call may work soon: the server is away, starts, or has too much to do. */
+  get isPassing(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500
+  }
 }
 
 /** Calls an operation. @throws ApiError; status 0 when the server does not answer */

@@ -17,11 +17,13 @@ export interface LiveEvent {
 /** Hears events. `null`: some may be missing, so everything is to be read again. */
 type Listener = (event: LiveEvent | null) => void
 
+interface LiveState {
+  readonly isOpen: boolean
+  readonly retryAtMs: number | null
+}
+
 /** Whether events come in. `retryAtMs`: when it is tried again. */
-export const liveState = signal<{ readonly isOpen: boolean; readonly retryAtMs: number | null }>({
-  isOpen: true,
-  retryAtMs: null,
-})
+export const liveState = signal<LiveState>({ isOpen: true, retryAtMs: null })
 
 const listeners = new Set<Listener>()
 /** Tabs with the same key share a stream; what another key may hear is not for them. */
@@ -35,7 +37,7 @@ export function onLive(listener: Listener): () => void {
   return () => void listeners.delete(listener)
 }
 
-type Message = { readonly event: LiveEvent | null } | { readonly state: typeof liveState.value }
+type Message = { readonly event: LiveEvent | null } | { readonly state: LiveState }
 
 /** Reads the stream of a key in this tab, or hears it from the tab that does, until the signal aborts. */
 export function followLive(keyId: string, signal: AbortSignal): void {
@@ -85,6 +87,7 @@ const POLL_MS = 5_000
 
 /** Reads everything again and again, for a key that may not read events, until the signal aborts. */
 export function pollInstead(signal: AbortSignal): void {
+  liveState.value = { isOpen: true, retryAtMs: null }
   const timer = setInterval(() => document.hidden || receive({ event: null }), POLL_MS)
   signal.addEventListener('abort', () => clearInterval(timer))
 }

@@ -82,11 +82,6 @@ function keep(key: string, value: unknown): void {
   if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!)
 }
 
-/** Whether what failed may work without a change: the server is away, starts, or has too much to do. */
-function isPassing(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 502)
-}
-
 /** Reads again and again, one read at a time: at once after the first event, then not more often than reads allow. */
 class Reading<Type> {
   readonly #load: (signal: AbortSignal) => Promise<Type>
@@ -135,7 +130,8 @@ class Reading<Type> {
     } catch (error) {
       if (signal.aborted) return
       this.#done(null, error instanceof Error ? error : new ApiError(0, String(error)))
-      if (isPassing(error)) this.#retry = setTimeout(() => this.again(), this.#backoff.next())
+      if (error instanceof ApiError && error.isPassing)
+        this.#retry = setTimeout(() => this.again(), this.#backoff.next())
     }
     this.#isReading = false
     const nowMs = performance.now()

@@ -27,6 +27,8 @@ export interface Who {
 }
 
 const TOKEN = 'runyard.token'
+/** Where the last inputs are; they go when somebody signs out, since the browser may be that of several people. */
+export const INPUTS = 'runyard.inputs'
 
 /** Null: nobody is signed in. Undefined: not known yet. */
 export const who = signal<Who | null | undefined>(undefined)
@@ -110,6 +112,7 @@ export async function signIn(credential: { readonly key: string } | { readonly l
 export async function signOut(): Promise<void> {
   const used = sessionHeaders()
   await fetch('/console/session', { method: 'DELETE', headers: used }).catch(() => {})
+  localStorage.removeItem(INPUTS)
   ended(used)
 }
 

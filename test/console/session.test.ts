@@ -90,6 +90,7 @@ test('a tab shows who another tab has signed in as, and nobody after a sign-out 
   assert.equal(await one.signIn({ key: 'ann' }), null)
   await browser.tell()
   assert.equal(other.who.value?.account.name, 'ann')
+  browser.stored.set('runyard.inputs', '{}')
   await other.signOut()
   await browser.tell()
   assert.equal(one.who.value, null)

@@ -104,7 +104,7 @@ export class LogStream {
       }
       return null
     } catch (error) {
-      const isFinal = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
+      const isFinal = error instanceof ApiError && !error.isPassing
       return isFinal && !signal.aborted ? { is: 'failed', why: sentenceOf(error) } : null
     } finally {
       this.#connection.abort()

@@ -1,4 +1,6 @@
-/** The last inputs of endpoints, in this browser. Inputs alone: no keys, no addresses of webhooks. */
+/** The last inputs of endpoints, in this browser until one signs out. Inputs alone: no keys, no addresses of webhooks. */
+
+import { INPUTS } from '../../../client/session.ts'
 
 /** Limit of inputs of one endpoint. */
 const MAX_INPUTS = 10
@@ -9,8 +11,6 @@ const MAX_CHARACTERS = 8_000
 
 /** What is kept of the storage of a browser. */
 export type Kept = Pick<Storage, 'getItem' | 'setItem'>
-
-const KEY = 'runyard.inputs'
 
 /** The last inputs of an endpoint, the newest first. @param of the endpoint, or the endpoint and the kind of call */
 export function lastInputs(of: string, kept: Kept = localStorage): readonly string[] {
@@ -24,7 +24,7 @@ export function keepInput(of: string, input: string, kept: Kept = localStorage):
   const inputs = [input, ...before.filter(one => one !== input)].slice(0, MAX_INPUTS)
   const rest = Object.entries(others).slice(0, MAX_ENDPOINTS - 1)
   try {
-    kept.setItem(KEY, JSON.stringify(Object.fromEntries([[of, inputs], ...rest])))
+    kept.setItem(INPUTS, JSON.stringify(Object.fromEntries([[of, inputs], ...rest])))
   } catch {
     // The storage is full or forbidden: the page works without it.
   }
@@ -32,7 +32,7 @@ export function keepInput(of: string, input: string, kept: Kept = localStorage):
 
 function read(kept: Kept): Readonly<Record<string, readonly string[]>> {
   try {
-    const found: unknown = JSON.parse(kept.getItem(KEY) ?? '{}')
+    const found: unknown = JSON.parse(kept.getItem(INPUTS) ?? '{}')
     if (typeof found !== 'object' || found === null) return {}
     const lists = Object.entries(found).map(([id, list]) => [
       id,

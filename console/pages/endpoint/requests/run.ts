@@ -66,7 +66,7 @@ class Running implements Run {
   /** The request that a chat is. */
   readonly #chat = new AbortController()
   /** Finds the job again of a call that is held open: the same key is the same job. */
-  readonly #key = crypto.randomUUID()
+  readonly #key = Array.from(crypto.getRandomValues(new Uint32Array(4)), part => part.toString(36)).join('-')
 
   /** Reads of the job that failed since the last that did not. */
   #failures = 0
@@ -180,7 +180,7 @@ class Running implements Run {
       // A server that starts does not know at once all that it knew before.
       this.#failures += 1
       const wasThere = this.state.value.job !== null && this.#failures <= MAX_FAILURES
-      if (!isPassing(error) && !wasThere) throw error
+      if (!error.isPassing && !wasThere) throw error
       this.#set({ problem: `${error.message} It is tried again.` })
       return false
     }
@@ -239,11 +239,6 @@ class Running implements Run {
     const whole = before + text
     this.#set({ text: whole.slice(-MAX_TEXT), chunks: chunks + 1, isCut: isCut || whole.length > MAX_TEXT })
   }
-}
-
-/** Whether the server may answer soon what it does not answer now. */
-function isPassing({ status }: ApiError): boolean {
-  return status === 0 || status === 429 || status >= 500
 }
 
 /** A chunk for reading: texts one behind the other, other values a line each. */
