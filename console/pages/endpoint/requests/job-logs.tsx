@@ -108,7 +108,7 @@ async function follow(
       say({ problem: null })
       for await (const { name, data, id } of readEvents(response)) {
         backoff.reset()
-        lastId = id
+        lastId = id ?? lastId
         if (name === 'end') return
         if (name === 'note') say({ note: (JSON.parse(data) as { text: string }).text })
         else add(readLine(data))
@@ -116,7 +116,7 @@ async function follow(
     } catch (error) {
       if (signal.aborted) return
       say({ problem: sentenceOf(error) })
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500) return
+      if (error instanceof ApiError && !error.isPassing) return
     }
     await pause(backoff.next(), signal)
   }
