@@ -52,11 +52,19 @@ export function sessionHeaders(): Record<string, string> {
 export async function resumeSession(): Promise<void> {
   addEventListener('storage', followTabs)
   addEventListener('pageshow', followTabs)
+  // A link that is opened where the page is already loads nothing.
+  addEventListener('hashchange', () => void takeLink())
+  if (!(await takeLink())) await readSession()
+}
+
+/** Whether the address has a link that signed in. */
+async function takeLink(): Promise<boolean> {
   const link = new URLSearchParams(location.hash.slice(1)).get('link')
+  if (link === null) return false
   // A link works once; it does not stay in the history of the browser.
-  if (link !== null) history.replaceState(null, '', location.pathname + location.search)
-  if (link !== null) linkProblem.value = await signIn({ link })
-  if (link === null || linkProblem.value !== null) await readSession()
+  history.replaceState(null, '', location.pathname + location.search)
+  linkProblem.value = await signIn({ link })
+  return linkProblem.value === null
 }
 
 /** Another tab has signed in or out. What the page shows of the account before goes first. */

@@ -6,8 +6,9 @@ import { TextField } from '../parts/form.tsx'
 /** Takes an API key and makes a session of it. */
 export function SignIn() {
   const [key, setKey] = useState('')
-  const [problem, setProblem] = useState(linkProblem.value)
+  const [problem, setProblem] = useState<string | null>(null)
   const [isSending, setSending] = useState(false)
+  const said = problem ?? linkProblem.value
   const submit = async (event: Event) => {
     event.preventDefault()
     setSending(true)
@@ -21,9 +22,9 @@ export function SignIn() {
         <h1>Sign in to Runyard</h1>
         <p class="hint">With an API key. It is sent to your server once and is not kept in this browser.</p>
         <TextField label="API key" type="password" value={key} onChange={setKey} required />
-        {problem === null ? null : (
+        {said === null ? null : (
           <p class="notice bad" role="alert">
-            {problem}
+            {said}
           </p>
         )}
         <button type="submit" class="button main" disabled={isSending || key.trim() === ''}>

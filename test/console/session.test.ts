@@ -11,7 +11,8 @@ class Browser {
   /** The token whose other half is in the cookie. */
   cookie = ''
   status = 200
-  readonly heard: (() => void)[] = []
+  readonly heard: [name: string, listener: () => void][] = []
+  readonly location = { hash: '', pathname: '/', search: '' }
   readonly asked: string[] = []
 
   constructor(t: TestContext) {
@@ -21,8 +22,9 @@ class Browser {
         setItem: (name: string, value: string) => void this.stored.set(name, value),
         removeItem: (name: string) => void this.stored.delete(name),
       },
-      location: { hash: '', pathname: '/', search: '' },
-      addEventListener: (name: string, listener: () => void) => name === 'storage' && this.heard.push(listener),
+      location: this.location,
+      history: { replaceState: () => (this.location.hash = '') },
+      addEventListener: (name: string, listener: () => void) => this.heard.push([name, listener]),
       fetch: async (_: string, init: RequestInit) => this.#answer(init),
     }
     for (const [name, value] of Object.entries(fakes)) {
@@ -39,7 +41,8 @@ class Browser {
     const token = (headers as Record<string, string>)['x-runyard-console']!
     if (this.status !== 200) return new Response('<html>', { status: this.status })
     if (method === 'POST') {
-      const name = (JSON.parse(String(body)) as { key: string }).key
+      const { key, link } = JSON.parse(String(body)) as { key?: string; link?: string }
+      const name = key ?? link!
       this.cookie = `token-of-${name}`
       this.open.set(this.cookie, name)
       return Response.json({ token: this.cookie, account: { name } })
@@ -62,8 +65,8 @@ class Browser {
   }
 
   /** The other tabs are told that the storage has changed. */
-  async tell(): Promise<void> {
-    for (const listener of this.heard) listener()
+  async tell(of = 'storage'): Promise<void> {
+    for (const [name, listener] of this.heard) if (name === of) listener()
     await settled()
   }
 }
@@ -119,6 +122,15 @@ test('what belongs to one account is gone before the next one is shown', async (
   await other.signIn({ key: 'bob' })
   await browser.tell()
   assert.deepEqual(seen, ['ann', undefined, 'bob'])
+})
+
+test('a link that is opened where the page is already signs in, and is gone from the address', async () => {
+  const one = await browser.tab()
+  await one.signIn({ key: 'ann' })
+  browser.location.hash = '#link=bob'
+  await browser.tell('hashchange')
+  assert.equal(one.who.value?.account.name, 'bob')
+  assert.equal(browser.location.hash, '')
 })
 
 test('a late refusal of a session that is over does not end the next one', async () => {
