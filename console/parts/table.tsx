@@ -20,6 +20,8 @@ export interface Column<Row> {
 }
 
 const ROW_PX = 40
+/** Rows from which a table fills the window. */
+const MANY = 14
 const NARROW = matchMedia('(max-width: 720px)')
 
 /** A table whose rows are only drawn where they can be seen. */
@@ -34,7 +36,7 @@ export function Table<Row>({
   onSelect,
   empty,
   onEnd,
-  height = 'fill',
+  height = rows.length > MANY ? 'fill' : 'content',
   initialSort,
 }: {
   readonly label: string
@@ -52,7 +54,7 @@ export function Table<Row>({
   readonly empty: ComponentChildren
   /** Called when the end comes into sight, to read more. */
   readonly onEnd?: () => void
-  /** `fill`: the rest of the window; `content`: as high as its rows, for short tables. */
+  /** `fill`: the rest of the window; `content`: as high as its rows. Unless given, what suits the number of rows. */
   readonly height?: 'fill' | 'content'
   readonly initialSort?: { readonly column: string; readonly isDown: boolean }
 }) {
@@ -258,6 +260,7 @@ function useFilledHeight(element: { readonly current: HTMLElement | null }, isFi
     return () => {
       observer.disconnect()
       removeEventListener('resize', fill)
+      element.current?.style.removeProperty('height')
     }
   }, [isFilling])
 }

@@ -10,14 +10,6 @@ import { Button, Code, Empty, Loaded, PageHead } from './basic.tsx'
 import { Confirm, Dialog } from './dialog.tsx'
 import { type Column, Table } from './table.tsx'
 
-/** Rows from which a table fills the window. */
-const MANY = 14
-
-/** The height that suits a number of rows. */
-export function heightOf(rows: readonly unknown[]): 'fill' | 'content' {
-  return rows.length > MANY ? 'fill' : 'content'
-}
-
 /** Closes what a row has opened. */
 export function closeRow(): void {
   setQuery({ id: null })
@@ -85,7 +77,6 @@ export function Things<Row extends { readonly id: string }>({
           columns={columns}
           rowKey={({ id }) => id}
           onOpen={({ id }) => setQuery({ id }, { replace: false })}
-          height={heightOf(found)}
           initialSort={{ column: 'name', isDown: false }}
           empty={<Empty title={`No ${what} matches`} />}
         />

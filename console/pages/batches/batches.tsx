@@ -10,7 +10,6 @@ import { Ago, Button, Empty, Loaded, State } from '../../parts/basic.tsx'
 import { OfEndpoint } from '../../parts/endpoint-choice.tsx'
 import { Pager } from '../../parts/pager.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
-import { heightOf } from '../../parts/things.tsx'
 import { query, setQuery } from '../../router.ts'
 import { BatchDetail } from './batch-detail.tsx'
 import { freshness, Progress } from './batch-parts.tsx'
@@ -80,7 +79,6 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
               columns={COLUMNS}
               rowKey={({ id }) => id}
               onOpen={({ id }) => open(id)}
-              height={heightOf(rows)}
               empty={
                 <Empty title="No batches yet">
                   <p>{PURPOSE}</p>

@@ -5,6 +5,7 @@ import { useOverview } from '../../client/overview.ts'
 import { mayManage } from '../../client/session.ts'
 import { count, percent, plural } from '../../format.ts'
 import { Ago, Choice, Empty, Loaded, PageHead, State } from '../../parts/basic.tsx'
+import { sentence } from '../../parts/mend.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
@@ -149,7 +150,7 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
   {
     id: 'rate',
     title: 'Requests a minute',
-    width: '170px',
+    width: '146px',
     isExtra: true,
     sort: ({ rate }) => rate.perMinute,
     cell: ({ rate }) => (
@@ -177,7 +178,7 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
     title: 'Why it waits',
     width: 'minmax(120px, 1.6fr)',
     isExtra: true,
-    cell: ({ why }) => (why === null ? null : <span title={why.summary}>{why.summary}</span>),
+    cell: ({ why }) => (why === null ? null : <span title={why.summary}>{sentence(why.summary)}</span>),
   },
 ]
 

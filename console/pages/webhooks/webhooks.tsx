@@ -9,7 +9,7 @@ import { Ago, Choice, Empty, Loaded, State } from '../../parts/basic.tsx'
 import { OfEndpoint } from '../../parts/endpoint-choice.tsx'
 import { useGrowingList } from '../../parts/more.ts'
 import { type Column, Table } from '../../parts/table.tsx'
-import { Drawer, heightOf, Part } from '../../parts/things.tsx'
+import { Drawer, Part } from '../../parts/things.tsx'
 import { TimeLine } from '../../parts/time-line.tsx'
 import { query, setQuery } from '../../router.ts'
 import { type Delivery, deliveryState, lastResult, tryResult } from './deliveries.ts'
@@ -71,7 +71,6 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
             rowKey={({ id }) => id}
             onOpen={({ jobId }) => setQuery({ endpoint, job: jobId }, { replace: false })}
             onEnd={deliveries.more}
-            height={heightOf(rows)}
             empty={
               filter === 'all' ? (
                 <Empty title="No deliveries yet">

@@ -168,7 +168,7 @@ const COLUMNS: readonly Column<JobSummary>[] = [
   {
     id: 'waited',
     title: 'Waited',
-    width: '76px',
+    width: '88px',
     align: 'end',
     isExtra: true,
     cell: row => (row.status === 'IN_QUEUE' ? <Since atMs={row.createdAt} /> : duration(row.delayTime)),
@@ -176,7 +176,7 @@ const COLUMNS: readonly Column<JobSummary>[] = [
   {
     id: 'took',
     title: 'Took',
-    width: '76px',
+    width: '88px',
     align: 'end',
     isExtra: true,
     cell: ({ status, startedAt, executionTime }) => {
