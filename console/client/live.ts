@@ -88,7 +88,7 @@ const POLL_MS = 5_000
 /** Reads everything again and again, for a key that may not read events, until the signal aborts. */
 export function pollInstead(signal: AbortSignal): void {
   liveState.value = { isOpen: true, retryAtMs: null }
-  const timer = setInterval(() => document.hidden || receive({ event: null }), POLL_MS)
+  const timer = setInterval(() => receive({ event: null }), POLL_MS)
   signal.addEventListener('abort', () => clearInterval(timer))
 }
 

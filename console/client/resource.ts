@@ -14,11 +14,11 @@ export interface Resource<Type> {
   readonly reload: () => void
 }
 
-/** How a resource stays current. */
+/** How a resource stays current, while the page is visible. */
 export interface Freshness {
   /** Whether an event means that the value may have changed; none unless given. */
   readonly on?: (event: LiveEvent) => boolean
-  /** Reads again after this time as well, while the page is visible. */
+  /** Reads again after this time as well. */
   readonly everyMs?: number
 }
 
@@ -58,13 +58,22 @@ export function useResource<Type>(
     )
     reload.current = () => reading.again()
     reading.again()
+    // A tab that nobody sees reads when it is seen again.
+    let isStale = false
+    const look = () => {
+      isStale = document.hidden
+      if (!isStale) reading.again()
+    }
+    const seen = () => isStale && look()
     const stop = onLive(event => {
-      if (event === null || latest.current.on(event)) reading.again()
+      if (event === null || latest.current.on(event)) look()
     })
-    const timer = everyMs === undefined ? undefined : setInterval(() => document.hidden || reading.again(), everyMs)
+    const timer = everyMs === undefined ? undefined : setInterval(look, everyMs)
+    document.addEventListener('visibilitychange', seen)
     return () => {
       stop()
       clearInterval(timer)
+      document.removeEventListener('visibilitychange', seen)
       reading.end()
     }
   }, [key, everyMs])
