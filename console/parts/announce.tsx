@@ -33,6 +33,8 @@ export function Messages() {
   const shown = messages.value
   useLayoutEffect(() => {
     const element = region.current!
+    // Firefox has it since version 125.
+    if (!('popover' in element)) return
     if (element.matches(':popover-open')) element.hidePopover()
     if (shown.length > 0 && document.querySelector('dialog[open]') !== null) element.showPopover()
   }, [shown])
