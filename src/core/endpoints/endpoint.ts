@@ -233,6 +233,9 @@ function workerProblems(config: Partial<EndpointConfig>): FieldProblem[] {
   return problems.filter(problem => problem !== null)
 }
 
+/** A day. */
+const MAX_QUEUE_DELAY_S = 86_400
+
 function scalerProblems({ scaler, type }: Partial<EndpointConfig>): FieldProblem[] {
   if (scaler === undefined) return []
   if (scaler.type === 'REQUEST_COUNT') {
@@ -242,7 +245,10 @@ function scalerProblems({ scaler, type }: Partial<EndpointConfig>): FieldProblem
   }
   if (type === 'LOAD_BALANCER')
     return [fieldProblem('scaler.type', 'must be REQUEST_COUNT for a load-balancing endpoint')]
-  return scaler.queueDelayS >= 0.5 && scaler.queueDelayS <= 86_400
+  if (scaler.queueDelayS > MAX_QUEUE_DELAY_S) {
+    return [fieldProblem('scaler.queueDelayS', `must be at most ${MAX_QUEUE_DELAY_S} seconds for QUEUE_DELAY`)]
+  }
+  return scaler.queueDelayS >= 0.5
     ? []
     : [fieldProblem('scaler.queueDelayS', 'must be at least 0.5 seconds for QUEUE_DELAY')]
 }

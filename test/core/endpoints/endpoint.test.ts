@@ -50,6 +50,7 @@ const wrong: [fields: Partial<Endpoint>, failures: string[]][] = [
   [{ executionTimeoutMs: 4_999 }, ['executionTimeoutMs must be an integer from 5000 to 604800000 milliseconds']],
   [{ executionTimeoutMs: 604_800_001 }, ['executionTimeoutMs must be an integer from 5000 to 604800000 milliseconds']],
   [delay(0.49), ['scalerValue must be at least 0.5 seconds for QUEUE_DELAY']],
+  [delay(86_401), ['scalerValue must be at most 86400 seconds for QUEUE_DELAY']],
   [delay(Number.NaN), ['scalerValue must be at least 0.5 seconds for QUEUE_DELAY']],
   [requests(0), ['scalerValue must be an integer of at least 1 for REQUEST_COUNT']],
   [requests(1.5), ['scalerValue must be an integer of at least 1 for REQUEST_COUNT']],
