@@ -10,7 +10,6 @@ import { SignIn } from './pages/sign-in.tsx'
 import { Messages } from './parts/announce.tsx'
 import { Button, Choice, PageHead } from './parts/basic.tsx'
 import { Dialog } from './parts/dialog.tsx'
-import { loadAllSoon } from './parts/later.tsx'
 import { matchPath, path } from './router.ts'
 import { chooseTheme, type Theme, theme } from './theme.ts'
 
@@ -22,7 +21,6 @@ export function Console() {
     const end = new AbortController()
     if (mayManage('read')) followLive(session.keyId, end.signal)
     else pollInstead(end.signal)
-    loadAllSoon()
     return () => end.abort()
   }, [session])
   if (session === undefined)

@@ -3,15 +3,12 @@ import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Button } from './basic.tsx'
 
-const waiting: (() => Promise<unknown>)[] = []
-
-/** A component whose code is loaded when it is first shown, or when the browser has nothing else to do. */
+/** A component whose code is loaded when it is first shown. */
 export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
   let loaded: ComponentType<Props> | null = null
   const get = async () => {
     loaded ??= await load()
   }
-  waiting.push(get)
   return function Later(props: Props) {
     const [state, setState] = useState<'waiting' | 'here' | 'failed'>(loaded === null ? 'waiting' : 'here')
     useEffect(() => {
@@ -37,15 +34,4 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
       </div>
     )
   }
-}
-
-/** Loads the code of all pages, one after the other, while the browser has nothing else to do. */
-export function loadAllSoon(): void {
-  const next = () => {
-    const load = waiting.shift()
-    // A page that cannot be loaded now says so when it is shown.
-    if (load !== undefined) load().then(soon, () => {})
-  }
-  const soon = () => ('requestIdleCallback' in globalThis ? requestIdleCallback(next) : setTimeout(next, 300))
-  soon()
 }
