@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import { AppError } from '../../core/errors.ts'
 import type { ConsoleFile, ConsoleFiles } from '../../ports/console-files.ts'
+import { isKnownTag } from '../entity-tag.ts'
 import { formsResponse } from '../static-page.ts'
 
 const INDEX = '/index.html'
@@ -13,7 +14,7 @@ const tags = new WeakMap<ConsoleFile, string>()
  * @throws AppError `not_found` and `method_not_allowed`
  */
 export async function fileAnswer(files: ConsoleFiles | null, request: Request): Promise<Response> {
-  const { method, headers } = request
+  const { method } = request
   const { pathname } = new URL(request.url)
   if (method !== 'GET' && method !== 'HEAD') {
     throw new AppError('method_not_allowed', `this path takes GET, not ${method}`, { allow: ['GET', 'HEAD'] })
@@ -28,8 +29,7 @@ export async function fileAnswer(files: ConsoleFiles | null, request: Request): 
     'content-type': file.contentType,
     'cache-control': file.immutable ? 'public, max-age=31536000, immutable' : 'no-cache',
   }
-  const known = headers.get('if-none-match')?.split(',') ?? []
-  if (known.some(tag => tag.trim() === etag)) return new Response(null, { status: 304, headers: kept })
+  if (isKnownTag(etag, request)) return new Response(null, { status: 304, headers: kept })
   return formsResponse(request, file, kept)
 }
 

@@ -10,6 +10,7 @@ import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { BodyRoom } from '../body.ts'
+import { isKnownTag } from '../entity-tag.ts'
 import {
   admitTo,
   authorizationKey,
@@ -174,14 +175,8 @@ function respond(value: unknown, status: number, request: Request): Response {
   const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }
   if (request.method !== 'GET') return new Response(text, { status, headers })
   const etag = `"${hash('sha256', text, 'base64url')}"`
-  if (isKnown(etag, request)) return new Response(null, { status: 304, headers: { etag } })
+  if (isKnownTag(etag, request)) return new Response(null, { status: 304, headers: { etag } })
   return new Response(text, { status, headers: { ...headers, etag } })
-}
-
-/** Whether the client has this version already (RFC 9110, 13.1.2); one that was sent compressed has a weak tag. */
-function isKnown(etag: string, { headers }: Request): boolean {
-  const known = headers.get('if-none-match')?.split(',') ?? []
-  return known.some(one => one.trim().replace(/^W\//, '') === etag)
 }
 
 /** The methods of each path. GET includes HEAD. */
