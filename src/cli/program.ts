@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError, Option } from 'commander'
-import { packageFile } from '../disk/package-files.ts'
+import { packageVersion } from '../disk/package-files.ts'
 import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
 import { addCatalog } from './commands/catalog.ts'
@@ -50,12 +49,9 @@ the one that --url and --api-key, or RUNYARD_URL and RUNYARD_API_KEY, name.`
 
 /** All commands with their options. */
 export function commandLine(): Command {
-  const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
-    version: string
-  }
   const program = new Command('runyard')
     .description('Self-hosted serverless endpoints, compatible with RunPod Serverless clients and workers.')
-    .version(version)
+    .version(packageVersion())
     .configureHelp(HELP_FORMAT)
     .addOption(
       new Option('--color <when>', 'colors: auto (on a terminal, unless NO_COLOR is set)')

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 
 /** Programs that run in a process or a thread of their own, by their path in the sources. They are entry points of the build (scripts/build.ts). */
@@ -27,6 +27,11 @@ export function packageFile(path: string): string {
   let folder = dirname(CODE)
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder)
   return join(folder, path)
+}
+
+/** The version of the package. */
+export function packageVersion(): string {
+  return (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { readonly version: string }).version
 }
 
 function codeFolder(folder: string): string {
