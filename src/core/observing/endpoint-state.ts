@@ -10,7 +10,13 @@ import type { WorkerCounts } from './worker-status.ts'
  * `SCALED_TO_ZERO`: there is no worker and nothing waits.
  */
 export const ENDPOINT_STATES = [
-  ...(['PROBLEM', 'PAUSED', 'ROLLING_OUT', 'READY', 'STARTING', 'WAITING', 'SCALED_TO_ZERO'] as const),
+  'PROBLEM',
+  'PAUSED',
+  'ROLLING_OUT',
+  'READY',
+  'STARTING',
+  'WAITING',
+  'SCALED_TO_ZERO',
 ] as const
 /** One of {@link ENDPOINT_STATES}. */
 export type EndpointState = (typeof ENDPOINT_STATES)[number]
