@@ -1,4 +1,3 @@
-import { z } from '@hono/zod-openapi'
 import { notFound } from '../../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import { parseInstant } from '../../../core/instants.ts'
@@ -7,7 +6,7 @@ import type { Found, LogReading } from '../../../services/observing/log-reading.
 import type { LogEvent } from '../../../services/observing/log-stream.ts'
 import { asEvents, asLines, asTextLines, type EventWriting, streamedAnswer } from '../../event-stream.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
-import { IdParam } from '../schemas/common.ts'
+import { EVENT_STREAM, IdParam } from '../schemas/common.ts'
 import { EndpointLogQuery, EndpointLogsLastEventId } from '../schemas/logs.ts'
 import { endpointId } from './serverless.ts'
 import type { WorkerLogParts } from './worker-logs.ts'
@@ -46,12 +45,7 @@ export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts)
         query: EndpointLogQuery,
         queryRules: [oneOfBoth],
         headers: { 'Last-Event-ID': EndpointLogsLastEventId },
-        success: {
-          status: 200,
-          schema: z.string(),
-          mediaType: 'text/event-stream',
-          headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
-        },
+        success: EVENT_STREAM,
         problems: [400, 404],
       },
       async ({ caller, params, query, headers, request, held }) => {

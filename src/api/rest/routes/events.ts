@@ -4,6 +4,7 @@ import type { EventFeed } from '../../../services/observing/event-feed.ts'
 import type { NumberedEvent } from '../../../services/observing/recent-events.ts'
 import { asNamedEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
 import { type RestRoute, route } from '../route.ts'
+import { EVENT_STREAM } from '../schemas/common.ts'
 import { endpointId } from './serverless.ts'
 
 /** Dependencies of the events route. */
@@ -32,12 +33,7 @@ export function eventRoutes({ endpoints, feed, stopping }: EventParts): RestRout
         summary: 'What happens to endpoints, their jobs and workers, as server-sent events',
         query: { endpoint: z.string().min(1).max(191).optional() },
         headers: { 'Last-Event-ID': z.string().min(1).max(100).optional() },
-        success: {
-          status: 200,
-          schema: z.string(),
-          mediaType: 'text/event-stream',
-          headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
-        },
+        success: EVENT_STREAM,
         problems: [400, 404],
       },
       async ({ caller, query, headers, request, held }) => {

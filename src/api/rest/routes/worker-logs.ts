@@ -6,6 +6,7 @@ import type { LogReading } from '../../../services/observing/log-reading.ts'
 import type { LogEvent } from '../../../services/observing/log-stream.ts'
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
 import { type RestRoute, route } from '../route.ts'
+import { EVENT_STREAM } from '../schemas/common.ts'
 import { LastEventId, LogQuery } from '../schemas/logs.ts'
 import { endpointId } from './serverless.ts'
 
@@ -37,12 +38,7 @@ export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): 
         params: { id: NAME, workerId: NAME },
         query: LogQuery,
         headers: { 'Last-Event-ID': LastEventId },
-        success: {
-          status: 200,
-          schema: z.string(),
-          mediaType: 'text/event-stream',
-          headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
-        },
+        success: EVENT_STREAM,
         problems: [400, 404],
       },
       async ({ caller, params, query, headers, request, held }) => {

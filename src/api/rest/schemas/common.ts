@@ -68,3 +68,11 @@ export const IdParam = { id: z.string().min(1).max(191) }
 
 /** Query of a change that may be tried: with `true` it is checked as ever, answers with what would come of it, and changes nothing. */
 export const DryRunQuery = { dryRun: z.enum(['true', 'false']).default('false') }
+
+/** The response of a route that sends server-sent events. */
+export const EVENT_STREAM = {
+  status: 200,
+  schema: z.string(),
+  mediaType: 'text/event-stream',
+  headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
+} as const
