@@ -106,6 +106,17 @@ export function Field({
   )
 }
 
+/** What every field with a value has. */
+interface LabelledValue<Value> {
+  readonly label: string
+  readonly value: Value
+  readonly onChange: (value: Value) => void
+  readonly hint?: ComponentChildren
+  /** Path of the member in the body, for its problems. */
+  readonly path?: string
+  readonly problems?: Problems
+}
+
 /** A field with a text. */
 export function TextField({
   value,
@@ -115,17 +126,11 @@ export function TextField({
   required = false,
   disabled = false,
   ...field
-}: {
-  readonly label: string
-  readonly value: string
-  readonly onChange: (value: string) => void
+}: LabelledValue<string> & {
   readonly type?: 'text' | 'password' | 'number' | 'url' | 'search' | 'datetime-local'
   readonly placeholder?: string
   readonly required?: boolean
   readonly disabled?: boolean
-  readonly hint?: ComponentChildren
-  readonly path?: string
-  readonly problems?: Problems
 }) {
   return (
     <Field {...field}>
@@ -153,15 +158,9 @@ export function SelectField<Value extends string>({
   onChange,
   disabled = false,
   ...field
-}: {
-  readonly label: string
-  readonly value: Value
+}: LabelledValue<Value> & {
   readonly options: readonly (readonly [Value, string])[]
-  readonly onChange: (value: Value) => void
   readonly disabled?: boolean
-  readonly hint?: ComponentChildren
-  readonly path?: string
-  readonly problems?: Problems
 }) {
   return (
     <Field {...field}>
@@ -219,14 +218,8 @@ export function JsonField({
   onChange,
   rows = 10,
   ...field
-}: {
-  readonly label: string
-  readonly value: string
-  readonly onChange: (value: string) => void
+}: LabelledValue<string> & {
   readonly rows?: number
-  readonly hint?: ComponentChildren
-  readonly path?: string
-  readonly problems?: Problems
 }) {
   const problem = jsonProblem(value)
   return (
