@@ -36,8 +36,9 @@ export interface ClientNames {
  * port: code of endpoints there would be taken for it, and no client with a key would be answered.
  */
 export function consoleClash(names: ClientNames): string | null {
-  const { consoleUrl, publicUrl, queueUrl, lbDomain, host, adminHost, allowedHosts } = names
-  if (consoleUrl === null || consoleUrl === 'off') return null
+  const { publicUrl, queueUrl, lbDomain, host, adminHost, allowedHosts } = names
+  const consoleUrl = givenConsoleUrl(names)
+  if (consoleUrl === null) return null
   const own = hostOf(consoleUrl)
   const hint = 'give the console a host of its own, such as https://console.example'
   const flags: readonly (readonly [flag: string, host: string | null])[] = [
@@ -52,6 +53,11 @@ export function consoleClash(names: ClientNames): string | null {
   if (taken !== undefined) return `--console-url has the host of ${taken[0]}, ${own}; ${hint}`
   const isAddress = /^\d+(?:\.\d+){3}$|^\[/.test(own) || own === 'localhost'
   return isAddress ? `--console-url has a host by which clients call this server, ${own}; ${hint}` : null
+}
+
+/** The origin of the console that the settings name; null for none, and where it is off. */
+export function givenConsoleUrl({ consoleUrl }: Pick<ClientNames, 'consoleUrl'>): string | null {
+  return consoleUrl === 'off' ? null : consoleUrl
 }
 
 function hostOf(url: string): string {

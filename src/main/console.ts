@@ -1,5 +1,6 @@
 /** Where the console of a run of the server is. */
 import type { Config } from '../config/config.ts'
+import { givenConsoleUrl } from '../config/console.ts'
 import { isLoopback } from '../server/listener.ts'
 
 /** The origin of the console; null where it is off, or nobody could reach it without --console-url. @param managementUrl where management listens */
@@ -7,7 +8,7 @@ export function consoleUrlFor(
   { consoleUrl, adminPort, adminHost, host }: Pick<Config, 'consoleUrl' | 'adminPort' | 'adminHost' | 'host'>,
   managementUrl: string,
 ): string | null {
-  if (consoleUrl !== null) return consoleUrl === 'off' ? null : consoleUrl
+  if (consoleUrl !== null) return givenConsoleUrl({ consoleUrl })
   const listens = adminPort === null ? host : adminHost
   // Browsers take names below localhost for this machine.
   const isHere = isLoopback(listens) || listens === '0.0.0.0' || listens === '::'
@@ -15,8 +16,9 @@ export function consoleUrlFor(
 }
 
 /** The host of the console that the settings name; null for none. */
-export function givenConsoleHost({ consoleUrl }: Pick<Config, 'consoleUrl'>): string | null {
-  return consoleUrl === null || consoleUrl === 'off' ? null : new URL(consoleUrl).hostname
+export function givenConsoleHost(config: Pick<Config, 'consoleUrl'>): string | null {
+  const url = givenConsoleUrl(config)
+  return url === null ? null : new URL(url).hostname
 }
 
 /** Whether what is typed at the console could be read on its way. */

@@ -1,16 +1,17 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Addresses, balancedUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
 import { type App, type AppConfig, createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
+import { givenConsoleUrl } from '../config/console.ts'
 import { toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { DEFAULT_OWNER } from '../core/ids.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
-import { packageFile } from '../disk/package-files.ts'
+import { packageVersion } from '../disk/package-files.ts'
 import type { Emit } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
@@ -283,8 +284,9 @@ function originsOf(config: Config, url: string, managementUrl: string): Addresse
 
 /** Warnings about who can reach the server. */
 async function warnOfExposure({ services }: App, config: Config, log: Log): Promise<void> {
-  const { host, adminHost, adminPort, consoleUrl } = config
-  if (consoleUrl !== null && consoleUrl !== 'off' && isReadableOnItsWay(consoleUrl))
+  const { host, adminHost, adminPort } = config
+  const consoleUrl = givenConsoleUrl(config)
+  if (consoleUrl !== null && isReadableOnItsWay(consoleUrl))
     log.warn({ consoleUrl }, 'keys that are typed into the console can be read on their way; put TLS in front of it')
   if (adminPort !== null && !isLoopback(adminHost))
     log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
@@ -306,13 +308,11 @@ function appConfigOf(config: Config): AppConfig {
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
   const { accountLimits, jobRecords } = config
-  const consoleUrl = config.consoleUrl === 'off' ? null : config.consoleUrl
   const limits = { bodyBytes, accountLimits, jobRecords }
-  const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }
   return {
     ...management,
-    version,
-    consoleUrl,
+    version: packageVersion(),
+    consoleUrl: givenConsoleUrl(config),
     drainTimeoutMs,
     metricsPublic,
     corsOrigins,
