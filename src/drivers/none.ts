@@ -8,6 +8,7 @@ import type { Driver } from '../ports/driver.ts'
 export function createNoDriver(reason: StartFailure): Driver {
   return {
     name: 'none',
+    placedBy: () => 'machine',
     nameOf: () => 'none',
     savedImage: image => image,
     check: async () => reason,

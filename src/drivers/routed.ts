@@ -34,6 +34,10 @@ class Routed implements Driver {
     return this.#of(image).savedImage(image)
   }
 
+  placedBy(image: string): 'machine' | 'platform' {
+    return this.#of(image).placedBy(image)
+  }
+
   nameOf(image: string): string {
     return this.#of(image).name
   }

@@ -3,9 +3,11 @@ import type { EndpointId, VolumeId, WorkerId } from '../core/ids.ts'
 import type { Capacity } from '../core/scaling/plan.ts'
 import type { Isolation } from '../core/workers/isolation.ts'
 import type { Placement } from '../core/workers/placement.ts'
+import type { Reclaim, ReportedPlace, WaitForPlace } from '../core/workers/platform-report.ts'
 import type { ServedAt } from '../core/workers/socket-address.ts'
 import type { StartFailure } from '../core/workers/start-failure.ts'
 import type { ObservedExit } from '../core/workers/worker-exit.ts'
+import type { WorkerWish } from '../core/workers/worker-wish.ts'
 
 /** What a driver starts. */
 export interface WorkerSpec {
@@ -17,7 +19,9 @@ export interface WorkerSpec {
   readonly env: Readonly<Record<string, string>>
   /** The variables of the worker protocol, which win over all others. */
   readonly protocolEnv: Readonly<Record<string, string>>
-  /** The resources of the machine that the worker is limited to. */
+  /** What it needs. A driver whose platform places workers reads this, and reports the place with {@link Observation}. */
+  readonly wish: WorkerWish
+  /** The part of this machine that it was given; `UNPLACED` where the platform places workers. */
   readonly placement: Placement
   /** Disk that a container may write, in GB, where the engine can enforce that; null for no limit. */
   readonly diskGb: number | null
@@ -70,10 +74,19 @@ export interface StartWatch {
   pulling(percent: number | null): void
   /** The image is there. Called only after `pulling`. */
   pulled(): void
+  /** It waits for a place on its platform; null once it has one. */
+  unplaced(reason: WaitForPlace | null): void
 }
 
-/** What the driver sees of one worker. */
-export type Observation = { readonly state: 'running' } | { readonly state: 'exited'; readonly exit: ObservedExit }
+/**
+ * What the driver sees of one worker. `unplaced` waits for a place on its platform. `leaving` still runs, and its platform is about to take it
+ * away. `place` is left out where the platform is this machine.
+ */
+export type Observation =
+  | { readonly state: 'unplaced'; readonly reason: WaitForPlace }
+  | { readonly state: 'running'; readonly place?: ReportedPlace }
+  | { readonly state: 'leaving'; readonly why: Reclaim; readonly place?: ReportedPlace }
+  | { readonly state: 'exited'; readonly exit: ObservedExit }
 
 /**
  * Runs workers. A driver only acts and observes; it decides nothing. It reports a change by publishing the
@@ -81,6 +94,11 @@ export type Observation = { readonly state: 'running' } | { readonly state: 'exi
  */
 export interface Driver {
   readonly name: string
+  /**
+   * Who finds a place for the workers of an image: `machine`, when our placer gives them a part of this machine, or `platform`, when it
+   * gives them turns alone and the platform finds the place.
+   */
+  placedBy(image: string): 'machine' | 'platform'
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
   nameOf(image: string): string
   /** The image as it is saved: that of a folder has an absolute path, so that it is the same folder wherever the server starts. */

@@ -17,3 +17,43 @@ export interface Leader {
    */
   watch(changed: (now: Leadership, why: string | null) => void): () => void
 }
+
+/** The server that acts on a database, as all servers of the database see it. */
+export interface ActiveServer {
+  /** Counts the servers that have acted on the database; each new one has a greater epoch. */
+  readonly epoch: number
+  readonly pid: number
+  readonly host: string
+  /** Where other servers and commands reach its management, as a URL; null while it starts. */
+  readonly url: string | null
+  /** Which machine it runs on: equal for servers of one machine. */
+  readonly machine: string
+  /** Whether its workers live and die with its machine, as processes and containers of an engine do. */
+  readonly boundToMachine: boolean
+  /** When it became active, in epoch milliseconds on the clock of the database. */
+  readonly sinceMs: number
+  /** Time until its lease runs out unless it is renewed, in milliseconds when this was read; negative once it has run out. */
+  readonly leaseLeftMs: number
+}
+
+/** The time in which a server is active, from taking the lease to losing it. It is a {@link Leader} whose `deposed` is final. */
+export interface Term extends Leader {
+  readonly epoch: number
+  /** Publishes where this server is reached. */
+  reachedAt(url: string): void
+  /** Ends the term and gives the lease up, so that another server need not wait for its end. */
+  close(): Promise<void>
+}
+
+/** A server that may become active. */
+export interface LeaseCandidate {
+  /** Who is active now; null for nobody, and while that cannot be read. */
+  active(): Promise<ActiveServer | null>
+  /**
+   * Waits for the lease and takes it.
+   * @throws AppError `invalid` when this server must never act on this database, with the reason
+   */
+  lead(signal: AbortSignal): Promise<Term>
+  /** Ends the wait and everything that it holds. */
+  close(): Promise<void>
+}

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
+import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import {
   createProcessDriver,
   type ProcessDriver,
@@ -161,6 +162,7 @@ export async function openMachine() {
         args: `'${process.execPath}' worker.mjs ${words}`,
         env: {},
         protocolEnv: { LIFELINE: join(folder, 'line'), RUNPOD_POD_ID: workerId },
+        wish: ANY_PLACE,
         placement: UNPLACED,
         diskGb: null,
         ports: [],

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
 import { observedExitText } from '../../src/core/workers/worker-exit.ts'
+import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { createMockDriver, createMockFleet } from '../../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
@@ -103,6 +104,7 @@ function spec(name: string, args: string): WorkerSpec {
     args,
     env: {},
     protocolEnv: {},
+    wish: ANY_PLACE,
     placement: UNPLACED,
     diskGb: null,
     ports: [],

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
+import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { createMockFleet } from '../../src/drivers/mock/mock.ts'
 import { createNoDriver } from '../../src/drivers/none.ts'
 import { createRoutedDriver } from '../../src/drivers/routed.ts'
@@ -19,6 +20,7 @@ function spec(name: string, image: string): WorkerSpec {
     args: '',
     env: {},
     protocolEnv: {},
+    wish: ANY_PLACE,
     placement: UNPLACED,
     diskGb: null,
     ports: [],

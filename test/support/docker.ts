@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import Dockerode from 'dockerode'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
+import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { containerName } from '../../src/drivers/docker/container-spec.ts'
 import { createDockerDriver, type DockerDriver, type DockerDriverOptions } from '../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
@@ -88,6 +89,7 @@ export async function openDockerMachine(url = engineUrl) {
         args: JSON.stringify({ cmd: words }),
         env: {},
         protocolEnv: { RUNPOD_POD_ID: workerId },
+        wish: ANY_PLACE,
         placement: UNPLACED,
         diskGb: null,
         ports: [],

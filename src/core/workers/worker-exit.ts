@@ -1,4 +1,5 @@
 /** How a worker ended: values, made where the end is seen, and the function that says them to people. */
+import { type Reclaim, reclaimText } from './platform-report.ts'
 import { type StartFailure, startFailureText } from './start-failure.ts'
 
 /** What ended a worker, as far as it is known. */
@@ -17,6 +18,8 @@ export type ExitCause =
   | { readonly kind: 'engine_stopped' }
   | { readonly kind: 'container_removed' }
   | { readonly kind: 'server_stopped' }
+  /** Its platform took it away. Its jobs go back, and the attempt does not count. */
+  | { readonly kind: 'reclaimed'; readonly why: Reclaim }
   /** Nobody saw it end: the server was away or was restarted, or it is not known to the driver or the engine. */
   | { readonly kind: 'unseen'; readonly when: 'server_away' | 'server_restarted' | 'unknown' | 'unknown_to_engine' }
 
@@ -69,6 +72,8 @@ export function observedExitText({ code, signal, cause }: Pick<ObservedExit, 'co
       return 'was removed from the container engine by somebody'
     case 'server_stopped':
       return 'was ended because the server stopped'
+    case 'reclaimed':
+      return reclaimText(cause.why)
     case 'unseen':
       return UNSEEN[cause.when]
   }

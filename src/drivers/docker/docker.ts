@@ -122,6 +122,10 @@ class Containers implements DockerDriver {
     return image
   }
 
+  placedBy(): 'machine' {
+    return 'machine'
+  }
+
   nameOf(): string {
     return this.name
   }

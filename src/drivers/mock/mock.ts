@@ -211,6 +211,10 @@ class FleetDriver implements MockDriver {
     return image
   }
 
+  placedBy(): 'machine' {
+    return 'machine'
+  }
+
   nameOf(): string {
     return this.name
   }

@@ -123,6 +123,10 @@ class Processes implements ProcessDriver {
     this.#freezes = new ProcessFreezes(options.clock)
   }
 
+  placedBy(): 'machine' {
+    return 'machine'
+  }
+
   nameOf(): string {
     return this.name
   }

@@ -3,6 +3,7 @@ import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts'
+import { wishOf } from '../../core/placement/wish.ts'
 import { countsAgainstRelease, MAX_ROLLOUT_CRASHES } from '../../core/scaling/rollout.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../../core/workers/placement.ts'
@@ -402,6 +403,7 @@ export class Fleet {
       endpointId,
       image: template.image,
       args: template.args,
+      wish: wishOf(endpoint.compute),
       placement,
       ...inputs,
       models,
@@ -436,6 +438,7 @@ export class Fleet {
         if (pulling) record('ended')
         pulling = false
       },
+      unplaced: () => {},
     }
   }
 

@@ -26,6 +26,7 @@ export function fencedStore(store: Store, leader: Leader): Store {
 export function fencedDriver(driver: Driver, leader: Leader): Driver {
   return {
     name: driver.name,
+    placedBy: image => driver.placedBy(image),
     nameOf: image => driver.nameOf(image),
     savedImage: image => driver.savedImage(image),
     check: (...args) => driver.check(...args),

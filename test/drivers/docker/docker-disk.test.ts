@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
+import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
 import { LABELS } from '../../../src/drivers/docker/container-spec.ts'
 import { diskFault } from '../../../src/drivers/docker/disk-watch.ts'
 import { createDockerDriver } from '../../../src/drivers/docker/docker.ts'
@@ -168,6 +169,7 @@ test('the engine bounds the disk of a container where it can, and gets a call wi
       args: '',
       env: {},
       protocolEnv: {},
+      wish: ANY_PLACE,
       placement: UNPLACED,
       diskGb: 7,
       ports: [],

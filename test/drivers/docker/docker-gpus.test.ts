@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { type AssignedGpu, UNPLACED } from '../../../src/core/workers/placement.ts'
+import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
 import { amdDevices } from '../../../src/drivers/docker/amd-devices.ts'
 import type { GpuContext } from '../../../src/drivers/docker/container-gpus.ts'
 import { type ContainerContext, containerSpec } from '../../../src/drivers/docker/container-spec.ts'
@@ -47,6 +48,7 @@ function made(gpus: readonly AssignedGpu[], changes: Partial<GpuContext> = {}, e
       args: '',
       env,
       protocolEnv: {},
+      wish: ANY_PLACE,
       placement: { ...UNPLACED, gpus },
       diskGb: null,
       ports: [],

@@ -1,0 +1,18 @@
+import type { Compute } from '../endpoints/endpoint.ts'
+import { cpuMemoryGb, typesOfPools } from '../hardware/catalog.ts'
+import type { WorkerWish } from '../workers/worker-wish.ts'
+
+/** The wish of the workers of an endpoint. Pools come in their order, and within a pool the types of the catalogue. */
+export function wishOf(compute: Compute): WorkerWish {
+  if (compute.kind === 'cpu') {
+    const cpus = compute.configs.map(({ flavor, vcpuCount }) => ({
+      flavor,
+      vcpus: vcpuCount,
+      memoryMb: cpuMemoryGb(flavor, vcpuCount) * 1024,
+    }))
+    return { gpuTypes: [], gpuCount: 0, minCuda: null, cudaVersions: [], cpus }
+  }
+  const { pools, excludedTypes, count, minCudaVersion, allowedCudaVersions } = compute
+  const gpuTypes = typesOfPools(pools).filter(type => !excludedTypes.includes(type))
+  return { gpuTypes, gpuCount: count, minCuda: minCudaVersion, cudaVersions: allowedCudaVersions, cpus: [] }
+}

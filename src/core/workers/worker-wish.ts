@@ -1,0 +1,25 @@
+/** What a worker asks of the platform that it runs on, before it has a place. */
+
+/** What a worker needs. A platform with machines of its own, such as Kubernetes, finds a place for it. */
+export interface WorkerWish {
+  /** Types of GPUs that will do, as ids of the catalogue, the preferred ones first; empty for a worker without GPUs. */
+  readonly gpuTypes: readonly string[]
+  /** Number of GPUs, all of one type; 0 for a worker without. */
+  readonly gpuCount: number
+  /** Lowest CUDA version that will do, as `12.4`; null for any. */
+  readonly minCuda: string | null
+  /** CUDA versions that will do; empty for all. */
+  readonly cudaVersions: readonly string[]
+  /** The configurations of vCPUs and memory that will do, the preferred one first; empty for no limit. */
+  readonly cpus: readonly WishedCpu[]
+}
+
+/** A flavor of the catalogue with its resources. */
+export interface WishedCpu {
+  readonly flavor: string
+  readonly vcpus: number
+  readonly memoryMb: number
+}
+
+/** The wish of a worker that runs anywhere. */
+export const ANY_PLACE: WorkerWish = { gpuTypes: [], gpuCount: 0, minCuda: null, cudaVersions: [], cpus: [] }
