@@ -3,11 +3,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
 import { toAppError } from '../core/errors.ts'
 import { type ReEncryption, reEncryptAll } from '../services/secrets/re-encryption.ts'
-import type { PostgresLeader } from '../system/coordination/postgres-leader.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../system/keys/master-key.ts'
 import { createVault } from '../system/keys/vault.ts'
 import { StartError } from './listeners.ts'
-import { acquire, keyFile, lead, openStore, storeFile, storeName } from './store.ts'
+import { acquire, keyFile, type Lead, lead, openStore, storeFile, storeName } from './store.ts'
 
 /** What a rotation came to, and which key there is now. */
 export interface Rotated extends ReEncryption {
@@ -25,12 +24,12 @@ export interface Rotated extends ReEncryption {
 export async function rotateMasterKey(config: Config, report: (so: ReEncryption) => void): Promise<Rotated> {
   requireStoreOf(config)
   const lock = acquire(config.dataDir)
-  let leader: PostgresLeader | null = null
+  let led: Lead | null = null
   try {
-    leader = await lead(config)
+    led = await lead(config)
     const file = keyFile(config)
     const given = config.masterKeys.length > 0
-    const { store } = await openStore(config)
+    const { store } = await openStore(config, led?.term.fence ?? null)
     try {
       const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
       const done = await reEncryptAll({ store, vault: createVault(...keys) }, report)
@@ -43,7 +42,7 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
   } catch (error) {
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   } finally {
-    await leader?.close()
+    await led?.close()
     lock.release()
   }
 }

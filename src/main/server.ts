@@ -16,7 +16,6 @@ import type { Emit } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Store } from '../ports/store/store.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
 import type { RelaySupervisor } from '../relay/relay-supervisor.ts'
 import type { ContainerAddress } from '../server/container-address.ts'
@@ -27,10 +26,10 @@ import { createSpillFiles } from '../system/bodies/spill-files.ts'
 import { systemClock } from '../system/clock.ts'
 import { createConsoleFiles } from '../system/console-files.ts'
 import { singleLeader } from '../system/coordination/leader.ts'
-import { fencedDriver, fencedStore } from '../system/coordination/leader-fence.ts'
+import { fencedDriver } from '../system/coordination/leader-fence.ts'
 import { createNotifier } from '../system/coordination/notifier.ts'
-import type { PostgresLeader } from '../system/coordination/postgres-leader.ts'
 import { createPostgresNotifier } from '../system/coordination/postgres-notifier.ts'
+import type { PostgresTerm } from '../system/coordination/postgres-term.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
 import { createHealthProbes } from '../system/http/health-probe.ts'
 import { createOutbound } from '../system/http/outbound.ts'
@@ -123,8 +122,9 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const lock = acquire(config.dataDir)
   opened.defer(() => lock.release())
   if (!isFresh) await tryPorts(config)
-  const leader = await lead(config)
-  opened.defer(() => leader?.close())
+  const led = await lead(config)
+  opened.defer(() => led?.close())
+  const leader = led?.term ?? null
   const deposed = whenDeposed(leader, emit)
 
   const notifier = createNotifications(config, log)
@@ -137,7 +137,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   // It starts while the store is opened.
   const relayStart = config.directWorkers ? Promise.resolve(null) : openRelay(config, log)
   opened.defer(async () => (await relayStart)?.leave())
-  const { store: plain, readyForLarge } = await openMeasured(config, readers.metrics)
+  const { store: plain, readyForLarge } = await openMeasured(config, leader, readers.metrics)
   opened.defer(() => plain.close())
   const { store, vault } = await openSeals(plain, config, log)
 
@@ -148,7 +148,8 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const ports: Ports = {
     ...systemPorts(config, readyForLarge),
     vault,
-    ...led(leader, store, driver),
+    store,
+    ...fenced(leader, driver),
     notifier,
     logs,
     ...storageIn(config, log),
@@ -252,8 +253,12 @@ function onceOrHurried(stop: (hurry: AbortSignal) => Promise<void>): () => Promi
 }
 
 /** The store, whose calls are measured. */
-async function openMeasured(config: Config, metrics: ReturnType<typeof readersOf>['metrics']) {
-  const { store, readyForLarge } = await openStore(config)
+async function openMeasured(
+  config: Config,
+  term: PostgresTerm | null,
+  metrics: ReturnType<typeof readersOf>['metrics'],
+) {
+  const { store, readyForLarge } = await openStore(config, term?.fence ?? null)
   return { store: instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics)), readyForLarge }
 }
 
@@ -263,9 +268,9 @@ function addressesOf({ open, admin }: Listeners, { host }: Config) {
 }
 
 /** The error for a data directory or database that another server has: it names that server. */
-function tellOthers(lock: DataDirLock, leader: PostgresLeader | null, url: string): void {
+function tellOthers(lock: DataDirLock, leader: PostgresTerm | null, url: string): void {
   lock.publish({ pid: process.pid, url })
-  leader?.listensAt(new URL(url).host)
+  leader?.reachedAt(url)
 }
 
 /** What answers call this server. @param url where it listens @param managementUrl where it does for management */
@@ -336,14 +341,13 @@ function toAll(readers: readonly Emit[]): Emit {
   }
 }
 
-/** What the application gets of a store and a driver that only the leader may use in full. */
-function led(leader: PostgresLeader | null, store: Store, driver: Driver): Pick<Ports, 'leader' | 'store' | 'driver'> {
-  if (leader === null) return { leader: singleLeader, store, driver }
-  return { leader, store: fencedStore(store, leader), driver: fencedDriver(driver, leader) }
+/** What the application gets of a driver that only the leader may use in full. PostgreSQL itself refuses the changes of others. */
+function fenced(leader: PostgresTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
+  return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
 }
 
 /** Resolves with the reason, if ever. */
-function whenDeposed(leader: PostgresLeader | null, emit: Emit): Promise<string> {
+function whenDeposed(leader: PostgresTerm | null, emit: Emit): Promise<string> {
   return new Promise(resolve => {
     leader?.watch((now, problem) => {
       emit('leader.changed', { now, problem })

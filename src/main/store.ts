@@ -2,13 +2,18 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { AppError } from '../core/errors.ts'
 import { keepDurably } from '../disk/durable-file.ts'
 import type { Store } from '../ports/store/store.ts'
 import { type DataDirLock, lockDataDir } from '../store/data-dir-lock.ts'
-import { openPostgresStore } from '../store/engines/postgres.ts'
+import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
+import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
 import { systemClock } from '../system/clock.ts'
-import { leadPostgres, type PostgresLeader } from '../system/coordination/postgres-leader.ts'
+import { installationOf } from '../system/coordination/installation.ts'
+import { machineIdentity } from '../system/coordination/machine-identity.ts'
+import { openPostgresLease, type PostgresLease } from '../system/coordination/postgres-lease.ts'
+import { type PostgresTerm, serverText } from '../system/coordination/postgres-term.ts'
 import { StartError } from './listeners.ts'
 
 /** Holds which database the server of this data directory was started on. */
@@ -65,11 +70,12 @@ export interface OpenedStore {
   readonly readyForLarge: () => Promise<void>
 }
 
-/** Opens the database that the settings name. */
-export async function openStore(config: Config): Promise<OpenedStore> {
+/** Opens the database that the settings name. @param fence of the term in which it is opened; null where there is none */
+export async function openStore(config: Config, fence: EpochFence | null): Promise<OpenedStore> {
   const isReady = async () => {}
   if (config.databaseUrl !== null) {
-    return { store: await openPostgresStore({ url: config.databaseUrl }), readyForLarge: isReady }
+    const fenced = fence === null ? {} : { fence }
+    return { store: await openPostgresStore({ url: config.databaseUrl, ...fenced }), readyForLarge: isReady }
   }
   const note = join(config.dataDir, 'large-bodies')
   const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
@@ -94,7 +100,42 @@ async function moveToThread(store: SqliteStore, note: string): Promise<void> {
   }
 }
 
+/** The candidate of a server on PostgreSQL that has locked its data directory. */
+export function openLease(config: Config, url: string): Promise<PostgresLease> {
+  return openPostgresLease({
+    url,
+    machine: machineIdentity(),
+    boundToMachine: config.processes !== 'off' || config.docker !== 'off',
+    instance: installationOf(config.dataDir),
+  })
+}
+
+/** The lease of a server that was killed has run out by then. */
+const GRACE_MS = 8_000
+
+/** A term, and what ends it together with its candidate. */
+export interface Lead {
+  readonly term: PostgresTerm
+  close(): Promise<void>
+}
+
 /** A data directory with an embedded database has a lock of its own. */
-export async function lead({ databaseUrl }: Config): Promise<PostgresLeader | null> {
-  return databaseUrl === null ? null : leadPostgres({ url: databaseUrl })
+export async function lead(config: Config): Promise<Lead | null> {
+  const { databaseUrl: url } = config
+  if (url === null) return null
+  const candidate = await openLease(config, url)
+  try {
+    const term = await candidate.lead(AbortSignal.timeout(GRACE_MS))
+    const close = () => term.close().then(() => candidate.close())
+    return { term, close }
+  } catch (error) {
+    const other = await candidate.active()
+    await candidate.close()
+    if (!(error instanceof DOMException)) throw error
+    const who = other === null ? 'another server' : serverText(other)
+    throw new AppError(
+      'conflict',
+      `the database ${addressOf(url)} is in use by ${who}; stop it or give another --database`,
+    )
+  }
 }

@@ -29,6 +29,9 @@ export const takeShard = `
     SELECT number::text FROM generate_series(0, 1023) AS number
     WHERE pg_try_advisory_lock(hashtext('runyard shard ' || current_schema()), number) LIMIT 1), '0'), false)`
 
+/** Keeps the schema from being changed by others until the transaction ends: servers that start together change it one after another. */
+export const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
+
 /** Where a database is, without user, password and options. */
 export function addressOf(url: string): string {
   if (!URL.canParse(url)) return 'the given address'

@@ -20,6 +20,10 @@ const UNAVAILABLE: readonly (readonly [code: string, reason: string])[] = [
   ['XX', 'PostgreSQL has an internal error'],
 ]
 
+/** The SQLSTATE of `assert_server_epoch` in postgres-lease.ts. */
+export const EPOCH_OVER = 'RY001'
+const RETRY_AFTER_S = 2
+
 /**
  * What a caller of the store gets for what the driver threw: `unavailable` where the connection or the server is at
  * fault, and the error itself where a statement is. All that does not come from PostgreSQL itself is about the connection.
@@ -28,6 +32,7 @@ export function fromPostgres(error: unknown): unknown {
   if (error instanceof AppError) return error
   if (!(error instanceof DatabaseError)) return unavailable('PostgreSQL does not answer', error)
   const { code = '' } = error
+  if (code === EPOCH_OVER) return epochOver(error)
   const reason = UNAVAILABLE.find(([start]) => code.startsWith(start))?.[1]
   return reason === undefined ? error : unavailable(reason, error)
 }
@@ -38,6 +43,17 @@ export function fromPostgres(error: unknown): unknown {
  */
 export function isCollision(error: unknown): boolean {
   return error instanceof DatabaseError && ['40001', '40P01', '23503', '23505'].includes(error.code ?? '')
+}
+
+function epochOver(cause: DatabaseError): AppError {
+  const message = 'another server has taken over the database, and this one changes nothing any more; try again'
+  return new AppError('unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_S })
+}
+
+/** Whether PostgreSQL refused a change because the epoch of this server is over. */
+export function isEpochOver(error: unknown): boolean {
+  const cause = error instanceof AppError ? error.cause : null
+  return cause instanceof DatabaseError && cause.code === EPOCH_OVER
 }
 
 /** Whether PostgreSQL, or the role, has as many connections as it may. */

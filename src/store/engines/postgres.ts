@@ -5,8 +5,8 @@ import type { Row, Statement, Steps } from '../operations/operation.ts'
 import { operationOf, storeOf } from '../operations/table.ts'
 import type { Migration } from '../schema/migration.ts'
 import { migrate } from '../schema/migrations.ts'
-import { addressOf, answer, answers, connectionConfig, execute, takeShard } from './postgres-connection.ts'
-import { afterCollisions, fromPostgres, isCollision, isTooManyConnections } from './postgres-errors.ts'
+import { addressOf, answer, answers, connectionConfig, execute, LOCK_SCHEMA, takeShard } from './postgres-connection.ts'
+import { afterCollisions, fromPostgres, isCollision, isEpochOver, isTooManyConnections } from './postgres-errors.ts'
 import { Gathering } from './postgres-gathering.ts'
 import { unavailable } from './sqlite-errors.ts'
 
@@ -18,6 +18,16 @@ export interface PostgresOptions {
   readonly connections?: number
   /** The steps of the schema; all of them unless a test says otherwise. */
   readonly migrations?: readonly Migration[]
+  /** The epoch in which this store may write; without it, it always may. */
+  readonly fence?: EpochFence
+}
+
+/** An epoch that every transaction which writes asserts: once it is over, PostgreSQL refuses them, whatever this server believes. */
+export interface EpochFence {
+  readonly epoch: number
+  readonly holder: string
+  /** Called when PostgreSQL has refused one. */
+  lost(): void
 }
 
 const CONNECTIONS = 10
@@ -61,10 +71,15 @@ class PostgresEngine {
   /** Reads that were seen to take several statements. */
   readonly #severalReads = new Set<string>()
   readonly #gatherings = new Map<string, Gathering>()
+  /** What a transaction that writes begins with; sent with its first statements. */
+  readonly #begin: readonly Statement[]
+  readonly #fence: EpochFence | null
   #closed = false
 
-  constructor({ url, connections = CONNECTIONS }: PostgresOptions) {
+  constructor({ url, connections = CONNECTIONS, fence }: PostgresOptions) {
     this.#wanted = connections
+    this.#fence = fence ?? null
+    this.#begin = fence === undefined ? [BEGIN] : [BEGIN, assertion(fence)]
     this.#pool = new Pool({ ...connectionConfig(url), max: connections })
     // Connections fail while nobody uses them, too; the next call gets another one.
     this.#pool.on('error', () => {})
@@ -85,14 +100,14 @@ class PostgresEngine {
           throw unavailable(`PostgreSQL has ${setting} off, so it could lose what was acknowledged; turn it on`)
         }
       }
-      await execute(client, BEGIN)
+      await answers(client, this.#begin)
       await execute(client, LOCK_SCHEMA)
       const steps = migrate('postgres', migrations)
       for (let step = steps.next(); step.done !== true; ) {
         const { sql, params } = step.value
         step = steps.next(params.length === 0 ? await execute(client, sql) : await answer(client, step.value))
       }
-      await execute(client, COMMIT)
+      await answers(client, [COMMIT])
     })
   }
 
@@ -129,11 +144,14 @@ class PostgresEngine {
     if (together?.statement === undefined)
       return transact(
         client,
-        BEGIN,
+        this.#begin,
         calls.map(args => steps(...args)),
       )
+    const statement = together.statement.of(calls)
     // One statement by itself is one transaction.
-    return together.statement.results(calls, await answer(client, together.statement.of(calls)))
+    if (this.#fence === null) return together.statement.results(calls, await answer(client, statement))
+    const answered = await answers(client, [...this.#begin, statement, COMMIT])
+    return together.statement.results(calls, answered.at(-2) ?? [])
   }
 
   async close(): Promise<void> {
@@ -150,7 +168,7 @@ class PostgresEngine {
     if (reads) return this.#with(client => this.#read(client, name, () => steps(...args)))
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#with(client => transactOne(client, BEGIN, steps(...args)))
+        return await this.#with(client => transactOne(client, this.#begin, steps(...args)))
       } catch (error) {
         if (!isCollision(error)) throw error
         if (attempt === ATTEMPTS) throw afterCollisions(error)
@@ -167,7 +185,7 @@ class PostgresEngine {
       if (step.done === true) return step.value
       this.#severalReads.add(name)
     }
-    return transactOne(client, BEGIN_SNAPSHOT, start())
+    return transactOne(client, [BEGIN_SNAPSHOT], start())
   }
 
   async #with<Value>(use: (client: PoolClient) => Promise<Value>): Promise<Value> {
@@ -178,6 +196,7 @@ class PostgresEngine {
       usable = true
       return value
     } catch (error) {
+      if (isEpochOver(error)) this.#fence?.lost()
       usable = !isUnavailable(error) && (await rollBack(client))
       throw error
     } finally {
@@ -201,15 +220,17 @@ class PostgresEngine {
   }
 }
 
-/** Servers that start together bring the schema up to date one after another. */
-const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
+const BEGIN: Statement = { sql: 'BEGIN ISOLATION LEVEL READ COMMITTED', params: [] }
+const BEGIN_SNAPSHOT: Statement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', params: [] }
+const COMMIT: Statement = { sql: 'COMMIT', params: [] }
 
-const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
-const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
-const COMMIT = 'COMMIT'
+/** Made by the lease (postgres-lease.ts). It also keeps the next epoch from beginning while the transaction lasts. */
+function assertion({ epoch, holder }: EpochFence): Statement {
+  return { sql: 'SELECT assert_server_epoch($1, $2)', params: [epoch, holder], unread: true }
+}
 
 /** As {@link transact}, for one operation. */
-async function transactOne(client: PoolClient, begin: string, steps: Steps<unknown>): Promise<unknown> {
+async function transactOne(client: PoolClient, begin: readonly Statement[], steps: Steps<unknown>): Promise<unknown> {
   const [result] = await transact(client, begin, [steps])
   return result
 }
@@ -218,9 +239,13 @@ async function transactOne(client: PoolClient, begin: string, steps: Steps<unkno
  * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. BEGIN goes with the first
  * ones, statements whose rows nobody reads with the next one, and the last ones with the COMMIT.
  */
-async function transact(client: PoolClient, begin: string, all: readonly Steps<unknown>[]): Promise<unknown[]> {
+async function transact(
+  client: PoolClient,
+  begin: readonly Statement[],
+  all: readonly Steps<unknown>[],
+): Promise<unknown[]> {
   const results: unknown[] = []
-  let unsent: Statement[] = [{ sql: begin, params: [] }]
+  let unsent: Statement[] = [...begin]
   /** Adds the statements of an operation to the pipeline, up to one whose rows it reads. @returns the place of that one; null at its end */
   const advance = (index: number, rows: readonly Row[]): number | null => {
     for (let step = all[index]!.next(rows); ; step = all[index]!.next([])) {
@@ -239,7 +264,7 @@ async function transact(client: PoolClient, begin: string, all: readonly Steps<u
     places = places.map((place, index) => (place === null ? null : advance(index, answered[place] ?? [])))
   }
   // When its answer is lost, the changes happened wholly or not at all, and the caller gets `unavailable`.
-  await answers(client, [...unsent, { sql: COMMIT, params: [] }])
+  await answers(client, [...unsent, COMMIT])
   return results
 }
 

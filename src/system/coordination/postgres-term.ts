@@ -1,0 +1,210 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Leadership, Term } from '../../ports/leader.ts'
+import type { EpochFence } from '../../store/engines/postgres.ts'
+import type { DatabaseLease, LeaseHolder, LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
+
+/** A term of a server on PostgreSQL. */
+export interface PostgresTerm extends Term {
+  /** What the store of this term asserts with every write. */
+  readonly fence: EpochFence
+}
+
+/** Both clocks of a process: one stands still while the machine sleeps, the other one may be set. */
+export interface Clocks {
+  readonly monotonicMs: number
+  readonly wallMs: number
+}
+
+/** What a {@link LeasedTerm} is made of. */
+export interface TermParts {
+  readonly lease: DatabaseLease
+  readonly held: LeaseHolder
+  readonly server: LeaseServer
+  readonly leaseMs: number
+  readonly clocks: () => Clocks
+  /** When the taking of the lease began. */
+  readonly takenAt: Clocks
+}
+
+/** Maximum age of a confirmation that a call of the driver may rely on. */
+const FRESH_MS = 1_000
+/** How long a lease that cannot be confirmed may keep such a call waiting. */
+const DOUBT_MS = 3_000
+/** How long an end may wait for PostgreSQL. */
+const RELEASE_MS = 2_000
+const PAUSE_MS = 200
+
+/** Holds the lease: renews it, knows for how long it is held for certain, and notices that another server has taken it. */
+export class LeasedTerm implements PostgresTerm {
+  readonly fence: EpochFence
+  readonly #parts: TermParts
+  readonly #watchers = new Set<(now: Leadership, why: string | null) => void>()
+  #server: LeaseServer
+  #state: Leadership = 'active'
+  /** When the last renewal began that PostgreSQL has confirmed. */
+  #sureAt: Clocks
+  #renewing: Promise<void> | null = null
+  #beat: NodeJS.Timeout | undefined
+  #doubt: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(parts: TermParts) {
+    this.#parts = parts
+    this.#server = parts.server
+    this.#sureAt = parts.takenAt
+    this.fence = { ...parts.held, lost: () => this.#refused() }
+    this.#beat = setTimeout(() => void this.#beats(), this.#beatMs)
+    this.#watchDoubt()
+  }
+
+  get epoch(): number {
+    return this.#parts.held.epoch
+  }
+
+  isLeader(): boolean {
+    return this.#state === 'active' && !this.#closed && this.#ageMs() < this.#sureMs
+  }
+
+  async confirm(): Promise<boolean> {
+    if (this.#closed || this.#state === 'deposed') return false
+    if (!this.isLeader() || this.#ageMs() >= FRESH_MS) {
+      const before = this.#sureAt
+      const end = new AbortController()
+      await Promise.race([this.#renewAnew(), pause(DOUBT_MS, null, { signal: end.signal }).catch(() => {})])
+      end.abort()
+      return this.isLeader() && this.#sureAt !== before
+    }
+    if (this.#ageMs() >= FRESH_MS / 2) void this.#renew()
+    return true
+  }
+
+  watch(changed: (now: Leadership, why: string | null) => void): () => void {
+    this.#watchers.add(changed)
+    return () => void this.#watchers.delete(changed)
+  }
+
+  reachedAt(url: string): void {
+    this.#server = { ...this.#server, url }
+    void this.#renewAnew()
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    clearTimeout(this.#beat)
+    clearTimeout(this.#doubt)
+    this.#watchers.clear()
+    if (this.#state === 'deposed') return
+    const end = new AbortController()
+    const released = (this.#renewing ?? Promise.resolve()).then(() => this.#parts.lease.release(this.#parts.held))
+    const late = pause(RELEASE_MS, null, { signal: end.signal })
+    // Nobody needs it: the lease runs out.
+    await Promise.race([released, late]).catch(() => {})
+    end.abort()
+    await late.catch(() => {})
+  }
+
+  /** Three renewals may fail. */
+  get #beatMs(): number {
+    return this.#parts.leaseMs / 3
+  }
+
+  /** Well before the lease runs out, a server that hears nothing from PostgreSQL stops acting. */
+  get #sureMs(): number {
+    return (this.#parts.leaseMs * 5) / 6
+  }
+
+  async #beats(): Promise<void> {
+    clearTimeout(this.#beat)
+    await this.#renewAnew()
+    if (this.#closed || this.#state === 'deposed') return
+    const age = this.#ageMs()
+    const nextMs = age < this.#beatMs && this.#state === 'active' ? this.#beatMs - age : PAUSE_MS
+    clearTimeout(this.#beat)
+    this.#beat = setTimeout(() => void this.#beats(), nextMs)
+  }
+
+  /** A renewal that begins now, even where one is under way. */
+  async #renewAnew(): Promise<void> {
+    await this.#renewing
+    await this.#renew()
+  }
+
+  /** Never throws: what PostgreSQL does not confirm counts as not renewed. */
+  #renew(): Promise<void> {
+    this.#renewing ??= this.#renewOrNotice().finally(() => {
+      this.#renewing = null
+    })
+    return this.#renewing
+  }
+
+  /** Twice, since a connection that was lost is noticed by its use. */
+  async #renewOrNotice(): Promise<void> {
+    for (let attempt = 1; attempt <= 2; attempt += 1) {
+      if (this.#closed || this.#state === 'deposed') return
+      const { lease, held, leaseMs, clocks } = this.#parts
+      const begun = clocks()
+      try {
+        if (await lease.renew(held, this.#server, leaseMs)) this.#confirmed(begun)
+        else this.#depose(await lease.read())
+        return
+      } catch {
+        // The next beat tries again.
+      }
+    }
+  }
+
+  #confirmed(begun: Clocks): void {
+    this.#sureAt = begun
+    if (this.#closed || this.#ageMs() >= this.#sureMs) return
+    this.#watchDoubt()
+    this.#become('active', null)
+  }
+
+  #depose(row: LeaseRow): void {
+    if (this.#closed) return
+    clearTimeout(this.#beat)
+    clearTimeout(this.#doubt)
+    this.#become('deposed', deposition(row, this.epoch))
+  }
+
+  /** PostgreSQL has refused a write of this epoch; the row says why. */
+  #refused(): void {
+    if (this.#closed || this.#state !== 'active') return
+    this.#become('unsure', 'PostgreSQL refused a change, because the lease of this server is over')
+    void this.#beats()
+  }
+
+  #watchDoubt(): void {
+    clearTimeout(this.#doubt)
+    this.#doubt = setTimeout(
+      () => {
+        if (this.#closed || this.#state !== 'active') return
+        if (this.#ageMs() < this.#sureMs) return this.#watchDoubt()
+        this.#become('unsure', 'PostgreSQL has not confirmed the lease of this server in time')
+      },
+      Math.max(1, this.#sureMs - this.#ageMs()),
+    )
+  }
+
+  #ageMs(): number {
+    const { monotonicMs, wallMs } = this.#parts.clocks()
+    return Math.max(monotonicMs - this.#sureAt.monotonicMs, wallMs - this.#sureAt.wallMs)
+  }
+
+  #become(state: Leadership, why: string | null): void {
+    if (this.#state === state) return
+    this.#state = state
+    for (const changed of [...this.#watchers]) changed(state, why)
+  }
+}
+
+function deposition({ epoch, server }: LeaseRow, own: number): string {
+  if (server === null || epoch === own) return 'the lease of this server was ended in the database'
+  return `${serverText(server)} has taken over the database while this one could not renew its lease; its workers go on`
+}
+
+/** A server, for people. */
+export function serverText({ pid, host, url }: Pick<LeaseServer, 'pid' | 'host' | 'url'>): string {
+  return `the server with pid ${pid} on ${host}${url === null ? '' : ` at ${url}`}`
+}

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Leader } from '../../src/ports/leader.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { storeOf } from '../../src/store/operations/table.ts'
+import { fencedStore } from '../../src/system/coordination/leader-fence.ts'
+
+test('a server that is not the leader reads, and changes nothing', async () => {
+  const called: string[] = []
+  const store = storeOf(
+    async name => void called.push(name),
+    async () => {},
+  )
+  let leads = true
+  const leader: Leader = { isLeader: () => leads, confirm: async () => leads, watch: () => () => {} }
+  const fenced: Store = fencedStore(store, leader)
+  await fenced.workers.alive()
+  await fenced.keys.used('k' as never, 0)
+  leads = false
+  await fenced.workers.alive()
+  await assert.rejects(fenced.keys.used('k' as never, 0), { code: 'unavailable', retryAfterSeconds: 2 })
+  assert.deepEqual(called, ['workers.alive', 'keys.used', 'workers.alive'])
+})

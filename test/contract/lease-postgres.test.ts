@@ -1,0 +1,306 @@
+/** The lease of a database on a real PostgreSQL: one server acts, and what an older one still writes is refused. */
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { Client } from 'pg'
+import type { Leadership } from '../../src/ports/leader.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { openPostgresStore } from '../../src/store/engines/postgres.ts'
+import { DatabaseLease } from '../../src/store/engines/postgres-lease.ts'
+import { openPostgresLease, type PostgresLeaseOptions } from '../../src/system/coordination/postgres-lease.ts'
+import type { Clocks, PostgresTerm } from '../../src/system/coordination/postgres-term.ts'
+import { noPostgres, type TestSchema, testDatabase, testSchema } from '../support/postgres-database.ts'
+import { jobOf, World } from './store-world.ts'
+
+const never = new AbortController().signal
+const OTHER = {
+  pid: 1,
+  host: 'other',
+  url: 'http://other:8080',
+  machine: 'there',
+  boundToMachine: false,
+  instance: null,
+}
+
+type Rest = Partial<Omit<PostgresLeaseOptions, 'url'>>
+
+async function schemaOf(context: TestContext): Promise<TestSchema> {
+  const schema = await testSchema()
+  context.after(() => schema.drop())
+  return schema
+}
+
+async function candidateOn(context: TestContext, { url }: TestSchema, rest: Rest = {}) {
+  const candidate = await openPostgresLease({ url, machine: 'here', boundToMachine: false, instance: null, ...rest })
+  context.after(() => candidate.close())
+  return candidate
+}
+
+async function termOn(context: TestContext, schema: TestSchema, rest: Rest = {}): Promise<PostgresTerm> {
+  const term = await (await candidateOn(context, schema, rest)).lead(never)
+  context.after(() => term.close())
+  return term
+}
+
+async function storeOn(context: TestContext, { url }: TestSchema, { fence }: PostgresTerm): Promise<Store> {
+  const store = await openPostgresStore({ url, fence })
+  context.after(() => store.close())
+  return store
+}
+
+/** Another server takes the lease, whatever the one before believes, and does not wait for the end of what that one writes. */
+async function takeOver(context: TestContext, schema: TestSchema): Promise<DatabaseLease> {
+  const lease = new DatabaseLease(schema.url)
+  context.after(() => lease.close())
+  await schema.query('UPDATE server_lease SET until = clock_timestamp()')
+  assert.ok((await lease.take('rival', OTHER, 60_000)) !== null)
+  return lease
+}
+
+function stateOf(term: PostgresTerm, state: Leadership): Promise<string | null> {
+  return new Promise(resolve => {
+    const unwatch = term.watch((now, why) => {
+      if (now !== state) return
+      unwatch()
+      resolve(why)
+    })
+  })
+}
+
+const frozen = (): Clocks => ({ monotonicMs: 0, wallMs: 0 })
+
+describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => {
+  test('of several candidates one leads, and the next one once it has let go; schemas do not meet', async context => {
+    const [schema, elsewhere] = [await schemaOf(context), await schemaOf(context)]
+    const candidates = await Promise.all([1, 2, 3].map(() => candidateOn(context, schema)))
+    const terms: PostgresTerm[] = []
+    const leading = candidates.map(async candidate => {
+      const term = await candidate.lead(never)
+      assert.ok(terms.every(other => !other.isLeader()))
+      terms.push(term)
+      assert.deepEqual([term.isLeader(), await term.confirm()], [true, true])
+      await term.close()
+      assert.deepEqual([term.isLeader(), await term.confirm()], [false, false])
+    })
+    const other = await termOn(context, elsewhere)
+    await Promise.all(leading)
+    assert.deepEqual(
+      terms.map(({ epoch }) => epoch),
+      [1, 2, 3],
+    )
+    assert.ok(other.isLeader())
+  })
+
+  test('who acts is known to all, with its address, and nobody acts after an orderly end', async context => {
+    const schema = await schemaOf(context)
+    const candidate = await candidateOn(context, schema)
+    assert.equal(await candidate.active(), null)
+    const term = await termOn(context, schema, { machine: 'there', boundToMachine: true })
+    const { sinceMs, leaseLeftMs, host, ...starting } = (await candidate.active())!
+    const named = { epoch: 1, pid: process.pid, url: null, machine: 'there', boundToMachine: true }
+    assert.deepEqual(starting, named)
+    assert.ok(leaseLeftMs > 3_000 && leaseLeftMs <= 6_000 && sinceMs > 0 && host !== '')
+    term.reachedAt('http://127.0.0.1:8080')
+    while ((await candidate.active())?.url !== 'http://127.0.0.1:8080') assert.ok(term.isLeader())
+    await term.close()
+    assert.equal(await candidate.active(), null)
+  })
+
+  test('a wait ends with its signal', async context => {
+    const schema = await schemaOf(context)
+    await termOn(context, schema)
+    const waiting = new AbortController()
+    const lead = (await candidateOn(context, schema)).lead(waiting.signal)
+    waiting.abort(new Error('enough'))
+    await assert.rejects(lead, { message: 'enough' })
+  })
+
+  test('a lease that is not renewed is taken soon after its end, and the server before is deposed for good', async context => {
+    const schema = await schemaOf(context)
+    const stuck = new DatabaseLease(schema.url)
+    context.after(() => stuck.close())
+    await stuck.prepare()
+    assert.equal(await stuck.take('stuck', OTHER, 1_500), 1)
+    const next = await termOn(context, schema)
+    assert.equal(next.epoch, 2)
+    const [first, second] = await schema.query(
+      'SELECT epoch, taken_at, active_at, ended_at FROM server_epochs ORDER BY epoch',
+    )
+    const waited = Number(second?.taken_at) - Number(first?.taken_at)
+    assert.ok(waited >= 1_500 && waited < 3_000, `${waited} ms`)
+    assert.ok(
+      Number(first?.ended_at) >= Number(second?.taken_at) && Number(second?.active_at) >= Number(second?.taken_at),
+    )
+    assert.equal(second?.ended_at, null)
+    assert.equal(await stuck.renew({ epoch: 1, holder: 'stuck' }, OTHER, 1_500), false)
+  })
+
+  test('a lease that has run out is still renewed while nobody else has taken it', async context => {
+    const schema = await schemaOf(context)
+    const term = await termOn(context, schema)
+    await schema.query('UPDATE server_lease SET until = clock_timestamp()')
+    const before = new DatabaseLease(schema.url)
+    context.after(() => before.close())
+    while ((await before.read()).leftMs < 0) assert.ok(term.isLeader())
+    assert.ok(await term.confirm())
+  })
+
+  test('a server whose data directory is the same takes the lease of the killed one at once', async context => {
+    const schema = await schemaOf(context)
+    const same = { instance: 'folder', machine: 'here', boundToMachine: true }
+    const killed = new DatabaseLease(schema.url)
+    context.after(() => killed.close())
+    await killed.prepare()
+    await killed.take('killed', { ...OTHER, ...same }, 600_000)
+    assert.equal((await termOn(context, schema, same)).epoch, 2)
+  })
+
+  test('a server that loses its connection makes it again and stays active', async context => {
+    const schema = await testDatabase()
+    context.after(() => schema.drop())
+    const term = await termOn(context, schema)
+    const states: Leadership[] = []
+    term.watch(now => void states.push(now))
+    await schema.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'runyard lease'",
+    )
+    assert.deepEqual([await term.confirm(), term.isLeader(), states], [true, true, []])
+  })
+
+  test('the log of epochs is bounded', async context => {
+    const schema = await schemaOf(context)
+    const lease = new DatabaseLease(schema.url)
+    context.after(() => lease.close())
+    await lease.prepare()
+    await schema.query(
+      `INSERT INTO server_epochs (epoch, server, taken_at) SELECT n, '{}', now() FROM generate_series(1, 1500) AS n`,
+    )
+    await schema.query('DELETE FROM server_lease')
+    assert.equal((await termOn(context, schema)).epoch, 1_501)
+    const [counted] = await schema.query('SELECT count(*)::int AS count, min(epoch)::int AS first FROM server_epochs')
+    assert.deepEqual(counted, { count: 1_000, first: 502 })
+  })
+})
+
+describe('servers whose workers are bound to their machine', { skip: noPostgres, concurrency: 4 }, () => {
+  const here = { machine: 'here', boundToMachine: true, instance: 'a' }
+  const there = { machine: 'there', boundToMachine: true, instance: 'b' }
+
+  async function holding(context: TestContext, server: typeof here): Promise<TestSchema> {
+    const schema = await schemaOf(context)
+    const lease = new DatabaseLease(schema.url)
+    context.after(() => lease.close())
+    await lease.prepare()
+    await lease.take('holder', { ...OTHER, ...server }, 1)
+    return schema
+  }
+
+  test('one of another machine is refused, also when the lease has run out, and told how to take over', async context => {
+    const schema = await holding(context, there)
+    const candidate = await candidateOn(context, schema, here)
+    await assert.rejects(candidate.lead(never), {
+      code: 'invalid',
+      message: /bound to their machine.*pid 1 on other at http:\/\/other:8080.*--docker off --processes off/,
+    })
+    await schema.query('UPDATE server_lease SET released = true')
+    const term = await candidate.lead(never)
+    assert.equal(term.epoch, 2)
+    await term.close()
+  })
+
+  test('one of the same machine, one with the same data directory, and one without such workers are not', async context => {
+    for (const next of [
+      { ...here, instance: 'c' },
+      { ...there, instance: 'a' },
+      { ...there, boundToMachine: false },
+    ]) {
+      const schema = await holding(context, here)
+      assert.equal((await termOn(context, schema, next)).epoch, 2)
+    }
+  })
+})
+
+describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }, () => {
+  async function opened(context: TestContext, rest: Rest = {}) {
+    const schema = await schemaOf(context)
+    const term = await termOn(context, schema, rest)
+    const store = await storeOn(context, schema, term)
+    const world = new World(store)
+    await world.begin()
+    return { schema, term, store, world }
+  }
+
+  const refused = { code: 'unavailable', retryAfterSeconds: 2, message: /another server has taken over the database/ }
+
+  test('are refused wholly, whatever the clocks of their server say: one, gathered ones and those of several steps', async context => {
+    const { schema, term, store, world } = await opened(context, { clocks: frozen })
+    await world.worker()
+    await world.jobs('job-1', 'job-2')
+    await takeOver(context, schema)
+    assert.ok(term.isLeader(), 'it believes so')
+    const deposed = stateOf(term, 'deposed')
+    const inserts = Array.from({ length: 50 }, (_, n) => store.jobs.insert(jobOf(`late-${n}`)))
+    const writes = [...inserts, world.claim(), store.upkeep.removeOldWindows(0, 1)]
+    for (const settled of await Promise.allSettled(writes)) {
+      assert.equal(settled.status, 'rejected')
+      assert.match(String(settled.reason), refused.message)
+    }
+    const [counted] = await schema.query(
+      `SELECT count(*)::int AS jobs, count(*) FILTER (WHERE status <> 'IN_QUEUE')::int AS moved FROM jobs`,
+    )
+    assert.deepEqual(counted, { jobs: 2, moved: 0 })
+    assert.match((await deposed) ?? '', /pid 1 on other at http:\/\/other:8080 has taken over the database/)
+    assert.deepEqual([term.isLeader(), await term.confirm()], [false, false])
+    assert.equal((await store.workers.alive()).length, 1, 'reading goes on')
+  })
+
+  test('a change of the schema is refused, too', async context => {
+    const schema = await schemaOf(context)
+    const term = await termOn(context, schema)
+    await takeOver(context, schema)
+    await assert.rejects(openPostgresStore({ url: schema.url, fence: term.fence }), refused)
+    const [made] = await schema.query(`SELECT to_regclass('jobs') IS NULL AS missing`)
+    assert.deepEqual(made, { missing: true })
+  })
+
+  test('a transaction that was begun before is ended before the next server acts, and nothing of it stays', async context => {
+    const { schema, term } = await opened(context)
+    const stopped = new Client({ connectionString: schema.url })
+    stopped.on('error', () => {})
+    await stopped.connect()
+    context.after(() => stopped.end().catch(() => {}))
+    await stopped.query('BEGIN')
+    await stopped.query('SELECT assert_server_epoch($1, $2)', [term.epoch, term.fence.holder])
+    await stopped.query(`INSERT INTO jobs (id) SELECT 'never' WHERE FALSE`)
+    await stopped.query(`UPDATE accounts SET name = 'changed'`)
+    const lease = await takeOver(context, schema)
+    assert.equal(await lease.passWriters(2), false, 'it is ended')
+    while (!(await lease.passWriters(2)));
+    await assert.rejects(stopped.query('COMMIT'))
+    const [{ count } = {}] = await schema.query(`SELECT count(*)::int AS count FROM accounts WHERE name = 'changed'`)
+    assert.equal(count, 0)
+  })
+
+  test('a write that comes while the next server takes over waits, and is refused', async context => {
+    const { schema, store } = await opened(context)
+    const taking = new Client({ connectionString: schema.url })
+    await taking.connect()
+    context.after(() => taking.end())
+    const lease = new DatabaseLease(schema.url)
+    context.after(() => lease.close())
+    await taking.query('BEGIN')
+    await taking.query(`SELECT pg_advisory_xact_lock(${0x52756e79}, 'server_lease'::regclass::oid::int4)`)
+    const insert = store.jobs.insert(jobOf('late'))
+    const waits = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`
+    while ((await schema.query(waits)).length === 0);
+    await schema.query('UPDATE server_lease SET until = clock_timestamp()')
+    assert.equal(await lease.take('rival', OTHER, 60_000), 2)
+    await taking.query('COMMIT')
+    await assert.rejects(insert, refused)
+  })
+
+  test('an epoch that a failed-over database gives twice is not taken for the own one', async context => {
+    const { schema, store } = await opened(context)
+    await schema.query(`UPDATE server_lease SET holder = 'twin'`)
+    await assert.rejects(store.jobs.insert(jobOf('late')), refused)
+  })
+})
