@@ -4,7 +4,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { Client } from 'pg'
 import type { Leadership } from '../../src/ports/leader.ts'
 import type { Store } from '../../src/ports/store/store.ts'
-import { openPostgresStore } from '../../src/store/engines/postgres.ts'
+import { type EpochFence, openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { DatabaseLease } from '../../src/store/engines/postgres-lease.ts'
 import { openPostgresLease, type PostgresLeaseOptions } from '../../src/system/coordination/postgres-lease.ts'
 import type { Clocks, PostgresTerm } from '../../src/system/coordination/postgres-term.ts'
@@ -229,7 +229,18 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
     return { schema, term, store, world }
   }
 
-  const refused = { code: 'unavailable', retryAfterSeconds: 2, message: /another server has taken over the database/ }
+  /** A connection in the middle of a transaction of an epoch. */
+  async function writing(context: TestContext, { url }: TestSchema, { epoch, holder }: EpochFence): Promise<Client> {
+    const client = new Client({ connectionString: url })
+    client.on('error', () => {})
+    await client.connect()
+    context.after(() => client.end().catch(() => {}))
+    await client.query('BEGIN')
+    await client.query('SELECT assert_server_epoch($1, $2)', [epoch, holder])
+    return client
+  }
+
+  const refused = { code: 'unavailable', message: /another server has taken over the database/ }
 
   test('are refused wholly, whatever the clocks of their server say: one, gathered ones and those of several steps', async context => {
     const { schema, term, store, world } = await opened(context, { clocks: frozen })
@@ -264,13 +275,7 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
 
   test('a transaction that was begun before is ended before the next server acts, and nothing of it stays', async context => {
     const { schema, term } = await opened(context)
-    const stopped = new Client({ connectionString: schema.url })
-    stopped.on('error', () => {})
-    await stopped.connect()
-    context.after(() => stopped.end().catch(() => {}))
-    await stopped.query('BEGIN')
-    await stopped.query('SELECT assert_server_epoch($1, $2)', [term.epoch, term.fence.holder])
-    await stopped.query(`INSERT INTO jobs (id) SELECT 'never' WHERE FALSE`)
+    const stopped = await writing(context, schema, term.fence)
     await stopped.query(`UPDATE accounts SET name = 'changed'`)
     const lease = await takeOver(context, schema)
     assert.equal(await lease.passWriters(2), false, 'it is ended')
@@ -278,6 +283,18 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
     await assert.rejects(stopped.query('COMMIT'))
     const [{ count } = {}] = await schema.query(`SELECT count(*)::int AS count FROM accounts WHERE name = 'changed'`)
     assert.equal(count, 0)
+  })
+
+  test('a server that was stopped while it took over ends nothing of a later one', async context => {
+    const schema = await schemaOf(context)
+    const late = new DatabaseLease(schema.url)
+    context.after(() => late.close())
+    await late.prepare()
+    assert.equal(await late.take('late', OTHER, 1), 1)
+    const term = await termOn(context, schema)
+    const writer = await writing(context, schema, term.fence)
+    assert.equal(await late.passWriters(1), false)
+    await writer.query('COMMIT')
   })
 
   test('a write that comes while the next server takes over waits, and is refused', async context => {

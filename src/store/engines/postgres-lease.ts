@@ -106,11 +106,12 @@ const RENEW = `UPDATE server_lease SET until = clock_timestamp() + $4 * interval
 
 /** Alone for a moment: all writes of older epochs have ended, and those that come later see the new one. */
 const PASS_WRITERS = `SELECT pg_advisory_xact_lock(${WRITERS})`
+/** $1 epoch. A server that was stopped before it came here ends nothing of a later epoch. */
 const END_WRITERS = `SELECT pg_terminate_backend(pid) FROM pg_locks
-  WHERE locktype = 'advisory' AND classid = ${0x52756e79}::oid AND objid = 'server_lease'::regclass::oid AND objsubid = 2 AND granted
+  WHERE (SELECT epoch FROM server_lease) = $1 AND locktype = 'advisory' AND classid = ${0x52756e79}::oid AND objid = 'server_lease'::regclass::oid AND objsubid = 2 AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()`
 const ACTIVE = `WITH ended AS (UPDATE server_epochs SET ended_at = clock_timestamp() WHERE epoch < $1 AND ended_at IS NULL)
-  UPDATE server_epochs SET active_at = clock_timestamp() WHERE epoch = $1`
+  UPDATE server_epochs SET active_at = clock_timestamp() WHERE epoch = $1 AND ended_at IS NULL`
 
 const RELEASE = `WITH released AS (
   UPDATE server_lease SET until = clock_timestamp(), released = TRUE WHERE epoch = $1 AND holder = $2 RETURNING epoch
@@ -173,7 +174,7 @@ export class DatabaseLease {
       await this.#run(PASS_WRITERS)
     } catch (error) {
       if (!isLockTimeout(error)) throw error
-      await this.#run(END_WRITERS).catch(dropRefusal)
+      await this.#run(END_WRITERS, [epoch]).catch(dropRefusal)
       return false
     }
     await this.#run(ACTIVE, [epoch])
