@@ -11,13 +11,16 @@ import { sealedStore } from '../services/secrets/sealed-store.ts'
 import { loadMasterKeys } from '../system/keys/master-key.ts'
 import { boundVault, createVault } from '../system/keys/vault.ts'
 import type { createLog } from '../system/observing/log.ts'
+import { keepCanary } from './key-canary.ts'
 import { keyFile, storeFile, storeName } from './store.ts'
 
 type Log = ReturnType<typeof createLog>
 
 /** The vault of a server, and its store with the payloads that are sealed in it. */
 export async function openSeals(store: Store, config: Config, log: Log): Promise<{ store: Store; vault: Vault }> {
-  const vault = await withBoundSeals(openVault(config, log), store, config, log)
+  const plain = openVault(config, log)
+  await keepCanary(store, plain, keyFile(config))
+  const vault = await withBoundSeals(plain, store, config, log)
   return { store: await withSealedPayloads(store, vault, config, log), vault }
 }
 

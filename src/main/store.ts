@@ -6,6 +6,7 @@ import { AppError } from '../core/errors.ts'
 import { keepDurably } from '../disk/durable-file.ts'
 import type { Store } from '../ports/store/store.ts'
 import { type DataDirLock, lockDataDir } from '../store/data-dir-lock.ts'
+import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
@@ -14,6 +15,7 @@ import { installationOf } from '../system/coordination/installation.ts'
 import { machineIdentity } from '../system/coordination/machine-identity.ts'
 import { openPostgresLease, type PostgresLease } from '../system/coordination/postgres-lease.ts'
 import { type PostgresTerm, serverText } from '../system/coordination/postgres-term.ts'
+import { refuseOtherKey } from './key-canary.ts'
 import { StartError } from './listeners.ts'
 
 /** Holds which database the server of this data directory was started on. */
@@ -77,12 +79,14 @@ export async function openStore(config: Config, fence: EpochFence | null): Promi
     const fenced = fence === null ? {} : { fence }
     return { store: await openPostgresStore({ url: config.databaseUrl, ...fenced }), readyForLarge: isReady }
   }
+  const file = join(config.dataDir, 'runyard.sqlite')
+  refuseOtherKey(config, keyFile(config), canaryOfFile(file))
   const note = join(config.dataDir, 'large-bodies')
   const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
   // What large bodies left in the database would hold up a store that begins in the loop.
   const auto = () => (existsSync(note) ? 'thread' : chooseHost(flushMs()))
   const store = await openSqliteStore({
-    file: join(config.dataDir, 'runyard.sqlite'),
+    file,
     host: config.storeHost === 'auto' ? auto() : config.storeHost,
     gather: flush => void setImmediate(flush),
   })
@@ -100,14 +104,24 @@ async function moveToThread(store: SqliteStore, note: string): Promise<void> {
   }
 }
 
-/** The candidate of a server on PostgreSQL that has locked its data directory. */
-export function openLease(config: Config, url: string): Promise<PostgresLease> {
-  return openPostgresLease({
+/**
+ * The candidate of a server on PostgreSQL that has locked its data directory.
+ * @throws StartError when the database has another encryption key; AppError `unavailable` when it cannot be reached
+ */
+export async function openLease(config: Config, url: string): Promise<PostgresLease> {
+  const candidate = await openPostgresLease({
     url,
     machine: machineIdentity(),
     boundToMachine: config.processes !== 'off' || config.docker !== 'off',
     instance: installationOf(config.dataDir),
   })
+  try {
+    refuseOtherKey(config, keyFile(config), await candidate.canary())
+  } catch (error) {
+    await candidate.close()
+    throw error
+  }
+  return candidate
 }
 
 /** The lease of a server that was killed has run out by then. */

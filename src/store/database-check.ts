@@ -34,6 +34,21 @@ export function checkFile(file: string): DatabaseCheck {
   }
 }
 
+/** The sealed text that shows which encryption key a file has; null where there is none, or no database that could be read. */
+export function canaryOfFile(file: string): string | null {
+  if (!existsSync(file)) return null
+  let database: DatabaseSync | null = null
+  try {
+    database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
+    const row = database.prepare('SELECT sealed FROM key_canaries').get()
+    return row === undefined ? null : String(row.sealed)
+  } catch {
+    return null
+  } finally {
+    database?.close()
+  }
+}
+
 /** Checks a PostgreSQL. The result may name a user, but never a password. */
 export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   const client = new Client(connectionConfig(url))

@@ -313,6 +313,7 @@ export const managementCases: Cases = {
     for (const kind of SEAL_KINDS)
       all[kind] = (await seals.list(kind, '', 9)).map(({ id, sealed }) => `${id} ${sealed}`)
     assert.deepEqual(all, {
+      keyCanaries: [],
       secrets: ['1 s1', '2 s2', '3 s3'],
       webhookKeys: [`${E1} w`],
       registries: [`${R1} r`],

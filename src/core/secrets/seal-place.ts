@@ -1,5 +1,11 @@
 /** Where each sealed text belongs; store/operations/secrets/seal-statements.ts finds the same rows. */
 
+/** The text that shows whether a server has the encryption key of its database. */
+export const KEY_CANARY = 'runyard'
+
+/** Where {@link KEY_CANARY} is. */
+export const KEY_CANARY_PLACE = { kind: 'keyCanaries', row: KEY_CANARY } as const
+
 /** The value of a secret. */
 export function secretPlace(owner: string, name: string) {
   return { kind: 'secrets', row: `${owner}/${name}` }

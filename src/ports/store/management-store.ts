@@ -116,7 +116,7 @@ export interface AccountStore {
 
 /** What is sealed by the vault: values of secrets, signing keys, passwords of registries, keys of endpoints, `s3Config` of jobs. */
 export const SEAL_KINDS = [
-  ...(['secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const),
+  ...(['keyCanaries', 'secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const),
   ...PAYLOAD_KINDS,
 ] as const
 /** One of {@link SEAL_KINDS}. */
@@ -145,6 +145,8 @@ export interface SealStore {
   listPayloads(kind: PayloadKind, after: string, limit: number): Promise<SealedText[]>
   /** Replaces those that are still as they were; returns how many. */
   replace(kind: SealKind, changes: readonly SealChange[]): Promise<number>
+  /** Keeps the sealed text that shows which encryption key the database has, unless there is one. @returns the one that is kept */
+  keepCanary(sealed: string): Promise<string>
 }
 
 /** Templates. */

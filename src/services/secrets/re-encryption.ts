@@ -6,6 +6,7 @@ import { PayloadSeals } from './payload-seals.ts'
 
 /** Number of texts of one step: few of those that may be large. */
 const STEP: Readonly<Record<SealKind, number>> = {
+  keyCanaries: 1,
   secrets: 1,
   webhookKeys: 100,
   registries: 100,

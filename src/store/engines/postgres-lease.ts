@@ -117,6 +117,9 @@ const RELEASE = `WITH released AS (
   UPDATE server_lease SET until = clock_timestamp(), released = TRUE WHERE epoch = $1 AND holder = $2 RETURNING epoch
 ) UPDATE server_epochs SET ended_at = clock_timestamp() WHERE epoch IN (SELECT epoch FROM released) AND ended_at IS NULL`
 
+const HAS_CANARY = `SELECT to_regclass('key_canaries') IS NOT NULL AS made`
+const CANARY = 'SELECT sealed FROM key_canaries'
+
 interface RowOfLease {
   readonly epoch: number
   readonly holder: string
@@ -179,6 +182,12 @@ export class DatabaseLease {
     }
     await this.#run(ACTIVE, [epoch])
     return true
+  }
+
+  /** The sealed text that shows which encryption key the database has; null where there is none yet. */
+  async canary(): Promise<string | null> {
+    if (!(await this.#isMade(HAS_CANARY))) return null
+    return (await this.#run<{ sealed: string }>(CANARY))[0]?.sealed ?? null
   }
 
   async release({ epoch, holder }: LeaseHolder): Promise<void> {

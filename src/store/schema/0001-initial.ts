@@ -1,4 +1,4 @@
-/** The data model. Every table has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
+/** The data model. Every table but that of the canary has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
 import { attemptTimes } from './initial/attempt-times.ts'
 import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
@@ -15,7 +15,7 @@ import {
 } from './initial/jobs.ts'
 import { metricBuckets } from './initial/metrics.ts'
 import { queueCounts } from './initial/queue-counts.ts'
-import { networkVolumes, registries, secrets, templates } from './initial/resources.ts'
+import { keyCanaries, networkVolumes, registries, secrets, templates } from './initial/resources.ts'
 import { jobHours, workerHours } from './initial/usage.ts'
 import { webhookDeliveries, webhookKeys, webhookTries } from './initial/webhooks.ts'
 import { queuedWorkers, stops, workers } from './initial/workers.ts'
@@ -28,6 +28,7 @@ export const initial: Migration = {
   statements: [
     accounts,
     rateWindows,
+    keyCanaries,
     secrets,
     registries,
     networkVolumes,

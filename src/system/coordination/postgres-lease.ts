@@ -29,6 +29,8 @@ export interface PostgresLeaseOptions {
 /** A candidate on PostgreSQL. */
 export interface PostgresLease extends LeaseCandidate {
   lead(signal: AbortSignal): Promise<PostgresTerm>
+  /** The sealed text that shows which encryption key the database has; null where there is none yet. */
+  canary(): Promise<string | null>
 }
 
 const LEASE_MS = 6_000
@@ -75,6 +77,10 @@ class Candidate implements PostgresLease {
     const { pid, host, url, machine, boundToMachine } = row.server
     const { epoch, takenAtMs: sinceMs, leftMs: leaseLeftMs } = row
     return { epoch, pid, host, url, machine, boundToMachine, sinceMs, leaseLeftMs }
+  }
+
+  canary(): Promise<string | null> {
+    return this.#lease.canary()
   }
 
   async lead(given: AbortSignal): Promise<PostgresTerm> {

@@ -1,6 +1,7 @@
 /** Replacing the encryption key of a server, killed in the middle of it. */
 import assert from 'node:assert/strict'
-import { existsSync, statSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
@@ -76,8 +77,24 @@ test('a rotation that is killed continues where it was, and nothing is lost in b
 
   const second = await runCommand([...ROTATE, dataDir])
   assert.deepEqual([second.code, second.stderr], [0, ''])
-  assert.match(second.stdout, new RegExp(`^${SECRETS} values are sealed with the new key in `))
+  // With the canary of the key.
+  assert.match(second.stdout, new RegExp(`^${SECRETS + 1} values are sealed with the new key in `))
   assert.deepEqual(loadMasterKeys(keyFile(dataDir), []), [next])
   assert.deepEqual(look(dataDir, keyId(next)), { sealedWith: SECRETS, whole: true })
   assert.ok(!existsSync(`${keyFile(dataDir)}.new`))
+})
+
+test('a server with another encryption key than its database is refused before it changes anything', async () => {
+  const dataDir = temporaryFolder()
+  await (await startServer({ dataDir })).stop()
+  const key = readFileSync(keyFile(dataDir))
+  rmSync(keyFile(dataDir))
+  const serve = ['serve', '--port', '0', '--data-dir', dataDir]
+  for (const env of [{}, { RUNYARD_MASTER_KEY: randomBytes(32).toString('base64') }]) {
+    const refused = await runCommand(serve, env)
+    assert.equal(refused.code, 69)
+    assert.match(refused.stderr, /sealed with another encryption key than this server has; nothing was changed/)
+    assert.ok(!existsSync(keyFile(dataDir)), 'no other key is left behind')
+  }
+  await (await startServer({ dataDir, env: { RUNYARD_MASTER_KEY: key.toString('base64') } })).stop()
 })

@@ -1,5 +1,6 @@
 /** Several servers on one PostgreSQL: one of them acts, and knows when it may not. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { after, describe, test } from 'node:test'
 import { Client } from 'pg'
@@ -10,11 +11,17 @@ import { silentEndpoint } from '../support/raw-worker.ts'
 import { runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
+const masterKey = randomBytes(32).toString('base64')
 const LEASE_SESSION = `datname = current_database() AND application_name = 'runyard lease'`
+
+/** What servers of one database share. */
+function sharedBy(database: TestSchema): Record<string, string> {
+  return { RUNYARD_DATABASE: database.url, RUNYARD_MASTER_KEY: masterKey }
+}
 
 async function startBoth(): Promise<{ database: TestSchema; server: Server }> {
   const database = await testDatabase()
-  const server = await startServer({ env: { RUNYARD_DATABASE: database.url } })
+  const server = await startServer({ env: sharedBy(database) })
   after(async () => {
     await server.kill9()
     await database.drop()
@@ -37,7 +44,10 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     const id = await submit(server, endpoint.id, {})
     const job = await worker.take()
     const args = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--json']
-    const second = await runCommand(args, { RUNYARD_DATABASE: database.url })
+    const otherKey = await runCommand(args, { RUNYARD_DATABASE: database.url })
+    assert.equal(otherKey.code, 69)
+    assert.match(otherKey.stderr, /sealed with another encryption key than this server has; nothing was changed/)
+    const second = await runCommand(args, sharedBy(database))
     assert.equal(second.code, 69, second.stderr)
     const holder = `is in use by the server with pid ${server.pid} on ${hostname()} at ${server.url}`
     assert.match(second.stderr, new RegExp(holder))
@@ -52,8 +62,7 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
   test('one that is started right after a kill -9 of the one before comes up', async () => {
     const { database, server } = await startBoth()
     await server.kill9()
-    const env = { RUNYARD_DATABASE: database.url }
-    const next = await startServer({ dataDir: server.dataDir, env })
+    const next = await startServer({ dataDir: server.dataDir, env: sharedBy(database) })
     assert.equal(next.apiKey, server.apiKey)
     assert.deepEqual(await next.stop(), { code: 0, signal: null })
   })
@@ -96,7 +105,7 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     const endpoint = await silentEndpoint(server)
     await endpoint.worker()
     server.signal('SIGSTOP')
-    const rival = await startServer({ env: { RUNYARD_DATABASE: database.url } })
+    const rival = await startServer({ env: sharedBy(database) })
     server.signal('SIGCONT')
     assert.deepEqual(await server.ended, { code: 69, signal: null })
     assert.match(server.lines.join('\n'), new RegExp(`pid ${rival.pid} on .* has taken over the database`))

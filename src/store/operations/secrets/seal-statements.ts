@@ -6,6 +6,7 @@ import { payload } from '../../tables/jobs.ts'
 
 /** Where each kind is: table, what identifies a row, the sealed text, and what that is bound to. */
 const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, text: string, row: string]>> = {
+  keyCanaries: ['key_canaries', 'id', 'sealed', 'id'],
   secrets: ['secrets', 'id', 'sealed', "owner || '/' || name"],
   webhookKeys: ['webhook_keys', 'endpoint_id', 'sealed', 'endpoint_id'],
   registries: ['registries', 'id', 'sealed', "owner || '/' || id"],
@@ -26,6 +27,12 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
 /** Kinds that are a text with sealed ones in it. */
 const WITHIN: ReadonlySet<SealKind> = new Set(['templates', 'endpoints', 'releases'])
 const PAYLOADS: ReadonlySet<string> = new Set(PAYLOAD_KINDS)
+
+/** $1 id, $2 the sealed text. Nothing happens where there is one. */
+export const insertCanary = 'INSERT INTO key_canaries (id, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING'
+
+/** $1 id. */
+export const findCanary = 'SELECT sealed FROM key_canaries WHERE id = $1'
 
 /** $1 id behind which to begin, $2 how many. */
 export function listSeals(kind: SealKind): string {

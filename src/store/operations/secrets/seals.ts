@@ -1,6 +1,7 @@
 import type { PayloadKind } from '../../../core/secrets/payload-seal.ts'
+import { KEY_CANARY } from '../../../core/secrets/seal-place.ts'
 import type { SealChange, SealedText, SealKind, SealStore } from '../../../ports/store/management-store.ts'
-import { type OperationsOf, perform, query, read, type Steps, write } from '../operation.ts'
+import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import * as sql from './seal-statements.ts'
 
 /** All that is sealed. */
@@ -20,6 +21,12 @@ export const seals = {
       else count += (yield* query(sql.replaceSeal(kind), [id, before, after])).length
     }
     return count
+  }),
+
+  keepCanary: write(function* (sealed: string): Steps<string> {
+    yield* perform(sql.insertCanary, [KEY_CANARY, sealed])
+    const kept = yield* queryOne<{ sealed: string }>(sql.findCanary, [KEY_CANARY])
+    return kept?.sealed ?? sealed
   }),
 } satisfies OperationsOf<SealStore>
 

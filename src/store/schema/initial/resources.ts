@@ -1,5 +1,11 @@
 /** Tables of what endpoints are made of. */
 
+/** A known text that is sealed with the encryption key of the database, so that a server with another key finds out before it does anything. */
+export const keyCanaries = `CREATE TABLE key_canaries (
+  id TEXT PRIMARY KEY,
+  sealed TEXT NOT NULL
+) {{strict}}`
+
 export const secrets = [
   `CREATE TABLE secrets (
     id TEXT PRIMARY KEY,
