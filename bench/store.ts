@@ -1,29 +1,28 @@
 /**
  * Writes per second of the SQLite store, inline and in a thread, on this disk and on an emulated slow one, and how long
  * an unrelated timer waits meanwhile: `bin/node bench/store.ts [folder on the disk to measure]`. With RUNYARD_TEST_POSTGRES, the
- * address of a PostgreSQL, also those of the store on PostgreSQL, in a schema that is dropped afterwards.
+ * address of a PostgreSQL, also those of the store on PostgreSQL, in a schema that is dropped afterwards: without a lease, and as a server does
+ * that asserts its epoch with each write.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withSchema } from '../scripts/torture/database.ts'
-import type { Endpoint } from '../src/core/endpoints/endpoint.ts'
-import type { Template } from '../src/core/endpoints/template.ts'
-import type { EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../src/core/ids.ts'
+import type { EndpointId, WorkerId } from '../src/core/ids.ts'
 import type { Job } from '../src/core/jobs/job.ts'
-import type { Worker } from '../src/core/workers/worker.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import { openPostgresStore } from '../src/store/engines/postgres.ts'
 import { measureFlushMs, type SqliteStore, type StoreHost, sqliteStoreOn } from '../src/store/engines/sqlite.ts'
 import { SqliteEngine } from '../src/store/engines/sqlite-engine.ts'
 import { gatherInMicrotasks, InlineHost } from '../src/store/engines/sqlite-inline.ts'
 import { ThreadHost } from '../src/store/engines/thread-host.ts'
+import { openPostgresLease } from '../src/system/coordination/postgres-lease.ts'
+import { endpointOf, jobOf as storedJobOf, TPL, templateOf, workerOf } from '../test/contract/store-world.ts'
 import { SLOW_FLUSH_MS, slowCommit } from './store-slow-commit.ts'
 
 const RUN_MS = 1_500
 const WARM_UP_MS = 300
 const CONCURRENCIES = [1, 16, 64]
-const owner = 'o' as OwnerId
 const endpointId = 'e' as EndpointId
 const input = JSON.stringify({ input: { prompt: 'x'.repeat(1_000) } })
 
@@ -55,29 +54,18 @@ async function open({ host, slow, gather }: Variant, file: string): Promise<Sqli
 }
 
 async function fill(store: Store): Promise<void> {
-  const common = { owner, name: 'n', createdAtMs: 0 }
-  await store.templates.insert({ ...common, id: 't' as TemplateId, listed: true } as Template)
-  const endpoint = { ...common, id: endpointId, templateId: 't' as TemplateId, version: 1, workersMin: 0 }
-  await store.endpoints.insert({ ...endpoint, workersMax: 1_000 } as Endpoint)
-  const worker = { owner, endpointId, version: 1, driver: 'mock', handle: null, baseUrl: '', createdAtMs: 0 }
+  await store.templates.insert(templateOf(TPL))
+  await store.endpoints.insert(endpointOf(endpointId, { workersMax: 1_000 }))
   for (let n = 0; n < 64; n += 1) {
     const id = `w${n}` as WorkerId
-    await store.workers.insert({ ...worker, id, capacity: 1, sdk: null } as Worker, id)
+    await store.workers.insert(workerOf(id, { endpointId }), id)
     await store.workers.seen(id, 1, null, 0)
   }
 }
 
 function jobOf(n: number): Job {
-  const texts = { input, policy: null, webhook: null, s3Config: null }
-  const times = {
-    executionTimeoutMs: 600_000,
-    ttlMs: 86_400_000,
-    retentionMs: 1_800_000,
-    queuedAtMs: n,
-    expiresAtMs: 1e13,
-  }
-  const id = `${String(n).padStart(9, '0')}-4c1b-4a5e-9f0e-0123456789ab` as JobId
-  return { id, owner, endpointId, kind: 'run', lowPriority: false, position: n, ...texts, ...times } as Job
+  const id = `${String(n).padStart(9, '0')}-4c1b-4a5e-9f0e-0123456789ab`
+  return storedJobOf(id, { endpointId, input, position: n, queuedAtMs: n, expiresAtMs: 1e13 })
 }
 
 interface Measured {
@@ -164,17 +152,25 @@ async function run(variant: Variant, folder: string): Promise<void> {
 }
 
 /** PostgreSQL groups the flushes of transactions itself and does not report them. */
-async function runPostgres(url: string): Promise<void> {
+async function runPostgres(base: string): Promise<void> {
   for (const loops of CONCURRENCIES) {
-    await withSchema(url, async schema => {
-      const store = await openPostgresStore({ url: schema ?? url })
-      await fill(store)
-      const inserts = await measure(loops, () => insert(store))
-      await stock(store, 8_000)
-      const finishes = await measure(loops, loop => claimAndFinish(store, loop))
-      await store.close()
-      report(['PostgreSQL', `${loops}`, ...cells(inserts), ...cells(finishes), ''])
-    })
+    for (const asserts of [false, true]) {
+      await withSchema(base, async schema => {
+        const url = schema ?? base
+        const lease = await openPostgresLease({ url, machine: 'bench', boundToMachine: false, instance: null })
+        const term = asserts ? await lease.lead(new AbortController().signal) : null
+        const store = await openPostgresStore(term === null ? { url } : { url, fence: term.fence })
+        await fill(store)
+        const inserts = await measure(loops, () => insert(store))
+        await stock(store, 8_000)
+        const finishes = await measure(loops, loop => claimAndFinish(store, loop))
+        await store.close()
+        await term?.close()
+        await lease.close()
+        const name = asserts ? 'PostgreSQL, with the epoch' : 'PostgreSQL'
+        report([name, `${loops}`, ...cells(inserts), ...cells(finishes), ''])
+      })
+    }
   }
 }
 
