@@ -74,16 +74,16 @@ export interface StartWatch {
   pulling(percent: number | null): void
   /** The image is there. Called only after `pulling`. */
   pulled(): void
-  /** It waits for a place on its platform; null once it has one. */
-  unplaced(reason: WaitForPlace | null): void
 }
 
 /**
- * What the driver sees of one worker. `unplaced` waits for a place on its platform. `leaving` still runs, and its platform is about to take it
- * away. `place` is left out where the platform is this machine.
+ * What the driver sees of one worker. `unplaced` waits for a place on its platform; `placed` has one there, and its program does not run yet,
+ * such as while its image is downloaded. `leaving` runs or is about to, and its platform is about to take it away. `place` is left out where
+ * the platform is this machine. A worker that is being started is observed, too.
  */
 export type Observation =
   | { readonly state: 'unplaced'; readonly reason: WaitForPlace }
+  | { readonly state: 'placed'; readonly place: ReportedPlace }
   | { readonly state: 'running'; readonly place?: ReportedPlace }
   | { readonly state: 'leaving'; readonly why: Reclaim; readonly place?: ReportedPlace }
   | { readonly state: 'exited'; readonly exit: ObservedExit }
@@ -111,7 +111,8 @@ export interface Driver {
   /**
    * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with a
    * null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and
-   * {@link kill} end it early, and it then rejects.
+   * {@link kill} end it early, and it then rejects. It rejects, too, when its platform takes the worker away meanwhile; {@link observe} then
+   * says so. The wait for a place on a platform has no limit.
    * @param watch receives the progress
    * @returns a handle for {@link adopt}
    * @throws WorkerStartError with the reason, when the worker cannot be started

@@ -438,7 +438,6 @@ export class Fleet {
         if (pulling) record('ended')
         pulling = false
       },
-      unplaced: () => {},
     }
   }
 

@@ -38,7 +38,7 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
   /** Starts a worker and gives what it has printed. */
   const outputOf = async (image: string, watch?: Partial<StartWatch>, by: RegistryCredential | null = depot.user) => {
     const spec = machine.spec([], { image, args: '', credential: by })
-    await driver.start(spec, { pulling: () => {}, pulled: () => {}, unplaced: () => {}, ...watch })
+    await driver.start(spec, { pulling: () => {}, pulled: () => {}, ...watch })
     await exitOf(machine.notifier, driver, spec.workerId)
     return machine.output(spec.workerId)
   }
