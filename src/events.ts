@@ -94,6 +94,8 @@ export interface Events {
     working: number
     cause: string
   }
+  /** What the platform that places a worker says of it has changed. */
+  'worker.reported': { endpointId: EndpointId; workerId: WorkerId; what: 'waits' | 'placed' | 'leaves'; text: string }
   'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
   'endpoint.saved': { endpointId: EndpointId; owner: OwnerId; version: number; created: boolean }
   'endpoint.deleted': { endpointId: EndpointId; owner: OwnerId }

@@ -47,6 +47,8 @@ interface KnownEndpoint {
   readonly isSpare: boolean
   /** Whether its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean
+  /** Who finds a place for its workers; see `Driver.placedBy`. */
+  readonly placedBy: 'machine' | 'platform'
   /** Since when it wants a worker and gets none. */
   readonly sinceMs: number
 }
@@ -113,11 +115,12 @@ export class Placer {
     const before = this.#known.get(id)
     const template = wanted > 0 ? (released ?? (await this.#ports.store.templates.find(owner, templateId))) : null
     const limited = template === null ? (before?.limited ?? true) : !template.image.startsWith('dir:')
+    const placedBy = template === null ? (before?.placedBy ?? 'machine') : this.#ports.driver.placedBy(template.image)
     const waitedMs = before !== undefined && wishes(before) ? before.sinceMs : nowMs
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
-    const runs = { endpoint, released, version, limited }
+    const runs = { endpoint, released, version, limited, placedBy }
     const known = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs, wakes }
     const isLate = missing.length > 0
     this.#known.set(id, { ...known, wanted: isLate ? 0 : wanted })
@@ -168,10 +171,12 @@ export class Placer {
   }
 
   #tenants(): Tenant[] {
-    return [...this.#known.values()].map(({ endpoint, wanted, wakes, isSpare, limited, sinceMs, hasWork }) => {
+    return [...this.#known.values()].map(({ endpoint, wakes, ...known }) => {
       const { id, owner, name, compute, workersMin } = endpoint
       const again = wakes.map(worker => ({ workerId: worker.id, placement: worker.placement ?? UNPLACED }))
-      return { id, owner, name, compute, workersMin, limited, wanted, wakes: again, isSpare, sinceMs, hasWork }
+      const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = known
+      const wish = { limited, placedBy, wanted, wakes: again, isSpare, sinceMs, hasWork }
+      return { id, owner, name, compute, workersMin, ...wish }
     })
   }
 
@@ -212,7 +217,7 @@ export class Placer {
   /** Workers of older versions of the server may use any GPU, so they end before a GPU is given to a new worker. */
   async #replaceUnknown(occupants: readonly Occupant[]): Promise<void> {
     const isGpuWanted = [...this.#known.values()].some(
-      ({ wanted, endpoint }) => wanted > 0 && endpoint.compute.kind === 'gpu',
+      ({ wanted, placedBy, endpoint }) => wanted > 0 && placedBy === 'machine' && endpoint.compute.kind === 'gpu',
     )
     const unknown = occupants.filter(({ placement, phase }) => placement === null && phase !== 'leaving')
     if (isGpuWanted) for (const { workerId } of unknown) await this.#fleet.drain(workerId, 'outdated')

@@ -6,6 +6,7 @@ import type { Batches } from '../services/jobs/batches.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { Freezing } from '../services/workers/freezing.ts'
+import { PlatformReports } from '../services/workers/platform-reports.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import { type Recorders, Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
@@ -17,21 +18,22 @@ export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 
 /**
- * Records exits of workers, times out and expires jobs, ends workers that do not let go of ended jobs, has those frozen and thawed with which
+ * Records exits of workers and what their platforms report, times out and expires jobs, ends workers that do not let go of ended jobs, has those frozen and thawed with which
  * the driver failed, and runs the watchdog and the upkeep.
  */
 export class Reaper {
-  readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>
   readonly #fleet: Fleet
   readonly #freezing: Freezing
   readonly #running: RunningWorkers
   readonly #jobs: Jobs
   readonly #watchdog: WorkerWatchdog
   readonly #batches: Batches
+  readonly #platforms: PlatformReports
   readonly #upkeep: Upkeep
 
   constructor(
-    ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock'>,
+    ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>,
     services: { fleet: Fleet; freezing: Freezing; running: RunningWorkers; jobs: Jobs; batches: Batches },
     watchdog: WorkerWatchdog,
     records: JobRecordRules,
@@ -43,6 +45,7 @@ export class Reaper {
     this.#running = services.running
     this.#jobs = services.jobs
     this.#batches = services.batches
+    this.#platforms = new PlatformReports(ports, services)
     this.#watchdog = watchdog
     this.#upkeep = new Upkeep(ports, records, recorders)
   }
@@ -69,8 +72,9 @@ export class Reaper {
     for (const worker of workers) {
       const observation = await this.#ports.driver.observe(worker.id)
       const isLaunching = this.#running.find(worker.id)?.isLaunching === true
-      if (observation.state === 'exited' && !isLaunching) await this.#fleet.recordExit(worker.id, observation.exit)
-      else alive.push(worker)
+      if (observation.state !== 'exited') alive.push(await this.#platforms.note(worker, observation))
+      else if (isLaunching) alive.push(worker)
+      else await this.#fleet.recordExit(worker.id, observation.exit)
     }
     await this.#fleet.finishExits(new Set(workers.map(({ id }) => id)))
     return alive

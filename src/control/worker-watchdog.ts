@@ -86,6 +86,8 @@ export class WorkerWatchdog {
   async #endHung(worker: Worker, nowMs: number): Promise<boolean> {
     const { fleet, running } = this.#parts
     if (running.of(worker).isLaunching) return false
+    // Adopted in the middle of its start, which its platform may hold up for as long as it likes.
+    if (worker.placement?.asked !== undefined && worker.startedAtMs === null) return false
     const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
     const limitMs = await this.#initTimeoutMs(worker)
     if (limitMs === null || forMs < limitMs) return false

@@ -347,6 +347,34 @@ const workerUsageCases: Cases = {
     assert.deepEqual(await read(STRANGER), [])
   },
 
+  'a worker of a platform counts as waiting until it has a place, and then under the hardware that is reported':
+    async world => {
+      const { workers, usage } = world.store
+      const asked = { gpus: 2, pool: 'ADA_24', cpu: null }
+      const placement = { gpus: [], pool: null, vcpus: null, memoryMb: null, asked }
+      await workers.insert(workerOf(W1, { placement }), 'token')
+      const sums = async (atMs: number) =>
+        (await usage.workers(ALL, atMs)).sums.map(({ flavor, usage: { startingMs } }) => [flavor, startingMs])
+      assert.deepEqual(await sums(T0 + 500), [['waiting', 500]])
+      const waits = { place: null, waits: { kind: 'no_room', said: '' }, leaves: null } as const
+      await workers.reported(W1, waits, T0 + 600)
+      await usage.countWorkers(T0 + 700, T0 + 700, 9)
+      const place = { node: 'n1', gpuType: 'NVIDIA L4', gpuCount: 2 }
+      await workers.reported(W1, { ...waits, waits: null }, T0 + 1_000)
+      await workers.reported(W1, { place, waits: null, leaves: null }, T0 + 1_100)
+      const placed = [
+        ['gpu:ADA_24:2', 100],
+        ['gpu:AMPERE_24:2', 900],
+        ['waiting', 1_000],
+      ]
+      assert.deepEqual(await sums(T0 + 2_000), placed)
+      await workers.exited(W1, EXIT, T0 + 2_000)
+      assert.deepEqual(await sums(T0 + 9_000), placed)
+      await workers.insert(workerOf(W2, { placement }), 'another')
+      await workers.exited(W2, EXIT, T0 + 300)
+      assert.deepEqual((await sums(T0 + 9_000)).at(-1), ['waiting', 1_300], 'one that never had a place')
+    },
+
   'what the workers of an owner are doing now is known by their hardware': async world => {
     const { endpoints, workers, usage } = world.store
     const gpu = { kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 2 } as const

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { type Placement, UNPLACED } from '../../src/core/workers/placement.ts'
 import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { WorkerProblem } from '../../src/core/workers/worker-problem.ts'
 import { type Cases, E1, E2, EXIT, endpointOf, jobId, T0, W1, W2, type World, workerOf } from './store-world.ts'
 
 const STUCK: WorkerProblem = { kind: 'loop_stuck', forS: 115 }
 const SILENT: WorkerProblem = { kind: 'silent', forS: 35 }
+
+/** What a worker has that its platform places. */
+const ON_PLATFORM: Placement = { ...UNPLACED, asked: { gpus: 2, pool: 'ADA_24', cpu: null } }
 
 const ids = (workers: readonly { id: string }[]) => workers.map(({ id }) => id)
 
@@ -216,6 +220,35 @@ export const workerCases: Cases = {
     assert.deepEqual({ handle, startedAtMs, state }, { handle: 'pid 1 again', startedAtMs: T0 + 3, state: 'STARTING' })
     await workers.started(W2, 'nobody', T0)
   },
+
+  'a worker that another server started keeps the way to find it when it is noted to run': async world => {
+    const { workers } = world.store
+    await workers.insert(workerOf(W1, { handle: 'pod 1' }), 'token')
+    await workers.started(W1, null, T0 + 3)
+    const { handle, startedAtMs } = await world.readWorker()
+    assert.deepEqual([handle, startedAtMs], ['pod 1', T0 + 3])
+  },
+
+  'what a platform reports is kept until the end of the worker, and the first place is when it was placed':
+    async world => {
+      const { workers } = world.store
+      await workers.insert(workerOf(W1, { placement: ON_PLATFORM }), 'token')
+      assert.equal((await world.readWorker()).platform, null)
+      const waits = { place: null, waits: { kind: 'no_room', said: 'full' }, leaves: null } as const
+      assert.equal(await workers.reported(W1, waits, T0 + 1), true)
+      const waiting = await world.readWorker()
+      assert.deepEqual([waiting.platform, waiting.placedAtMs], [waits, null])
+      const place = { node: 'n1', gpuType: 'NVIDIA L4', gpuCount: 2 }
+      await workers.reported(W1, { place, waits: null, leaves: null }, T0 + 2)
+      const leaving = { place, waits: null, leaves: { kind: 'evicted', node: 'n1', said: '' } } as const
+      await workers.reported(W1, leaving, T0 + 3)
+      const left = await world.readWorker()
+      assert.deepEqual([left.platform, left.placedAtMs, left.placement], [leaving, T0 + 2, ON_PLATFORM])
+      await workers.exited(W1, EXIT, T0 + 4)
+      assert.equal(await workers.reported(W1, waits, T0 + 5), false)
+      assert.deepEqual((await world.readWorker()).platform, leaving)
+      assert.equal(await workers.reported(W2, waits, T0 + 5), false)
+    },
 
   'the first request for jobs makes a worker READY and idle': async world => {
     const { workers } = world.store

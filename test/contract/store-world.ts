@@ -125,6 +125,7 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
     baseUrl: 'http://10.0.0.1:8000',
     createdAtMs: T0,
     placement: null,
+    platform: null,
     placedAtMs: null,
     downloadStartedAtMs: null,
     downloadEndedAtMs: null,

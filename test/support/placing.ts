@@ -44,6 +44,7 @@ export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
     compute: gpus(),
     workersMin: 0,
     limited: true,
+    placedBy: 'machine',
     wanted: 1,
     sinceMs: NOW,
     hasWork: false,

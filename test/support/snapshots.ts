@@ -118,6 +118,7 @@ export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
     wakeWaitsFor: null,
     stopRequestedAtMs: null,
     placement: null,
+    platform: null,
     placedAtMs: null,
     downloadStartedAtMs: null,
     downloadEndedAtMs: null,

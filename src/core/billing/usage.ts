@@ -3,8 +3,10 @@
  * theirs ends, workers by the time that they existed; all of it in hours of UTC.
  */
 import type { Compute } from '../endpoints/endpoint.ts'
+import { poolsOfTypes } from '../hardware/catalog.ts'
 import type { JobStatus, Transition } from '../jobs/job.ts'
-import type { Placement } from '../workers/placement.ts'
+import type { AskedOfPlatform, Placement } from '../workers/placement.ts'
+import type { ReportedPlace } from '../workers/platform-report.ts'
 
 /** Length of the spans in which usage is counted. */
 export const HOUR_MS = 3_600_000
@@ -189,11 +191,15 @@ export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
   }
 }
 
+/** Under this a worker's time is counted while it waits for a place on its platform. It costs nothing: no machine is busy for it. */
+export const WAITING_FLAVOR = 'waiting'
+
 /**
  * Under what a worker's time is counted: what it was given of the machine. Where that is not known, the first hardware
- * that its endpoint names.
+ * that its endpoint names. For a worker that its platform has placed, the hardware that the platform reports, else what was asked for.
  */
-export function flavorOf(placement: Placement | null, compute: Compute): string {
+export function flavorOf(placement: Placement | null, compute: Compute, place: ReportedPlace | null = null): string {
+  if (placement?.asked !== undefined) return flavorOfAsked(placement.asked, place)
   if (placement !== null) {
     const { gpus, pool, flavor, vcpus } = placement
     if (gpus.length > 0) return `gpu:${pool}:${gpus.length}`
@@ -203,6 +209,14 @@ export function flavorOf(placement: Placement | null, compute: Compute): string 
   if (compute.kind === 'gpu') return `gpu:${compute.pools[0] ?? 'any'}:${compute.count}`
   const config = compute.configs[0]
   return config === undefined ? 'cpu:any' : `cpu:${config.flavor}:${config.vcpuCount}`
+}
+
+function flavorOfAsked({ gpus, pool, cpu }: AskedOfPlatform, place: ReportedPlace | null): string {
+  if (gpus > 0) {
+    const reported = place?.gpuType == null ? null : poolsOfTypes([place.gpuType]).pools[0]
+    return `gpu:${reported ?? pool ?? 'any'}:${place === null || place.gpuCount === 0 ? gpus : place.gpuCount}`
+  }
+  return cpu === null ? 'cpu:any' : `cpu:${cpu.flavor}:${cpu.vcpus}`
 }
 
 /** Limits of the spans of time and of the sums that are read at once. */

@@ -4,6 +4,7 @@ import { MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
+import { gpuCountOf } from '../workers/placement.ts'
 import { exitText } from '../workers/worker.ts'
 import { adviceFor } from '../workers/worker-failure.ts'
 import { counted, currentWorkers, roughDuration } from './explain-facts.ts'
@@ -46,7 +47,7 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
   const { compute } = endpoint
   if (compute.kind !== 'gpu') return []
   if (noGpus) return [`this machine has no GPU, so workers of ${endpoint.name} run on the CPU`]
-  const without = workers.filter(({ placement }) => placement !== null && placement.gpus.length === 0)
+  const without = workers.filter(({ placement }) => placement !== null && gpuCountOf(placement) === 0)
   if (without.length === 0) return []
   const [count, has] = [counted(without.length, 'worker'), without.length === 1 ? 'has' : 'have']
   return [

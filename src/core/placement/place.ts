@@ -10,6 +10,9 @@
  * A sleeping worker has given its GPUs back to its account (ADR 54). Its wake is placed in the same turns as a start, before the starts of its
  * endpoint, on these GPUs only. An idle worker that can sleep makes room for one of its account by sleeping. Where its GPUs do not become free
  * soon and a new worker has room on others, the sleeping one ends.
+ *
+ * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all workers. Nothing else holds it
+ * back: not this machine, and not those that wait for a place on the platform.
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import { isHopeless, type Placement } from '../workers/placement.ts'
@@ -263,7 +266,7 @@ class Placing {
       const yields = worker.phase === 'frozen' || left > 0 || this.#isOverShare(owner, has, standing)
       const isOwn = endpointId === standing.tenant.id
       if (isOwn || !yields || chosen.length >= MAX_VICTIMS) continue
-      if (within ? owner !== standing.tenant.owner : !helps(search, worker)) continue
+      if (within ? !isOfSameKind(worker, standing.tenant) : !helps(search, worker)) continue
       if (counts(worker.phase)) {
         spare.set(endpointId, left - 1)
         share.set(owner, has - 1)
@@ -399,6 +402,11 @@ class Placing {
 /** Whether a worker counts as one that its endpoint and account have: a frozen one only keeps its place. */
 function counts(phase: Occupant['phase']): boolean {
   return phase !== 'leaving' && phase !== 'frozen'
+}
+
+/** Whether its end helps an account at its limit, without an end on this machine for a worker that runs elsewhere. */
+function isOfSameKind({ owner, placement }: Occupant, tenant: Tenant): boolean {
+  return owner === tenant.owner && (tenant.placedBy === 'machine' || placement?.asked !== undefined)
 }
 
 /** Number of workers that it wants and does not have: sleeping ones and further ones. */

@@ -32,15 +32,15 @@ const MAX_NAMES = 5
 
 /** Why there is no room for a worker beside these others. To be asked only where there is none. */
 export function placementFailureOf(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
-  const { compute } = search.tenant
+  const { compute, placedBy } = search.tenant
   if (search.again !== undefined) return cardsBusy(search, search.again, others, asker)
-  if (compute.kind === 'gpu') {
+  if (compute.kind === 'gpu' && placedBy === 'machine') {
     const never = neverFits(search.parts, compute)
     if (never !== null) return never
   }
   const reached = quotaReached(search, others)
   if (reached !== null) return quotaRefusal(reached, search)
-  if (search.slots < 1) return { resource: 'workers', reason: search.bound }
+  if (search.slots < 1 || placedBy === 'platform') return { resource: 'workers', reason: search.bound }
   return compute.kind === 'gpu' ? gpusBusy(search, compute, others, asker) : promisesGiven(search, others, asker)
 }
 

@@ -4,12 +4,13 @@ import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from '../hardware/catalog.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from '../hardware/inventory.ts'
 import type { OwnerId } from '../ids.ts'
-import { type Placement, UNPLACED } from '../workers/placement.ts'
+import { gpuCountOf, type Placement, UNPLACED } from '../workers/placement.ts'
 import type { Occupant, PlacementRules, Tenant, WorkerQuota } from './placement-input.ts'
+import { askedPlacement } from './wish.ts'
 
 /** The needs of a worker of an endpoint, and the resources of the machine. */
 export interface Search {
-  readonly tenant: Pick<Tenant, 'compute' | 'limited' | 'owner'>
+  readonly tenant: Pick<Tenant, 'compute' | 'limited' | 'owner' | 'placedBy'>
   readonly parts: MachineParts
   readonly rules: PlacementRules
   /** Number of further workers that the driver takes. */
@@ -43,7 +44,8 @@ type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 export function findFit(search: Search, others: readonly Occupant[]): PlacementFit | null {
   if (search.slots < 1 || quotaReached(search, others) !== null) return null
   if (search.again !== undefined) return roomAgain(search, search.again, others)
-  const { compute } = search.tenant
+  const { compute, placedBy } = search.tenant
+  if (placedBy === 'platform') return { placement: askedPlacement(compute), clamped: null }
   if (compute.kind === 'cpu') return cpuRoom(search, compute.configs, others)
   if (withoutGpus(search)) return { placement: UNPLACED, clamped: null }
   return gpuRoom(search, compute, others)
@@ -59,7 +61,7 @@ export function quotaReached(
   const own = others.filter(({ owner }) => owner === tenant.owner)
   if (again === undefined && quota.workers !== null && own.length >= quota.workers) return 'account_workers'
   const awake = own.filter(({ sleep }) => sleep !== 'asleep')
-  const gpus = awake.reduce((sum, { placement }) => sum + (placement?.gpus.length ?? 0), 0)
+  const gpus = awake.reduce((sum, { placement }) => sum + gpuCountOf(placement), 0)
   const wanted = wantedGpus(search)
   return quota.gpus !== null && wanted > 0 && gpus + wanted > quota.gpus ? 'account_gpus' : null
 }
@@ -67,8 +69,8 @@ export function quotaReached(
 /** Number of GPUs that the worker needs. */
 export function wantedGpus(search: Pick<Search, 'tenant' | 'parts' | 'rules' | 'again'>): number {
   if (search.again !== undefined) return search.again.gpus.length
-  const { compute } = search.tenant
-  return compute.kind === 'gpu' && !withoutGpus(search) ? compute.count : 0
+  const { compute, placedBy } = search.tenant
+  return compute.kind === 'gpu' && (placedBy === 'platform' || !withoutGpus(search)) ? compute.count : 0
 }
 
 /** Whether no worker of the account can get the GPUs of this worker: those of a sleeping one are free for others of its own account only. */
@@ -79,8 +81,10 @@ export function bindsGpus({ sleep, owner }: Pick<Occupant, 'sleep' | 'owner'>, a
 /** Whether the end of this worker could make room for one of the endpoint. */
 export function helps(search: Search, worker: Occupant): boolean {
   const { placement } = worker
+  const { compute, limited, owner, placedBy } = search.tenant
+  // Nothing on this machine ends for a worker that runs elsewhere.
+  if (placedBy === 'platform') return search.slots < 1 && placement?.asked !== undefined
   if (search.slots < 1 || placement === null) return true
-  const { compute, limited, owner } = search.tenant
   if (search.again !== undefined) {
     const keys = new Set(search.again.gpus.map(gpuKey))
     return bindsGpus(worker, owner) && placement.gpus.some(gpu => keys.has(gpuKey(gpu)))

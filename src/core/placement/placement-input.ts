@@ -30,6 +30,8 @@ export interface Tenant {
   readonly owner: OwnerId
   readonly name: string
   readonly compute: Compute
+  /** Whether its workers get a part of this machine, or a place of their platform, which then needs turns, slots and quotas alone. */
+  readonly placedBy: 'machine' | 'platform'
   readonly workersMin: number
   /** Whether its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean

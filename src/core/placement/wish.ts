@@ -1,5 +1,6 @@
 import type { Compute } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb, typesOfPools } from '../hardware/catalog.ts'
+import { type Placement, UNPLACED } from '../workers/placement.ts'
 import type { WorkerWish } from '../workers/worker-wish.ts'
 
 /** The wish of the workers of an endpoint. Pools come in their order, and within a pool the types of the catalogue. */
@@ -15,4 +16,11 @@ export function wishOf(compute: Compute): WorkerWish {
   const { pools, excludedTypes, count, minCudaVersion, allowedCudaVersions } = compute
   const gpuTypes = typesOfPools(pools).filter(type => !excludedTypes.includes(type))
   return { gpuTypes, gpuCount: count, minCuda: minCudaVersion, cudaVersions: allowedCudaVersions, cpus: [] }
+}
+
+/** The placement of a worker that its platform places: nothing of this machine, and what it asks for. */
+export function askedPlacement(compute: Compute): Placement {
+  const { gpuCount, cpus } = wishOf(compute)
+  const pool = compute.kind === 'gpu' ? (compute.pools[0] ?? null) : null
+  return { ...UNPLACED, asked: { gpus: gpuCount, pool, cpu: cpus[0] ?? null } }
 }

@@ -271,6 +271,7 @@ export class Replay {
       baseUrl: '',
       createdAtMs: this.#nowMs,
       placement: null,
+      platform: null,
       placedAtMs: this.#nowMs,
       pullStartedAtMs: null,
       pullEndedAtMs: null,

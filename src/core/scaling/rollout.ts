@@ -18,7 +18,7 @@ export const MAX_ROLLOUT_CRASHES = 3
 export type RolloutState = 'IN_PROGRESS' | 'STOPPED' | 'CANARY' | 'COMPLETE'
 
 const INNOCENT: ReadonlySet<ExitCause['kind']> = new Set([
-  ...(['unseen', 'server_stopped', 'engine_stopped', 'container_removed'] as const),
+  ...(['unseen', 'server_stopped', 'engine_stopped', 'container_removed', 'reclaimed'] as const),
 ])
 
 /** Whether the end of a worker says that its release does not work: not one that nobody saw, or that the engine is to blame for. */

@@ -23,10 +23,26 @@ export interface Placement {
   readonly memoryMb: number | null
   /** The CPU flavor that the limits come from; absent for none, and in records of older versions. */
   readonly flavor?: string
+  /** What a platform with machines of its own was asked for; absent for a worker of this machine. Nothing else is set then. */
+  readonly asked?: AskedOfPlatform
+}
+
+/** What a worker asks of the platform that places it, as far as quotas and bills need it before the platform reports a place. */
+export interface AskedOfPlatform {
+  readonly gpus: number
+  /** The pool that is preferred; null for a worker without GPUs. */
+  readonly pool: string | null
+  /** The configuration of vCPUs and memory that is preferred; null for no limit. */
+  readonly cpu: { readonly flavor: string; readonly vcpus: number; readonly memoryMb: number } | null
 }
 
 /** A worker that may use the machine as it is, without a GPU of its own. */
 export const UNPLACED: Placement = { gpus: [], pool: null, vcpus: null, memoryMb: null }
+
+/** Number of GPUs that a worker was given, or asks its platform for. */
+export function gpuCountOf(placement: Pick<Placement, 'gpus' | 'asked'> | null): number {
+  return placement === null ? 0 : (placement.asked?.gpus ?? placement.gpus.length)
+}
 
 /** What a worker lacks that cannot be placed, for programs. */
 export type Resource =

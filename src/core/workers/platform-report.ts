@@ -33,6 +33,45 @@ export type Reclaim =
   /** Somebody other than this server deleted it. */
   | { readonly kind: 'deleted'; readonly said: string }
 
+/** What is kept of the reports of a worker's platform. */
+export interface PlatformReport {
+  /** Null while it has no place, and where its platform does not say. */
+  readonly place: ReportedPlace | null
+  /** What it waits for; null while it has a place. */
+  readonly waits: WaitForPlace | null
+  /** Why its platform is about to take it away; null while it is not. */
+  readonly leaves: Reclaim | null
+}
+
+/** Nothing was reported yet. */
+const NO_REPORT: PlatformReport = { place: null, waits: null, leaves: null }
+
+/** What a platform says of a worker at one instant, as a driver observes it. */
+export type PlatformNews =
+  | { readonly state: 'unplaced'; readonly reason: WaitForPlace }
+  | { readonly state: 'placed' | 'running'; readonly place?: ReportedPlace }
+  | { readonly state: 'leaving'; readonly why: Reclaim; readonly place?: ReportedPlace }
+
+/**
+ * The report after news, with texts of bounded length. A worker that has a place keeps it, and one that is taken away goes.
+ * @param known null before the first report
+ */
+export function afterNews(known: PlatformReport | null, news: PlatformNews): PlatformReport {
+  const { place, waits, leaves } = known ?? NO_REPORT
+  const hasPlace = known !== null && waits === null
+  if (news.state === 'unplaced') return hasPlace ? known : { place, waits: bounded(news.reason), leaves }
+  const now = news.place ?? place
+  if (news.state !== 'leaving') return { place: now, waits: null, leaves }
+  return { place: now, waits: now === null ? waits : null, leaves: bounded(news.why) }
+}
+
+/** Limit of the text of a platform that is kept with a worker. */
+const MAX_SAID = 500
+
+function bounded<Of extends WaitForPlace | Reclaim>(of: Of): Of {
+  return of.said.length <= MAX_SAID ? of : { ...of, said: `${of.said.slice(0, MAX_SAID)}...` }
+}
+
 /** The wait as a clause: "no node of the cluster has room: 0/3 nodes are available". */
 export function waitForPlaceText({ kind, said }: WaitForPlace): string {
   const tail = said === '' ? '' : `: ${said}`
@@ -50,17 +89,14 @@ const WAITS: Readonly<Record<WaitForPlace['kind'], string>> = {
 /** The reason as a clause without its subject: "was evicted from node a: The node was low on memory". */
 export function reclaimText(reclaim: Reclaim): string {
   const tail = reclaim.said === '' ? '' : `: ${reclaim.said}`
-  const from = 'node' in reclaim && reclaim.node !== null ? ` ${reclaim.node}` : ''
-  switch (reclaim.kind) {
-    case 'node_drained':
-      return `had to leave its node${from}, which is drained or shut down${tail}`
-    case 'evicted':
-      return `was evicted from its node${from}${tail}`
-    case 'preempted':
-      return `had to make room on its node${from} for others${tail}`
-    case 'node_lost':
-      return `ran on a node that is lost${from}${tail}`
-    case 'deleted':
-      return `was deleted by somebody other than this server${tail}`
-  }
+  if (reclaim.kind === 'deleted') return `was deleted by somebody other than this server${tail}`
+  const node = reclaim.node === null ? 'its node' : `node ${reclaim.node}`
+  return `${LOSSES[reclaim.kind](node)}${tail}`
+}
+
+const LOSSES: Readonly<Record<Exclude<Reclaim['kind'], 'deleted'>, (node: string) => string>> = {
+  node_drained: node => `had to leave ${node}, which is drained or shut down`,
+  evicted: node => `was evicted from ${node}`,
+  preempted: node => `had to make room for others on ${node}`,
+  node_lost: node => `ran on ${node}, which is lost`,
 }

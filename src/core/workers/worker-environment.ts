@@ -1,5 +1,5 @@
 import type { EndpointId, VolumeId, WorkerId } from '../ids.ts'
-import type { Placement } from './placement.ts'
+import { gpuCountOf, type Placement } from './placement.ts'
 import { PING_MS } from './worker-liveness.ts'
 
 /** The identity of a worker, and what it has. */
@@ -31,12 +31,13 @@ export function identityEnv({
   placement,
   volume,
 }: WorkerIdentity): Record<string, string> {
-  const { gpus, vcpus, memoryMb } = placement
+  const { gpus } = placement
+  const { vcpus, memoryMb } = placement.asked?.cpu ?? placement
   return {
     RUNPOD_POD_ID: workerId,
     RUNPOD_POD_HOSTNAME: `${workerId}-${hostSuffix}`,
     RUNPOD_ENDPOINT_ID: endpointId,
-    RUNPOD_GPU_COUNT: String(gpus.length),
+    RUNPOD_GPU_COUNT: String(gpuCountOf(placement)),
     ...(gpus[0] === undefined ? {} : { RUNPOD_GPU_NAME: encodeURIComponent(gpus[0].type).replaceAll('%20', '+') }),
     ...(vcpus === null ? {} : { RUNPOD_CPU_COUNT: String(vcpus) }),
     ...(memoryMb === null ? {} : { RUNPOD_MEM_GB: String(Math.floor(memoryMb / 1024)) }),
@@ -50,7 +51,7 @@ export function identityEnv({
  */
 export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
   const base = `${worker.baseUrl}/v2/${worker.endpointId}`
-  const hasGpu = worker.placement.gpus.length > 0
+  const hasGpu = gpuCountOf(worker.placement) > 0
   const query = `?gpu=${hasGpu ? 'GPU' : 'CPU'}`
   return {
     ...identityEnv(worker),

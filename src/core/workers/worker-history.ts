@@ -64,6 +64,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   cancelled_job: 'it did not let go of a job that was cancelled or timed out',
   timed_out_job: 'it did not let go of a job that timed out',
   lost_lease: 'it lost a job',
+  reclaimed: 'its platform takes it away',
   unhealthy: 'it is unhealthy',
   wedged: 'its loop is stuck',
   silent: 'nothing was heard of it',

@@ -12,6 +12,7 @@
 import type { Serving } from '../endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Placement } from './placement.ts'
+import type { PlatformReport } from './platform-report.ts'
 import { type ObservedExit, observedExitText, portConflictText, type WorkerExit } from './worker-exit.ts'
 import { problemText, type WorkerProblem } from './worker-problem.ts'
 
@@ -37,6 +38,7 @@ export type StopReason =
   | 'cancelled_job'
   | 'timed_out_job'
   | 'lost_lease'
+  | 'reclaimed'
   | FaultReason
   | 'endpoint_deleted'
   | 'server_stopped'
@@ -61,7 +63,9 @@ export interface Worker {
   readonly createdAtMs: number
   /** Its place on the machine; null for a worker of an older version of the server. */
   readonly placement: Placement | null
-  /** When it was placed. */
+  /** What its platform reports; null before the first report, and for a worker of this machine. */
+  readonly platform: PlatformReport | null
+  /** When it was placed; null while it waits for a place on its platform. */
   readonly placedAtMs: number | null
   /** When the download of the models of its endpoint began and ended, before it was placed; null where they were there. */
   readonly downloadStartedAtMs: number | null
@@ -119,10 +123,39 @@ export function isFrozen({ state }: Pick<Worker, 'state'>): boolean {
   return state === 'FROZEN'
 }
 
-/** Whether the worker has ended by itself or because something was wrong with it, which counts towards the crash back-off. */
+/** Whether the worker waits for a place on its platform. */
+export function waitsForPlace({ state, platform, placedAtMs }: Worker): boolean {
+  return state === 'STARTING' && placedAtMs === null && platform !== null && platform.waits !== null
+}
+
+/**
+ * Whether the worker has ended by itself or because something was wrong with it, which counts towards the crash back-off. One that its
+ * platform took away has not.
+ */
 export function crashed(worker: Worker): boolean {
-  const { state, stopReason } = worker
-  return state === 'EXITED' && (stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason))
+  const { state, stopReason, exit } = worker
+  if (state !== 'EXITED') return false
+  return stopReason === null ? exit?.cause.kind !== 'reclaimed' : isFault(stopReason)
+}
+
+/** Whether something was wrong with a worker that was asked to end for this reason. */
+export function isFault(reason: StopReason): reason is FaultReason {
+  return (FAULT_REASONS as readonly string[]).includes(reason)
+}
+
+/**
+ * What an end means for the jobs of a worker: `lost` counts as an attempt, `released` does not. The platform that takes a worker away is to
+ * blame, and not its jobs, unless the worker was ended for a fault of its own. A worker that is being taken away ends with any code.
+ * @param worker null where it is not known
+ */
+export function fateOfJobs(
+  worker: Pick<Worker, 'stopReason' | 'platform'> | null,
+  { cause }: ObservedExit,
+): 'lost' | 'released' {
+  const stopReason = worker?.stopReason ?? null
+  if (stopReason !== null && isFault(stopReason)) return 'lost'
+  const isLeaving = worker?.platform?.leaves != null
+  return cause.kind === 'reclaimed' || (isLeaving && cause.kind === 'ended') ? 'released' : 'lost'
 }
 
 /**
@@ -136,7 +169,7 @@ export function endOf(
   if (worker === null || suspicion === undefined) return end
   const { stopReason, readyAtMs, jobsFinished, serves } = worker
   const worked = readyAtMs !== null && (serves !== null || jobsFinished > 0)
-  const failed = stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason)
+  const failed = stopReason === null || isFault(stopReason)
   return worked || !failed ? end : { ...end, suspicion }
 }
 

@@ -7,11 +7,13 @@ import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
 import { type Isolation, NO_ISOLATION } from '../../core/workers/isolation.ts'
+import type { Reclaim, ReportedPlace, WaitForPlace } from '../../core/workers/platform-report.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
+import { type MockArrival, MockPlace } from './mock-place.ts'
 
 /** What happens in the fleet when a driver does something. All are optional. */
 export interface MockFleetHooks {
@@ -25,6 +27,8 @@ export interface MockFleetHooks {
   readonly onTerminate?: (worker: WorkerId) => void
   /** A worker was killed; it has ended already. */
   readonly onKill?: (worker: WorkerId) => void
+  /** Where a worker is at its start. With it the fleet is a platform that places workers by itself, and not a machine. */
+  readonly arrival?: (spec: WorkerSpec) => MockArrival
 }
 
 /** The workers of a machine, and the hand of fate over them. */
@@ -42,6 +46,14 @@ export interface MockFleet {
   left(): WorkerId[]
   /** Ends a worker by itself, with code 0 unless given. Does nothing when it has ended. */
   exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
+  /** Gives a worker that waits its place on the platform. */
+  place(worker: WorkerId, place: ReportedPlace): void
+  /** A worker without a place waits for something else now. */
+  wait(worker: WorkerId, reason: WaitForPlace): void
+  /** The platform announces that it takes a worker away. */
+  leave(worker: WorkerId, why: Reclaim): void
+  /** The platform takes a worker away. */
+  reclaim(worker: WorkerId, why: Reclaim): void
   /** The next start, and only that, fails for this reason. */
   failNextStart(failure: StartFailure): void
   /** The next call that freezes a worker, and only that, fails. */
@@ -84,6 +96,8 @@ export function createMockFleet(hooks: MockFleetHooks = {}): MockFleet {
 
 interface MockWorker {
   readonly handle: string
+  /** Null on a machine. */
+  readonly place: MockPlace | null
   exit: ObservedExit | null
 }
 
@@ -124,8 +138,47 @@ class Fleet implements MockFleet {
     if (found === undefined || found.exit !== null) return
     const signal = how.signal ?? null
     const code = signal === null ? (how.code ?? 0) : null
-    found.exit = { code, signal, cause: { kind: 'ended' } }
+    this.#end(worker, found, { code, signal, cause: { kind: 'ended' } })
+  }
+
+  get isPlatform(): boolean {
+    return this.#hooks.arrival !== undefined
+  }
+
+  place(worker: WorkerId, place: ReportedPlace): void {
+    this.#onPlatform(worker)?.arrive(place)
+    this.#tell()
+  }
+
+  wait(worker: WorkerId, reason: WaitForPlace): void {
+    this.#onPlatform(worker)?.wait(reason)
+    this.#tell()
+  }
+
+  leave(worker: WorkerId, why: Reclaim): void {
+    this.#onPlatform(worker)?.leave(why)
+    this.#tell()
+  }
+
+  reclaim(worker: WorkerId, why: Reclaim): void {
+    const found = this.workers.get(worker)
+    if (found === undefined || found.exit !== null) return
+    this.#end(worker, found, { code: null, signal: null, cause: { kind: 'reclaimed', why } })
+  }
+
+  #onPlatform(worker: WorkerId): MockPlace | null {
+    const found = this.workers.get(worker)
+    return found?.exit === null ? found.place : null
+  }
+
+  #end(worker: WorkerId, found: MockWorker, exit: ObservedExit): void {
+    found.exit = exit
     this.frozen.delete(worker)
+    found.place?.end()
+    this.#tell()
+  }
+
+  #tell(): void {
     for (const listener of [...this.listeners]) listener()
   }
 
@@ -137,7 +190,13 @@ class Fleet implements MockFleet {
     if (failure !== null) throw new WorkerStartError(failure)
     const handle = `mock ${this.started.length}`
     this.started.push(spec)
-    this.workers.set(spec.workerId, { handle, exit: null })
+    const arrival = this.#hooks.arrival?.(spec)
+    const worker: MockWorker = { handle, place: arrival === undefined ? null : new MockPlace(arrival), exit: null }
+    this.workers.set(spec.workerId, worker)
+    if (worker.place?.isWaiting === true) {
+      await worker.place.whenSettled()
+      if (worker.exit !== null) throw new AppError('conflict', 'it ended before it had a place')
+    }
     await this.#hooks.onStart?.(spec)
     return handle
   }
@@ -145,7 +204,9 @@ class Fleet implements MockFleet {
   terminate(worker: WorkerId): void {
     if (this.workers.get(worker)?.exit !== null) return
     this.terminated.add(worker)
-    if (this.#hooks.onTerminate === undefined) this.exit(worker)
+    // A program that has no place does not run, so it cannot take its time.
+    const isWaiting = this.workers.get(worker)?.place?.isWaiting === true
+    if (isWaiting || this.#hooks.onTerminate === undefined) this.exit(worker)
     else this.#hooks.onTerminate(worker)
     this.thaw(worker)
   }
@@ -199,6 +260,7 @@ class FleetDriver implements MockDriver {
   /** Those that this driver has asked to end. */
   readonly #asked = new WeakSet<MockWorker>()
   readonly #listener: () => void
+  #isClosed = false
 
   constructor(fleet: Fleet, options: MockDriverOptions) {
     this.fleet = fleet
@@ -211,8 +273,8 @@ class FleetDriver implements MockDriver {
     return image
   }
 
-  placedBy(): 'machine' {
-    return 'machine'
+  placedBy(): 'machine' | 'platform' {
+    return this.fleet.isPlatform ? 'platform' : 'machine'
   }
 
   nameOf(): string {
@@ -228,7 +290,12 @@ class FleetDriver implements MockDriver {
     if (failure !== null) throw new WorkerStartError(failure)
     const starting = this.fleet.start(spec)
     this.#learn(spec.workerId)
-    return await starting
+    try {
+      return await starting
+    } finally {
+      // A server that has died does not go on.
+      if (this.#isClosed) await new Promise<never>(() => {})
+    }
   }
 
   async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
@@ -242,7 +309,8 @@ class FleetDriver implements MockDriver {
   async address(worker: WorkerId): Promise<ServedAt | null> {
     const number = this.fleet.started.findIndex(({ workerId }) => workerId === worker)
     const serves = this.fleet.started[number]?.serves ?? null
-    if (this.#known.get(worker)?.exit !== null || serves === null) return null
+    const known = this.#known.get(worker)
+    if (known?.exit !== null || known.place?.isWaiting === true || serves === null) return null
     const traffic = { host: '127.0.0.1', port: 20_000 + 2 * number }
     return { traffic, health: serves.port === serves.healthPort ? traffic : { ...traffic, port: traffic.port + 1 } }
   }
@@ -250,7 +318,8 @@ class FleetDriver implements MockDriver {
   async observe(worker: WorkerId): Promise<Observation> {
     const known = this.#known.get(worker)
     if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
-    return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+    if (known.exit !== null) return { state: 'exited', exit: known.exit }
+    return known.place?.seen() ?? { state: 'running' }
   }
 
   async freeze(worker: WorkerId): Promise<void> {
@@ -298,6 +367,7 @@ class FleetDriver implements MockDriver {
   async tidy(): Promise<void> {}
 
   close(): void {
+    this.#isClosed = true
     this.fleet.listeners.delete(this.#listener)
   }
 

@@ -8,6 +8,7 @@ import type { JobNote } from '../../core/jobs/job-record.ts'
 import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
 import type { Position, Slice } from '../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
+import type { PlatformReport } from '../../core/workers/platform-report.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
@@ -348,7 +349,12 @@ export interface WorkerStore {
   /** Those of an endpoint, ended ones too, newest first, at most 1,000. */
   list(endpointId: EndpointId): Promise<Worker[]>
   /** Notes that its process runs, and how to find it again. */
-  started(id: WorkerId, handle: string, nowMs: number): Promise<void>
+  started(id: WorkerId, handle: string | null, nowMs: number): Promise<void>
+  /**
+   * Notes what the platform of a worker reports. Its time counts for the reported hardware from its first place on; before that for none.
+   * False when it has ended.
+   */
+  reported(id: WorkerId, report: PlatformReport, nowMs: number): Promise<boolean>
   /** Records when the download of its image began or ended, once for each. */
   pulling(id: WorkerId, what: 'started' | 'ended', nowMs: number): Promise<void>
   /** Notes a request for jobs: makes a STARTING worker READY, and notes its concurrency and its SDK. */

@@ -14,6 +14,7 @@ import {
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Position } from '../../core/pages.ts'
+import { gpuCountOf } from '../../core/workers/placement.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Number of jobs of one read of the store; others are served between the reads. */
@@ -148,7 +149,7 @@ export class Quotas {
     const ledger = this.#ledgerOf(owner)
     if (this.#isDue(ledger)) await this.#read(owner, ledger)
     const workers = (await store.workers.loads()).filter(worker => worker.owner === owner)
-    const gpus = workers.reduce((sum, { placement }) => sum + (placement?.gpus.length ?? 0), 0)
+    const gpus = workers.reduce((sum, { placement }) => sum + gpuCountOf(placement), 0)
     const objects = await store.quotas.objects(owner)
     return { limits: this.limitsOf(owner), objects, held: ledger.held, workers: workers.length, gpus }
   }

@@ -12,6 +12,7 @@ import {
   type JobUsage,
   NO_JOB_USAGE,
   NO_WORKER_USAGE,
+  WAITING_FLAVOR,
   type WorkerUsage,
 } from '../../core/billing/usage.ts'
 import { invalidFields, invalidRequest } from '../../core/errors.ts'
@@ -109,6 +110,7 @@ export class Billing {
   #exact(flavors: readonly WorkerUsageSum[]): { gpu: bigint; cpu: bigint; billedMs: number } {
     const cost = { gpu: 0n, cpu: 0n, billedMs: 0 }
     for (const { flavor, usage } of flavors) {
+      if (flavor === WAITING_FLAVOR) continue
       const ms = billedMs(this.#prices, usage)
       const { kind, micros } = hourlyPrice(this.#prices, flavor)
       cost[kind] += exactAmount(micros, ms)

@@ -43,6 +43,7 @@ const PUBLISHERS: Publishers = {
   'worker.clamped': ({ endpointId, problem }) => ({ endpointId, problem }),
   // The endpoint that it makes room for may be another account's.
   'worker.evicted': ({ endpointId, workerId, afterJob }) => ({ endpointId, workerId, afterJob }),
+  'worker.reported': ({ endpointId, workerId, what, text }) => ({ endpointId, workerId, what, text }),
   'worker.unplaced': ({ endpointId, count, resource, reason }) => ({ endpointId, count, resource, reason }),
   'endpoint.saved': ({ endpointId, version, created }) => ({ endpointId, version, created }),
   'endpoint.deleted': ({ endpointId }) => ({ endpointId }),

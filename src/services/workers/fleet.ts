@@ -6,9 +6,17 @@ import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts
 import { wishOf } from '../../core/placement/wish.ts'
 import { countsAgainstRelease, MAX_ROLLOUT_CRASHES } from '../../core/scaling/rollout.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
-import { type Placement, type QueuedWorker, UNPLACED } from '../../core/workers/placement.ts'
+import { type Placement, UNPLACED } from '../../core/workers/placement.ts'
 import { type StartFailure, startFailureOf, startFailureText } from '../../core/workers/start-failure.ts'
-import { crashed, endOf, exitText, type FaultReason, type StopReason, type Worker } from '../../core/workers/worker.ts'
+import {
+  crashed,
+  endOf,
+  exitText,
+  type FaultReason,
+  fateOfJobs,
+  type StopReason,
+  type Worker,
+} from '../../core/workers/worker.ts'
 import { identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import { coldStartOf } from '../../core/workers/worker-phase.ts'
@@ -20,6 +28,7 @@ import type { Jobs } from '../jobs/jobs.ts'
 import type { EndpointModels, ModelsState } from '../models/endpoint-models.ts'
 import { shortId } from '../short-id.ts'
 import type { Freezing } from './freezing.ts'
+import { newWorker, type WaitedFor } from './new-worker.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 import type { UndeliveredResults } from './undelivered-results.ts'
@@ -114,7 +123,8 @@ export class Fleet {
     const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#inputs.serving(endpoint, template) : null
     const url = serves === null ? urlFor(this.#addresses(), template.image) : Promise.resolve('')
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
-    const worker = this.#newWorker(endpoint, placement, { ...place, serves }, queued)
+    const id = queued?.id ?? this.newId()
+    const worker = newWorker({ id, endpoint, placement, queued, ...place, serves, nowMs: this.#ports.clock.now() })
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
     const running = this.#running.launch(worker.id)
     let recorded = false
@@ -157,10 +167,24 @@ export class Fleet {
   }
 
   async #startFailed({ id, endpointId }: Worker, error: unknown): Promise<void> {
+    const reclaimed = await this.#reclaimed(id)
+    if (reclaimed !== null) return this.recordExit(id, reclaimed)
     const failure = startFailureOf(error)
     this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem: startFailureText(failure) })
     await this.#ports.driver.kill(id)
     await this.recordExit(id, { code: null, signal: null, cause: { kind: 'not_started', failure } })
+  }
+
+  /** The end of a worker that its platform took away; null for any other. */
+  async #reclaimed(id: WorkerId): Promise<ObservedExit | null> {
+    const seen = await this.#ports.driver.observe(id)
+    return seen.state === 'exited' && seen.exit.cause.kind === 'reclaimed' ? seen.exit : null
+  }
+
+  /** Notes that a worker runs whose start another server began. */
+  async noteStarted(worker: Worker): Promise<void> {
+    await this.#ports.store.workers.started(worker.id, null, this.#ports.clock.now())
+    this.#servingChanged(worker)
   }
 
   #tellFailure(error: unknown): void {
@@ -234,16 +258,14 @@ export class Fleet {
 
   /**
    * Records the exit of a worker and gives its jobs back.
-   * @param fate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server ran
+   * @param given `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server ran. What the exit says unless
+   * given
    */
-  async recordExit(
-    workerId: WorkerId,
-    observed: ObservedExit,
-    fate: 'lost' | 'released' | 'unseen' = 'lost',
-  ): Promise<void> {
+  async recordExit(workerId: WorkerId, observed: ObservedExit, given?: 'released' | 'unseen'): Promise<void> {
     const { store, clock, logs } = this.#ports
     this.#running.end(workerId)
     const known = await store.workers.find(workerId)
+    const fate = given ?? fateOfJobs(known, observed)
     const exit = endOf(known, observed)
     const ended = exitText(known ?? UNKNOWN, exit)
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
@@ -339,11 +361,9 @@ export class Fleet {
     for (const worker of await store.workers.alive()) {
       const alive = await driver.adopt(worker.id, worker.handle, worker.driver)
       if (!alive) {
-        await this.recordExit(
-          worker.id,
-          { code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } },
-          'unseen',
-        )
+        const reclaimed = await this.#reclaimed(worker.id)
+        if (reclaimed === null) await this.recordExit(worker.id, UNSEEN, 'unseen')
+        else await this.recordExit(worker.id, reclaimed)
       } else if (!endpoints.has(worker.endpointId)) {
         await this.kill(worker.id, 'endpoint_deleted')
       } else if (await this.#isForbidden(worker)) {
@@ -440,57 +460,10 @@ export class Fleet {
       },
     }
   }
-
-  #newWorker(
-    endpoint: Endpoint,
-    placement: Placement,
-    place: Pick<Worker, 'driver' | 'baseUrl' | 'serves'>,
-    queued: WaitedFor | null,
-  ): Worker {
-    const { clock } = this.#ports
-    const id = queued?.id ?? this.newId()
-    const createdAtMs = queued?.queuedAtMs ?? clock.now()
-    const downloadStartedAtMs = queued?.downloadStartedAtMs ?? null
-    const downloadEndedAtMs = downloadStartedAtMs === null ? null : (queued?.downloadEndedAtMs ?? clock.now())
-    return {
-      id,
-      owner: endpoint.owner,
-      endpointId: endpoint.id,
-      version: endpoint.version,
-      state: 'STARTING',
-      ...place,
-      handle: null,
-      createdAtMs,
-      startedAtMs: null,
-      readyAtMs: null,
-      idleSinceMs: null,
-      frozenAtMs: null,
-      thawedAtMs: null,
-      asleepAtMs: null,
-      wakeWaitsFor: null,
-      stopRequestedAtMs: null,
-      exitedAtMs: null,
-      stopReason: null,
-      placement,
-      placedAtMs: clock.now(),
-      downloadStartedAtMs,
-      downloadEndedAtMs,
-      pullStartedAtMs: null,
-      pullEndedAtMs: null,
-      stoppingAtMs: null,
-      problemAtMs: null,
-      problem: null,
-      exit: null,
-      capacity: 1,
-      jobsFinished: 0,
-      sdk: null,
-    }
-  }
 }
 
-/** A queued worker that got its place. */
-type WaitedFor = Pick<QueuedWorker, 'id' | 'queuedAtMs' | 'downloadStartedAtMs' | 'downloadEndedAtMs'>
-
+/** The end of a worker while no server ran. */
+const UNSEEN: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } }
 /** What is known of a worker without a record. */
 const UNKNOWN = { problem: null, stopReason: null }
 

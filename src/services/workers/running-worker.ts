@@ -73,6 +73,8 @@ export class RunningWorker {
   unhealthySinceMs: number | null = null
   /** Since when it is seen to be STOPPING (Unix time in ms). */
   stoppingSinceMs: number | null = null
+  /** When what its platform reports was written last, in monotonic milliseconds. */
+  reportedAtMs = Number.NEGATIVE_INFINITY
   /** What the driver has done last: null while that is not known, since an earlier run of the server did it. */
   frozen: boolean | null = false
   /** Whether it was asked to sleep, or may have been by an earlier run of the server, and has not woken since. */

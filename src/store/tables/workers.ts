@@ -2,6 +2,7 @@
 import type { Serving } from '../../core/endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Placement } from '../../core/workers/placement.ts'
+import type { PlatformReport } from '../../core/workers/platform-report.ts'
 import type { StopReason, Worker, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
@@ -14,7 +15,7 @@ export const WORKER_COLUMNS =
   'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
   'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms, frozen_at_ms, thawed_at_ms, ' +
-  'asleep_at_ms, wake_waits_for'
+  'asleep_at_ms, wake_waits_for, platform'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -29,7 +30,7 @@ const BEGUN_ANEW = [
   ...[
     ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
     ...['stop_reason', 'exit', 'problem', 'problem_at_ms', 'pull_started_at_ms', 'pull_ended_at_ms'],
-    ...['frozen_at_ms', 'thawed_at_ms', 'asleep_at_ms', 'wake_waits_for'],
+    ...['frozen_at_ms', 'thawed_at_ms', 'asleep_at_ms', 'wake_waits_for', 'platform'],
   ].map(name => `${name} = NULL`),
   ...['idle_ms = 0', 'counted_idle_ms = 0', 'frozen_ms = 0', 'counted_frozen_ms = 0'],
 ].join(', ')
@@ -113,9 +114,13 @@ export const allWorkerLoads = `
       + (SELECT COUNT(*) FROM stops WHERE worker_id = workers.id) AS held
   FROM workers WHERE ${ALIVE} ORDER BY created_at_ms, id`
 
-/** $1 worker, $2 handle, $3 now. */
+/** $1 worker, $2 handle, null to keep the one that it has, $3 now. */
 export const workerStarted = `
-  UPDATE workers SET handle = $2, started_at_ms = COALESCE(started_at_ms, $3) WHERE id = $1 AND ${ALIVE}`
+  UPDATE workers SET handle = COALESCE($2, handle), started_at_ms = COALESCE(started_at_ms, $3) WHERE id = $1 AND ${ALIVE}`
+
+/** $1 worker, $2 what its platform reports, as JSON, $3 now where it has a place, else null, $4 flavor. Its first place counts. */
+export const workerReported = `
+  UPDATE workers SET platform = $2, placed_at_ms = COALESCE(placed_at_ms, $3), flavor = $4 WHERE id = $1 AND ${ALIVE}`
 
 /** $1 worker, $2 now. The download of its image has begun. */
 export const pullStarted = `
@@ -273,6 +278,7 @@ export interface WorkerRow {
   readonly thawed_at_ms: number | null
   readonly asleep_at_ms: number | null
   readonly wake_waits_for: string | null
+  readonly platform: string | null
 }
 
 /** A row as a worker. */
@@ -311,6 +317,7 @@ export function toWorker(row: WorkerRow): Worker {
     thawedAtMs: row.thawed_at_ms,
     asleepAtMs: row.asleep_at_ms,
     wakeWaitsFor: row.wake_waits_for,
+    platform: row.platform === null ? null : (JSON.parse(row.platform) as PlatformReport),
   }
 }
 

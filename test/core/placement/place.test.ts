@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { OwnerId, WorkerId } from '../../../src/core/ids.ts'
 import { placeWorkers } from '../../../src/core/placement/place.ts'
+import type { Tenant } from '../../../src/core/placement/placement-input.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { anIdle, anOccupant, aTenant, cpus, given, gpus, placed, placeInput } from '../../support/placing.ts'
@@ -523,5 +524,59 @@ describe('sleeping workers', () => {
     const found = placed({ parts, occupants, tenants, quotas })
     assert.deepEqual(found.woken, [])
     assert.match(found.unwoken[0]!, /the limit of 1 GPUs/)
+  })
+})
+
+describe('a platform that places workers', () => {
+  const asked = (gpuCount: number) => ({ ...UNPLACED, asked: { gpus: gpuCount, pool: 'ADA_24', cpu: null } })
+  const there = (id: string, fields: Partial<Tenant> = {}) => aTenant(id, { placedBy: 'platform', ...fields })
+
+  test('whatever this machine has, its workers start with what they ask for, and with nothing of the machine', () => {
+    const parts = aMachine(rtx(1))
+    const tenants = [
+      there('a', { wanted: 3, compute: gpus({ count: 8 }) }),
+      aTenant('b'),
+      there('c', { compute: cpus(64) }),
+    ]
+    const { placed: all, evictions, unplaced } = placeWorkers(placeInput({ parts, tenants }))
+    const of = (id: string) => all.filter(({ endpointId }) => endpointId === id).map(({ placement }) => placement)
+    assert.deepEqual(of('a'), [asked(8), asked(8), asked(8)])
+    assert.deepEqual(of('b'), [given(0)])
+    assert.deepEqual(of('c')[0]?.asked?.cpu, { flavor: 'cpu3c', vcpus: 64, memoryMb: 64 * 2 * 1024 })
+    assert.deepEqual([evictions, unplaced], [[], []])
+  })
+
+  test('its workers take no GPUs, vCPUs or memory from those of the machine', () => {
+    const occupants = [anOccupant('x', 'a', { placement: asked(4) })]
+    const tenants = [there('a', { wanted: 0 }), aTenant('b'), aTenant('c', { compute: cpus(2) })]
+    const { placed: all } = placed({ parts: aMachine(rtx(1)), occupants, tenants })
+    assert.deepEqual(all, ['b: 0', 'c: 2 vCPUs'])
+  })
+
+  test('the quotas of accounts count what was asked for, also where this machine has no GPUs', () => {
+    const quotas = new Map([['owner' as OwnerId, { workers: 4, gpus: 4 }]])
+    const occupants = [anOccupant('x', 'a', { placement: asked(2) })]
+    const two = [there('a', { wanted: 2, compute: gpus({ count: 2 }) })]
+    const found = placed({ occupants, tenants: two, quotas })
+    assert.equal(found.placed.length, 1)
+    assert.deepEqual(found.refused, [
+      'a account_gpus: the limit of 4 GPUs that its account may have at once is reached',
+    ])
+    const without = [there('a', { wanted: 4, compute: cpus(2) })]
+    assert.equal(placed({ occupants, tenants: without, quotas }).placed.length, 3)
+  })
+
+  test('under the limit of workers endpoints take turns, and only workers of the platform make room for each other', () => {
+    const turns = placed({ freeWorkers: 2, tenants: [there('a', { wanted: 3 }), there('b', { wanted: 3 })] })
+    assert.deepEqual(
+      turns.placed.map(text => text[0]),
+      ['a', 'b'],
+    )
+    const idle = [anIdle('x', 'a', { placement: given(0) }), anIdle('y', 'b', { placement: asked(1) })]
+    const tenants = [aTenant('a', { wanted: 0 }), there('b', { wanted: 0 }), there('c')]
+    const parts = aMachine(rtx(2))
+    assert.deepEqual(placed({ parts, freeWorkers: 0, occupants: idle, tenants }).evicted, ['y for c'])
+    assert.deepEqual(placed({ parts, freeWorkers: 0, occupants: idle.slice(0, 1), tenants }).evicted, [])
+    assert.deepEqual(placed({ parts, occupants: idle, tenants }).evicted, [])
   })
 })

@@ -144,6 +144,12 @@ export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<voi
   if (row !== null && seen) yield* count(row, countWorker(toMeter(row), nowMs))
 }
 
+/** Counts the time of a worker under the flavor that it has, before it gets another one. Belongs into the transaction of that. */
+export function* countFlavor(id: WorkerId, flavor: string, nowMs: number): Steps<void> {
+  const row = yield* queryOne<MeterRow>(sql.meterOf, [id])
+  if (row !== null && row.flavor !== flavor) yield* count(row, countWorker(toMeter(row), nowMs))
+}
+
 function* count(row: MeterRow, { hours, countedUntilMs, countedIdleMs, countedFrozenMs }: WorkerCount): Steps<void> {
   for (const { hourMs, usage: used } of hours) {
     const { startingMs, runningMs, idleMs, frozenMs } = used

@@ -1,7 +1,8 @@
-import { flavorOf } from '../../../core/billing/usage.ts'
+import { flavorOf, WAITING_FLAVOR } from '../../../core/billing/usage.ts'
 import type { Compute } from '../../../core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
+import type { PlatformReport } from '../../../core/workers/platform-report.ts'
 import {
   type StopReason,
   WORKER_STATES,
@@ -18,7 +19,7 @@ import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
 import { findRelease, type KeptReleaseRow, releaseCrashed, releaseReady, toKeptRelease } from '../../tables/releases.ts'
 import * as sql from '../../tables/workers.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../../tables/workers.ts'
-import { countEnd } from '../accounts/usage.ts'
+import { countEnd, countFlavor } from '../accounts/usage.ts'
 import {
   lock,
   type OperationsOf,
@@ -32,6 +33,8 @@ import {
 } from '../operation.ts'
 
 const MAX_LISTED = 1_000
+/** What a platform was asked for says what the hardware of its endpoint would. */
+const NO_COMPUTE: Compute = { kind: 'cpu', configs: [] }
 
 /** Workers and their states. */
 export const workers = {
@@ -40,7 +43,8 @@ export const workers = {
     const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [worker.endpointId])
     if (endpoint === null) return false
     const compute = worker.version === endpoint.version ? null : yield* computeOf(worker)
-    const flavor = flavorOf(worker.placement, compute ?? toEndpoint(endpoint).compute)
+    const isWaiting = worker.placement?.asked !== undefined && worker.placedAtMs === null
+    const flavor = isWaiting ? WAITING_FLAVOR : flavorOf(worker.placement, compute ?? toEndpoint(endpoint).compute)
     const added = yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash, flavor))
     if (added.length > 0) yield* perform(deleteQueuedWorker, [worker.id])
     return added.length > 0
@@ -115,7 +119,20 @@ export const workers = {
     return (yield* query<WorkerRow>(sql.listWorkers, [endpointId, MAX_LISTED])).map(toWorker)
   }),
 
-  started: write(function* (id: WorkerId, handle: string, nowMs: number): Steps<void> {
+  reported: write(function* (id: WorkerId, report: PlatformReport, nowMs: number): Steps<boolean> {
+    // Locked, so that its time is counted once under each flavor.
+    if ((yield* queryOne(sql.workerState, [id])) === null) return false
+    const row = yield* queryOne<WorkerRow>(sql.findWorker, [id])
+    if (row === null || row.state === 'EXITED') return false
+    const { placement, placedAtMs } = toWorker(row)
+    const isPlaced = report.waits === null || placedAtMs !== null
+    const flavor = isPlaced ? flavorOf(placement, NO_COMPUTE, report.place) : WAITING_FLAVOR
+    yield* countFlavor(id, flavor, nowMs)
+    yield* perform(sql.workerReported, [id, JSON.stringify(report), isPlaced ? nowMs : null, flavor])
+    return true
+  }),
+
+  started: write(function* (id: WorkerId, handle: string | null, nowMs: number): Steps<void> {
     yield* perform(sql.workerStarted, [id, handle, nowMs])
   }),
 

@@ -18,7 +18,8 @@ export const queuedWorkers = [
 
 /**
  * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue endpoints. `placement`,
- * `serves`, `problem` and `exit` are JSON: the last two are values of which the sentences for people are made when they are read.
+ * `platform`, `serves`, `problem` and `exit` are JSON: the last two are values of which the sentences for people are made when they are read.
+ * `platform` is what the platform of a worker reports about its place; null for a worker of this machine.
  * The times say how far a worker came on the way to its start, since when it idles, when it was frozen and thawed last, since when it
  * sleeps without its GPUs, and how far its usage is counted.
  */
@@ -34,6 +35,7 @@ export const workers = [
     base_url TEXT NOT NULL,
     token_hash TEXT NOT NULL UNIQUE,
     placement TEXT,
+    platform TEXT,
     serves TEXT,
     sdk TEXT,
     capacity {{integer}} NOT NULL,
