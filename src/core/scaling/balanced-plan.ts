@@ -2,8 +2,15 @@
 
 import { type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { FREEZE_RULES, freezesIdle, type KeepRule, missingSpare, planFrozen } from './frozen-plan.ts'
-import { rolloutRoom } from './rollout-room.ts'
-import { type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers, type ScaleDecision } from './scale.ts'
+import { rolloutRoom, waitsForRoom } from './rollout-room.ts'
+import {
+  type Drain,
+  desiredWorkers,
+  type EndpointSnapshot,
+  idleWorkers,
+  type ScaleDecision,
+  unwantedWaiting,
+} from './scale.ts'
 
 /** Maximum time of a draining worker for its requests: as long as a worker may take to begin a response. */
 export const DRAIN_MS = 330_000
@@ -81,7 +88,7 @@ class Planning {
     const resumed = endpoint.workersMax > 0 ? (requests?.resumed.length ?? 0) : 0
     const needed = Math.max(fewer - frozen.thaw.length, resumed)
     const missing = Math.max(needed, missingSpare(this.#snapshot))
-    if (missing > 0) this.#makeRoom()
+    if (missing > 0 || this.#current().some(waitsForRoom)) this.#makeRoom()
     this.#endIdle(wanted)
     return {
       drain: this.#drain,
@@ -132,7 +139,8 @@ class Planning {
     if (queue.queued > 0) return
     // An unhealthy worker ends for that reason, so that it counts towards the back-off.
     const current = this.#current().filter(isUseful)
-    let left = current.length
+    for (const worker of unwantedWaiting(this.#snapshot, current, wanted)) this.#end(worker, 'scaled_down')
+    let left = this.#current().filter(isUseful).length
     for (const { worker, dueAtMs } of idleWorkers(this.#snapshot)) {
       if (left <= wanted) return
       if (!current.includes(worker)) continue

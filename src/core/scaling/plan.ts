@@ -3,7 +3,7 @@ import { planLoadBalanced } from './balanced-plan.ts'
 import { FREEZE_RULES, freezesIdle, type KeepRule, missingSpare, planFrozen } from './frozen-plan.ts'
 import { planQueueRollout } from './queue-rollout.ts'
 import { isUnproven } from './rollout.ts'
-import { backoffOf, type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
+import { backoffOf, type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers, unwantedWaiting } from './scale.ts'
 
 /** Interval until the next plan after fewer workers could be started than are wanted. */
 const SHORT_MS = 1_000
@@ -120,6 +120,10 @@ function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad
   }
   let wakeAtMs: number | null = null
   const leaving = new Set(drain.map(({ worker }) => worker.id))
+  const stay = current.filter(({ id }) => !leaving.has(id))
+  const waiting = unwantedWaiting(snapshot, stay, desired)
+  drain.push(...waiting.map(worker => ({ worker, reason: 'scaled_down' as const })))
+  remaining -= waiting.length
   if (queue.queued > 0) return { drain, freeze, wakeAtMs }
   for (const { worker, dueAtMs } of idleWorkers(snapshot)) {
     // A wanted worker would be started again at once.

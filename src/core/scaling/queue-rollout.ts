@@ -1,7 +1,7 @@
 /** The plan for the workers of a queue endpoint with a new release, until the first worker of it has been ready. */
 
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
-import { rolloutRoom } from './rollout-room.ts'
+import { rolloutRoom, waitsForRoom } from './rollout-room.ts'
 import { type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
 
 /** What {@link planQueueRollout} finds; see plan.ts for how many of the missing ones are started. */
@@ -40,7 +40,8 @@ export function planQueueRollout(snapshot: EndpointSnapshot, nowMs: number): Que
   const idle = idleWorkers(snapshot).filter(({ worker }) => old.includes(worker))
   const wanted = Math.max(scale.desired, wantedForOld(snapshot, idle, nowMs, wakes))
   const missing = Math.max(0, wanted - (stay.length - old.length))
-  if (missing > 0 && old.length > 0 && drain.length === 0) {
+  const isHeldUp = stay.some(worker => !isOld(worker) && waitsForRoom(worker))
+  if ((missing > 0 || isHeldUp) && old.length > 0 && drain.length === 0) {
     const room = rolloutRoom(snapshot, stay, old.length, nowMs)
     if (room.wakeAtMs !== null) wakes.push(room.wakeAtMs)
     if (room.isDue) return { drain: [{ worker: firstToGo(old), reason: 'outdated' }], desired: wanted, missing, wakes }

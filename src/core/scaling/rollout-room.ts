@@ -1,11 +1,13 @@
 /** Room for the first worker of a new release, where max or the machine has none beside the old workers. */
 
 import { isHopeless } from '../workers/placement.ts'
-import { isFrozen, takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { isFrozen, takesJobs, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
 import { backoffOf, type EndpointSnapshot } from './scale.ts'
 
 /** How long a new worker waits for a place on the machine before an old one makes room for it. */
 export const SURGE_MS = 10_000
+/** The same on a platform, which may have to get another machine first. */
+export const PLATFORM_SURGE_MS = 180_000
 
 /** Whether an old worker makes room now, and when it may if it does not. */
 export interface RolloutRoom {
@@ -29,14 +31,25 @@ export function rolloutRoom(
 ): RolloutRoom {
   const { endpoint, queuedWorkers } = snapshot
   if (snapshot.workers.some(worker => !takesJobs(worker) && !isFrozen(worker))) return NONE
-  const starts = workers.some(({ state, version }) => version === endpoint.version && state === 'STARTING')
-  if (starts || backoffOf(snapshot).untilMs > nowMs) return NONE
+  const starting = workers.filter(({ state, version }) => version === endpoint.version && state === 'STARTING')
+  const isWaiting = starting.length > 0 && starting.every(waitsForRoom)
+  if (isWaiting) return roomFrom(Math.min(...starting.map(({ createdAtMs }) => createdAtMs)) + PLATFORM_SURGE_MS, nowMs)
+  if (starting.length > 0 || backoffOf(snapshot).untilMs > nowMs) return NONE
   const isFull = snapshot.workers.length >= endpoint.workersMax
   const isLast = ready <= 1
   if (isFull && (!isLast || endpoint.workersMax === 1)) return { isDue: true, wakeAtMs: null }
   const [first] = queuedWorkers
   // Room is of no use on a machine that can never have the new worker, or while its models are downloaded.
   if (first === undefined || isHopeless(first) || first.resource === 'models') return NONE
-  const dueAtMs = (first.downloadEndedAtMs ?? first.queuedAtMs) + SURGE_MS
+  return roomFrom((first.downloadEndedAtMs ?? first.queuedAtMs) + SURGE_MS, nowMs)
+}
+
+function roomFrom(dueAtMs: number, nowMs: number): RolloutRoom {
   return { isDue: dueAtMs <= nowMs, wakeAtMs: dueAtMs <= nowMs ? null : dueAtMs }
+}
+
+/** Whether the end of another worker may give it the place that it waits for on its platform. */
+export function waitsForRoom(worker: WorkerLoad): boolean {
+  const kind = worker.platform?.waits?.kind
+  return waitsForPlace(worker) && (kind === 'no_room' || kind === 'platform_quota')
 }

@@ -9,6 +9,7 @@ import {
   takesJobs,
   type Worker,
   type WorkerLoad,
+  waitsForPlace,
 } from '../workers/worker.ts'
 import type { HealthProblem } from '../workers/worker-problem.ts'
 import { workersForDelay } from './queue-delay.ts'
@@ -117,6 +118,21 @@ export function idleWorkers(snapshot: EndpointSnapshot): { worker: WorkerLoad; d
     .filter(worker => worker.state === 'READY' && worker.held === 0)
     .map(worker => ({ worker, dueAtMs: (worker.idleSinceMs ?? worker.createdAtMs) + patience }))
     .sort((a, b) => a.dueAtMs - b.dueAtMs || (a.worker.id < b.worker.id ? -1 : 1))
+}
+
+/**
+ * Workers that wait for a place on their platform and are not wanted any more, the last ones first: they would be a reason for the platform to
+ * get more nodes for as long as it has no room.
+ * @param current workers of the version that is planned
+ */
+export function unwantedWaiting(
+  { queue }: Pick<EndpointSnapshot, 'queue'>,
+  current: readonly WorkerLoad[],
+  desired: number,
+): WorkerLoad[] {
+  if (queue.queued > 0 || current.length <= desired) return []
+  const waiting = current.filter(waitsForPlace).sort((a, b) => b.createdAtMs - a.createdAtMs || (a.id < b.id ? -1 : 1))
+  return waiting.slice(0, current.length - desired)
 }
 
 function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision {

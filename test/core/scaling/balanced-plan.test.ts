@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { MAX_WINDOW_MS, MaxWindow } from '../../../src/core/scaling/max-window.ts'
 import { planWorkers } from '../../../src/core/scaling/plan.ts'
-import { SURGE_MS } from '../../../src/core/scaling/rollout-room.ts'
+import { PLATFORM_SURGE_MS, SURGE_MS } from '../../../src/core/scaling/rollout-room.ts'
 import { desiredWorkers, type EndpointSnapshot, type RequestFacts } from '../../../src/core/scaling/scale.ts'
 import { takesJobs, type WorkerLoad } from '../../../src/core/workers/worker.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
@@ -100,6 +100,16 @@ test('where the machine has no room for both, an old worker makes room after a m
   const since = (ms: number) => ({ workers: [old()], queuedWorkers: [aQueued({ version: 2, queuedAtMs: NOW - ms })] })
   assert.deepEqual(plan(since(SURGE_MS - 1)), { start: 1, drain: [] })
   assert.deepEqual(plan(since(SURGE_MS)), { start: 1, drain: ['w1 outdated'] })
+})
+
+test('where the platform has no room for both, an old worker makes room later; a new one that is not wanted ends', () => {
+  const platform = { place: null, waits: { kind: 'no_room', said: '' }, leaves: null } as const
+  const waiting = (ms: number) =>
+    ({ version: 2, state: 'STARTING', createdAtMs: NOW - ms, readyAtMs: null, idleSinceMs: null, platform }) as const
+  const busyOld = old({ held: 1 })
+  assert.deepEqual(plan({ workers: [busyOld, waiting(PLATFORM_SURGE_MS - 1)] }), { start: 0, drain: [] })
+  assert.deepEqual(plan({ workers: [busyOld, waiting(PLATFORM_SURGE_MS)] }).drain, ['w1 outdated'])
+  assert.deepEqual(plan({ workers: [waiting(1_000)] }).drain, ['w1 scaled_down'])
 })
 
 test('while new workers crash, the remaining old ones stay', () => {

@@ -54,6 +54,18 @@ test('idle workers leave the longest idle first, down to the minimum', () => {
   assert.deepEqual(plan({ endpoint: { workersMin: 3 }, workers }).drain, [])
 })
 
+test('a worker that waits for a place on its platform and is not wanted any more ends at once, the last one first', () => {
+  const platform = { place: null, waits: { kind: 'no_room', said: '' }, leaves: null } as const
+  const waiting = (ageMs: number) =>
+    ({ state: 'STARTING', readyAtMs: null, idleSinceMs: null, createdAtMs: NOW - ageMs, platform }) as const
+  const workers = [waiting(9_000), waiting(5_000), waiting(7_000)]
+  assert.deepEqual(plan({ workers }).drain, ['w2 scaled_down', 'w3 scaled_down', 'w1 scaled_down'])
+  assert.deepEqual(plan({ endpoint: { workersMin: 2 }, workers }).drain, ['w2 scaled_down'])
+  assert.deepEqual(plan({ workers, queue: { queued: 1 } }).drain, [], 'jobs wait, and any of them may be the first')
+  const placed = { ...waiting(5_000), placedAtMs: NOW - 1_000 }
+  assert.deepEqual(plan({ workers: [waiting(9_000), placed] }).drain, ['w1 scaled_down'])
+})
+
 test('no worker counts as idle while jobs wait, and a worker with a job never does', () => {
   const old = { idleSinceMs: NOW - 90_000 }
   assert.deepEqual(plan({ queue: { queued: 1, headQueuedAtMs: NOW }, workers: [old] }).drain, [])

@@ -14,7 +14,7 @@ import {
   rolloutProblem,
   rolloutStateOf,
 } from '../../../src/core/scaling/rollout.ts'
-import { SURGE_MS } from '../../../src/core/scaling/rollout-room.ts'
+import { PLATFORM_SURGE_MS, SURGE_MS } from '../../../src/core/scaling/rollout-room.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
 import { takesJobs, type WorkerLoad } from '../../../src/core/workers/worker.ts'
 import { templateOf } from '../../contract/store-world.ts'
@@ -87,6 +87,17 @@ test('on a full machine the only old worker makes room after a moment, but for n
   assert.deepEqual(since(SURGE_MS), ['w1 outdated'])
   assert.deepEqual(since(SURGE_MS, { resource: 'gpu_type' }), [])
   assert.deepEqual(since(SURGE_MS, { resource: 'models' }), [])
+})
+
+test('on a platform without room the old worker makes room after a longer moment, in which the platform may get a machine', () => {
+  const since = (ms: number, kind: 'no_room' | 'no_such_node' = 'no_room') => {
+    const platform = { place: null, waits: { kind, said: '' }, leaves: null }
+    const waiting = { version: 2, state: 'STARTING', createdAtMs: NOW - ms, platform } as const
+    return plan({ workers: [busy, waiting], queue: { inProgress: 1 } }).drain
+  }
+  assert.deepEqual(since(PLATFORM_SURGE_MS - 1), [])
+  assert.deepEqual(since(PLATFORM_SURGE_MS), ['w1 outdated'])
+  assert.deepEqual(since(PLATFORM_SURGE_MS, 'no_such_node'), [])
 })
 
 test('three crashes stop the rollout, unless a worker has been ready or there is nothing to fall back to', () => {
