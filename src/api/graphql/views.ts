@@ -4,7 +4,7 @@ import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
-import type { QueuedWorker } from '../../core/workers/placement.ts'
+import { gpuCountOf, type QueuedWorker } from '../../core/workers/placement.ts'
 import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 
 /** Source value of the endpoint's resolvers. */
@@ -95,9 +95,10 @@ export function volumeView({ id, name, sizeGb, dataCenter }: NetworkVolume) {
 
 /** A worker as GraphQL shows it. */
 export function workerView(worker: Worker) {
-  const { id, placement } = worker
+  const { id, placement, platform } = worker
   const desiredStatus = takesJobs(worker) || isFrozen(worker) ? 'RUNNING' : 'EXITED'
-  return { id, desiredStatus, gpuCount: placement?.gpus.length ?? 0 }
+  const machineType = placement?.gpus[0]?.type ?? platform?.place?.gpuType ?? null
+  return { id, desiredStatus, gpuCount: gpuCountOf(placement), machineId: platform?.place?.node ?? null, machineType }
 }
 
 /** A worker that waits for placement, as GraphQL shows it. */

@@ -10,6 +10,7 @@ import { AppError } from '../../core/errors.ts'
 import { cpuMemoryGb, poolsOfTypes, typesOfPools } from '../../core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../core/ids.ts'
+import { gpuCountOf } from '../../core/workers/placement.ts'
 import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import type { Members } from '../rest/route.ts'
 import type { EndpointFields } from './schemas.ts'
@@ -150,6 +151,6 @@ export function endpointView(endpoint: Endpoint, more: { template?: Template; wo
 function workerView(worker: Worker) {
   const { id, version, placement, createdAtMs } = worker
   const desiredStatus = takesJobs(worker) || isFrozen(worker) ? 'RUNNING' : 'EXITED'
-  const gpuCount = placement?.gpus.length ?? 0
+  const gpuCount = gpuCountOf(placement)
   return { id, desiredStatus, gpuCount, version, createdAt: new Date(createdAtMs).toISOString() }
 }

@@ -1,3 +1,4 @@
+import { gpuCountOf } from '../../core/workers/placement.ts'
 import { exitText } from '../../core/workers/worker.ts'
 import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reading.ts'
 import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
@@ -31,9 +32,9 @@ export function workerDetail(
     jobsFinished: worker?.jobsFinished ?? 0,
     jobs: jobs.map(({ id, startedAtMs }) => ({ id, startedAt: instant(startedAtMs) })),
     gpus: (placement?.gpus ?? []).map(({ index, type, memoryGb }) => ({ index, id: type, memoryGb })),
-    pool: placement?.pool ?? null,
-    vcpus: placement?.vcpus ?? null,
-    memoryMb: placement?.memoryMb ?? null,
+    pool: placement?.pool ?? placement?.asked?.pool ?? null,
+    vcpus: placement?.vcpus ?? placement?.asked?.cpu?.vcpus ?? null,
+    memoryMb: placement?.memoryMb ?? placement?.asked?.cpu?.memoryMb ?? null,
     limits: [...(reported.isolation?.limits ?? [])],
     exit: exit === null ? null : { ...exit, lastLines: [...(worker?.exit?.lastLines ?? [])] },
   }
@@ -42,17 +43,18 @@ export function workerDetail(
 /** Members of a worker in every list, except its status. */
 export function common({ id, version, isStale, held, reason, now, ...more }: ReportedWorker, nowMs: number) {
   const { worker, image, pullPercent, download, isolation } = more
-  const gpus = worker?.placement?.gpus ?? []
+  const { placement = null, platform = null } = worker ?? {}
   const startedAtMs = worker?.startedAtMs ?? null
   const untilMs = worker?.exitedAtMs ?? nowMs
   return {
     id,
     isStale,
     version,
-    gpuCount: gpus.length,
+    gpuCount: platform?.place?.gpuCount || gpuCountOf(placement),
     image,
     uptimeSeconds: startedAtMs === null ? null : Math.max(0, Math.floor((untilMs - startedAtMs) / 1000)),
-    gpuTypeId: gpus[0]?.type ?? null,
+    gpuTypeId: placement?.gpus[0]?.type ?? platform?.place?.gpuType ?? null,
+    node: platform?.place?.node ?? null,
     dataCenterId: null,
     startedAt: instant(startedAtMs),
     phase: now.phase,

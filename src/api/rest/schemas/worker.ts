@@ -17,6 +17,7 @@ const common = {
   image: z.string().nullable(),
   uptimeSeconds: Count.nullable(),
   gpuTypeId: z.string().nullable(),
+  node: z.string().nullable(),
   dataCenterId: z.string().nullable(),
   startedAt: DateTime.nullable(),
   phase: z.enum(WORKER_PHASES).openapi('WorkerPhase'),
