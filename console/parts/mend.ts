@@ -148,6 +148,27 @@ export const DECISIONS: Readonly<Record<Cause, Decision>> = {
   max_reached: { title: 'All allowed workers are busy', tone: 'wait', mends: facts => [moreWorkers(facts)] },
   no_capacity: { title: 'No room for a worker', tone: 'wait', mends: placeLinks },
   throttled: { title: 'No room for more workers', tone: 'wait', mends: placeLinks },
+  unschedulable: {
+    title: 'No such node in the cluster',
+    tone: 'wait',
+    mends: facts => [settings(facts, 'hardware', 'Choose other hardware')],
+  },
+  cluster_quota: {
+    title: 'A quota of the cluster is reached',
+    tone: 'wait',
+    mends: facts => [settings(facts, 'hardware', 'Ask for less hardware')],
+  },
+  cluster_away: {
+    title: 'The cluster does not respond',
+    tone: 'bad',
+    mends: () => [machine('See what is wrong'), restart(TRY_AGAIN)],
+  },
+  volume_pending: {
+    title: 'A volume is not there yet',
+    tone: 'wait',
+    mends: facts => [settings(facts, 'volumes', 'Choose another volume')],
+  },
+  node_lost: { title: 'A node of the cluster is lost', tone: 'wait', mends: facts => [moreWorkers(facts)] },
   low_priority: { title: 'Only jobs of low priority', tone: 'wait', mends: facts => [keepReady(facts)] },
   batch_turn: {
     title: 'Batches take turns',

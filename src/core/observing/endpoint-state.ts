@@ -37,6 +37,7 @@ const PROBLEMS: ReadonlySet<WaitCause> = new Set([
   ...(['image_error', 'model_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
   ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),
   'rollout_stopped',
+  'cluster_away',
 ])
 
 /** The first state that applies, in the order of {@link ENDPOINT_STATES}. */

@@ -3,7 +3,8 @@
 import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
-import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { reclaimText, waitForPlaceText } from '../workers/platform-report.ts'
+import { takesJobs, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
 import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
 import { wordsOf } from './explain-words.ts'
@@ -62,10 +63,14 @@ const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
 export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
   const { phase, sinceMs } = phaseOf(worker)
   const asleep = phase === 'frozen' && worker.asleepAtMs !== null ? 'sleeps without its GPUs' : undefined
-  const doing = asleep ?? (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
+  const waits = waitsForPlace(worker) ? worker.platform!.waits : null
+  const place = waits === null ? undefined : 'waits for a place on its platform'
+  const doing =
+    asleep ?? place ?? (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
   const percent = phase === 'pulling' ? pullPercent(worker.id) : null
   const much = percent === null ? '' : ` (${Math.round(percent)} %)`
-  return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}`
+  const why = waits === null ? '' : `: ${waitForPlaceText(waits)}`
+  return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}${why}`
 }
 
 /** Workers of a release that has stopped are newer than the one that is explained. */
@@ -89,7 +94,9 @@ export function workerFacts(
     const holds = worker.held > 0 ? `; ${held}` : ''
     const wrong = worker.problem ?? requests?.healthProblems.get(worker.id)
     const problem = wrong === undefined ? '' : `; ${problemText(wrong)}`
-    return `${phaseText(worker, nowMs, pullPercent)}${holds}${version}${problem}`
+    const leaves = worker.platform?.leaves ?? null
+    const taken = leaves === null ? '' : `; it ${reclaimText(leaves)}`
+    return `${phaseText(worker, nowMs, pullPercent)}${holds}${version}${problem}${taken}`
   })
   return bounded([...facts, ...queuedWorkerFacts(queuedWorkers, nowMs)])
 }

@@ -5,7 +5,7 @@ import { type DownloadProgress, progressText } from '../models/download-progress
 import type { Capacity } from '../scaling/plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
-import { type CrashBackoff, exitText, isFrozen } from '../workers/worker.ts'
+import { type CrashBackoff, exitText, isFrozen, waitsForPlace } from '../workers/worker.ts'
 import { adviceFor, adviceForProblem, crashCauseOf, neverStarted } from '../workers/worker-failure.ts'
 import { phaseOf } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
@@ -20,6 +20,7 @@ import {
   workerFacts,
 } from './explain-facts.ts'
 import { notesOn, onSuspects } from './explain-notes.ts'
+import { leavingText, lostNodeOf, PLACE_CAUSES, placeWaitOf } from './explain-place.ts'
 import { placeAction, wordsOf } from './explain-words.ts'
 
 /** The causes of a wait, and the states of an endpoint or job that does not wait. */
@@ -35,6 +36,7 @@ export const WAIT_CAUSES = [
     'no_capacity',
     'throttled',
   ] as const),
+  ...PLACE_CAUSES,
   ...(['low_priority', 'batch_turn', 'runs_alone', 'rollout_stopped'] as const),
 ] as const
 /** One of {@link WAIT_CAUSES}. */
@@ -97,6 +99,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     waking(snapshot, context) ??
     thawing(snapshot, context) ??
     restarting(snapshot, context) ??
+    withoutPlace(snapshot, context) ??
     maxReached(snapshot, context) ??
     downloading(snapshot, context) ??
     noPlace(snapshot, context) ??
@@ -149,7 +152,10 @@ export function explainJob(
   }
   if (job.status === 'IN_PROGRESS') {
     return {
-      ...plain('running', `attempt ${job.attempt} runs on worker ${job.workerId}`),
+      ...plain(
+        'running',
+        `attempt ${job.attempt} runs on worker ${job.workerId}${leavingText(snapshot, job.workerId)}`,
+      ),
       sinceMs: job.startedAtMs,
       notes: notesOn(snapshot, context.noGpus, context.attempts),
     }
@@ -255,8 +261,10 @@ function starting(
   besides: boolean,
 ): Explanation | null {
   const current = currentWorkers(snapshot)
-  const worker = current.find(({ state }) => state === 'STARTING')
-  if (worker === undefined || (!besides && current.some(({ state }) => state === 'READY'))) return null
+  const onItsWay = current.filter(({ state }) => state === 'STARTING')
+  const worker = onItsWay.find(one => !waitsForPlace(one)) ?? onItsWay[0]
+  if (worker === undefined || (waitsForPlace(worker) && placeWaitOf(snapshot, nowMs) !== null)) return null
+  if (!besides && current.some(({ state }) => state === 'READY')) return null
   const { phase, sinceMs } = phaseOf(worker)
   const health = snapshot.requests?.healthProblems.get(worker.id)
   const isLate = health !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
@@ -312,6 +320,9 @@ function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: E
 function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
   const { workers, endpoint } = snapshot
   if (workers.length === 0 || workers.length < endpoint.workersMax || currentWorkers(snapshot).length > 0) return null
+  const evidence = workerFacts(snapshot, nowMs, pullPercent)
+  const lost = lostNodeOf(snapshot)
+  if (lost !== null) return { ...plain(lost.cause, lost.summary), ...lost, evidence }
   const held = workers.reduce((sum, worker) => sum + worker.held, 0)
   const old = workers.filter(({ version }) => version !== endpoint.version).length
   const which = old === 0 ? '' : `, ${old} of an older version,`
@@ -321,8 +332,17 @@ function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
     action: 'wait, or raise workersMax so that new workers need not wait for old ones',
     commands: [`${update(endpoint.id)} --max ${endpoint.workersMax + 1}`],
     sinceMs: workers[0]!.stopRequestedAtMs,
-    evidence: workerFacts(snapshot, nowMs, pullPercent),
+    evidence,
   }
+}
+
+/** Workers start, and their platform has no place for them. */
+function withoutPlace(
+  snapshot: EndpointSnapshot,
+  { nowMs, pullPercent = unknown }: ExplainContext,
+): Explanation | null {
+  const wait = placeWaitOf(snapshot, nowMs)
+  return wait && { ...plain(wait.cause, wait.summary), ...wait, evidence: workerFacts(snapshot, nowMs, pullPercent) }
 }
 
 function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {

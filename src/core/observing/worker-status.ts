@@ -1,7 +1,8 @@
 import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
-import { crashed, exitText, type Worker, type WorkerLoad } from '../workers/worker.ts'
+import { reclaimText, waitForPlaceText } from '../workers/platform-report.ts'
+import { crashed, exitText, type Worker, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
 import { problemText } from '../workers/worker-problem.ts'
 
 /** The statuses of a worker that clients know. */
@@ -45,7 +46,8 @@ export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
   }
   for (const worker of workers) {
     const { id, version, held, problem } = worker
-    show(id, version, { status: statusOf(worker), held, worker, queued: null, reason: problem && problemText(problem) })
+    const reason = problem === null ? platformReason(worker) : problemText(problem)
+    show(id, version, { status: statusOf(worker), held, worker, queued: null, reason })
   }
   for (const queued of queuedWorkers) {
     const { id, version, reason, resource } = queued
@@ -83,6 +85,14 @@ export function countWorkers(shown: readonly ShownWorker[]): WorkerCounts {
 /** Whether the worker works, or may get work. */
 export function isReady({ status, worker }: ShownWorker): boolean {
   return status === 'RUNNING' || (status === 'IDLE' && worker?.state === 'READY')
+}
+
+/** What the platform of a worker says that keeps it from working. */
+function platformReason(worker: WorkerLoad): string | null {
+  const { platform } = worker
+  if (platform === null) return null
+  if (platform.leaves !== null) return reclaimText(platform.leaves)
+  return platform.waits !== null && waitsForPlace(worker) ? waitForPlaceText(platform.waits) : null
 }
 
 /** The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a frozen one is idle. */

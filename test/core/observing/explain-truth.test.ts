@@ -9,6 +9,7 @@ import {
   WAIT_CAUSES,
 } from '../../../src/core/observing/explain.ts'
 import { desiredWorkers } from '../../../src/core/scaling/scale.ts'
+import type { PlatformReport } from '../../../src/core/workers/platform-report.ts'
 import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../../src/core/workers/worker.ts'
 import type { ExitCause } from '../../../src/core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
@@ -20,6 +21,15 @@ const ago = fc.integer({ min: 0, max: 100_000 }).map(ms => NOW - ms)
 const maybe = fc.option(ago, { nil: null })
 const version = fc.constantFrom(1, 1, 1, 0)
 
+const SILENT = { place: null, waits: null, leaves: null }
+const REPORTS: readonly (PlatformReport | null)[] = [
+  ...[null, null, null, null, null],
+  ...(['no_room', 'no_such_node', 'platform_quota', 'platform_away', 'volume_pending'] as const).map(kind => ({
+    ...SILENT,
+    waits: { kind, said: '' },
+  })),
+  ...[1, 2].map(() => ({ ...SILENT, leaves: { kind: 'node_lost', node: 'n1', said: '' } as const })),
+]
 const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
   state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING'),
   problem: fc.constantFrom(null, null, null, CHECK, { kind: 'silent', forS: 35 } as const),
@@ -27,6 +37,7 @@ const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
   held: fc.nat(3),
   createdAtMs: ago,
   placedAtMs: maybe,
+  platform: fc.constantFrom(...REPORTS),
   startedAtMs: maybe,
   pullStartedAtMs: maybe,
 })
@@ -89,6 +100,10 @@ function truthOf({ cause }: Explanation, situation: Situation): boolean {
   if ((cause === 'paused') !== (endpoint.workersMax === 0)) return false
   const wants = desiredWorkers(snapshotOf(situation), NOW).desired > current.length
   const noRoom = queuedWorkers.length > 0 || situation.full
+  const starting = current.filter(({ state }) => state === 'STARTING')
+  const placeless =
+    starting.length > 0 && starting.every(({ platform, placedAtMs }) => platform?.waits != null && placedAtMs === null)
+  const waitsFor = (kind: string) => placeless && starting.some(({ platform }) => platform?.waits?.kind === kind)
   switch (cause) {
     case 'paused':
       return true
@@ -110,9 +125,19 @@ function truthOf({ cause }: Explanation, situation: Situation): boolean {
     case 'models_downloading':
       return queuedWorkers[0]?.resource === 'models' && wants
     case 'no_capacity':
-      return noRoom && current.length === 0 && wants
+      return (noRoom && current.length === 0 && wants) || (waitsFor('no_room') && !has('READY'))
     case 'throttled':
-      return noRoom && current.length > 0 && wants
+      return (noRoom && current.length > 0 && wants) || (waitsFor('no_room') && has('READY'))
+    case 'unschedulable':
+      return waitsFor('no_such_node')
+    case 'cluster_quota':
+      return waitsFor('platform_quota')
+    case 'cluster_away':
+      return waitsFor('platform_away')
+    case 'volume_pending':
+      return waitsFor('volume_pending')
+    case 'node_lost':
+      return current.length === 0 && workers.some(({ platform }) => platform?.leaves?.kind === 'node_lost')
     case 'running':
       return has('READY')
     case 'runs_alone':

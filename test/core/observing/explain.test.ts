@@ -13,6 +13,7 @@ import {
   type WaitCause,
 } from '../../../src/core/observing/explain.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
+import type { PlatformReport } from '../../../src/core/workers/platform-report.ts'
 import { type StartFailure, startFailureText } from '../../../src/core/workers/start-failure.ts'
 import type { Worker, WorkerLoad } from '../../../src/core/workers/worker.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
@@ -72,6 +73,12 @@ function startFailures(): [WaitCause, string, Fields, Partial<ExplainContext>][]
 }
 
 /** A situation for each cause, with what is said about it. */
+/** A worker that starts, of which its platform reports this. */
+function onPlatform(report: Partial<PlatformReport>): Partial<WorkerLoad> {
+  const platform = { place: null, waits: null, leaves: null, ...report }
+  return { state: 'STARTING', readyAtMs: null, startedAtMs: null, platform }
+}
+
 const situations: [cause: WaitCause, summary: string, fields: Fields, around?: Partial<ExplainContext>][] = [
   ['nothing_waits', 'no job is waiting', {}],
   ['running', '2 jobs running, none waiting', { queue: { inProgress: 2 } }],
@@ -222,6 +229,65 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
       workers: [{ held: 1 }],
       averageExecutionMs: 60_000,
       queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')],
+    },
+  ],
+  [
+    'no_capacity',
+    'worker w1 waits for a place on the cluster: no node of the cluster has room: 0/3 nodes are available',
+    { queue: one, workers: [onPlatform({ waits: { kind: 'no_room', said: '0/3 nodes are available' } })] },
+  ],
+  [
+    'throttled',
+    '1 worker works, and another one has no place: worker w2 waits for a place on the cluster, and so does 1 other: no node of the cluster has room',
+    {
+      queue: { ...one, inProgress: 1 },
+      averageExecutionMs: 600_000,
+      workers: [{ held: 1 }, ...[1, 2].map(() => onPlatform({ waits: { kind: 'no_room', said: '' } }))],
+      endpoint: { workersMax: 3, scaler: { type: 'REQUEST_COUNT', requestCount: 1 } },
+    },
+  ],
+  [
+    'worker_starting',
+    'worker w2 is being started, for 60 s',
+    {
+      queue: one,
+      workers: [onPlatform({ waits: { kind: 'no_room', said: '' } }), { ...onPlatform({}), placedAtMs: NOW - 60_000 }],
+    },
+  ],
+  [
+    'unschedulable',
+    'worker w1 waits for a place on the cluster: no node of the cluster is of the kind that it asks for',
+    { queue: one, workers: [onPlatform({ waits: { kind: 'no_such_node', said: '' } })] },
+  ],
+  [
+    'cluster_quota',
+    'worker w1 waits for a place on the cluster: a quota of the cluster refuses it: exceeded quota: gpus',
+    { queue: one, workers: [onPlatform({ waits: { kind: 'platform_quota', said: 'exceeded quota: gpus' } })] },
+  ],
+  [
+    'cluster_away',
+    'worker w1 waits for a place on the cluster: the cluster does not respond',
+    { queue: one, workers: [onPlatform({ waits: { kind: 'platform_away', said: '' } })] },
+  ],
+  [
+    'volume_pending',
+    'worker w1 waits for a place on the cluster: its network volume is not there yet: claim models is not bound',
+    { queue: one, workers: [onPlatform({ waits: { kind: 'volume_pending', said: 'claim models is not bound' } })] },
+  ],
+  [
+    'node_lost',
+    'worker w1 ran on node gpu-1, which is lost; 2 jobs of it go back once the cluster has given it up',
+    {
+      queue: one,
+      endpoint: { workersMax: 1 },
+      workers: [
+        {
+          state: 'DRAINING',
+          stopReason: 'reclaimed',
+          held: 2,
+          platform: { place: null, waits: null, leaves: { kind: 'node_lost', node: 'gpu-1', said: '' } },
+        },
+      ],
     },
   ],
   ['low_priority', '3 queued jobs of low priority; they never start a worker', { queue: { queuedLowPriority: 3 } }],
