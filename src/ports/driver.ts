@@ -97,6 +97,7 @@ export interface Driver {
   /**
    * Who finds a place for the workers of an image: `machine`, when our placer gives them a part of this machine, or `platform`, when it
    * gives them turns alone and the platform finds the place.
+   * @param image an empty one stands for any container
    */
   placedBy(image: string): 'machine' | 'platform'
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */

@@ -22,6 +22,7 @@ function worker(fields: Partial<TopWorker> = {}): TopWorker {
     isStale: false,
     gpuCount: 1,
     gpuTypeId: 'NVIDIA L40',
+    node: null,
     reason: null,
     jobsHeld: 1,
     jobs: [{ id: '6f1c4f0e-8d7e-4d0b-9d3a-000000000001-u1', startedAtMs: NOW - 12_500 }],
@@ -114,6 +115,16 @@ test('top says why jobs wait and what is wrong with a worker', () => {
   ])
   const pulling = worker({ status: 'INITIALIZING', phase: 'pulling', pullPercent: 42.4, jobs: [], jobsHeld: 0 })
   assert.match(screen([endpoint({ workers: [pulling] })]).at(-1)!, /INITIALIZING {2}pulling 42%/)
+})
+
+test('where workers run on a platform their nodes are shown', () => {
+  const placed = worker({ node: 'gpu-1', jobs: [], jobsHeld: 0 })
+  const waiting = worker({ node: null, gpuCount: 2, gpuTypeId: null, jobs: [], jobsHeld: 0 })
+  const lines = screen([endpoint({ workers: [placed, waiting] })])
+  assert.ok(lines.some(text => /GPU +NODE +JOB/.test(text)))
+  const [first, second] = lines.slice(-2)
+  assert.match(first!, /NVIDIA L40 +gpu-1 +-/)
+  assert.match(second!, /2x GPU +- +-/)
 })
 
 test('whatever the size of the terminal, no line is longer than it is wide and none is too many', () => {

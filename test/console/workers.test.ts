@@ -40,9 +40,10 @@ test('a start is counted to the millisecond, and not before the worker was ready
 })
 
 test('GPUs are named', () => {
-  assert.equal(gpuText({ gpuCount: 0, gpuTypeId: null }), 'CPU')
-  assert.equal(gpuText({ gpuCount: 1, gpuTypeId: 'NVIDIA L4' }), 'NVIDIA L4')
-  assert.equal(gpuText({ gpuCount: 2, gpuTypeId: 'NVIDIA L4' }), '2 × NVIDIA L4')
+  assert.equal(gpuText({ gpuCount: 0, gpuTypeId: null, node: null }), 'CPU')
+  assert.equal(gpuText({ gpuCount: 1, gpuTypeId: 'NVIDIA L4', node: null }), 'NVIDIA L4')
+  assert.equal(gpuText({ gpuCount: 2, gpuTypeId: 'NVIDIA L4', node: null }), '2 × NVIDIA L4')
+  assert.equal(gpuText({ gpuCount: 1, gpuTypeId: null, node: 'gpu-1' }), 'GPU on gpu-1')
 })
 
 test('a machine that does not know its memory or disk says so, and has no meter for it', () => {

@@ -7,7 +7,7 @@ import { printList, printValue } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { WORKER_COLUMNS, withEnded, workerText } from '../terminal/worker-table.ts'
+import { withEnded, workerColumns, workerText } from '../terminal/worker-table.ts'
 
 interface ListOptions extends ConnectionOptions {
   readonly ended?: boolean
@@ -38,7 +38,7 @@ export function addWorkers(program: Command): void {
 async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {
   if (endpoint !== undefined) {
     const found = await withEndpointName(options, endpoint, id => workersOf(options, encodeURIComponent(id)))
-    return printList(options, found, WORKER_COLUMNS, 'workers')
+    return printList(options, found, workerColumns(found), 'workers')
   }
   const rows: TableRow[] = []
   for (const { id } of await pages(options, '/v2/serverless', 'endpoints')) {
@@ -49,7 +49,7 @@ async function list(endpoint: string | undefined, options: ListOptions): Promise
       if (!(error instanceof CliError && error.exitCode === EXIT.notFound)) throw error
     }
   }
-  printList(options, rows, WORKER_COLUMNS, 'workers')
+  printList(options, rows, workerColumns(rows), 'workers')
 }
 
 async function get(id: string, options: InsideOptions): Promise<void> {

@@ -18,6 +18,8 @@ export interface TopWorker {
   readonly isStale: boolean
   readonly gpuCount: number
   readonly gpuTypeId: string | null
+  /** On a platform that places workers; null on a machine. */
+  readonly node: string | null
   readonly reason: string | null
   /** Number of its jobs or requests. */
   readonly jobsHeld: number
@@ -184,6 +186,7 @@ const FOR: Column = {
   text: ({ phaseSince }, atMs) => durationText(Math.max(0, atMs - Date.parse(phaseSince))),
 }
 const GPU: Column = { title: 'GPU', text: ({ gpuCount, gpuTypeId }) => gpuText({ gpuCount, gpuTypeId }) }
+const NODE: Column = { title: 'NODE', text: ({ node }) => node ?? '-' }
 const JOB: Column = {
   title: 'JOB',
   text: ({ jobs, jobsHeld }) => {
@@ -201,12 +204,13 @@ const HELD: Column = {
 }
 
 /** Columns that fit. Narrow screens drop those at the end of {@link EXPENDABLE} first. */
-const ALL = [ID, STATUS, PHASE, FOR, GPU, JOB, HELD]
-const EXPENDABLE = [HELD, STATUS, FOR, JOB, GPU]
+const ALL = [ID, STATUS, PHASE, FOR, GPU, NODE, JOB, HELD]
+const EXPENDABLE = [HELD, STATUS, FOR, JOB, GPU, NODE]
 
 function columnsFor({ atMs }: TopAnswer, busy: readonly TopEndpoint[], width: number): Sized[] {
   const workers = busy.flatMap(endpoint => endpoint.workers)
-  const sized = ALL.map(column => {
+  const hasNodes = workers.some(({ node }) => node !== null)
+  const sized = ALL.filter(column => column !== NODE || hasNodes).map(column => {
     const widths = workers.map(worker => length(onOneLine(column.text(worker, atMs))))
     return { ...column, width: Math.max(column.title.length, ...widths) }
   })
@@ -214,10 +218,8 @@ function columnsFor({ atMs }: TopAnswer, busy: readonly TopEndpoint[], width: nu
   const total = () => INDENT + sized.reduce((sum, one) => sum + one.width + GAP.length, -GAP.length)
   while (total() > width && expendable.length > 0) {
     const title = expendable.pop()!.title
-    sized.splice(
-      sized.findIndex(column => column.title === title),
-      1,
-    )
+    const index = sized.findIndex(column => column.title === title)
+    if (index >= 0) sized.splice(index, 1)
   }
   return sized
 }

@@ -13,6 +13,13 @@ export const WORKER_COLUMNS: readonly Column[] = [
   { title: 'WHY', text: row => shown(row.reason) },
 ]
 
+/** The columns of a list of workers, with their nodes where some are on a platform. */
+export function workerColumns(rows: readonly TableRow[]): readonly Column[] {
+  if (rows.every(({ node }) => typeof node !== 'string')) return WORKER_COLUMNS
+  const before = WORKER_COLUMNS.findIndex(({ title }) => title === 'GPU') + 1
+  return [...WORKER_COLUMNS.slice(0, before), column('NODE', 'node'), ...WORKER_COLUMNS.slice(before)]
+}
+
 /** The phase of a worker, with the progress of the download of its image or its models. */
 export function phaseText({ phase, pullPercent, download }: TableRow): string {
   const models = (download as DownloadProgress | null | undefined) ?? null
@@ -23,13 +30,18 @@ export function phaseText({ phase, pullPercent, download }: TableRow): string {
 /** The GPUs of a worker for a list: `1x RTX 4090`, or a dash. */
 function shortGpuText({ gpuCount, gpuTypeId }: TableRow): string {
   if (gpuCount === 0 || gpuCount === undefined) return '-'
-  return `${gpuCount}x ${shown(gpuTypeId).replace(/^NVIDIA (?:GeForce )?/, '')}`
+  return `${gpuCount}x ${typeText(gpuTypeId).replace(/^NVIDIA (?:GeForce )?/, '')}`
+}
+
+/** A worker that waits for a place on its platform has GPUs of a type that is not known yet. */
+function typeText(gpuTypeId: unknown): string {
+  return gpuTypeId === null || gpuTypeId === undefined ? 'GPU' : shown(gpuTypeId)
 }
 
 /** The GPUs of a worker: `2x NVIDIA L40`, a type alone for one, or a dash. */
 export function gpuText({ gpuCount, gpuTypeId }: TableRow): string {
   if (gpuCount === 0 || gpuCount === undefined) return '-'
-  return gpuCount === 1 ? shown(gpuTypeId) : `${gpuCount}x ${shown(gpuTypeId)}`
+  return gpuCount === 1 ? typeText(gpuTypeId) : `${gpuCount}x ${typeText(gpuTypeId)}`
 }
 
 /** Isolation and resource limits of a worker: `cage, with limits on memory, disk`. */
@@ -51,6 +63,7 @@ export function workerText(worker: TableRow): string {
     ['version', shown(worker.version)],
     ['image', shown(worker.image)],
     ['gpu', gpuText(worker)],
+    ['node', shown(worker.node)],
     ['vcpus', shown(worker.vcpus)],
     ['memory', typeof worker.memoryMb === 'number' ? `${worker.memoryMb} MB` : '-'],
     ['isolation', isolationText(worker)],

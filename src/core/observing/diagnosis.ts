@@ -233,8 +233,18 @@ export function ofEngine(state: EngineState | null): Finding[] {
   return findings
 }
 
-/** Whether containers can be given the GPUs that there are. */
-export function ofGpus({ nvidia, problem, nvidiaDriver, amd, hasCdi }: GpuFacts, engine: EngineState | null): Finding {
+const GPUS_ELSEWHERE = 'none here; workers of GPU endpoints run on nodes of the cluster'
+const GPUS_NOWHERE = 'none; workers of GPU endpoints run on the CPU'
+
+/**
+ * Whether containers can be given the GPUs that there are.
+ * @param isElsewhere whether containers run on a platform with machines of its own, whose GPUs are not those of this machine
+ */
+export function ofGpus(
+  { nvidia, problem, nvidiaDriver, amd, hasCdi }: GpuFacts,
+  engine: EngineState | null,
+  isElsewhere = false,
+): Finding {
   if (problem !== null) {
     const read = nvidia.length === 0 ? '' : `${nvidia.length} can be read; `
     return warn(
@@ -246,8 +256,7 @@ export function ofGpus({ nvidia, problem, nvidiaDriver, amd, hasCdi }: GpuFacts,
   if (nvidia.length === 0 && nvidiaDriver) {
     return warn('gpu', "NVIDIA's driver is loaded and nvidia-smi lists no card", 'run nvidia-smi and see what it says')
   }
-  if (nvidia.length === 0)
-    return ok('gpu', amd ? 'an AMD GPU (/dev/kfd)' : 'none; workers of GPU endpoints run on the CPU')
+  if (nvidia.length === 0) return ok('gpu', amd ? 'an AMD GPU (/dev/kfd)' : isElsewhere ? GPUS_ELSEWHERE : GPUS_NOWHERE)
   const names = `${nvidia.length} (${[...new Set(nvidia)].join(', ')})`
   if (engine === null || engine.problem !== null) return ok('gpu', names)
   if (engine.hasNvidiaRuntime || hasCdi) return ok('gpu', `${names}, for containers too`)

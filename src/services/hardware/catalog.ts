@@ -10,28 +10,47 @@ export interface PricedGpu extends GpuType {
   /** US dollars; null where no price is known. */
   readonly pricePerHour: number | null
   readonly here: number
-  /** How many of them no worker has. */
-  readonly free: number
-  /** What of the machine workers with GPUs share; nothing holds them to a part of it. */
-  readonly vcpusHere: number
-  readonly memoryGbHere: number
+  /** How many of them no worker has; null where a platform places workers, which knows that alone. */
+  readonly free: number | null
+  /** What of the machine workers with GPUs share, and nothing holds them to a part of it; null where a platform places workers. */
+  readonly vcpusHere: number | null
+  readonly memoryGbHere: number | null
 }
 
-/** The catalogue of hardware and places, with what this machine really has. */
+/** How many GPUs of any type a worker is said to get where a platform places it: what machines with many have. */
+const PLATFORM_GPUS = 8
+/** What is said of any hardware there: neither that there is none nor that there is plenty. */
+const UNKNOWN_STOCK: Availability = 'MEDIUM'
+
+/** The catalogue of hardware and places, with what this machine really has. Where a platform places containers, it may have anything. */
 export class Catalog {
   readonly #machine: Ports['machine']
   readonly #store: Ports['store']
   readonly #prices: PriceList
+  readonly #driver: Pick<Ports['driver'], 'placedBy'>
 
   /** @param prices what it shows; the hosted service's, for people who compare, where this installation has none */
-  constructor({ machine, store }: Pick<Ports, 'machine' | 'store'>, prices: PriceList = CATALOG_PRICES) {
+  constructor(
+    { machine, store, driver }: Pick<Ports, 'machine' | 'store' | 'driver'>,
+    prices: PriceList = CATALOG_PRICES,
+  ) {
     this.#machine = machine
     this.#store = store
+    this.#driver = driver
     this.#prices = prices
+  }
+
+  /** Whether containers run on a platform that finds a place for them. */
+  #isElsewhere(): boolean {
+    return this.#driver.placedBy('') === 'platform'
   }
 
   /** All GPU types that are known or that this machine has, whose pools are those that they have here. */
   async gpus(): Promise<PricedGpu[]> {
+    if (this.#isElsewhere()) {
+      const anything = { here: PLATFORM_GPUS, free: null, vcpusHere: null, memoryGbHere: null }
+      return [...GPU_TYPES].sort(byId).map(type => ({ ...type, pricePerHour: this.#gpuPrice(type.pool), ...anything }))
+    }
     const parts = await this.#machine.parts()
     const local = typesHere(parts)
     const types = [...GPU_TYPES.filter(({ id }) => !local.some(type => type.id === id)), ...local]
@@ -67,9 +86,9 @@ export class Catalog {
     return known ? dollars(hourlyPrice(this.#prices, `gpu:${pool}`).micros) : null
   }
 
-  /** How many more workers with `count` of a GPU type this machine can run at once. */
-  gpuAvailability(gpu: PricedGpu, count: number): Availability {
-    return availabilityOf(Math.floor(gpu.free / count))
+  /** How many more workers with `count` of a GPU type can run here at once. */
+  gpuAvailability({ free }: Pick<PricedGpu, 'free'>, count: number): Availability {
+    return free === null ? UNKNOWN_STOCK : availabilityOf(Math.floor(free / count))
   }
 
   /** All CPU flavors that endpoints can use. */
@@ -77,8 +96,9 @@ export class Catalog {
     return CPU_FLAVORS
   }
 
-  /** Number of workers of a flavor with that many vCPUs that this machine can run at once. */
+  /** Number of workers of a flavor with that many vCPUs that can run here at once. */
   async flavorAvailability(flavor: CpuFlavor, vcpuCount: number): Promise<Availability> {
+    if (this.#isElsewhere()) return UNKNOWN_STOCK
     return cpuAvailability(flavor.id, vcpuCount, await this.#machine.parts())
   }
 

@@ -128,7 +128,10 @@ export class Explainer {
     const isPresent = release.template === null
     const ofRelease = isPresent ? startFailure : await this.#fleet.startFailure(endpoint, release.template)
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
-    const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
+    const noGpus =
+      endpoint.compute.kind === 'gpu' &&
+      withoutGpus({ parts: await machine.parts(), rules }) &&
+      (await this.#fleet.placedBy(endpoint, release.template)) === 'machine'
     const download = this.#models.progress(endpoint.id)
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
     const nowMs = clock.now()

@@ -93,6 +93,12 @@ export class Fleet {
     )
   }
 
+  /** Who finds a place for the workers of an endpoint; see `Driver.placedBy`. @param released as for {@link startFailure} */
+  async placedBy(endpoint: Endpoint, released: ReleasedTemplate | null): Promise<'machine' | 'platform'> {
+    const template = released ?? (await this.#templateOf(endpoint))
+    return template === null ? 'machine' : this.#ports.driver.placedBy(template.image)
+  }
+
   /**
    * Sees that the models of an endpoint are on the machine, and does not wait for it; see {@link EndpointModels.prepare}.
    * @param released as for {@link startFailure}

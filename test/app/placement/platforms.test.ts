@@ -199,3 +199,28 @@ test('what the platform says is written when it changes, and its bare text only 
   await rig.clock.advance(1_000)
   assert.equal((await rig.worker(-1).record()).platform?.waits?.kind, 'platform_quota')
 })
+
+test('the catalogue does not say that there is nothing, since the platform may have anything', async t => {
+  const rig = await openRig(t, { arrival: () => NO_ROOM })
+  rig.machine = aMachine([], { vcpus: 1, memoryGb: 1 })
+  const query = 'include=AVAILABILITY&product=SERVERLESS'
+  const { gpus } = (await rig.ask('GET', `/v2/catalog/gpus?${query}&count=8`)).json
+  const { cpus } = (await rig.ask('GET', `/v2/catalog/cpus?${query}&vcpuCount=32`)).json
+  for (const { availability } of [...gpus, ...cpus]) assert.equal(availability, 'MEDIUM')
+  const asked =
+    'query { gpuTypes { id lowestPrice(input: { gpuCount: 2, minVcpuCount: 64 }) { stockStatus minVcpu } } }'
+  const { gpuTypes } = await rig.graphql(asked)
+  assert.ok(gpuTypes.length > 10)
+  for (const { lowestPrice } of gpuTypes) assert.deepEqual(lowestPrice, { stockStatus: 'Medium', minVcpu: null })
+})
+
+test('workers of a GPU endpoint are not said to run on the CPU, and GraphQL names their node', async t => {
+  const rig = await openRig(t, { arrival: () => NODE })
+  const { id } = await atWork(rig)
+  await rig.submit(id)
+  const { json } = await rig.ask('GET', `/v2/${id}/explain`)
+  assert.deepEqual(json.notes, [])
+  const pods = `query { myself { endpoint(id: "${id}") { pods { gpuCount machineId machineType } } } }`
+  const { myself } = await rig.graphql(pods)
+  assert.deepEqual(myself.endpoint.pods[0], { gpuCount: 2, machineId: 'gpu-1', machineType: NODE.gpuType })
+})

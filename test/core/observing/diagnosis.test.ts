@@ -166,6 +166,7 @@ test('GPUs are for containers only where the engine can hand them on', () => {
   assert.equal(line(cards, { ...engine, hasNvidiaRuntime: true }), 'ok gpu: 2 (NVIDIA H200), for containers too')
   assert.equal(line({ ...cards, hasCdi: true }, engine), 'ok gpu: 2 (NVIDIA H200), for containers too')
   assert.equal(line(cards, null), 'ok gpu: 2 (NVIDIA H200)')
+  assert.match(said(diagnosis.ofGpus(noGpus, null, true))[0]!, /^ok gpu: none here; .* on nodes of the cluster/)
   assert.match(line({ ...noGpus, nvidiaDriver: true }, engine), /^warn gpu: .*lists no card/)
   assert.match(line({ ...noGpus, amd: true }, engine), /^ok gpu: an AMD GPU/)
   const hangs = 'nvidia-smi did not end within 10 s'

@@ -74,8 +74,8 @@ export function startMs({ createdAt, readyAt }: Pick<EndedWorker, 'createdAt' | 
   return readyAt === null ? null : Math.max(0, Date.parse(readyAt) - Date.parse(createdAt))
 }
 
-/** The GPUs of a worker, such as `2 × NVIDIA L4`. */
-export function gpuText({ gpuCount, gpuTypeId }: Pick<Worker, 'gpuCount' | 'gpuTypeId'>): string {
-  if (gpuCount === 0) return 'CPU'
-  return `${gpuCount === 1 ? '' : `${gpuCount} × `}${gpuTypeId ?? 'GPU'}`
+/** What a worker runs on, such as `2 × NVIDIA L4`, or `NVIDIA L4 on gpu-1` where a platform has nodes. */
+export function gpuText({ gpuCount, gpuTypeId, node }: Pick<Worker, 'gpuCount' | 'gpuTypeId' | 'node'>): string {
+  const what = gpuCount === 0 ? 'CPU' : `${gpuCount === 1 ? '' : `${gpuCount} × `}${gpuTypeId ?? 'GPU'}`
+  return node === null ? what : `${what} on ${node}`
 }

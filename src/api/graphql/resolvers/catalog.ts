@@ -63,7 +63,9 @@ export function catalogFields({ catalog }: GraphqlParts) {
         const { vcpusHere, memoryGbHere } = gpu
         // This machine counts as secure cloud. There is no community cloud.
         const isHere = input?.secureCloud !== false
-        const isEnough = (input?.minMemoryInGb ?? 0) <= memoryGbHere && (input?.minVcpuCount ?? 0) <= vcpusHere
+        const isEnough =
+          (memoryGbHere === null || (input?.minMemoryInGb ?? 0) <= memoryGbHere) &&
+          (vcpusHere === null || (input?.minVcpuCount ?? 0) <= vcpusHere)
         const free = isHere && isEnough ? gpu.free : 0
         const stock = catalog.gpuAvailability({ ...gpu, free }, Math.max(1, input?.gpuCount ?? 1))
         const machine = stock === 'NONE' ? { memory: null, vcpus: null } : { memory: memoryGbHere, vcpus: vcpusHere }
