@@ -4,18 +4,21 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
 import { observedExitText } from '../../src/core/workers/worker-exit.ts'
 import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
-import { createMockDriver, createMockFleet } from '../../src/drivers/mock/mock.ts'
+import { createMockDriver, createMockFleet, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
-import { driverContract, exitOf } from './driver.ts'
+import { type DriverHarness, driverContract, exitOf, type PlatformHand } from './driver.ts'
 
+const NODE = { node: 'n1', gpuType: null, gpuCount: 0 }
 const UNUSABLE = { kind: 'image_invalid', image: 'unusable' } as const
 
-driverContract('mock', async () => {
+/** A fleet, as a machine or as a platform. */
+async function open(hooks: MockFleetHooks = {}): Promise<DriverHarness & { readonly fleet: MockFleet }> {
   const notifier = createNotifier()
   const behaviours = new Map<WorkerId, string>()
   const asked: WorkerId[] = []
   const fleet = createMockFleet({
+    ...hooks,
     onStart(spec) {
       behaviours.set(spec.workerId, spec.args)
       if (spec.args === 'failing') fleet.exit(spec.workerId, { code: 3 })
@@ -25,13 +28,13 @@ driverContract('mock', async () => {
       if (behaviours.get(worker) !== 'stubborn') fleet.exit(worker)
     },
   })
-  const open = () =>
+  const next = () =>
     fleet.driver({
       notifier,
       capacity: running => ({ freeWorkers: 8 - running, bound: 'the test' }),
       check: image => (image === 'unusable' ? UNUSABLE : null),
     })
-  let driver = open()
+  let driver = next()
   let count = 0
   return {
     notifier,
@@ -53,12 +56,40 @@ driverContract('mock', async () => {
     },
     restart: async () => {
       driver.close()
-      driver = open()
+      driver = next()
       return driver
     },
     close: async () => driver.close(),
+    fleet,
   }
-})
+}
+
+driverContract('mock', () => open())
+
+driverContract(
+  'mock platform',
+  async () => {
+    const arrival = ({ env }: WorkerSpec) =>
+      env.HOMELESS === undefined
+        ? NODE
+        : ({ kind: env.HOMELESS as 'no_room', said: '0/3 nodes are available' } as const)
+    const harness = await open({ arrival })
+    const { fleet } = harness
+    const platform: PlatformHand = {
+      homeless: async kind => harness.spec('obedient', { env: { HOMELESS: kind } }),
+      makeRoom: async worker => fleet.place(worker, NODE),
+      async takeAway(worker) {
+        const why = { kind: 'deleted', said: '' } as const
+        fleet.leave(worker, why)
+        fleet.reclaim(worker, why)
+      },
+    }
+    return Object.defineProperties(harness, { platform: { value: platform } }) as typeof harness & {
+      readonly platform: PlatformHand
+    }
+  },
+  { places: true },
+)
 
 test('the next start of the mock fails on request, and only that', async () => {
   const driver = createMockDriver({ notifier: createNotifier() })

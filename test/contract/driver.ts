@@ -9,6 +9,7 @@ import { type ObservedExit, observedExitText } from '../../src/core/workers/work
 import type { Driver, WorkerSpec } from '../../src/ports/driver.ts'
 import type { Notifier } from '../../src/ports/notifier.ts'
 import { statusAt } from '../support/answers.ts'
+import { platformContract } from './driver-platform.ts'
 
 /**
  * How a worker of the contract behaves: it ends when asked, it does not, it ends at once with code 3, or it answers every request
@@ -40,6 +41,18 @@ export interface DriverHarness {
   restart(): Promise<Driver>
   /** Ends all that still runs. */
   close(): Promise<void>
+  /** The hand of the platform that places workers; left out for a machine. */
+  readonly platform?: PlatformHand
+}
+
+/** A platform with machines of its own, as the contract needs it. */
+export interface PlatformHand {
+  /** Something to start that finds no place: no node has room for it now, or none is of its kind. */
+  homeless(kind: 'no_room' | 'no_such_node'): Promise<WorkerSpec>
+  /** Gives one that finds no room the room that it needs. */
+  makeRoom(worker: WorkerId): Promise<void>
+  /** Takes a worker away as somebody other than its server does, such as for the drain of its node. It ends if it is `obedient`. */
+  takeAway(worker: WorkerId): Promise<void>
 }
 
 /** Waits until `condition` holds, looking again at each notification about workers. */
@@ -69,8 +82,16 @@ export function isRefusal(thrown: unknown): thrown is AppError {
   return thrown instanceof AppError && thrown.code === 'invalid' && thrown.message.length > 10
 }
 
+/** What not every driver does. */
+export interface DriverTraits {
+  /** Whether it can freeze workers; true when left out. */
+  readonly freezes?: boolean
+  /** Whether it is of a platform that places workers, whose harness has {@link DriverHarness.platform}; false when left out. */
+  readonly places?: boolean
+}
+
 /** Runs the contract. */
-export function driverContract(name: string, open: () => Promise<DriverHarness>): void {
+export function driverContract(name: string, open: () => Promise<DriverHarness>, traits: DriverTraits = {}): void {
   describe(`the ${name} driver`, { timeout: 120_000 }, () => {
     let harness: DriverHarness
     beforeEach(async () => {
@@ -91,7 +112,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
     test('a started worker runs until it is told to end, and its exit is reported', async () => {
       const { worker, handle } = await startReady('obedient')
       assert.notEqual(handle, '')
-      assert.deepEqual(await harness.driver.observe(worker), { state: 'running' })
+      assert.equal((await harness.driver.observe(worker)).state, 'running')
       await harness.driver.terminate(worker)
       const exit = await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual([exit.code, exit.signal], [0, null])
@@ -109,7 +130,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       const { worker } = await startReady('stubborn')
       await harness.driver.terminate(worker)
       await harness.asked(worker)
-      assert.deepEqual(await harness.driver.observe(worker), { state: 'running' })
+      assert.equal((await harness.driver.observe(worker)).state, 'running')
       await harness.driver.kill(worker)
       const exit = await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
@@ -162,7 +183,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
     test('a worker that runs cannot be released', async () => {
       const { worker } = await startReady('obedient')
       await assert.rejects(harness.driver.release(worker), { code: 'conflict' })
-      assert.deepEqual(await harness.driver.observe(worker), { state: 'running' })
+      assert.equal((await harness.driver.observe(worker)).state, 'running')
     })
 
     test('a worker is adopted with its handle by the next server', async () => {
@@ -171,7 +192,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.equal((await next.observe(worker)).state, 'exited', 'a driver knows only what it was told')
       assert.equal(await next.adopt(worker, handle), true)
       assert.equal(await next.adopt(worker, handle), true)
-      assert.deepEqual(await next.observe(worker), { state: 'running' })
+      assert.equal((await next.observe(worker)).state, 'running')
       await next.terminate(worker)
       const exit = await exitOf(harness.notifier, next, worker)
       assert.notEqual(observedExitText(exit), '')
@@ -181,7 +202,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       const { worker } = await startReady('stubborn')
       const next = await harness.restart()
       assert.equal(await next.adopt(worker, null), true)
-      assert.deepEqual(await next.observe(worker), { state: 'running' })
+      assert.equal((await next.observe(worker)).state, 'running')
       await next.kill(worker)
       await exitOf(harness.notifier, next, worker)
     })
@@ -224,8 +245,15 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.deepEqual(await harness.driver.capacity(), before)
     })
 
-    freezeContract(() => harness, startReady)
+    if (traits.freezes ?? true) freezeContract(() => harness, startReady)
+    else withoutFreezes(() => harness, startReady)
     addressContract(() => harness)
+    const placedBy = traits.places === true ? 'platform' : 'machine'
+    test(`workers get their place from a ${placedBy}`, () => {
+      assert.equal(harness.driver.placedBy(harness.spec('obedient').image), placedBy)
+      assert.equal(harness.driver.placedBy(''), placedBy)
+    })
+    if (traits.places === true) platformContract(() => harness)
   })
 }
 
@@ -241,7 +269,7 @@ function freezeContract(
       await Promise.all([driver.freeze(worker), driver.freeze(worker)])
       assert.equal(await frozen(worker), true)
       await driver.freeze(worker)
-      assert.deepEqual(await driver.observe(worker), { state: 'running' })
+      assert.equal((await driver.observe(worker)).state, 'running')
       await driver.thaw(worker)
       assert.equal(await frozen(worker), false)
       await driver.thaw(worker)
@@ -307,7 +335,7 @@ function freezeContract(
     assert.equal(await next.adopt(known.worker, known.handle), true)
     assert.equal(await next.adopt(lost.worker, null), true)
     for (const { worker } of [known, lost]) {
-      assert.deepEqual(await next.observe(worker), { state: 'running' })
+      assert.equal((await next.observe(worker)).state, 'running')
       assert.equal(await frozen(worker), true)
     }
     // The next server makes true what is written, whether it was already or not.
@@ -328,6 +356,22 @@ function freezeContract(
     await next.adopt(worker, handle)
     await next.terminate(worker)
     await exitOf(notifier, next, worker)
+  })
+}
+
+/** Workers of a driver that cannot freeze any. */
+function withoutFreezes(
+  harness: () => DriverHarness,
+  startReady: (behaviour: Behaviour) => Promise<{ readonly worker: WorkerId }>,
+): void {
+  test('a worker that cannot be frozen runs on, and the caller is told', async () => {
+    const { driver, responds } = harness()
+    const { worker } = await startReady('stubborn')
+    await assert.rejects(driver.freeze(worker), { code: 'unavailable' })
+    await driver.thaw(worker)
+    assert.equal((await driver.observe(worker)).state, 'running')
+    await responds(worker)
+    await driver.kill(worker)
   })
 }
 

@@ -290,6 +290,7 @@ class FleetDriver implements MockDriver {
     if (failure !== null) throw new WorkerStartError(failure)
     const starting = this.fleet.start(spec)
     this.#learn(spec.workerId)
+    if (this.#known.get(spec.workerId)?.place?.isWaiting === true) this.#listener()
     try {
       return await starting
     } finally {
