@@ -1,7 +1,7 @@
 import type { EndpointId } from '../core/ids.ts'
 import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
 import { canaryViews } from '../core/scaling/canary-plan.ts'
-import type { KeepRule } from '../core/scaling/frozen-plan.ts'
+import { freezesIdle, type KeepRule } from '../core/scaling/frozen-plan.ts'
 import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
 import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
@@ -144,9 +144,9 @@ export class Autoscaler {
   }
 
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
-    const found = await this.#balancing.refresh(id)
-    if (found === null) return this.#endStray(id, nowMs)
-    const release = await this.#releaseOf(found)
+    const refreshed = await this.#balancing.refresh(id)
+    if (refreshed === null) return this.#endStray(id, nowMs)
+    const [found, release] = await this.#withoutFreezes(refreshed, await this.#releaseOf(refreshed))
     const { snapshot } = release
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
     const planned = plansOf(found, release, nowMs, this.#rules)
@@ -199,6 +199,18 @@ export class Autoscaler {
   async #releaseOf(snapshot: EndpointSnapshot): Promise<PlannedRelease> {
     const { rollout, endpoint } = snapshot
     return plannedRelease(snapshot, mayStop(rollout) ? await this.#fleet.startFailure(endpoint) : null)
+  }
+
+  /** A platform cannot freeze workers: idle ones end there as without FlashBoot. */
+  async #withoutFreezes(found: EndpointSnapshot, release: PlannedRelease): Promise<[EndpointSnapshot, PlannedRelease]> {
+    const { snapshot, template } = release
+    if (!freezesIdle(snapshot.endpoint) && !freezesIdle(found.endpoint)) return [found, release]
+    if ((await this.#fleet.placedBy(snapshot.endpoint, template)) === 'machine') return [found, release]
+    const plainly = (of: EndpointSnapshot): EndpointSnapshot => ({
+      ...of,
+      endpoint: { ...of.endpoint, flashboot: 'OFF' },
+    })
+    return [plainly(found), { ...release, snapshot: plainly(snapshot) }]
   }
 
   /** Ends the workers of a removed endpoint; serving workers may finish their requests for a short time. */

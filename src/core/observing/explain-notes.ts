@@ -2,6 +2,7 @@
 
 import { MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
+import { freezesIdle } from '../scaling/frozen-plan.ts'
 import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { gpuCountOf } from '../workers/placement.ts'
@@ -14,10 +15,21 @@ import { settingAdvice } from './setting-advice.ts'
  * The notes on an endpoint.
  * @param noGpus whether workers of GPU endpoints run without one here, since the machine has none
  * @param attempts its newest attempts
+ * @param neverFreezes whether its workers run on a platform, which cannot freeze any
  */
-export function notesOn(snapshot: EndpointSnapshot, noGpus = false, attempts: readonly AttemptTimes[] = []): string[] {
-  return [...onGpus(snapshot, noGpus), ...onPorts(snapshot), ...onSettings(snapshot, attempts)]
+export function notesOn(
+  snapshot: EndpointSnapshot,
+  noGpus = false,
+  attempts: readonly AttemptTimes[] = [],
+  neverFreezes = false,
+): string[] {
+  const { endpoint } = snapshot
+  const frozen = neverFreezes && freezesIdle(endpoint) ? [NEVER_FROZEN] : []
+  return [...onGpus(snapshot, noGpus), ...frozen, ...onPorts(snapshot), ...onSettings(snapshot, attempts)]
 }
+
+const NEVER_FROZEN =
+  'FlashBoot has no effect on a cluster, which cannot freeze workers: idle ones end after the idle timeout'
 
 /** One setting at most: what pays most by the waits of the attempts, else what the ends of workers say. */
 function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[]): string[] {

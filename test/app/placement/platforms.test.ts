@@ -224,3 +224,35 @@ test('workers of a GPU endpoint are not said to run on the CPU, and GraphQL name
   const { myself } = await rig.graphql(pods)
   assert.deepEqual(myself.endpoint.pods[0], { gpuCount: 2, machineId: 'gpu-1', machineType: NODE.gpuType })
 })
+
+test('a platform freezes nothing: with FlashBoot idle workers end as without, and it is said', async t => {
+  const rig = await openRig(t, { arrival: () => NODE })
+  for (const flashBootType of ['FLASHBOOT', 'PRIORITY_FLASHBOOT']) {
+    const { id, job, worker } = await atWork(rig, { flashBootType, idleTimeout: 5 })
+    assert.match((await rig.ask('GET', `/v2/${id}/explain`)).json.notes[0], /FlashBoot has no effect on a cluster/)
+    await worker.done(job)
+    const started = rig.fleet.started.length
+    await rig.clock.advance(60_000)
+    assert.equal((await worker.record()).stopReason, 'idle')
+    assert.deepEqual([(await rig.alive(id)).length, rig.fleet.started.length], [0, started])
+  }
+})
+
+test('a worker that serves leaves the rotation as soon as it is to be taken away', async t => {
+  const rig = await openRig(t, { arrival: () => NODE })
+  const id = await rig.endpoint({ ...GPU, type: 'LB', workersMin: 1 })
+  await rig.clock.advance(2_000)
+  const worker = rig.worker(-1)
+  rig.probes.answer(worker.id, { status: 200 })
+  await rig.clock.advance(10_000)
+  assert.equal((await worker.record()).state, 'READY')
+  rig.fleet.leave(worker.id, { kind: 'node_drained', node: 'gpu-1', said: '' })
+  await rig.clock.advance(1_000)
+  assert.notEqual((await worker.record()).state, 'READY')
+  assert.equal((await worker.record()).stopReason, 'reclaimed')
+  const others = (await rig.alive(id)).filter(({ id: other }) => other !== worker.id)
+  assert.deepEqual(
+    others.map(({ state }) => state),
+    ['READY'],
+  )
+})
