@@ -74,6 +74,8 @@ class Placing {
   #occupants: readonly Occupant[]
   /** Reservations of waiting endpoints, and places given in this decision. */
   readonly #taken: Occupant[] = []
+  /** See {@link #all}. */
+  #everyone: { readonly occupants: readonly Occupant[]; taken: number; readonly all: Occupant[] } | null = null
   readonly #placed: Placed[] = []
   readonly #woken: Woken[] = []
   readonly #unwoken: Unwoken[] = []
@@ -390,8 +392,17 @@ class Placing {
     return this.#occupants.filter(({ phase }) => phase === 'leaving')
   }
 
+  /** Made anew only where it may have changed: a platform may get thousands of workers in one decision. */
   #all(): readonly Occupant[] {
-    return [...this.#occupants, ...this.#taken]
+    const known = this.#everyone
+    if (known?.occupants === this.#occupants) {
+      for (let index = known.taken; index < this.#taken.length; index += 1) known.all.push(this.#taken[index]!)
+      known.taken = this.#taken.length
+      return known.all
+    }
+    const all = [...this.#occupants, ...this.#taken]
+    this.#everyone = { occupants: this.#occupants, taken: this.#taken.length, all }
+    return all
   }
 
   #wake(atMs: number): void {

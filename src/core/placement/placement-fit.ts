@@ -57,7 +57,7 @@ export function quotaReached(
   others: readonly Occupant[],
 ): 'account_workers' | 'account_gpus' | null {
   const { quota, tenant, again } = search
-  if (quota === undefined) return null
+  if (quota === undefined || (quota.workers === null && quota.gpus === null)) return null
   const own = others.filter(({ owner }) => owner === tenant.owner)
   if (again === undefined && quota.workers !== null && own.length >= quota.workers) return 'account_workers'
   const awake = own.filter(({ sleep }) => sleep !== 'asleep')
