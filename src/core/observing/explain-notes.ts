@@ -1,6 +1,6 @@
 /** What people should know besides the cause of a wait, one sentence each. */
 
-import { MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
+import { type Endpoint, MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { freezesIdle } from '../scaling/frozen-plan.ts'
 import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
@@ -15,21 +15,25 @@ import { settingAdvice } from './setting-advice.ts'
  * The notes on an endpoint.
  * @param noGpus whether workers of GPU endpoints run without one here, since the machine has none
  * @param attempts its newest attempts
- * @param neverFreezes whether its workers run on a platform, which cannot freeze any
+ * @param isElsewhere whether its workers run on a platform
  */
 export function notesOn(
   snapshot: EndpointSnapshot,
   noGpus = false,
   attempts: readonly AttemptTimes[] = [],
-  neverFreezes = false,
+  isElsewhere = false,
 ): string[] {
-  const { endpoint } = snapshot
-  const frozen = neverFreezes && freezesIdle(endpoint) ? [NEVER_FROZEN] : []
-  return [...onGpus(snapshot, noGpus), ...frozen, ...onPorts(snapshot), ...onSettings(snapshot, attempts)]
+  const elsewhere = isElsewhere ? onPlatform(snapshot.endpoint) : []
+  return [...onGpus(snapshot, noGpus), ...elsewhere, ...onPorts(snapshot), ...onSettings(snapshot, attempts)]
 }
 
-const NEVER_FROZEN =
-  'FlashBoot has no effect on a cluster, which cannot freeze workers: idle ones end after the idle timeout'
+/** What works on a machine only. */
+function onPlatform(endpoint: Endpoint): string[] {
+  const frozen =
+    'FlashBoot has no effect on a cluster, which cannot freeze workers: idle ones end after the idle timeout'
+  const models = 'models are kept on the machine of the server, so each worker on the cluster downloads its own'
+  return [...(freezesIdle(endpoint) ? [frozen] : []), ...(endpoint.modelReferences.length > 0 ? [models] : [])]
+}
 
 /** One setting at most: what pays most by the waits of the attempts, else what the ends of workers say. */
 function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[]): string[] {

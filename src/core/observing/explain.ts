@@ -70,8 +70,8 @@ export interface ExplainContext {
   readonly download?: DownloadProgress | null
   /** Whether workers of GPU endpoints run without one here, since the machine has none. */
   readonly noGpus?: boolean
-  /** Whether its workers run on a platform, which cannot freeze any; false unless given. */
-  readonly neverFreezes?: boolean
+  /** Whether its workers run on a platform; false unless given. */
+  readonly isElsewhere?: boolean
   /** The newest attempts of a queue endpoint, for advice; none unless given. */
   readonly attempts?: readonly AttemptTimes[]
 }
@@ -82,7 +82,7 @@ const LATE_MS = 20_000
 /** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first whose repair would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
-  const notes = notesOn(snapshot, context.noGpus, context.attempts, context.neverFreezes)
+  const notes = notesOn(snapshot, context.noGpus, context.attempts, context.isElsewhere)
   if (queue.queued + queue.queuedLowPriority === 0) {
     const { thing, underWay } = wordsOf(snapshot)
     const running = queue.inProgress > 0
@@ -159,7 +159,7 @@ export function explainJob(
         `attempt ${job.attempt} runs on worker ${job.workerId}${leavingText(snapshot, job.workerId)}`,
       ),
       sinceMs: job.startedAtMs,
-      notes: notesOn(snapshot, context.noGpus, context.attempts, context.neverFreezes),
+      notes: notesOn(snapshot, context.noGpus, context.attempts, context.isElsewhere),
     }
   }
   const why = job.error === null ? '' : `: ${job.error}`

@@ -95,10 +95,15 @@ function platformReason(worker: WorkerLoad): string | null {
   return platform.waits !== null && waitsForPlace(worker) ? waitForPlaceText(platform.waits) : null
 }
 
-/** The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a frozen one is idle. */
-function statusOf({ state, held, problem, readyAtMs }: WorkerLoad): WorkerStatus {
+/**
+ * The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a frozen one is idle. One that
+ * waits for a place on its platform is as one that waits for a place on the machine.
+ */
+function statusOf(worker: WorkerLoad): WorkerStatus {
+  const { state, held, problem, readyAtMs } = worker
   if (problem !== null) return 'UNHEALTHY'
   if (held > 0) return 'RUNNING'
+  if (waitsForPlace(worker)) return 'THROTTLED'
   return state === 'STARTING' || readyAtMs === null ? 'INITIALIZING' : 'IDLE'
 }
 

@@ -128,14 +128,14 @@ export class Explainer {
     const isPresent = release.template === null
     const ofRelease = isPresent ? startFailure : await this.#fleet.startFailure(endpoint, release.template)
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
-    const neverFreezes = (await this.#fleet.placedBy(endpoint, release.template)) === 'platform'
-    const isOnGpus = endpoint.compute.kind === 'gpu' && !neverFreezes
+    const isElsewhere = (await this.#fleet.placedBy(endpoint, release.template)) === 'platform'
+    const isOnGpus = endpoint.compute.kind === 'gpu' && !isElsewhere
     const noGpus = isOnGpus && withoutGpus({ parts: await machine.parts(), rules })
     const download = this.#models.progress(endpoint.id)
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
     const nowMs = clock.now()
     const attempts = await this.#attempts(endpoint, nowMs)
-    const more = { nowMs, pullPercent, download, noGpus, neverFreezes, attempts }
+    const more = { nowMs, pullPercent, download, noGpus, isElsewhere, attempts }
     const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...more }
     return { release, context, startFailure }
   }

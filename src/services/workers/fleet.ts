@@ -87,10 +87,15 @@ export class Fleet {
     return (
       (await this.#inputs.failure(endpoint, template)) ??
       (await driver.check(template.image, template.args, endpoint.type)) ??
-      (endpoint.modelReferences.length === 0
+      (!this.#hasModelsHere(endpoint, template)
         ? null
         : this.#models.failure(endpoint, await this.#inputs.env(endpoint, template)))
     )
+  }
+
+  /** Whether its workers find models on this machine. Those of a platform run elsewhere, and download theirs. */
+  #hasModelsHere({ modelReferences }: Endpoint, { image }: ReleasedTemplate): boolean {
+    return modelReferences.length > 0 && this.#ports.driver.placedBy(image) === 'machine'
   }
 
   /** Who finds a place for the workers of an endpoint; see `Driver.placedBy`. @param released as for {@link startFailure} */
@@ -105,7 +110,7 @@ export class Fleet {
    */
   async prepareModels(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<ModelsState> {
     const template = released ?? (await this.#templateOf(endpoint))
-    if (template === null || endpoint.modelReferences.length === 0) return { kind: 'ready' }
+    if (template === null || !this.#hasModelsHere(endpoint, template)) return { kind: 'ready' }
     return this.#models.prepare(endpoint, await this.#inputs.env(endpoint, template))
   }
 
@@ -422,7 +427,8 @@ export class Fleet {
     const { endpointId, id: workerId, baseUrl, serves } = worker
     const placement = worker.placement ?? UNPLACED
     const inputs = await this.#inputs.find(endpoint, template)
-    const models = await this.#models.hold(workerId, endpoint, inputs.env)
+    const hasModels = this.#hasModelsHere(endpoint, template)
+    const models = hasModels ? await this.#models.hold(workerId, endpoint, inputs.env) : []
     const identity = { endpointId, workerId, hostSuffix, placement, volume: inputs.volume }
     const spec = {
       workerId,

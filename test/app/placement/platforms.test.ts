@@ -5,6 +5,7 @@ import { CATALOG_PRICES } from '../../../src/core/billing/prices.ts'
 import { GPU_POOLS } from '../../../src/core/hardware/catalog-data.ts'
 import type { ReportedPlace, WaitForPlace } from '../../../src/core/workers/platform-report.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
+import { MemoryModels } from '../../support/memory-models.ts'
 import { type EndpointFields, openRig, type Rig } from '../../support/rig.ts'
 
 const GPU = { instanceIds: undefined, gpuIds: 'ADA_24', gpuCount: 2, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
@@ -24,7 +25,10 @@ test('a worker with GPUs starts on a server without any, waits for room on its p
   assert.deepEqual([worker.spec.wish.gpuCount, worker.spec.protocolEnv.RUNPOD_GPU_COUNT], [2, '2'])
   assert.deepEqual(worker.spec.placement.gpus, [])
   const [waiting] = await workersOf(rig, id)
-  assert.deepEqual([waiting.phase, waiting.gpuCount, waiting.gpuTypeId], ['placing', 2, null])
+  assert.deepEqual(
+    [waiting.status, waiting.phase, waiting.gpuCount, waiting.gpuTypeId],
+    ['THROTTLED', 'placing', 2, null],
+  )
   const why = await rig.why(id)
   assert.equal(why.cause, 'no_capacity')
   assert.match(why.summary, /no node of the cluster has room: 0\/3 nodes are available/)
@@ -116,7 +120,7 @@ test('an endpoint asks for as many workers as it wants, whatever waits already; 
   await rig.clock.advance(2_000)
   assert.equal(rig.fleet.running().length, 5)
   const { workers } = await rig.health(id)
-  assert.deepEqual([workers.initializing, workers.throttled], [5, 2])
+  assert.deepEqual([workers.initializing, workers.throttled], [0, 7])
 })
 
 test('nothing on this machine ends for a worker of a platform', async t => {
@@ -254,5 +258,16 @@ test('a worker that serves leaves the rotation as soon as it is to be taken away
   assert.deepEqual(
     others.map(({ state }) => state),
     ['READY'],
+  )
+})
+
+test('models stay on the machine of the server, so workers of a platform do not wait for them', async t => {
+  const models = new MemoryModels()
+  const rig = await openRig(t, { arrival: () => NODE, models })
+  const { id, worker } = await atWork(rig, { modelReferences: ['org/tiny'] })
+  assert.deepEqual(worker.spec.models, [])
+  assert.match(
+    (await rig.ask('GET', `/v2/${id}/explain`)).json.notes[0],
+    /each worker on the cluster downloads its own/,
   )
 })
