@@ -1,5 +1,6 @@
 import { initTimeoutMs } from '../core/endpoints/init-timeout.ts'
 import { savedEnv } from '../core/endpoints/saved-env.ts'
+import type { EndpointId } from '../core/ids.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/workers/worker-liveness.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -27,6 +28,8 @@ export interface WatchdogParts {
 export class WorkerWatchdog {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
   readonly #parts: WatchdogParts
+  /** How long workers of an endpoint may take to start, as far as this inspection has read it: a thousand may start at once. */
+  readonly #limits = new Map<EndpointId, Promise<number | null>>()
   #inspectedAtMs = Number.NEGATIVE_INFINITY
   /** Since when it inspects without a gap (Unix time in ms). */
   #sinceMs = 0
@@ -41,6 +44,7 @@ export class WorkerWatchdog {
     const { running, lostJobs } = this.#parts
     this.#noticeGap(nowMs)
     running.keep(new Set(alive.map(({ id }) => id)))
+    this.#limits.clear()
     for (const worker of alive.filter(({ state }) => state !== 'STOPPING' && state !== 'FROZEN')) {
       if (await this.#endFaulty(worker, nowMs)) continue
       if (worker.state !== 'STARTING') await lostJobs.readOutput(worker)
@@ -89,10 +93,16 @@ export class WorkerWatchdog {
     // Adopted in the middle of its start, which its platform may hold up for as long as it likes.
     if (worker.placement?.asked !== undefined && worker.startedAtMs === null) return false
     const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
-    const limitMs = await this.#initTimeoutMs(worker)
+    const limitMs = await this.#limitOf(worker)
     if (limitMs === null || forMs < limitMs) return false
     await fleet.endFaulty(worker, 'hung_start', { kind: 'hung_start', limitS: limitMs / 1000 })
     return true
+  }
+
+  #limitOf(worker: Worker): Promise<number | null> {
+    const known = this.#limits.get(worker.endpointId) ?? this.#initTimeoutMs(worker)
+    this.#limits.set(worker.endpointId, known)
+    return known
   }
 
   /** How long the worker may take to start; null when it never asks for jobs, or its endpoint is deleted. */

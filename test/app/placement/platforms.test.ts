@@ -271,3 +271,23 @@ test('models stay on the machine of the server, so workers of a platform do not 
     /each worker on the cluster downloads its own/,
   )
 })
+
+test('many workers that start or wait at once cost few reads and no writes', async t => {
+  let arrival: WaitForPlace | ReportedPlace = NO_ROOM
+  const rig = await openRig(t, { arrival: () => arrival })
+  const id = await rig.endpoint({ ...GPU, workersMax: 60, workersMin: 60 })
+  await rig.clock.advance(3_000)
+  assert.equal(rig.fleet.running().length, 60)
+  const counted = async () => {
+    const methods = ['endpoints.find', 'templates.find', 'workers.find', 'workers.reported', 'workers.started'] as const
+    const before = methods.map(method => rig.calls(method))
+    await rig.clock.advance(10_000)
+    return methods.reduce((sum, method, index) => sum + rig.calls(method) - before[index]!, 0)
+  }
+  assert.ok((await counted()) < 60)
+  arrival = NODE
+  for (const worker of rig.fleet.running()) rig.fleet.place(worker, NODE)
+  await rig.clock.advance(3_000)
+  assert.deepEqual(new Set((await rig.alive(id)).map(({ platform }) => platform?.place?.node)), new Set(['gpu-1']))
+  assert.ok((await counted()) < 60)
+})
