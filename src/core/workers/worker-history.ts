@@ -1,3 +1,4 @@
+import { type ReportedPlace, reclaimText } from './platform-report.ts'
 import { exitText, type StopReason, type Worker } from './worker.ts'
 import { problemText } from './worker-problem.ts'
 
@@ -18,6 +19,7 @@ export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   }
   const { createdAtMs, startedAtMs, readyAtMs, stopRequestedAtMs, stoppingAtMs, exitedAtMs } = worker
   add(createdAtMs, `created for version ${worker.version} of endpoint ${worker.endpointId}, driver ${worker.driver}`)
+  if (worker.platform?.place != null) add(worker.placedAtMs, placedText(worker.platform.place))
   add(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
   const first = worker.serves === null ? 'asked for its first job' : 'said that it is well'
   add(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
@@ -39,8 +41,13 @@ function problemAtMs({ problemAtMs: atMs, stopRequestedAtMs, exitedAtMs }: Worke
 
 function endOf(worker: Worker): string {
   const cause = worker.exit === null ? 'ended' : exitText(worker, worker.exit)
+  if (worker.exit?.cause.kind === 'reclaimed') return cause
   if (worker.startedAtMs === null) return `could not be started: ${cause}`
   return worker.serves === null ? `${cause}, after ${jobsOf(worker)}` : cause
+}
+
+function placedText({ node, gpuType, gpuCount }: ReportedPlace): string {
+  return `placed on node ${node}${gpuCount === 0 ? '' : ` with ${gpuCount} x ${gpuType ?? 'GPU'}`}`
 }
 
 function sdkOf({ sdk }: Worker): string {
@@ -79,6 +86,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   address_changed: 'the server is at another address',
 }
 
-function reasonOf({ stopReason }: Worker): string {
+function reasonOf({ stopReason, platform }: Worker): string {
+  if (stopReason === 'reclaimed' && platform?.leaves != null) return `it ${reclaimText(platform.leaves)}`
   return stopReason === null ? 'it is to end' : REASONS[stopReason]
 }

@@ -35,6 +35,19 @@ test('a worker that could not be started says why, and one that was ended becaus
   ])
 })
 
+test('the story of a worker of a platform names its node, and who took it away', () => {
+  const place = { node: 'gpu-1', gpuType: 'NVIDIA L4', gpuCount: 2 }
+  const why = { kind: 'evicted', node: 'gpu-1', said: 'low on memory' } as const
+  const exit = { code: null, signal: null, cause: { kind: 'reclaimed', why }, lastLines: [] } as const
+  const platform = { place, waits: null, leaves: why }
+  const left = { stopReason: 'reclaimed', stopRequestedAtMs: NOW + 50, exit, exitedAtMs: NOW + 90 } as const
+  assert.deepEqual(told({ placedAtMs: NOW + 20, platform, ...left }).slice(1), [
+    '20 placed on node gpu-1 with 2 x NVIDIA L4',
+    '50 gets no more jobs: it was evicted from node gpu-1: low on memory',
+    '90 was evicted from node gpu-1: low on memory',
+  ])
+})
+
 test('lines are only ever added', () => {
   const life: Partial<Worker>[] = [
     {},
