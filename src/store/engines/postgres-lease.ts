@@ -96,6 +96,7 @@ const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
   RETURNING epoch, taken_at
 ), logged AS (
   INSERT INTO server_epochs (epoch, server, taken_at) SELECT epoch, $2::jsonb - 'url' - 'instance', taken_at FROM taken
+  ON CONFLICT (epoch) DO UPDATE SET server = excluded.server, taken_at = excluded.taken_at, active_at = NULL, ended_at = NULL
 ), trimmed AS (
   DELETE FROM server_epochs WHERE epoch <= (SELECT epoch FROM taken) - ${KEPT_EPOCHS}
 ) SELECT epoch FROM taken`
