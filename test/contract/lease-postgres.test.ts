@@ -6,6 +6,7 @@ import type { Leadership } from '../../src/ports/leader.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import { type EpochFence, openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { DatabaseLease } from '../../src/store/engines/postgres-lease.ts'
+import { Pipeline } from '../../src/store/engines/postgres-pipeline.ts'
 import { openPostgresLease, type PostgresLeaseOptions } from '../../src/system/coordination/postgres-lease.ts'
 import type { Clocks, PostgresTerm } from '../../src/system/coordination/postgres-term.ts'
 import { noPostgres, type TestSchema, testDatabase, testSchema } from '../support/postgres-database.ts'
@@ -320,4 +321,25 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
     await schema.query(`UPDATE server_lease SET holder = 'twin'`)
     await assert.rejects(store.jobs.insert(jobOf('late')), refused)
   })
+})
+
+// By itself: it counts the messages of all clients.
+test('writes that assert an epoch take no more messages than others', { skip: noPostgres }, async context => {
+  const schemas = [await schemaOf(context), await schemaOf(context)]
+  const term = await termOn(context, schemas[1]!)
+  const counts: number[] = []
+  for (const [n, { url }] of schemas.entries()) {
+    const store = await openPostgresStore(n === 1 ? { url, fence: term.fence } : { url })
+    context.after(() => store.close())
+    const world = new World(store)
+    await world.begin()
+    await world.worker()
+    const sent = context.mock.method(Client.prototype, 'query')
+    await store.jobs.insert(jobOf('job-1'))
+    await world.claim()
+    await world.finish('job-1')
+    counts.push(sent.mock.calls.filter(({ arguments: [given] }) => (given as unknown) instanceof Pipeline).length)
+    sent.mock.restore()
+  }
+  assert.ok(counts[0]! >= 3 && counts[0] === counts[1], `${counts}`)
 })
