@@ -323,6 +323,60 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
   })
 })
 
+test('while the lease goes from server to server, nothing of an older epoch is written once the next one acts', {
+  skip: noPostgres,
+}, async context => {
+  const schema = await schemaOf(context)
+  const first = new DatabaseLease(schema.url)
+  await first.prepare()
+  await schema.query('CREATE TABLE written (epoch BIGINT, n BIGINT)')
+  let held = { epoch: (await first.take('server-0', OTHER, 60_000))!, holder: 'server-0' }
+  await first.close()
+  let over = false
+  const outcomes = { written: 0, refused: 0, ended: 0 }
+  /** Writes in the epoch that it knew when it began, some of them for so long that they are ended. */
+  const write = async (writer: number) => {
+    for (let n = 0; !over; n += 1) {
+      const { epoch, holder } = held
+      const client = new Client({ connectionString: schema.url })
+      client.on('error', () => {})
+      try {
+        await client.connect()
+        await client.query('BEGIN')
+        if (n % 3 === 0) await client.query('SELECT pg_sleep(0.05)')
+        await client.query('SELECT assert_server_epoch($1, $2)', [epoch, holder])
+        await client.query('INSERT INTO written VALUES ($1, $2)', [epoch, writer * 1_000_000 + n])
+        if (n % 7 === writer) await client.query('SELECT pg_sleep(1)')
+        await client.query('COMMIT')
+        outcomes.written += 1
+      } catch (error) {
+        outcomes[(error as { code?: string }).code === 'RY001' ? 'refused' : 'ended'] += 1
+      }
+      await client.end().catch(() => {})
+    }
+  }
+  const writers = [0, 1, 2, 3, 4, 5].map(write)
+  const older = (epoch: number) => schema.query(`SELECT n FROM written WHERE epoch < ${epoch} ORDER BY n`)
+  const seen: { readonly epoch: number; readonly rows: readonly unknown[] }[] = []
+  for (let turn = 1; turn <= 12; turn += 1) {
+    const lease = new DatabaseLease(schema.url)
+    await schema.query('UPDATE server_lease SET until = clock_timestamp()')
+    const epoch = (await lease.take(`server-${turn}`, OTHER, 60_000))!
+    while (!(await lease.passWriters(epoch)));
+    seen.push({ epoch, rows: await older(epoch) })
+    held = { epoch, holder: `server-${turn}` }
+    await schema.query('SELECT pg_sleep(0.2)')
+    await lease.close()
+  }
+  over = true
+  await Promise.all(writers)
+  for (const { epoch, rows } of seen) assert.deepEqual(await older(epoch), rows, `epoch ${epoch}`)
+  assert.ok(
+    Object.values(outcomes).every(count => count > 0),
+    JSON.stringify(outcomes),
+  )
+})
+
 // By itself: it counts the messages of all clients.
 test('writes that assert an epoch take no more messages than others', { skip: noPostgres }, async context => {
   const schemas = [await schemaOf(context), await schemaOf(context)]
