@@ -9,9 +9,11 @@ export interface ServerInfo {
   readonly url: string
 }
 
-/** A data directory that this process has for itself until it ends. */
+/** A data directory that this process has until it ends, for itself or with others that share it. */
 export interface DataDirLock {
   readonly held: false
+  /** Whether another process had it, too, when this one took it. */
+  readonly shared: boolean
   /** Records the holder, once it is known. */
   publish(info: ServerInfo): void
   /** Gives it back. */
@@ -28,37 +30,56 @@ const BUSY = 5
 /** A database without a reference is closed by the garbage collector, and the lock would end with it. */
 const kept = new Set<DatabaseSync>()
 
+/** How long a process that shares waits for one that has just taken the directory and lets others in at once. */
+const ENTERING_MS = 1_000
+
 /**
  * Takes a data directory for this process, making it if need be. The lock is an exclusive transaction on a database of
  * its own that is never committed: the system ends it with the process, however that ends, so no lock is ever left over.
  * `server.json` beside it only says who holds the lock, and means nothing without it.
+ * @param shares whether others that share may have it at the same time: servers on one PostgreSQL, of which one acts. Nobody has it
+ *   together with a process that does not share
  */
-export function lockDataDir(folder: string): DataDirLock | HeldDataDir {
+export function lockDataDir(folder: string, shares = false): DataDirLock | HeldDataDir {
   ensureFolder(folder)
   const infoFile = join(folder, 'server.json')
-  const database = new DatabaseSync(join(folder, 'lock.sqlite'), { timeout: 0 })
-  try {
-    database.exec('BEGIN EXCLUSIVE')
-  } catch (error) {
-    database.close()
-    if (!isBusy(error)) throw error
-    return { held: true, by: readInfo(infoFile) }
-  }
+  const file = join(folder, 'lock.sqlite')
+  const alone = takeLock(file, 'BEGIN EXCLUSIVE', 0)
+  if (alone !== null && shares) alone.close()
+  const database = shares ? takeLock(file, 'BEGIN; SELECT count(*) FROM sqlite_schema', ENTERING_MS) : alone
+  if (database === null) return { held: true, by: readInfo(infoFile) }
   kept.add(database)
-  rmSync(infoFile, { force: true })
+  if (alone !== null) rmSync(infoFile, { force: true })
+  let said: ServerInfo | null = null
   return {
     held: false,
+    shared: alone === null,
     publish(info) {
-      const draft = `${infoFile}.new`
+      said = info
+      const draft = `${infoFile}.${process.pid}.new`
       writeFileSync(draft, `${JSON.stringify(info)}\n`, { mode: 0o600 })
       renameSync(draft, infoFile)
     },
     release() {
       if (!database.isOpen) return
-      rmSync(infoFile, { force: true })
+      // One that shares may have said since that it is the one to call.
+      if (readInfo(infoFile)?.pid === said?.pid) rmSync(infoFile, { force: true })
       database.close()
       kept.delete(database)
     },
+  }
+}
+
+/** The database whose open transaction is the lock; null when others have it. @param begin statements that take it */
+function takeLock(file: string, begin: string, waitMs: number): DatabaseSync | null {
+  const database = new DatabaseSync(file, { timeout: waitMs })
+  try {
+    database.exec(begin)
+    return database
+  } catch (error) {
+    database.close()
+    if (!isBusy(error)) throw error
+    return null
   }
 }
 

@@ -71,3 +71,20 @@ test('a process has the lock until it is killed, also when it keeps nothing of i
   assert.deepEqual(lockDataDir(folder), { held: true, by: null })
   lock.release()
 })
+
+test('servers that share a directory have it together, and nobody has it beside them', context => {
+  const folder = folderOf(context)
+  const active = mine(lockDataDir(folder, true))
+  active.publish(INFO)
+  const standby = mine(lockDataDir(folder, true))
+  assert.deepEqual([active.shared, standby.shared], [false, true])
+  assert.deepEqual(lockDataDir(folder), { held: true, by: INFO })
+  const next = { pid: 4712, url: 'http://127.0.0.1:9000' }
+  standby.publish(next)
+  active.release()
+  assert.deepEqual(lockDataDir(folder), { held: true, by: next }, 'who is left has said that it is the one to call')
+  standby.release()
+  const alone = mine(lockDataDir(folder))
+  assert.deepEqual(lockDataDir(folder, true), { held: true, by: null }, 'who has it alone lets nobody share')
+  alone.release()
+})
