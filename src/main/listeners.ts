@@ -38,6 +38,7 @@ export async function openRelay(config: Config, log: Log): Promise<RelaySupervis
     return await superviseRelay({
       dataDir: config.dataDir,
       bootId: readBootId(),
+      term: null,
       note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
     })
   } catch (error) {

@@ -10,7 +10,17 @@ import { programFile } from '../disk/package-files.ts'
 import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
 import type { TokenUpdate } from './known-tokens.ts'
 import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
-import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, TOKENS_PATH, WELL_PATH } from './relay.ts'
+import {
+  END_PATH,
+  LISTEN_HEADER,
+  LISTEN_PATH,
+  SERVER_HEADER,
+  type ServerTerm,
+  TERM_HEADER,
+  TETHER_PATH,
+  TOKENS_PATH,
+  WELL_PATH,
+} from './relay.ts'
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
 import type { UpstreamAddress } from './upstream.ts'
 
@@ -30,12 +40,15 @@ export type RelayNote =
   | 'relay.silent'
   | 'relay.hung'
   | 'relay.failed'
+  | 'relay.taken'
 
 /** What {@link superviseRelay} needs. */
 export interface SupervisorOptions {
   readonly dataDir: string
   /** Identifies this boot of the machine. */
   readonly bootId: string
+  /** The term of this server; null where no other server can act on its database. */
+  readonly term: ServerTerm | null
   /** Called for each event of the relay. */
   readonly note: (what: RelayNote, fields: object) => void
 }
@@ -49,6 +62,9 @@ export async function superviseRelay(options: SupervisorOptions): Promise<RelayS
   await supervisor.find()
   return supervisor
 }
+
+/** The relay has a server of a later term. */
+class Superseded extends Error {}
 
 /** A supervised relay. */
 export class RelaySupervisor {
@@ -111,15 +127,20 @@ export class RelaySupervisor {
     this.#server = server
     this.#replaced = replaced
     const info = this.#info!
-    const tether = command(info, TETHER_PATH, { [SERVER_HEADER]: `${server.host}:${server.port}` })
+    const { term } = this.#options
+    const tether = command(info, TETHER_PATH, {
+      [SERVER_HEADER]: `${server.host}:${server.port}`,
+      ...(term !== null && { [TERM_HEADER]: `${term.database} ${term.epoch}` }),
+    })
     await new Promise<void>((resolve, reject) => {
       tether.once('error', reject)
       tether.setTimeout(COMMAND_MS, () => tether.destroy(new Error('it does not answer')))
       tether.once('response', response => {
         tether.setTimeout(0)
-        if (response.statusCode !== 200) return reject(new Error(`it answered ${response.statusCode}`))
         response.resume()
         response.on('error', () => {})
+        if (response.statusCode === 409) return reject(new Superseded('it has a server that became active later'))
+        if (response.statusCode !== 200) return reject(new Error(`it answered ${response.statusCode}`))
         response.once('close', () => void this.#lost(tether))
         resolve()
       })
@@ -174,6 +195,12 @@ export class RelaySupervisor {
   async end(): Promise<void> {
     this.#closed = true
     await this.#endNow()
+    this.#tether?.destroy()
+  }
+
+  /** Leaves the relay to the next server, with the calls that it holds. */
+  release(): void {
+    this.#closed = true
     this.#tether?.destroy()
   }
 
@@ -252,6 +279,10 @@ export class RelaySupervisor {
         this.#replaced(performance.now() - wellAtMs)
         return
       } catch (error) {
+        if (error instanceof Superseded) {
+          note('relay.taken', { problem: error.message })
+          return
+        }
         note('relay.failed', { problem: String(error) })
         await pause(PAUSE_MS)
       }

@@ -39,6 +39,8 @@ export const LISTEN_PATH = '/relay/listen'
 export const LISTEN_HEADER = 'x-runyard-listen'
 /** The header with the host and port of the server of a tether. */
 export const SERVER_HEADER = 'x-runyard-server'
+/** The header with the term of the server of a tether: its database and its epoch. */
+export const TERM_HEADER = 'x-runyard-term'
 
 /** What a {@link Relay} needs. */
 export interface RelayOptions {
@@ -51,6 +53,13 @@ export interface RelayOptions {
   readonly calmMs?: number
   /** Called when a server ends the relay. */
   readonly onEnd: () => void
+}
+
+/** The term of a server of several on one database. */
+export interface ServerTerm {
+  /** Names the database, in letters and digits. */
+  readonly database: string
+  readonly epoch: number
 }
 
 /** An address besides the loopback one. */
@@ -71,6 +80,8 @@ export class Relay {
   #outer: Outer | null = null
   #socket: Server | null = null
   #tether: ServerResponse | null = null
+  /** That of the last server with one. */
+  #term: ServerTerm | null = null
   #calls = 0
 
   constructor(options: RelayOptions) {
@@ -202,14 +213,16 @@ export class Relay {
     return request.method === 'POST' && timingSafeEqual(given!, wanted!)
   }
 
-  /** The newest server counts; only one can have the data directory. */
+  /** The newest server counts. One of an earlier term, which may wake up late, is refused. */
   #tie(request: IncomingMessage, response: ServerResponse): void {
     const address = addressIn(request.headers[SERVER_HEADER])
-    if (address === null) {
-      respond(response, 400, '{}')
+    const term = termIn(request.headers[TERM_HEADER])
+    request.resume()
+    if (address === null || isOver(term, this.#term)) {
+      respond(response, address === null ? 400 : 409, '{}')
       return
     }
-    request.resume()
+    this.#term = term
     const before = this.#tether
     this.#tether = response
     response.on('close', () => {
@@ -232,6 +245,16 @@ function refuse(request: IncomingMessage, response: ServerResponse): void {
 function addressIn(header: string | string[] | undefined): UpstreamAddress | null {
   const [, host, port] = /^(.+):(\d+)$/.exec(String(header)) ?? []
   return host === undefined || port === undefined ? null : { host, port: Number(port) }
+}
+
+function termIn(header: string | string[] | undefined): ServerTerm | null {
+  const [, database, epoch] = /^(\S+) (\d+)$/.exec(String(header)) ?? []
+  return database === undefined ? null : { database, epoch: Number(epoch) }
+}
+
+/** Whether a later term of the same database has begun. */
+function isOver(term: ServerTerm | null, latest: ServerTerm | null): boolean {
+  return term !== null && latest !== null && term.database === latest.database && term.epoch < latest.epoch
 }
 
 /** Elsewhere the option is unknown, or means something else. */

@@ -50,10 +50,11 @@ export class Upstream {
     return this.#address
   }
 
-  /** The server is there, or (null) is away. */
+  /** The server is there, or (null) is away. What one before still has is cut off: it may be stopped, and may not answer any more. */
   set address(address: UpstreamAddress | null) {
     if (address === null && this.#address !== null) this.#losses += 1
-    if (address !== null && this.#address === null) this.#sinceMs = performance.now()
+    if (address !== null && !isSame(address, this.#address)) this.#sinceMs = performance.now()
+    if (address !== null && this.#address !== null && !isSame(address, this.#address)) this.#agent.destroy()
     this.#address = address
     if (address === null) return
     for (const wake of [...this.#waiting]) wake()
@@ -113,6 +114,10 @@ export class Upstream {
   close(): void {
     this.#agent.destroy()
   }
+}
+
+function isSame(one: UpstreamAddress, other: UpstreamAddress | null): boolean {
+  return one.host === other?.host && one.port === other.port
 }
 
 function send(body: Buffer | Readable | null, outgoing: ReturnType<typeof request>): void {
