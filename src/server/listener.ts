@@ -11,6 +11,7 @@ import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBody } from './connections.ts'
 import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
+import type { StandIn } from './stand-in.ts'
 
 /**
  * Workers reuse idle connections for 15 s, and a reset then loses a result, so idle connections live longer
@@ -39,6 +40,8 @@ export interface ListenOptions {
   readonly trusts?: (address: string) => boolean
   /** Load-balancing endpoints; none unless given. */
   readonly mount?: Mount
+  /** What answers in place of surfaces and endpoints now; null for nothing, which is so unless given. */
+  readonly standIn?: () => StandIn | null
   /** Limits that differ from the defaults. */
   readonly limits?: Partial<ConnectionLimits>
 }
@@ -66,7 +69,8 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const enters = (incoming: IncomingMessage, endpointId: EndpointId) =>
     connections.enters(incoming, endpointId, () => false)
   const refuseFull = (outgoing: ServerResponse) => connections.refuse(outgoing)
-  const others = { refuses: refusesAny, isBusy, enters, refuse: refuseFull, upgraded }
+  const standIn = options.standIn ?? (() => null)
+  const others = { refuses: refusesAny, isBusy, enters, refuse: refuseFull, upgraded, standIn }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
   const answer = getRequestListener(
     async (request, env) => {
@@ -100,9 +104,15 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       const problem = hostProblem(incoming)
+      const instead = standIn()
       if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, CONTAINER)
       else if (problem !== null) refuse(outgoing, problem)
-      else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
+      else if (instead !== null) {
+        if (!connections.enters(incoming, null, () => false)) return refuseFull(outgoing)
+        // The server that it may be passed on to has limits of its own.
+        connections.untimed(incoming)
+        instead.handle(incoming, outgoing)
+      } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, NO_TARGET)
       else if (connections.enters(incoming, null, () => keepsReserved(incoming))) void answer(incoming, outgoing)
       else refuseFull(outgoing)

@@ -5,6 +5,7 @@ import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
+import type { StandIn } from './stand-in.ts'
 
 /** What a listener needs to serve load-balancing endpoints. */
 export interface Mount {
@@ -93,6 +94,8 @@ export interface Others {
   readonly refuse: (outgoing: ServerResponse) => void
   /** A socket has left HTTP. */
   readonly upgraded: (socket: Duplex) => void
+  /** What answers in place of the endpoints now; null for nothing. */
+  readonly standIn: () => StandIn | null
 }
 
 /** A server's way to its load-balancing endpoints. */
@@ -106,7 +109,8 @@ export interface Mounted {
 }
 
 /** Hangs load-balancing endpoints into a server. */
-export function mounted(mount: Mount, { refuses, isBusy, enters, refuse: refuseFull, upgraded }: Others): Mounted {
+export function mounted(mount: Mount, others: Others): Mounted {
+  const { refuses, isBusy, enters, refuse: refuseFull, upgraded, standIn } = others
   const routeOf = routing(mount)
   const { entrance } = mount
   const isFor = (incoming: IncomingMessage) => !refuses(incoming) && routeOf(incoming) !== null
@@ -125,7 +129,7 @@ export function mounted(mount: Mount, { refuses, isBusy, enters, refuse: refuseF
     attach(server) {
       server.on('checkContinue', (incoming, outgoing) => {
         // The entrance says it once it knows that it wants the body.
-        if (!isFor(incoming)) outgoing.writeContinue()
+        if (standIn() !== null || !isFor(incoming)) outgoing.writeContinue()
         server.emit('request', incoming, outgoing)
       })
       server.on('upgrade', (incoming, socket, head) => {
@@ -133,8 +137,10 @@ export function mounted(mount: Mount, { refuses, isBusy, enters, refuse: refuseF
         socket.on('error', () => {})
         upgraded(socket)
         const route = routeOf(incoming)
+        const instead = standIn()
         if (route === null) refuse(socket, 400, 'there is nothing to upgrade to at this path')
         else if (!enters(incoming, route.endpointId)) refuse(socket, 503, 'the server has too many connections')
+        else if (instead !== null) instead.upgrade(incoming, socket, head)
         else entrance.upgrade(incoming, socket, head, route)
       })
       server.on('connect', (_incoming, socket) => {

@@ -1,0 +1,58 @@
+/** `unsure`: it is active as far as it knows, and cannot reach its database now. */
+export type ServerRole = 'active' | 'unsure' | 'standby'
+
+/** What a server says of itself and of the active one. Every server of a database says the same of that. */
+export interface ServerStatus {
+  readonly role: ServerRole
+  readonly version: string
+  readonly pid: number
+  readonly host: string
+  /** Where this server is reached for management. */
+  readonly url: string
+  /** The name of the database, without a password. */
+  readonly database: string
+  /** Null for none that is known. */
+  readonly active: ActiveStatus | null
+}
+
+/** The active server. */
+export interface ActiveStatus {
+  /** Counts the servers that have acted on the database; null for the embedded one, which has one server. */
+  readonly epoch: number | null
+  readonly pid: number
+  readonly host: string
+  /** Null while it starts. */
+  readonly url: string | null
+  /** Since when it is active, as in RFC 3339. */
+  readonly since: string
+  /** Time until its lease runs out unless it is renewed, below zero once it has run out; null where there is no lease. */
+  readonly leaseLeftMs: number | null
+}
+
+/** The status as lines for people. */
+export function statusLines(status: ServerStatus): string[] {
+  const { role, version, pid, host, url, database, active } = status
+  const own = `This server: ${ROLES[role]} (pid ${pid} on ${host}, ${url}, version ${version})`
+  return [own, `Database:    ${database}`, ...(active === null ? [NOBODY] : activeLines(active))]
+}
+
+const ROLES: Readonly<Record<ServerRole, string>> = {
+  active: 'active',
+  unsure: 'active, but it cannot reach its database now and changes nothing',
+  standby: 'standby',
+}
+
+const NOBODY = 'Active:      nobody that is known; a server that stands by takes over as soon as the database lets it'
+
+function activeLines({ epoch, pid, host, url, since, leaseLeftMs }: ActiveStatus): string[] {
+  const where = url === null ? 'it is starting' : `at ${url}`
+  const lines = [`Active:      pid ${pid} on ${host}, ${where}`, `Since:       ${since}`]
+  if (epoch !== null) lines.push(`Epoch:       ${epoch}`)
+  if (leaseLeftMs !== null) lines.push(`Lease:       ${leaseText(leaseLeftMs)}`)
+  return lines
+}
+
+function leaseText(leftMs: number): string {
+  const seconds = (Math.abs(leftMs) / 1_000).toFixed(1)
+  return leftMs >= 0 ? `${seconds} s left unless it is renewed` : `ran out ${seconds} s ago`
+}

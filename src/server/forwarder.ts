@@ -1,0 +1,123 @@
+/** Passes requests on to another server, byte for byte, in both directions at once. */
+import { Agent, type ClientRequest, type IncomingMessage, request, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { AppError } from '../core/errors.ts'
+import { refuseUpgrade, respondError } from '../gateway/entrance/error-response.ts'
+import { senderOf } from '../gateway/entrance/forwarded.ts'
+import { isHopByHop, namedByConnection } from '../gateway/http1/fields.ts'
+
+/** Says that a server that stands by has passed a request on, so that another one does not do it again. */
+export const PASSED_ON = 'x-runyard-passed-on'
+/** How long the other server may take to accept a connection. */
+const CONNECT_MS = 3_000
+const RETRY_AFTER_S = 2
+
+/** Connections to the server that requests are passed on to. */
+export class Forwarder {
+  readonly #agent = new Agent({ keepAlive: true })
+  readonly #trusts: (address: string) => boolean
+
+  /** @param trusts whether a peer is a trusted proxy, whose fields about the client are passed on */
+  constructor(trusts: (address: string) => boolean) {
+    this.#trusts = trusts
+  }
+
+  /** Passes a request on, and its response back. */
+  forward(incoming: IncomingMessage, outgoing: ServerResponse, to: URL): void {
+    const sent = this.#send(incoming, to, [])
+    sent.on('response', answer => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', passedFields(answer))
+      // A response that comes slowly begins with its head.
+      outgoing.flushHeaders()
+      answer.on('error', () => outgoing.destroy()).pipe(outgoing)
+    })
+    sent.on('error', cause => respondError(incoming, outgoing, away(to, cause)))
+    outgoing.on('close', () => {
+      if (!outgoing.writableFinished) sent.destroy()
+    })
+    incoming.on('error', () => sent.destroy()).pipe(sent)
+  }
+
+  /** Passes an upgrade on, and then the bytes of both sides. */
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, to: URL): void {
+    const sent = this.#send(incoming, to, ['Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? ''])
+    sent.on('upgrade', (answer, other, first) => {
+      socket.write(headOf(answer, answer.rawHeaders))
+      socket.write(first)
+      other.write(head)
+      join(socket, other)
+      join(other, socket)
+    })
+    sent.on('response', answer => {
+      socket.write(headOf(answer, [...passedFields(answer), 'Connection', 'close']))
+      answer.on('error', () => socket.destroy()).pipe(socket)
+    })
+    sent.on('error', cause => refuseUpgrade(socket, away(to, cause)))
+    socket.on('close', () => sent.destroy())
+    sent.end()
+  }
+
+  /** Ends the connections that no request uses. */
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #send(incoming: IncomingMessage, to: URL, more: readonly string[]): ClientRequest {
+    const { socket, rawHeaders, method = 'GET', url = '/' } = incoming
+    const peer = socket.remoteAddress ?? ''
+    const sender = senderOf({ peer, host: incoming.headers.host ?? '', rawHeaders }, this.#trusts)
+    const hasChunks = incoming.headers['transfer-encoding'] !== undefined
+    const fields = [
+      ...keptFields(sender.rawHeaders, incoming.headers.connection),
+      ...['X-Forwarded-For', sender.client, 'X-Forwarded-Proto', sender.protocol, 'X-Forwarded-Host', sender.host],
+      ...(sender.prefix === '' ? [] : ['X-Forwarded-Prefix', sender.prefix]),
+      ...(hasChunks ? ['Transfer-Encoding', 'chunked'] : []),
+      ...[PASSED_ON, '1', ...more],
+    ]
+    const { hostname, port } = to
+    const host = hostname.replace(/^\[|\]$/g, '')
+    const agent = more.length > 0 ? false : this.#agent
+    const sent = request({ host, port, method, path: url, headers: fields, agent })
+    const late = setTimeout(() => sent.destroy(new Error('it does not accept connections')), CONNECT_MS)
+    sent.on('socket', connection => {
+      if (connection.connecting) connection.once('connect', () => clearTimeout(late))
+      else clearTimeout(late)
+    })
+    sent.on('close', () => clearTimeout(late))
+    return sent
+  }
+}
+
+/** The bytes of one side go to the other; the end of one ends the other. */
+function join(from: Duplex, to: Duplex): void {
+  from.on('error', () => to.destroy())
+  from.on('close', () => to.destroy())
+  from.pipe(to)
+}
+
+function headOf({ statusCode = 502, statusMessage }: IncomingMessage, fields: readonly string[]): string {
+  const lines: string[] = []
+  for (let at = 0; at + 1 < fields.length; at += 2) lines.push(`${fields[at]}: ${fields[at + 1]}\r\n`)
+  return `HTTP/1.1 ${statusCode} ${statusMessage ?? STATUS_CODES[statusCode] ?? ''}\r\n${lines.join('')}\r\n`
+}
+
+function passedFields({ rawHeaders, headers }: IncomingMessage): string[] {
+  return keptFields(rawHeaders, headers.connection)
+}
+
+/** The fields that are not of one connection only, and not the mark of {@link PASSED_ON}. */
+function keptFields(raw: readonly string[], connection = ''): string[] {
+  const named = namedByConnection(connection)
+  const kept: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const lower = raw[at]!.toLowerCase()
+    if (isHopByHop(lower) || lower === 'expect' || lower === PASSED_ON || named?.includes(lower) === true) continue
+    kept.push(raw[at]!, raw[at + 1]!)
+  }
+  return kept
+}
+
+function away(to: URL, cause: unknown): AppError {
+  const message = `this server stands by, and the active server at ${to.origin} does not answer`
+  return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S, cause })
+}

@@ -1,0 +1,130 @@
+/** What a server answers while another one is active: health and status itself; all else is refused, or passed on to the active one. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { keyOfAuthorization } from '../core/accounts/authorization.ts'
+import { AppError } from '../core/errors.ts'
+import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
+import { Forwarder, PASSED_ON } from './forwarder.ts'
+import type { StandIn } from './stand-in.ts'
+
+/** Where the active server is reached, as origins; null for each that is not known. */
+export interface ActiveAddresses {
+  /** For job operations, workers and load-balancing endpoints. */
+  readonly open: URL | null
+  /** For management and all job operations. */
+  readonly management: URL | null
+}
+
+/** What a {@link Standby} needs. */
+export interface StandbyParts {
+  /** The active server as far as it is known now. */
+  readonly active: () => ActiveAddresses
+  /** Whether requests are passed on to it. */
+  readonly forwards: boolean
+  /** Whether a peer is a trusted proxy, whose fields about the client are passed on. */
+  readonly trusts: (address: string) => boolean
+  /** The API key of the server, with which its status can be read. */
+  readonly apiKey: string
+  /** The status, as JSON. */
+  readonly status: () => Promise<string>
+  /** Metrics of this process, where everybody may read them; else null. */
+  readonly metrics: (() => Promise<{ readonly contentType: string; readonly text: string }>) | null
+}
+
+const RETRY_AFTER_S = 2
+
+/** The answers of a server that stands by. */
+export class Standby {
+  readonly #parts: StandbyParts
+  readonly #forwarder: Forwarder
+
+  constructor(parts: StandbyParts) {
+    this.#parts = parts
+    this.#forwarder = new Forwarder(parts.trusts)
+  }
+
+  /**
+   * For one listener.
+   * @param kind what it is for where this server has two
+   */
+  for(kind: 'all' | 'open' | 'management'): StandIn {
+    const target = () => {
+      const { open, management } = this.#parts.active()
+      return kind === 'management' ? management : (open ?? management)
+    }
+    const passedTo = (incoming: IncomingMessage) =>
+      this.#parts.forwards && incoming.headers[PASSED_ON] === undefined ? target() : null
+    return {
+      handle: (incoming, outgoing) => {
+        if (kind !== 'open' && this.#answers(incoming, outgoing, target())) return
+        const to = passedTo(incoming)
+        if (to === null) refuse(outgoing, target())
+        else this.#forwarder.forward(incoming, outgoing, to)
+      },
+      upgrade: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+        const to = passedTo(incoming)
+        if (to === null) refuseUpgrade(socket, standsBy(target()))
+        else this.#forwarder.upgrade(incoming, socket, head, to)
+      },
+    }
+  }
+
+  /** Ends connections to the active server that no request uses. */
+  close(): void {
+    this.#forwarder.close()
+  }
+
+  /** Whether the request was for this server itself, and is answered. */
+  #answers(incoming: IncomingMessage, outgoing: ServerResponse, active: URL | null): boolean {
+    if (incoming.method !== 'GET' && incoming.method !== 'HEAD') return false
+    const path = (incoming.url ?? '').replace(/\?.*$/s, '')
+    const { forwards, metrics } = this.#parts
+    if (path === '/healthz') respond(outgoing, 200, { status: 'ok', role: 'standby' })
+    else if (path === '/readyz') respond(outgoing, forwards && active !== null ? 200 : 503, { status: 'standby' })
+    else if (path === '/ops/status') void this.#sayStatus(incoming, outgoing)
+    else if (path === '/metrics' && metrics !== null) {
+      metrics().then(
+        ({ contentType, text }) => outgoing.writeHead(200, { 'content-type': contentType }).end(text),
+        () => outgoing.destroy(),
+      )
+    } else return false
+    return true
+  }
+
+  /** Other keys are in the store, which a server that stands by does not read. */
+  async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const key = keyOfAuthorization(incoming.headers.authorization ?? null) ?? ''
+    if (!isSame(key, this.#parts.apiKey)) {
+      respond(outgoing, 401, { error: 'a server that stands by tells its status to its own API key alone' })
+      return
+    }
+    try {
+      const text = await this.#parts.status()
+      outgoing.writeHead(200, HEADERS).end(text)
+    } catch {
+      respond(outgoing, 503, { error: 'the status cannot be read now' })
+    }
+  }
+}
+
+const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+
+function isSame(given: string, wanted: string): boolean {
+  const [one, other] = [given, wanted].map(text => createHash('sha256').update(text).digest())
+  return timingSafeEqual(one!, other!)
+}
+
+function refuse(outgoing: ServerResponse, active: URL | null): void {
+  respond(outgoing, 503, { error: standsBy(active).message, active: active?.origin ?? null })
+}
+
+function respond(outgoing: ServerResponse, status: number, body: object): void {
+  const again = status === 503 ? { 'retry-after': String(RETRY_AFTER_S) } : {}
+  outgoing.writeHead(status, { ...HEADERS, ...again }).end(JSON.stringify(body))
+}
+
+function standsBy(active: URL | null): AppError {
+  const where = active === null ? 'no active server is known' : `the active server is at ${active.origin}`
+  return new AppError('unavailable', `this server stands by; ${where}`, { retryAfterSeconds: RETRY_AFTER_S })
+}

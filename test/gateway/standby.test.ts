@@ -1,0 +1,218 @@
+/** What a server answers while another one is active. */
+import assert from 'node:assert/strict'
+import { createServer, request, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { after, describe, test } from 'node:test'
+import type { Entrance } from '../../src/gateway/entrance/route.ts'
+import { type Listener, listen } from '../../src/server/listener.ts'
+import { Standby, type StandbyParts } from '../../src/server/standby.ts'
+
+const KEY = 'rpa_own'
+const ENTRANCE: Entrance = { handle: () => assert.fail(), upgrade: () => assert.fail() }
+
+interface Given extends Partial<Omit<StandbyParts, 'active'>> {
+  readonly active?: string | null
+}
+
+async function standBy({ active = null, ...more }: Given = {}): Promise<Listener> {
+  const url = active === null ? null : new URL(active)
+  const standby = new Standby({
+    active: () => ({ open: url, management: url }),
+    forwards: false,
+    trusts: () => false,
+    apiKey: KEY,
+    status: async () => '{"role":"standby"}',
+    metrics: null,
+    ...more,
+  })
+  const standIn = standby.for('all')
+  const listener = await listen(() => assert.fail('no surface answers'), {
+    host: '127.0.0.1',
+    port: 0,
+    maxConnections: 100,
+    standIn: () => standIn,
+    mount: { entrance: ENTRANCE, domain: null, ownHosts: [], closedHosts: [] },
+  })
+  after(async () => {
+    await listener.close(0)
+    standby.close()
+  })
+  return listener
+}
+
+/** An active server that says what it was asked. */
+async function activeServer(change: (server: Server) => void = () => {}): Promise<string> {
+  const server = createServer((incoming, outgoing) => {
+    let body = ''
+    incoming.setEncoding('utf8').on('data', text => (body += text))
+    incoming.on('end', () => {
+      const { method, url, headers } = incoming
+      outgoing.writeHead(207, { 'x-answered': 'yes', 'content-type': 'application/json' })
+      outgoing.end(JSON.stringify({ method, url, headers, body }))
+    })
+  })
+  change(server)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+describe('a server that stands by', () => {
+  test('is alive, is not ready, and refuses all else with the address of the active one', async () => {
+    const { url } = await standBy({ active: 'http://10.0.0.7:8080' })
+    const alive = await fetch(`${url}/healthz`)
+    assert.deepEqual([alive.status, await alive.json()], [200, { status: 'ok', role: 'standby' }])
+    assert.equal((await fetch(`${url}/readyz`)).status, 503)
+    for (const path of ['/v2/endpoints', '/v2/e/run', '/graphql', '/v2/e/job-take/w', '/lb/abcdefgh/x', '/metrics']) {
+      const refused = await fetch(`${url}${path}`, { method: path.endsWith('run') ? 'POST' : 'GET' })
+      assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2'], path)
+      assert.deepEqual(await refused.json(), {
+        error: 'this server stands by; the active server is at http://10.0.0.7:8080',
+        active: 'http://10.0.0.7:8080',
+      })
+    }
+  })
+
+  test('refuses an upgrade as it refuses a request', async () => {
+    const { port } = await standBy()
+    const socket = connect(port, '127.0.0.1')
+    socket.write('GET /lb/abcdefgh/ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    let text = ''
+    for await (const piece of socket.setEncoding('utf8')) text += piece
+    assert.match(text, /^HTTP\/1\.1 503 Service Unavailable\r\n/)
+    assert.match(text, /retry-after: 2\r\n/)
+    assert.match(text, /this server stands by; no active server is known/)
+  })
+
+  test('tells its status to its own key alone', async () => {
+    const { url } = await standBy()
+    const told = await fetch(`${url}/ops/status`, { headers: { authorization: `Bearer ${KEY}` } })
+    assert.deepEqual([told.status, await told.json()], [200, { role: 'standby' }])
+    assert.equal((await fetch(`${url}/ops/status`, { headers: { authorization: 'Bearer rpa_other' } })).status, 401)
+    assert.equal((await fetch(`${url}/ops/status`)).status, 401)
+  })
+})
+
+describe('a server that stands by and passes requests on', () => {
+  test('passes on method, path, body and headers, and the response with its status', async () => {
+    const { url } = await standBy({ active: await activeServer(), forwards: true })
+    assert.equal((await fetch(`${url}/readyz`)).status, 200)
+    const answer = await fetch(`${url}/v2/e/run?a=1`, {
+      method: 'POST',
+      body: '{"input":1}',
+      headers: { authorization: 'Bearer k' },
+    })
+    assert.deepEqual([answer.status, answer.headers.get('x-answered')], [207, 'yes'])
+    const asked = await answer.json()
+    assert.deepEqual([asked.method, asked.url, asked.body], ['POST', '/v2/e/run?a=1', '{"input":1}'])
+    assert.equal(asked.headers.authorization, 'Bearer k')
+    assert.equal(asked.headers.host, new URL(url).host, 'the host is what endpoints and the console are found by')
+    assert.equal(asked.headers['x-forwarded-for'], '127.0.0.1')
+  })
+
+  test('keeps the client that a trusted proxy names, and not the one that a client invents', async () => {
+    const active = await activeServer()
+    const headers = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https' }
+    const trusting = await standBy({ active, forwards: true, trusts: () => true })
+    const named = await (await fetch(trusting.url, { headers })).json()
+    assert.equal(named.headers['x-forwarded-for'], '203.0.113.9, 127.0.0.1')
+    assert.equal(named.headers['x-forwarded-proto'], 'https')
+    const other = await standBy({ active, forwards: true })
+    const invented = await (await fetch(other.url, { headers })).json()
+    assert.equal(invented.headers['x-forwarded-for'], '127.0.0.1')
+    assert.equal(invented.headers['x-forwarded-proto'], 'http')
+  })
+
+  test('a body and a response pass in pieces, as they come', async () => {
+    const active = await activeServer(server => {
+      server.removeAllListeners('request')
+      server.on('request', (incoming, outgoing) => {
+        outgoing.writeHead(200)
+        incoming.on('data', piece => outgoing.write(piece)).on('end', () => outgoing.end())
+      })
+    })
+    const { port } = await standBy({ active, forwards: true })
+    const sent = request({ host: '127.0.0.1', port, method: 'POST', path: '/stream' })
+    sent.write('one')
+    const answer = await new Promise<import('node:http').IncomingMessage>(resolve => sent.once('response', resolve))
+    const next = () => new Promise<string>(resolve => answer.once('data', piece => resolve(String(piece))))
+    assert.equal(await next(), 'one')
+    sent.write('two')
+    assert.equal(await next(), 'two')
+    sent.end()
+    assert.equal(await new Promise(resolve => answer.once('end', () => resolve('ended'))), 'ended')
+  })
+
+  test('a client that leaves ends its request at the active server', async () => {
+    const left = Promise.withResolvers<void>()
+    const active = await activeServer(server => {
+      server.removeAllListeners('request')
+      server.on('request', (_incoming, outgoing) => {
+        outgoing.on('close', () => left.resolve())
+        outgoing.writeHead(200)
+        outgoing.write('held')
+      })
+    })
+    const { url } = await standBy({ active, forwards: true })
+    const leaving = new AbortController()
+    await fetch(`${url}/v2/e/stream/j`, { signal: leaving.signal })
+    leaving.abort()
+    await left.promise
+  })
+
+  test('a client that waits before it sends its body is told to go on', async () => {
+    const { port } = await standBy({ active: await activeServer(), forwards: true })
+    const headers = { expect: '100-continue', 'content-length': '4' }
+    const sent = request({ host: '127.0.0.1', port, method: 'POST', path: '/lb/abcdefgh/x', headers })
+    sent.on('continue', () => sent.end('body'))
+    sent.flushHeaders()
+    const answer = await new Promise<import('node:http').IncomingMessage>(resolve => sent.once('response', resolve))
+    let text = ''
+    for await (const piece of answer.setEncoding('utf8')) text += piece
+    assert.equal(JSON.parse(text).body, 'body')
+  })
+
+  test('an upgrade becomes a tunnel', async () => {
+    const active = await activeServer(server => {
+      server.on('upgrade', (_incoming, socket, head) => {
+        socket.on('error', () => {})
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nfirst,')
+        socket.write(head)
+        socket.pipe(socket)
+      })
+    })
+    const { port } = await standBy({ active, forwards: true })
+    const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+    const head = 'GET /lb/abcdefgh/ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n'
+    socket.write(`${head}early,`)
+    let text = ''
+    socket.on('data', piece => {
+      text += piece
+      if (text.endsWith('early,')) socket.write('late.')
+      if (text.endsWith('late.')) socket.end()
+    })
+    await new Promise(resolve => socket.once('close', resolve))
+    assert.match(text, /^HTTP\/1\.1 101 Switching Protocols\r\n/)
+    assert.equal(text.slice(text.indexOf('\r\n\r\n') + 4), 'first,early,late.')
+  })
+
+  test('an active server that does not answer is a refusal that says when to try again', async () => {
+    const gone = await standBy()
+    await gone.close(0)
+    const { url } = await standBy({ active: gone.url, forwards: true })
+    const refused = await fetch(`${url}/v2/endpoints`)
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2'])
+    assert.match((await refused.json()).error, /the active server at http:\/\/127\.0\.0\.1:\d+ does not answer/)
+  })
+
+  test('what another one has passed on is not passed on again: two that stand by make no loop', async () => {
+    const second = await standBy({ active: 'http://10.0.0.7:8080', forwards: true })
+    const first = await standBy({ active: second.url, forwards: true })
+    const refused = await fetch(`${first.url}/v2/endpoints`)
+    assert.equal(refused.status, 503)
+    assert.match((await refused.json()).error, /this server stands by/)
+  })
+})
