@@ -132,7 +132,7 @@ export interface Events {
   /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
   'gateway.request_finished': AccessLogEntry
   /** Whether this server leads its database, and why not; see ports/leader.ts. */
-  'leader.changed': { now: 'active' | 'unsure' | 'deposed'; problem: string | null }
+  'leader.changed': { now: 'standby' | 'active' | 'unsure' | 'deposed'; problem: string | null; epoch: number | null }
   'loop.failed': { loop: string; problem: string }
   /** A response began; `surface` is null when the path belongs to none. */
   'request.answered': { surface: string | null; status: number; tookMs: number }

@@ -3,6 +3,7 @@ import type { AccountLimits } from '../core/accounts/quotas.ts'
 import type { RateWindow } from '../core/accounts/rate-limit.ts'
 import type { PriceList } from '../core/billing/prices.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
+import type { ServerStatus } from '../core/observing/server-status.ts'
 import type { PlacementRules } from '../core/placement/placement-input.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
@@ -50,6 +51,8 @@ export interface AppConfig {
   readonly jobRecords?: Partial<JobRecordRules>
   /** Origin of the console, where it is known before the server listens. */
   readonly consoleUrl?: string | null
+  /** What this server says of itself and of the active one; nothing when left out. */
+  readonly status?: (() => Promise<ServerStatus>) | undefined
   /** What can be found out about the host; nothing when left out. */
   readonly inspection?: HostInspection | undefined
 }

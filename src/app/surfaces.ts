@@ -78,6 +78,7 @@ export function createSurfaces(
       clock,
       stopping,
       metricsPublic,
+      status: config.status,
     }),
     console: consoleSurface(consoleParts),
   }

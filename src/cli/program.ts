@@ -15,6 +15,7 @@ import { addModels } from './commands/models.ts'
 import { addResources } from './commands/resources.ts'
 import { addRun } from './commands/run.ts'
 import { addServe } from './commands/serve.ts'
+import { addStatus } from './commands/status.ts'
 import { addTest } from './commands/test.ts'
 import { addTop } from './commands/top.ts'
 import { addUsage } from './commands/usage.ts'
@@ -37,6 +38,7 @@ Examples:
   runyard jobs list <endpoint>       its jobs, the newest first
   runyard workers list               the workers of all endpoints
   runyard top                        watch endpoints, workers and jobs in place
+  runyard status                     which of several servers is active
   runyard usage --last 7             what endpoints have used in 7 days
   runyard why                        why jobs wait, for all endpoints
   runyard why <job>                  why this job waits, or how it ended
@@ -75,6 +77,7 @@ export function commandLine(): Command {
       addWorkers,
       addModels,
       addTop,
+      addStatus,
       addUsage,
       addWhatIf,
       addWhy,

@@ -27,6 +27,7 @@ import {
   wholeNumber,
 } from './setting.ts'
 import { SHARING_SETTINGS } from './sharing.ts'
+import { STANDBY_SETTINGS } from './standby.ts'
 import { WORKERS_SETTINGS } from './workers.ts'
 
 /** Workers at once over all endpoints where `--max-workers` is not given. */
@@ -170,6 +171,7 @@ export const SETTING_TABLE = {
     'maximum memory for request bodies of clients, and the same again for results of workers',
   ),
   ...LISTENER_SETTINGS,
+  ...STANDBY_SETTINGS,
   directWorkers: flag(
     '--direct-workers',
     'give workers the address of the server itself, without the relay that holds their calls while it is away',

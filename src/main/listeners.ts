@@ -11,6 +11,7 @@ import { createContainerNetwork } from '../drivers/docker/network.ts'
 import { readBootId } from '../drivers/process/process-table.ts'
 import { addressList } from '../gateway/entrance/forwarded.ts'
 import type { Store } from '../ports/store/store.ts'
+import type { ServerTerm } from '../relay/relay.ts'
 import { workerSocket } from '../relay/relay-file.ts'
 import { type RelayNote, type RelaySupervisor, superviseRelay } from '../relay/relay-supervisor.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../server/connections.ts'
@@ -24,6 +25,7 @@ import { openFileLimit } from '../system/hardware/open-files.ts'
 import { portHolder } from '../system/hardware/port-holder.ts'
 import type { createLog } from '../system/observing/log.ts'
 import { givenConsoleHost } from './console.ts'
+import type { Front, Offered } from './front.ts'
 import { hostsOf } from './hosts.ts'
 import type { RelayTokens } from './relay-tokens.ts'
 
@@ -32,13 +34,13 @@ export class StartError extends Error {}
 
 type Log = ReturnType<typeof createLog>
 
-/** Emits what fails; workers then get the address of the server itself. */
-export async function openRelay(config: Config, log: Log): Promise<RelaySupervisor | null> {
+/** Emits what fails; workers then get the address of the server itself. @param term null where no other server can act on the database */
+export async function openRelay(config: Config, term: ServerTerm | null, log: Log): Promise<RelaySupervisor | null> {
   try {
     return await superviseRelay({
       dataDir: config.dataDir,
       bootId: readBootId(),
-      term: null,
+      term,
       note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
     })
   } catch (error) {
@@ -83,7 +85,7 @@ export async function connected(
 }
 
 /** The worker surface for workers in networks of their own; null where a relay has it, or no worker has such a network. */
-async function openWorkerSocket(
+export async function openWorkerSocket(
   app: App,
   config: Config,
   relay: RelaySupervisor | null,
@@ -118,23 +120,15 @@ export interface Listeners {
   readonly open: Listener
   /** Management; null where {@link open} has it. */
   readonly admin: Listener | null
-  /** Listens for workers in networks of their own, where there are such workers and the relay does not do it. */
-  listenForWorkers(relay: RelaySupervisor | null): Promise<void>
   /** As {@link Listener.close}, of all. */
   close(graceMs: number): Promise<void>
 }
 
 /**
  * Listens with all surfaces and the load-balancing endpoints; with management on a port of its own where one is given.
- * @param refuses whether a caller is a container, which has an address of its own to call
  * @throws StartError
  */
-export async function bind(
-  app: App,
-  config: Config,
-  log: Log,
-  refuses: (address: string | undefined) => boolean,
-): Promise<Listeners> {
+export async function bind(front: Front, config: Config, log: Log): Promise<Listeners> {
   const { host, port, adminHost, adminPort } = config
   const limits = countsOf(config)
   const { maxConnections } = limits
@@ -152,33 +146,32 @@ export async function bind(
   }
   const hosts = hostsOf(config)
   const trusts = addressList(config.trustedProxies)
-  const shared = { maxConnections, limits, onFull, refuses, hosts, trusts }
-  const surfaces = adminPort === null ? undefined : PUBLIC
-  const open = await listenAt(app, surfaces, { host, port, ...shared, mount: mountOf(app, config) }, '--port')
+  const { refuses, standIn } = front
+  const shared = { onFull, refuses, hosts, trusts }
   const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
-  const own = { host: adminHost, port: adminPort ?? 0, maxConnections: most, onFull, refuses, hosts, trusts }
+  const ofOpen = { maxConnections, limits, ...shared, standIn: () => standIn(adminPort === null ? 'all' : 'open') }
+  const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
+  const surfaces = adminPort === null ? undefined : PUBLIC
+  const open = await listenAt(front, surfaces, { host, port, ...ofOpen, mount: mountOf(front, config) }, '--port')
   let admin: Listener | null = null
   try {
-    if (adminPort !== null) admin = await listenAt(app, ADMIN, own, '--admin-port')
+    if (adminPort !== null)
+      admin = await listenAt(front, ADMIN, { host: adminHost, port: adminPort, ...ofAdmin }, '--admin-port')
   } catch (error) {
     await open.close(0)
     throw error
   }
-  let socket: Listener | null = null
   return {
     open,
     admin,
-    async listenForWorkers(relay) {
-      socket = await openWorkerSocket(app, config, relay, log)
-    },
     async close(graceMs) {
-      await Promise.all([open, admin, socket].map(listener => listener?.close(graceMs)))
+      await Promise.all([open, admin].map(listener => listener?.close(graceMs)))
     },
   }
 }
 
 async function listenAt(
-  app: App,
+  app: Offered,
   surfaces: readonly SurfaceName[] | undefined,
   options: ListenOptions,
   option: string,
@@ -233,7 +226,7 @@ function countsOf(config: Config): ConnectionCounts {
   }
 }
 
-function mountOf({ entrance }: App, config: Config): Mount {
+function mountOf({ entrance }: Offered, config: Config): Mount {
   const { lbDomain, publicUrl, queueUrl } = config
   const console = givenConsoleHost(config)
   const own = [publicUrl, queueUrl].filter(url => url !== null)

@@ -23,7 +23,7 @@ export interface Rotated extends ReEncryption {
  */
 export async function rotateMasterKey(config: Config, report: (so: ReEncryption) => void): Promise<Rotated> {
   requireStoreOf(config)
-  const lock = acquire(config.dataDir)
+  const lock = acquire(config, false)
   let led: Lead | null = null
   try {
     led = await lead(config)

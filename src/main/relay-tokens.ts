@@ -41,8 +41,9 @@ export class RelayTokens {
     void this.#feed?.restart()
   }
 
-  /** The relay is about to end. */
+  /** The relay is about to end, or to be another server's. */
   end(): void {
     this.#feed?.close()
+    this.#feed = null
   }
 }

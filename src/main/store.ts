@@ -1,10 +1,12 @@
 /** Where a server keeps everything: its data directory, and the database that belongs to it. */
-import { existsSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../core/errors.ts'
 import { keepDurably } from '../disk/durable-file.ts'
 import type { Store } from '../ports/store/store.ts'
+import type { ServerTerm } from '../relay/relay.ts'
 import { type DataDirLock, lockDataDir } from '../store/data-dir-lock.ts'
 import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
@@ -35,18 +37,35 @@ export function keyFile(config: Config): string {
   return join(config.dataDir, 'encryption-key')
 }
 
-/** Takes the data directory. @throws StartError when another server has it */
-export function acquire(dataDir: string): DataDirLock {
-  const lock = lockOf(dataDir)
-  if (!lock.held) return lock
+/**
+ * Takes the data directory. Servers on one PostgreSQL may share it: all but one of them stand by.
+ * @param shares whether this is a server, and no command that needs the directory for itself
+ * @throws StartError when another server has it
+ */
+export function acquire(config: Config, shares: boolean): DataDirLock {
+  const { dataDir, databaseUrl } = config
+  const lock = lockOf(dataDir, shares && databaseUrl !== null)
+  if (!lock.held) {
+    if (lock.shared) requireSameStore(config, lock)
+    return lock
+  }
   const who =
     lock.by === null ? 'another server that is starting' : `the server with pid ${lock.by.pid} at ${lock.by.url}`
   throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
 }
 
-function lockOf(dataDir: string): ReturnType<typeof lockDataDir> {
+function requireSameStore(config: Config, lock: DataDirLock): void {
+  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
+  if (known === null || known === storeName(config)) return
+  lock.release()
+  throw new StartError(
+    `the data directory ${config.dataDir} is in use by a server on ${known}; give another --data-dir`,
+  )
+}
+
+function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir> {
   try {
-    return lockDataDir(dataDir)
+    return lockDataDir(dataDir, shares)
   } catch (error) {
     const why = folderProblem(dataDir, error as NodeJS.ErrnoException)
     throw new StartError(`the data directory ${dataDir} cannot be used: ${why}; give another --data-dir`, {
@@ -104,16 +123,25 @@ async function moveToThread(store: SqliteStore, note: string): Promise<void> {
   }
 }
 
+/** Whether the workers of a server live and die with its machine, as processes and containers do. */
+export function isBoundToMachine({ processes, docker }: Config): boolean {
+  return processes !== 'off' || docker !== 'off'
+}
+
 /**
- * The candidate of a server on PostgreSQL that has locked its data directory.
+ * The candidate of a server on PostgreSQL.
+ * @param alone whether no other process has its data directory
  * @throws StartError when the database has another encryption key; AppError `unavailable` when it cannot be reached
  */
-export async function openLease(config: Config, url: string): Promise<PostgresLease> {
+export async function openLease(config: Config, url: string, alone: boolean): Promise<PostgresLease> {
+  const installation = installationOf(config.dataDir)
+  const boundToMachine = isBoundToMachine(config)
   const candidate = await openPostgresLease({
     url,
-    machine: machineIdentity(),
-    boundToMachine: config.processes !== 'off' || config.docker !== 'off',
-    instance: installationOf(config.dataDir),
+    // Workers are found again by what the data directory says of them.
+    machine: boundToMachine ? `${machineIdentity()}-${installation}` : machineIdentity(),
+    boundToMachine,
+    instance: alone ? installation : null,
   })
   try {
     refuseOtherKey(config, keyFile(config), await candidate.canary())
@@ -122,6 +150,12 @@ export async function openLease(config: Config, url: string): Promise<PostgresLe
     throw error
   }
   return candidate
+}
+
+/** How a relay knows a term; null where no other server can act on the database. */
+export function relayTermOf(config: Config, lease: PostgresTerm | null): ServerTerm | null {
+  if (lease === null) return null
+  return { database: createHash('sha256').update(storeName(config)).digest('hex').slice(0, 16), epoch: lease.epoch }
 }
 
 /** The lease of a server that was killed has run out by then. */
@@ -137,7 +171,7 @@ export interface Lead {
 export async function lead(config: Config): Promise<Lead | null> {
   const { databaseUrl: url } = config
   if (url === null) return null
-  const candidate = await openLease(config, url)
+  const candidate = await openLease(config, url, true)
   try {
     const term = await candidate.lead(AbortSignal.timeout(GRACE_MS))
     const close = () => term.close().then(() => candidate.close())

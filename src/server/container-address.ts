@@ -118,6 +118,11 @@ export class ContainerAddress {
     return address !== undefined && isWithin(address, this.#known?.subnets ?? [])
   }
 
+  /** Stops listening, and leaves the network to the next server. */
+  async leave(graceMs: number): Promise<void> {
+    await this.#listener?.listener.close(graceMs)
+  }
+
   /** Stops listening, and removes the network if no container is left in it. */
   async close(graceMs: number): Promise<void> {
     await this.#listener?.listener.close(graceMs)

@@ -3,6 +3,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId } from '../../core/ids.ts'
 import type { Explanation } from '../../core/observing/explain.ts'
+import type { ServerStatus } from '../../core/observing/server-status.ts'
 import type { PageRequest } from '../../core/pages.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -38,6 +39,8 @@ export interface OpsParts {
   readonly scraping: MetricsReader
   readonly metricsPublic: boolean
   readonly models: ModelOperations
+  /** What this server says of itself and of the active one; undefined where it says nothing. */
+  readonly status: (() => Promise<ServerStatus>) | undefined
   readonly emit: Emit
   /** Whether the database responds and the server is not stopping. */
   readonly ready: () => Promise<boolean>
@@ -45,8 +48,8 @@ export interface OpsParts {
 }
 
 /**
- * Server health and the routes of the command line: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
- * `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`, `/ops/models`.
+ * Server health and the routes of the command line: `/healthz`, `/readyz`, `/metrics`, `/ops/status`,
+ * `/ops/why`, `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`, `/ops/models`.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
@@ -61,6 +64,13 @@ export function opsSurface(parts: OpsParts): Surface {
     const { contentType, text } = await parts.scraping.expose()
     return new Response(text, { headers: { 'content-type': contentType } })
   })
+  const { status } = parts
+  if (status !== undefined) {
+    app.get('/ops/status', async call => {
+      requireOperator(await authenticate(parts, call.req.raw, call.env))
+      return jsonText(JSON.stringify(await status()))
+    })
+  }
   app.get('/ops/why', async call => {
     const caller = await authenticate(parts, call.req.raw, call.env)
     const { items, nextCursor } = await parts.explaining.page(caller.owner, pageRequest(call.req))
@@ -131,9 +141,9 @@ function pageRequest(request: HonoRequest): PageRequest {
   return { cursor: request.query('cursor'), limit: limit === undefined ? undefined : Number(limit) }
 }
 
-/** The metrics show the endpoints of all accounts. */
+/** The metrics show the endpoints of all accounts, and the status names machines. */
 function requireOperator(caller: Caller): void {
-  if (caller.owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'metrics are for the operator of this server')
+  if (caller.owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'this is for the operator of this server')
 }
 
 async function explain(

@@ -46,7 +46,7 @@ export async function startTemporaryServer(folder: string, inContainer: boolean)
   }
   const apiKey = readFileSync(server.apiKeyFile, 'utf8').trim()
   return {
-    endpointId: server.folders[0]!.endpoint.id,
+    endpointId: server.acting!.folders[0]!.endpoint.id,
     connection: { url: server.url, apiKey },
     stop: async () => {
       await server.stop()

@@ -18,6 +18,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
       ...['--console-url', '--admin-port', '--admin-host', '--direct-workers'],
     ],
   ],
+  ['Several servers:', ['--forward-to-active', '--advertise-host']],
   ['Containers:', ['--docker', '--docker-network', '--docker-worker-address']],
   [
     'Isolation of processes:',

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander'
 import { type Config, readConfig, SETTINGS, strayVariables } from '../../config/config.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { packageFile } from '../../disk/package-files.ts'
-import type { RunningServer, ServedFolder } from '../../main/server.ts'
+import type { ActingServer, RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { SERVE_OPTION_GROUPS } from './serve-option-groups.ts'
 
@@ -73,9 +73,10 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     process.on('SIGINT', onSignal)
   })
   // Announce only after the handlers are set: a reader of the announcement may signal the server at once.
-  announce(server, reading.config, await consoleLine(server, reading.config))
-  void server.deposed.then(why => {
-    process.stderr.write(`runyard: ${why}\n`)
+  server.watch(acting => void announce(server, acting, reading.config))
+  await announce(server, server.acting, reading.config)
+  server.failed.catch((error: Error) => {
+    process.stderr.write(`runyard: ${error.message}\n`)
     process.exit(EXIT.unavailable)
   })
   await ended.catch((error: Error) => {
@@ -97,21 +98,28 @@ async function start(config: Config): Promise<RunningServer> {
 }
 
 /** How to get into the console. The address with a code is for a person at a terminal: files and logs keep what they get. */
-async function consoleLine({ consoleUrl, consoleLink }: RunningServer, { json }: Config): Promise<string[]> {
-  if (consoleUrl === null || json) return []
+async function consoleLine({ consoleUrl }: RunningServer, { consoleLink }: ActingServer): Promise<string[]> {
+  if (consoleUrl === null) return []
   if (!process.stdout.isTTY) return [`The console is at ${consoleUrl}`]
   const link = await consoleLink().catch(() => null)
   return [link === null ? `The console is at ${consoleUrl}` : `Open the console: ${link}`]
 }
 
-function announce(server: RunningServer, config: Config, ofConsole: readonly string[]): void {
-  const { url, managementUrl, consoleUrl, apiKeyFile, folders, hardware, isolation } = server
+/** @param acting what the server serves; null while it stands by */
+async function announce(server: RunningServer, acting: ActingServer | null, config: Config): Promise<void> {
+  const { url, managementUrl, consoleUrl, apiKeyFile } = server
   if (config.json) {
-    process.stdout.write(
-      `${JSON.stringify({ event: 'ready', url, managementUrl, consoleUrl, apiKeyFile, pid: process.pid })}\n`,
-    )
+    const event = acting === null ? 'standby' : 'ready'
+    const said = { event, url, managementUrl, consoleUrl, apiKeyFile, pid: process.pid }
+    process.stdout.write(`${JSON.stringify(said)}\n`)
     return
   }
+  if (acting === null) {
+    process.stdout.write(`Runyard stands by at ${url}: another server acts on its database; see runyard status\n`)
+    return
+  }
+  const ofConsole = await consoleLine(server, acting)
+  const { folders, hardware, isolation } = acting
   const lines = [
     `Runyard is up at ${url}`,
     ...(managementUrl === url ? [] : [`Management is at ${managementUrl}`]),
@@ -119,14 +127,18 @@ function announce(server: RunningServer, config: Config, ofConsole: readonly str
     `The API key is in ${apiKeyFile}`,
     hardware,
     isolation,
-    ...folders.flatMap(folder => folderLines(folder, server)),
+    ...folders.flatMap(folder => folderLines(folder, server, acting)),
   ]
   if (folders.length === 0)
     lines.push('', 'Run a handler of your own: runyard serve --worker <folder>, or a server: --lb <folder>')
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
-function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile, addressOf }: RunningServer): string[] {
+function folderLines(
+  { folder, endpoint }: ServedFolder,
+  { url, apiKeyFile }: RunningServer,
+  { addressOf }: ActingServer,
+): string[] {
   const { id, name, type, compute } = endpoint
   const hardware = `on ${computeText(compute)}`
   const key = `-H "Authorization: Bearer $(cat '${apiKeyFile}')"`

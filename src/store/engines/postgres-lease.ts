@@ -9,6 +9,8 @@ export interface LeaseServer {
   readonly host: string
   /** Where its management is reached; null while it starts. */
   readonly url: string | null
+  /** Where all else is, if that differs. */
+  readonly openUrl?: string | undefined
   /** Which machine it runs on, without saying anything else about it. */
   readonly machine: string
   readonly boundToMachine: boolean
@@ -95,7 +97,7 @@ const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
       OR COALESCE(server_lease.server->>'instance' = mine.server->>'instance', FALSE))
   RETURNING epoch, taken_at
 ), logged AS (
-  INSERT INTO server_epochs (epoch, server, taken_at) SELECT epoch, $2::jsonb - 'url' - 'instance', taken_at FROM taken
+  INSERT INTO server_epochs (epoch, server, taken_at) SELECT epoch, $2::jsonb - 'url' - 'openUrl' - 'instance', taken_at FROM taken
   ON CONFLICT (epoch) DO UPDATE SET server = excluded.server, taken_at = excluded.taken_at, active_at = NULL, ended_at = NULL
 ), trimmed AS (
   DELETE FROM server_epochs WHERE epoch <= (SELECT epoch FROM taken) - ${KEPT_EPOCHS}

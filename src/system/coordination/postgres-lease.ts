@@ -74,9 +74,9 @@ class Candidate implements PostgresLease {
   async active(): Promise<ActiveServer | null> {
     const row = await this.#lease.read().catch(() => null)
     if (row === null || row.released || row.server === null) return null
-    const { pid, host, url, machine, boundToMachine } = row.server
+    const { pid, host, url, openUrl, machine, boundToMachine } = row.server
     const { epoch, takenAtMs: sinceMs, leftMs: leaseLeftMs } = row
-    return { epoch, pid, host, url, machine, boundToMachine, sinceMs, leaseLeftMs }
+    return { epoch, pid, host, url, openUrl, machine, boundToMachine, sinceMs, leaseLeftMs }
   }
 
   canary(): Promise<string | null> {
@@ -162,7 +162,7 @@ class Candidate implements PostgresLease {
 function bound(database: string, server: LeaseServer): string {
   return (
     `processes and containers are bound to their machine, and those of the database ${database} are on that of ${serverText(server)}, ` +
-    'so this server cannot stand by for it: start both with --docker off --processes off, or both on one machine; if that machine is gone for good, run ' +
+    'so this server cannot stand by for it: start both with --docker off --processes off, or both on one machine with the same --data-dir; if that machine is gone for good, run ' +
     '"UPDATE server_lease SET released = true" in the database'
   )
 }

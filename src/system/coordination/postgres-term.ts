@@ -83,8 +83,8 @@ export class LeasedTerm implements PostgresTerm {
     return () => void this.#watchers.delete(changed)
   }
 
-  reachedAt(url: string): void {
-    this.#server = { ...this.#server, url }
+  reachedAt(url: string, openUrl?: string): void {
+    this.#server = { ...this.#server, url, openUrl }
     void this.#renewAnew()
   }
 

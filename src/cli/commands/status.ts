@@ -1,0 +1,16 @@
+import type { Command } from 'commander'
+import { type ServerStatus, statusLines } from '../../core/observing/server-status.ts'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+/** `runyard status`: which server acts on the database, and what this one does. */
+export function addStatus(program: Command): void {
+  withConnection(program.command('status'))
+    .description('which server is active, since when, and the role of the one that is asked')
+    .action(status)
+}
+
+async function status(options: ConnectionOptions): Promise<void> {
+  const said = (await (await ask(options, '/ops/status')).json()) as ServerStatus
+  printText(wantsJson(options) ? `${JSON.stringify(said)}\n` : `${statusLines(said).join('\n')}\n`)
+}

@@ -1,0 +1,29 @@
+/** What the application gets of the settings. */
+import type { AppConfig } from '../app.ts'
+import type { Config } from '../config/config.ts'
+import { givenConsoleUrl } from '../config/console.ts'
+import { packageVersion } from '../disk/package-files.ts'
+
+/** The settings that the application reads. */
+export function appConfigOf(config: Config): AppConfig {
+  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, startAware, prices } = config
+  const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
+  const { freezing, lbBodyBytes: balancedBodyBytes } = config
+  const chosen = { placing, freezing, startAware, prices: prices ?? undefined, admission, balancedBodyBytes }
+  const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
+  const { acceptSharedHost, webhookPrivate, corsOrigins } = config
+  const sharing = { acceptSharedHost, webhookPrivate }
+  const { accountLimits, jobRecords } = config
+  const limits = { bodyBytes, accountLimits, jobRecords }
+  return {
+    ...management,
+    version: packageVersion(),
+    consoleUrl: givenConsoleUrl(config),
+    drainTimeoutMs,
+    metricsPublic,
+    corsOrigins,
+    sharing,
+    ...limits,
+    ...chosen,
+  }
+}

@@ -1,0 +1,61 @@
+/** Ports that are made of the settings and of folders of the data directory. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { Config } from '../config/config.ts'
+import { ensureFolder } from '../disk/durable-file.ts'
+import type { Notifier } from '../ports/notifier.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { VolumeFolders } from '../ports/volume-folders.ts'
+import { createSpillFiles } from '../system/bodies/spill-files.ts'
+import { systemClock } from '../system/clock.ts'
+import { createNotifier } from '../system/coordination/notifier.ts'
+import { createPostgresNotifier } from '../system/coordination/postgres-notifier.ts'
+import { createModelCache, type DiskModelCache } from '../system/models/model-cache.ts'
+import { createVolumeFolders } from '../system/volume-folders.ts'
+import { modelRoot } from './drivers.ts'
+import type { Log } from './shell.ts'
+
+/** Notifications, and what ends them where they have a connection. */
+type Notifications = Notifier & { close?(): Promise<void> }
+
+/** Notifications of this server, and of others on its database. */
+export function createNotifications(config: Config, log: Log): Notifications {
+  const onError = (error: unknown) => log.error({ problem: String(error) }, 'notifier.failed')
+  const local = createNotifier({ onError })
+  return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
+}
+
+/** What is kept in folders of the data directory beside the store. */
+export function storageIn({ dataDir, bodyDiskBytes: maxBytes }: Config, log: Log): Pick<Ports, 'volumes' | 'spill'> {
+  const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
+  return { volumes: volumesIn(dataDir, log), spill }
+}
+
+function volumesIn(dataDir: string, log: Log): VolumeFolders {
+  const folders = createVolumeFolders({
+    root: join(dataDir, 'volumes'),
+    unique: () => randomBytes(8).toString('hex'),
+    onError: error => log.error({ problem: String(error) }, 'volume.not_emptied'),
+  })
+  void folders.sweep()
+  return folders
+}
+
+/** The models on this machine. */
+export function modelsIn(config: Config): DiskModelCache {
+  const { modelCacheGb, modelHub } = config
+  return createModelCache({
+    root: modelRoot(config),
+    hub: modelHub,
+    limitBytes: modelCacheGb === null ? null : modelCacheGb * 1e9,
+    clock: systemClock,
+    env: process.env,
+  })
+}
+
+/** A folder of the data directory, made if it is missing. */
+export function folderIn(dataDir: string, name: string): string {
+  const folder = join(dataDir, name)
+  ensureFolder(folder)
+  return folder
+}

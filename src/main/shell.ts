@@ -1,0 +1,121 @@
+/** What a run of the server has from its start to its end, whichever server is active meanwhile. */
+import { join } from 'node:path'
+import type { Addresses } from '../api/addresses.ts'
+import type { Config } from '../config/config.ts'
+import type { ServerStatus } from '../core/observing/server-status.ts'
+import type { Emit } from '../events.ts'
+import type { Ports } from '../ports/ports.ts'
+import { originOf } from '../server/listener.ts'
+import type { DataDirLock } from '../store/data-dir-lock.ts'
+import { BodyThreads } from '../system/bodies/body-threads.ts'
+import { systemClock } from '../system/clock.ts'
+import { createConsoleFiles } from '../system/console-files.ts'
+import { createHealthProbes } from '../system/http/health-probe.ts'
+import { createOutbound } from '../system/http/outbound.ts'
+import { createLog, logEvents } from '../system/observing/log.ts'
+import { type CountingMetrics, createMetrics } from '../system/observing/metrics.ts'
+import { systemRandom } from '../system/random.ts'
+import { consoleUrlFor } from './console.ts'
+import { consoleSource } from './console-source.ts'
+import type { FoldersToServe } from './folders.ts'
+import { Front } from './front.ts'
+import { bind, type Listeners } from './listeners.ts'
+import { RelayTokens } from './relay-tokens.ts'
+
+/** The log of a run of the server. */
+export type Log = ReturnType<typeof createLog>
+
+/** What terms share. */
+export class Shell {
+  readonly config: Config
+  readonly log: Log
+  readonly lock: DataDirLock
+  readonly folders: FoldersToServe
+  readonly front = new Front()
+  readonly metrics: CountingMetrics
+  readonly relayTokens: RelayTokens
+  /** One stream of events for all its readers. */
+  readonly emit: Emit
+  /** Ports that need nothing of a term. */
+  readonly ports: Pick<Ports, 'clock' | 'random' | 'bodies' | 'outbound' | 'probes' | 'consoleFiles'>
+  /** Is awaited before the first large body is handed on; a term sets it. */
+  readyForLarge: () => Promise<void> = async () => {}
+  /** What this server says of itself and of the active one. */
+  status: () => Promise<ServerStatus> = () => Promise.reject(new Error('the server is starting'))
+  #listeners: Promise<Listeners> | null = null
+
+  constructor(config: Config, log: Log, lock: DataDirLock, folders: FoldersToServe) {
+    this.config = config
+    this.log = log
+    this.lock = lock
+    this.folders = folders
+    this.metrics = createMetrics({ clock: systemClock, ofProcess: true })
+    this.relayTokens = new RelayTokens(log)
+    this.emit = toAll([logEvents(log), this.metrics.emit, this.relayTokens.emit])
+    this.ports = {
+      clock: systemClock,
+      random: systemRandom,
+      bodies: new BodyThreads({ ready: () => this.readyForLarge() }),
+      outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
+      probes: createHealthProbes(),
+      consoleFiles: createConsoleFiles(consoleSource()),
+    }
+  }
+
+  /** The file of the API key of the server. */
+  get apiKeyFile(): string {
+    return join(this.config.dataDir, 'api-key')
+  }
+
+  /** Begins to listen, at the first call. @throws StartError */
+  listen(): Promise<Listeners> {
+    this.#listeners ??= bind(this.front, this.config, this.log)
+    return this.#listeners
+  }
+
+  /** Ends the listeners, if there are any. @param graceMs how long open connections may take to end */
+  async endListeners(graceMs: number): Promise<void> {
+    await (await this.#listeners?.catch(() => null))?.close(graceMs)
+  }
+}
+
+/** The log of a server with these settings. */
+export function logOf({ logLevel, json }: Config): Log {
+  return createLog(logLevel, !json && process.stderr.isTTY === true)
+}
+
+/** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
+export function addressesOf({ open, admin }: Listeners, { host }: Config) {
+  return { url: open.url, managementUrl: admin?.url ?? open.url, direct: originOf(host, open.port) }
+}
+
+/** What answers call this server. @param url where it listens @param managementUrl where it does for management */
+export function originsOf(config: Config, url: string, managementUrl: string): Addresses {
+  const { publicUrl, queueUrl, lbDomain } = config
+  const origin = publicUrl ?? url
+  const consoleUrl = consoleUrlFor(config, managementUrl)
+  return {
+    consoleUrl,
+    publicUrl: publicUrl ?? managementUrl,
+    queueUrl: queueUrl ?? origin,
+    balancedUrl: origin,
+    lbDomain,
+  }
+}
+
+/** Where other servers reach the listeners. */
+export function advertisedOf({ open, admin }: Listeners, { advertiseHost }: Config) {
+  const at = (url: string) => {
+    if (advertiseHost === null) return url
+    const named = new URL(url)
+    named.hostname = advertiseHost
+    return named.origin
+  }
+  return { openUrl: at(open.url), url: at(admin?.url ?? open.url) }
+}
+
+function toAll(readers: readonly Emit[]): Emit {
+  return (name, fields) => {
+    for (const read of readers) read(name, fields)
+  }
+}

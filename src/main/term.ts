@@ -1,0 +1,215 @@
+/** The time in which a server acts: settings become ports, ports an application, which answers until the term ends. */
+import { type Addresses, balancedUrl } from '../api/addresses.ts'
+import { linkTo } from '../api/console/surface.ts'
+import { type App, createApp } from '../app.ts'
+import type { EndpointId } from '../core/ids.ts'
+import { DEFAULT_OWNER } from '../core/ids.ts'
+import type { Driver } from '../ports/driver.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { RelaySupervisor } from '../relay/relay-supervisor.ts'
+import type { ContainerAddress } from '../server/container-address.ts'
+import { systemClock } from '../system/clock.ts'
+import { singleLeader } from '../system/coordination/leader.ts'
+import { fencedDriver } from '../system/coordination/leader-fence.ts'
+import type { PostgresTerm } from '../system/coordination/postgres-term.ts'
+import { createMachine, describeGpus } from '../system/hardware/machine.ts'
+import { keepApiKey } from '../system/keys/api-key.ts'
+import { instrumentedStore } from '../system/observing/instrumented-store.ts'
+import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
+import { appConfigOf } from './app-config.ts'
+import { prepareDocuments } from './documents.ts'
+import { driverFor } from './drivers.ts'
+import { warnOfExposure } from './exposure.ts'
+import { type ServedFolder, serveFolders, watchFolders } from './folders.ts'
+import { createHostInspection } from './host-inspection.ts'
+import { connected, connectionTo, openContainerAddress, openRelay, openWorkerSocket } from './listeners.ts'
+import { createNotifications, folderIn, modelsIn, storageIn } from './local-ports.ts'
+import { openSeals } from './seals.ts'
+import { addressesOf, advertisedOf, originsOf, type Shell } from './shell.ts'
+import { isBoundToMachine, openStore, relayTermOf } from './store.ts'
+
+/** What a server serves while it is active. */
+export interface ActingServer {
+  /** Where a load-balancing endpoint is reached. */
+  addressOf(endpoint: { readonly id: EndpointId }): string
+  /** Makes an address of the console that signs in once, as the operator; null where there is no console. */
+  consoleLink(): Promise<string | null>
+  readonly folders: readonly ServedFolder[]
+  /** What GPUs there are and what that means, as a sentence for people. */
+  readonly hardware: string
+  /** How process workers are kept apart, as a sentence for people. */
+  readonly isolation: string
+}
+
+/** A term that has begun. */
+export interface OpenTerm extends ActingServer {
+  /**
+   * Ends what it does, so that only {@link close} is left: workers finish their jobs and end, and with them the relay.
+   * @param hurry ends the draining at once
+   */
+  drain(hurry: AbortSignal): Promise<void>
+  /** The same, but all workers go on for the next server, and the relay keeps their calls. Takes some seconds at most. */
+  handOver(): Promise<void>
+  /** Releases everything, the store last. */
+  close(): Promise<void>
+}
+
+/** How long a term that is handed over may take to end what it does. */
+const LET_GO_MS = 2_000
+/** How long open connections of workers in containers may take to end. */
+const GRACE_MS = 1_000
+
+/** What earlier parts ask for, and what exists only once the application does: null until then. */
+class LateParts {
+  containers: ContainerAddress | null = null
+  relay: RelaySupervisor | null = null
+  /** Whether the workers go on for another server. */
+  isHandedOver = false
+}
+
+/**
+ * Begins a term.
+ * @param lease what the server holds meanwhile; null where no other server can act on its database
+ * @throws when it cannot begin; everything that was opened until then is released, and no worker was ended
+ */
+export async function openTerm(shell: Shell, lease: PostgresTerm | null): Promise<OpenTerm> {
+  const opened = new AsyncDisposableStack()
+  try {
+    return await beginTerm(shell, lease, opened)
+  } catch (error) {
+    shell.front.end()
+    // Why it cannot begin is what people want to know, not what went wrong while it was given up.
+    await Promise.allSettled([opened.disposeAsync()])
+    throw error
+  }
+}
+
+/** The steps of a begin, each of which needs those before it. @param opened releases in reverse what the steps have opened */
+async function beginTerm(shell: Shell, lease: PostgresTerm | null, opened: AsyncDisposableStack): Promise<OpenTerm> {
+  const { config, log, folders, relayTokens, emit, front } = shell
+  const late = new LateParts()
+  const notifier = createNotifications(config, log)
+  opened.defer(() => notifier.close?.())
+  const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
+  const connection = connectionTo(() => late.containers)
+  const driver = driverFor(config, folders.inProcesses, { notifier, logs, log, connection })
+  // It starts while the store is opened.
+  const relayStart = hasRelay(shell) ? openRelay(config, relayTermOf(config, lease), log) : Promise.resolve(null)
+  opened.defer(async () => (late.isHandedOver ? (await relayStart)?.release() : (await relayStart)?.leave()))
+  const { store: plain, readyForLarge } = await openStore(config, lease?.fence ?? null)
+  shell.readyForLarge = readyForLarge
+  opened.defer(() => plain.close())
+  const measured = instrumentedStore(plain, systemClock, shell.metrics.storeCalled.bind(shell.metrics))
+  const { store, vault } = await openSeals(measured, config, log)
+
+  const { dataDir } = config
+  const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env, dataDir })
+  const models = modelsIn(config)
+  opened.defer(() => models.close())
+  const ports: Ports = {
+    ...shell.ports,
+    vault,
+    store,
+    ...fenced(lease, driver),
+    notifier,
+    logs,
+    ...storageIn(config, log),
+    machine,
+    models,
+    emit,
+    metrics: shell.metrics,
+  }
+  const inspection = createHostInspection(config, driver.processIsolation)
+  const app = createApp(ports, { ...appConfigOf(config), inspection, status: () => shell.status() })
+  const apiKey = await ownKey(app, shell)
+  const served = await serveFolders(app, folders, log)
+
+  const containers = openContainerAddress(app, config, log, () => late.relay)
+  late.containers = containers
+  front.begin(app, containers)
+  opened.defer(() => front.end())
+  const listeners = await shell.listen()
+  opened.defer(() => (late.isHandedOver ? containers?.leave(0) : containers?.close(GRACE_MS)))
+  // Before the network of the containers can go.
+  opened.defer(() => driver.close())
+  const hardware = describeGpus(machine, systemClock, config.placing)
+  const { url, managementUrl, direct } = addressesOf(listeners, config)
+  const relay = await connected(await relayStart, direct, { app, store, tokens: relayTokens, log })
+  late.relay = relay
+  const socket = await openWorkerSocket(app, config, relay, log)
+  opened.defer(() => socket?.close(0))
+  await containers?.resume()
+
+  opened.defer(() => app.abandon())
+  const origins = originsOf(config, url, managementUrl)
+  await app.start({
+    ...(containers === null ? {} : { containers }),
+    ...origins,
+    otherWorkerUrls: [direct],
+    get workerUrl() {
+      return relay?.url ?? direct
+    },
+  })
+  if (config.folderWatch) opened.defer(watchFolders(app, served, folders, log))
+  tellOthers(shell, lease, await shell.listen())
+  prepareDocuments(app)
+  await warnOfExposure(app, config, log)
+  return {
+    addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
+    consoleLink: consoleLinkOf(app, origins, apiKey),
+    folders: served,
+    hardware: await hardware,
+    isolation: driver.processIsolation,
+    async drain(hurry) {
+      await app.stop(hurry)
+      relayTokens.end()
+      await relay?.end()
+    },
+    async handOver() {
+      late.isHandedOver = true
+      front.end()
+      relayTokens.end()
+      relay?.release()
+      const over = new Promise(resolve => setTimeout(resolve, LET_GO_MS))
+      await Promise.race([Promise.allSettled([app.abandon()]), over])
+    },
+    close: () => opened.disposeAsync(),
+  }
+}
+
+/** A relay keeps calls of workers of this machine; others call a server. */
+function hasRelay({ config }: Shell): boolean {
+  return !config.directWorkers && isBoundToMachine(config)
+}
+
+/** The key of the server itself, made valid. */
+async function ownKey({ services }: App, { apiKeyFile, config }: Shell): Promise<string> {
+  const key = keepApiKey(apiKeyFile, config.apiKey)
+  await services.access.ensureKey(DEFAULT_OWNER, 'main', key)
+  return key
+}
+
+/** How the operator gets into the console. */
+function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiKey: string) {
+  return async () => {
+    if (consoleUrl === null) return null
+    const { code } = await services.sessions.link(await services.access.authenticate(apiKey))
+    return linkTo(consoleUrl, code)
+  }
+}
+
+/** What the application gets of a driver that only the leader may use in full. PostgreSQL itself refuses the changes of others. */
+function fenced(leader: PostgresTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
+  return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
+}
+
+/** Commands that look for the server of the data directory, and other servers on the database, find this one. */
+function tellOthers(
+  { lock, config }: Shell,
+  lease: PostgresTerm | null,
+  listeners: Parameters<typeof advertisedOf>[0],
+) {
+  lock.publish({ pid: process.pid, url: addressesOf(listeners, config).managementUrl })
+  const { url, openUrl } = advertisedOf(listeners, config)
+  lease?.reachedAt(url, openUrl)
+}

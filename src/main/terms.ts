@@ -1,0 +1,227 @@
+/** The role of a server among those on its database: it stands by until it may act, acts until another one does, and stands by again. */
+import { hostname } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
+import { AppError, toAppError } from '../core/errors.ts'
+import type { ServerStatus } from '../core/observing/server-status.ts'
+import { packageVersion } from '../disk/package-files.ts'
+import type { ActiveServer } from '../ports/leader.ts'
+import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
+import type { PostgresTerm } from '../system/coordination/postgres-term.ts'
+import { StartError } from './listeners.ts'
+import { type RoleHook, tellRole } from './role-hooks.ts'
+import { addressesOf, type Shell } from './shell.ts'
+import { standbyOf } from './standby.ts'
+import { isBoundToMachine, storeName } from './store.ts'
+import { type OpenTerm, openTerm } from './term.ts'
+
+/** How often a server that stands by looks who is active. */
+const LOOK_MS = 1_000
+/** Time before a term that could not begin is tried again. */
+const AGAIN_MS = 1_000
+/** How long open connections may take to end when the server stops. */
+const GRACE_MS = 1_000
+/** How long what a deposed server leaves may take to be released before it stands by again. */
+const RELEASE_MS = 5_000
+
+/** Leads a server through its terms. */
+export class Terms {
+  readonly #shell: Shell
+  /** Null on the embedded database, where there is one term without an end. */
+  readonly #candidate: PostgresLease | null
+  readonly #hooks: readonly RoleHook[]
+  readonly #stopping = new AbortController()
+  readonly #failed = Promise.withResolvers<never>()
+  readonly #watchers = new Set<(acting: OpenTerm | null) => void>()
+  readonly #sinceMs = Date.now()
+  #acting: OpenTerm | null = null
+  #lease: PostgresTerm | null = null
+  /** Another server that was active when this was last read. */
+  #other: ActiveServer | null = null
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(shell: Shell, candidate: PostgresLease | null, hooks: readonly RoleHook[]) {
+    this.#shell = shell
+    this.#candidate = candidate
+    this.#hooks = hooks
+    this.#failed.promise.catch(() => {})
+  }
+
+  /** The present term; null while this server stands by. */
+  get acting(): OpenTerm | null {
+    return this.#acting
+  }
+
+  /** Rejects when this server cannot act although it may. */
+  get failed(): Promise<never> {
+    return this.#failed.promise
+  }
+
+  /** Watches for changes of the role. */
+  watch(changed: (acting: OpenTerm | null) => void): void {
+    this.#watchers.add(changed)
+  }
+
+  /**
+   * Resolves once this server acts, or stands by for another one.
+   * @throws when it can do neither
+   */
+  async begin(): Promise<void> {
+    this.#shell.status = () => this.#status()
+    if (this.#candidate === null) {
+      this.#acting = await openTerm(this.#shell, null)
+      return
+    }
+    this.#shell.front.standsBy(standbyOf(this.#shell, () => this.#other))
+    await this.#shell.listen()
+    await tellRole(this.#hooks, 'standby', this.#shell.log)
+    const known = Promise.withResolvers<void>()
+    this.#running = this.#run(this.#candidate, known.resolve).catch(error => {
+      known.reject(error)
+      this.#failed.reject(error)
+    })
+    void this.#look(this.#candidate, known.resolve)
+    await known.promise
+  }
+
+  /**
+   * Stops in order: whoever stands by acts as soon as this has ended.
+   * @param hurry ends the draining of workers at once
+   */
+  async stop(hurry: AbortSignal): Promise<void> {
+    this.#stopping.abort(new AppError('unavailable', 'the server stops'))
+    await this.#running
+    const { config } = this.#shell
+    if (this.#candidate === null || isBoundToMachine(config)) await this.#acting?.drain(hurry)
+    else await this.#acting?.handOver()
+    await this.#shell.endListeners(GRACE_MS)
+    await this.#acting?.close()
+    await this.#lease?.close()
+    await this.#candidate?.close()
+  }
+
+  /** After a failed begin: lets go of the lease for the next server. */
+  async abandon(): Promise<void> {
+    this.#stopping.abort(new AppError('unavailable', 'the server could not start'))
+    await this.#running
+    await this.#lease?.close()
+  }
+
+  async #run(candidate: PostgresLease, known: () => void): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const lease = await candidate.lead(signal).catch(unless(signal))
+      if (lease === null) return
+      const deposed = this.#watchOver(lease)
+      const term = await this.#beginTerm(lease, deposed.signal)
+      if (term === null) continue
+      known()
+      await Promise.race([ended(deposed.signal), ended(signal)])
+      if (!deposed.signal.aborted) return
+      await this.#endTerm(term, lease)
+    }
+  }
+
+  /** @returns null when it could not begin now, and the lease is given back */
+  async #beginTerm(lease: PostgresTerm, deposed: AbortSignal): Promise<OpenTerm | null> {
+    const { log, emit } = this.#shell
+    try {
+      const term = await openTerm(this.#shell, lease)
+      this.#lease = lease
+      this.#other = null
+      this.#become(term)
+      emit('leader.changed', { now: 'active', problem: null, epoch: lease.epoch })
+      await tellRole(this.#hooks, 'active', log)
+      return term
+    } catch (error) {
+      await lease.close()
+      const { code, message } = toAppError(error)
+      if (error instanceof StartError || (code !== 'unavailable' && !deposed.aborted)) throw error
+      log.warn({ epoch: lease.epoch, problem: message }, 'term.not_begun')
+      await pause(AGAIN_MS, null, { signal: this.#stopping.signal }).catch(() => {})
+      return null
+    }
+  }
+
+  /** Ends what this server does, and no worker: they are another server's now. */
+  async #endTerm(term: OpenTerm, lease: PostgresTerm): Promise<void> {
+    const { log, emit } = this.#shell
+    this.#become(null)
+    await term.handOver()
+    await tellRole(this.#hooks, 'standby', log)
+    emit('leader.changed', { now: 'standby', problem: null, epoch: null })
+    const released = term.close().catch((error: unknown) => log.error({ problem: String(error) }, 'term.not_released'))
+    await Promise.race([released, pause(RELEASE_MS)])
+    await lease.close()
+    this.#lease = null
+  }
+
+  #become(acting: OpenTerm | null): void {
+    this.#acting = acting
+    for (const changed of this.#watchers) changed(acting)
+  }
+
+  /** Emits each change. @returns aborts when it is over for good */
+  #watchOver(lease: PostgresTerm): AbortController {
+    const deposed = new AbortController()
+    lease.watch((now, problem) => {
+      this.#shell.emit('leader.changed', { now, problem, epoch: lease.epoch })
+      if (now === 'deposed') deposed.abort()
+    })
+    return deposed
+  }
+
+  /** Knows who is active, as long as this server is not. */
+  async #look(candidate: PostgresLease, known: () => void): Promise<void> {
+    const { signal } = this.#stopping
+    let told = false
+    while (!signal.aborted) {
+      if (this.#acting === null) {
+        const found = await candidate.active().catch(() => null)
+        this.#other = found !== null && found.leaseLeftMs > 0 && !this.#isSelf(found) ? found : null
+        if (this.#other !== null && !told && this.#acting === null) {
+          told = true
+          this.#shell.emit('leader.changed', { now: 'standby', problem: null, epoch: this.#other.epoch })
+          known()
+        }
+      }
+      await pause(LOOK_MS, null, { signal }).catch(() => {})
+    }
+  }
+
+  #isSelf({ pid, host, sinceMs }: ActiveServer): boolean {
+    return pid === process.pid && host === hostname() && sinceMs >= this.#sinceMs - 60_000
+  }
+
+  async #status(): Promise<ServerStatus> {
+    const { config } = this.#shell
+    const { managementUrl: url } = addressesOf(await this.#shell.listen(), config)
+    const own = { pid: process.pid, host: hostname(), url }
+    const acts = this.#acting !== null
+    const role = !acts ? 'standby' : this.#lease === null || this.#lease.isLeader() ? 'active' : 'unsure'
+    const about = { role, version: packageVersion(), ...own, database: storeName(config) } as const
+    if (this.#candidate === null) {
+      const since = new Date(this.#sinceMs).toISOString()
+      return { ...about, active: { epoch: null, ...own, since, leaseLeftMs: null } }
+    }
+    const found = await this.#candidate.active()
+    if (found === null) return { ...about, active: null }
+    const { epoch, pid, host, leaseLeftMs } = found
+    const since = new Date(found.sinceMs).toISOString()
+    return { ...about, active: { epoch, pid, host, url: found.url, since, leaseLeftMs: Math.round(leaseLeftMs) } }
+  }
+}
+
+function ended(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** A wait that was ended on purpose has no result, and is no failure. */
+function unless(signal: AbortSignal): (error: unknown) => null {
+  return error => {
+    if (signal.aborted) return null
+    throw error
+  }
+}
