@@ -2,7 +2,7 @@
 import { addressList } from '../gateway/entrance/forwarded.ts'
 import type { ActiveServer } from '../ports/leader.ts'
 import { Standby } from '../server/standby.ts'
-import { keepApiKey } from '../system/keys/api-key.ts'
+import { knownApiKey } from '../system/keys/api-key.ts'
 import type { Shell } from './shell.ts'
 
 /** What answers while another server is active. @param active that server, as far as it is known now */
@@ -15,7 +15,7 @@ export function standbyOf(shell: Shell, active: () => ActiveServer | null): Stan
     },
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),
-    apiKey: keepApiKey(apiKeyFile, config.apiKey),
+    apiKey: knownApiKey(apiKeyFile, config.apiKey),
     status: async () => JSON.stringify(await shell.status()),
     metrics: config.metricsPublic ? () => metrics.expose([], () => NO_LOAD) : null,
   })

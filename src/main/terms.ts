@@ -7,6 +7,7 @@ import { packageVersion } from '../disk/package-files.ts'
 import type { ActiveServer } from '../ports/leader.ts'
 import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
 import type { PostgresTerm } from '../system/coordination/postgres-term.ts'
+import { knownApiKey } from '../system/keys/api-key.ts'
 import { StartError } from './listeners.ts'
 import { type RoleHook, tellRole } from './role-hooks.ts'
 import { addressesOf, type Shell } from './shell.ts'
@@ -75,11 +76,12 @@ export class Terms {
     await this.#shell.listen()
     await tellRole(this.#hooks, 'standby', this.#shell.log)
     const known = Promise.withResolvers<void>()
-    this.#running = this.#run(this.#candidate, known.resolve).catch(error => {
+    const fail = (error: unknown) => {
       known.reject(error)
       this.#failed.reject(error)
-    })
-    void this.#look(this.#candidate, known.resolve)
+    }
+    this.#running = this.#run(this.#candidate, known.resolve).catch(fail)
+    void this.#look(this.#candidate, known.resolve).catch(fail)
     await known.promise
   }
 
@@ -180,6 +182,7 @@ export class Terms {
         this.#other = found !== null && found.leaseLeftMs > 0 && !this.#isSelf(found) ? found : null
         if (this.#other !== null && !told && this.#acting === null) {
           told = true
+          requireApiKey(this.#shell)
           this.#shell.emit('leader.changed', { now: 'standby', problem: null, epoch: this.#other.epoch })
           known()
         }
@@ -209,6 +212,14 @@ export class Terms {
     const since = new Date(found.sinceMs).toISOString()
     return { ...about, active: { epoch, pid, host, url: found.url, since, leaseLeftMs: Math.round(leaseLeftMs) } }
   }
+}
+
+/** A key that is made at a takeover would replace that of the server before. */
+function requireApiKey({ apiKeyFile, config }: Shell): void {
+  if (knownApiKey(apiKeyFile, config.apiKey) !== null) return
+  throw new StartError(
+    `another server acts on the database, and one that stands by needs the same API key: give it in RUNYARD_API_KEY, or in ${apiKeyFile}`,
+  )
 }
 
 function ended(signal: AbortSignal): Promise<void> {

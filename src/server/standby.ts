@@ -24,8 +24,8 @@ export interface StandbyParts {
   readonly forwards: boolean
   /** Whether a peer is a trusted proxy, whose fields about the client are passed on. */
   readonly trusts: (address: string) => boolean
-  /** The API key of the server, with which its status can be read. */
-  readonly apiKey: string
+  /** The API key of the server, with which its status can be read; null where it has none yet. */
+  readonly apiKey: string | null
   /** The status, as JSON. */
   readonly status: () => Promise<string>
   /** Metrics of this process, where everybody may read them; else null. */
@@ -110,7 +110,8 @@ export class Standby {
 
 const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
-function isSame(given: string, wanted: string): boolean {
+function isSame(given: string, wanted: string | null): boolean {
+  if (wanted === null) return false
   const [one, other] = [given, wanted].map(text => createHash('sha256').update(text).digest())
   return timingSafeEqual(one!, other!)
 }

@@ -4,6 +4,12 @@ import { givenKeyProblems } from '../../core/accounts/given-key.ts'
 import { AppError } from '../../core/errors.ts'
 import { writeDurably } from '../../disk/durable-file.ts'
 
+/** The server's own API key: the given one, else that of the file; null for none yet. @param given null for none */
+export function knownApiKey(file: string, given: string | null): string | null {
+  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  return given ?? (known === '' ? null : known)
+}
+
 /**
  * The server's own API key: the given one, else that of the file, else a new one. The file has it afterwards, whatever happens to the
  * machine, so that only then a database may know it.
@@ -11,8 +17,8 @@ import { writeDurably } from '../../disk/durable-file.ts'
  * @throws AppError `invalid` when the file has one that is too easy to guess
  */
 export function keepApiKey(file: string, given: string | null): string {
-  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
-  const key = given ?? (known === '' ? `rpa_${randomBytes(24).toString('base64url')}` : known)
+  const known = knownApiKey(file, null)
+  const key = given ?? known ?? `rpa_${randomBytes(24).toString('base64url')}`
   const [problem] = givenKeyProblems(key)
   if (problem !== undefined) {
     throw new AppError('invalid', `the API key in ${file} ${problem}; delete the file to get a new key`)

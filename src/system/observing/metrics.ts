@@ -244,7 +244,15 @@ class PrometheusMetrics implements CountingMetrics {
       help: 'Requests of valid keys that lacked a right',
       labelNames: ['right'],
     })
+    const leads = new Gauge({
+      registers,
+      name: 'runyard_leader',
+      help: 'Whether this server is the active one of its database',
+    })
+    // On the embedded database it always is, and nothing says so.
+    leads.set(1)
     return {
+      'leader.changed': ({ now }) => leads.set(now === 'active' ? 1 : 0),
       'key.failed': ({ reason, count }) => keys.inc({ reason }, count),
       'right.refused': ({ right }) => rights.inc({ right }),
       'webhook.delivered': ({ endpointId }) =>

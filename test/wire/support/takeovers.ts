@@ -1,0 +1,145 @@
+/** What a run with two servers on one PostgreSQL needs: clients that go on, what handlers wrote down, and what the database knows of writes. */
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import type { Client } from 'pg'
+import { ask } from './client.ts'
+import type { Server } from './server.ts'
+import { sleep, until } from './until.ts'
+
+/** How long a client waits for an answer before it asks the other server: one that is stopped gives none. */
+const ANSWER_MS = 3_000
+
+/** Clients of two servers, which submit jobs and ask whichever server answers. */
+export class TakeoverClients {
+  readonly #servers: () => readonly Server[]
+  readonly #endpoint: string
+  readonly #waiting = new Set<string>()
+  readonly #clients: Promise<void>[]
+  #submitted = 0
+  #acknowledged = 0
+  #isOver = false
+
+  constructor(servers: () => readonly Server[], endpoint: string, clients: number, everyMs: number) {
+    this.#servers = servers
+    this.#endpoint = endpoint
+    this.#clients = Array.from({ length: clients }, () => this.#submitOn(everyMs))
+  }
+
+  /** Number of jobs that a server has acknowledged. */
+  get acknowledged(): number {
+    return this.#acknowledged
+  }
+
+  /** Asks the servers in turn until one answers what is not 503. */
+  async call(path: string, request: Parameters<typeof ask>[2] = {}) {
+    for (let at = 0; ; at += 1) {
+      const servers = this.#servers()
+      const server = servers[at % servers.length]!
+      const answer = await ask(server, path, { ...request, signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null)
+      if (answer !== null && answer.status !== 503 && answer.status !== 500) return answer
+      await sleep(50)
+    }
+  }
+
+  /** Every job that was acknowledged so far completes. */
+  async allDone(forMs: number): Promise<void> {
+    const reader = async () => {
+      for (const id of [...this.#waiting]) {
+        if (!this.#waiting.delete(id)) continue
+        const end = await until(
+          `job ${id} to end`,
+          async () => {
+            const { status, json } = await this.call(`/v2/${this.#endpoint}/status/${id}`)
+            assert.equal(status, 200, `job ${id} was acknowledged and is gone`)
+            return ['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'].includes(json.status) && json
+          },
+          forMs,
+          100,
+        )
+        assert.equal(end.status, 'COMPLETED', `job ${id}: ${JSON.stringify(end)}`)
+      }
+    }
+    await Promise.all(Array.from({ length: 4 }, reader))
+  }
+
+  /** Submits no more. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await Promise.all(this.#clients)
+  }
+
+  /** Each job has the same key until it is acknowledged, as clients that do not know what became of a call send it. */
+  async #submitOn(everyMs: number): Promise<void> {
+    while (!this.#isOver) {
+      const n = this.#submitted++
+      const headers = { 'idempotency-key': `takeover-${n}` }
+      const body = { input: { n, ms: 50 + ((n * 37) % 350) } }
+      const { status, json, text } = await this.call(`/v2/${this.#endpoint}/run`, { body, headers })
+      assert.equal(status, 200, text)
+      this.#waiting.add(String(json.id))
+      this.#acknowledged += 1
+      await sleep(everyMs)
+    }
+  }
+}
+
+/** A line that a handler has written. */
+interface Note {
+  readonly job: string
+  readonly attempt: string
+  readonly what: 'begin' | 'end'
+  readonly atNs: string
+}
+
+/** What handlers wrote down about all attempts. */
+export function attemptsIn(journal: string): { attempts: number; jobs: number; again: number; together: string[] } {
+  const text = existsSync(journal) ? readFileSync(journal, 'utf8') : ''
+  const notes = text.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as Note]))
+  const spans = new Map<string, { job: string; begin: bigint; end: bigint | null }>()
+  for (const { job, attempt, what, atNs } of notes) {
+    if (what === 'begin') spans.set(attempt, { job, begin: BigInt(atNs), end: null })
+    else spans.get(attempt)!.end = BigInt(atNs)
+  }
+  const byJob = Map.groupBy(spans.values(), ({ job }) => job)
+  const together: string[] = []
+  for (const [job, attempts] of byJob) {
+    attempts.sort((a, b) => (a.begin < b.begin ? -1 : 1))
+    const overlaps = attempts.some((one, at) => at > 0 && (attempts[at - 1]!.end ?? one.begin + 1n) > one.begin)
+    if (overlaps) together.push(job)
+  }
+  const again = [...byJob.values()].filter(({ length }) => length > 1).length
+  return { attempts: spans.size, jobs: byJob.size, again, together }
+}
+
+/** Notes each change of a table, with the server whose session made it. PostgreSQL itself knows when each was committed. */
+export async function watchWrites(client: Client): Promise<void> {
+  await client.query(`
+    CREATE TABLE torture_servers (tag TEXT, pid INTEGER);
+    CREATE TABLE torture_writes (tag TEXT, relation TEXT);
+    CREATE FUNCTION note_write() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO torture_writes VALUES (current_setting('torture.server', true), TG_TABLE_NAME);
+      RETURN NULL;
+    END $$;
+    DO $$ DECLARE found RECORD; BEGIN
+      FOR found IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema()
+        AND tablename NOT LIKE 'torture_%' AND tablename NOT LIKE 'server_%'
+      LOOP
+        EXECUTE format('CREATE TRIGGER note_write AFTER INSERT OR UPDATE OR DELETE ON %I EXECUTE FUNCTION note_write()', found.tablename);
+      END LOOP;
+    END $$`)
+}
+
+/** The writes that were committed while another server was active, by the log of epochs; and the number of all. */
+export async function writesOutOfTurn(client: Client): Promise<{ writes: number; outOfTurn: readonly object[] }> {
+  const { rows } = await client.query('SELECT count(*)::int AS writes FROM torture_writes')
+  const found = await client.query(`
+    WITH terms AS (
+      SELECT tag, active_at, (SELECT min(later.active_at) FROM server_epochs AS later WHERE later.epoch > own.epoch) AS over_at
+      FROM server_epochs AS own JOIN torture_servers ON pid = (server->>'pid')::int
+    ), writes AS (SELECT tag, relation, pg_xact_commit_timestamp(xmin) AS committed FROM torture_writes)
+    SELECT * FROM writes WHERE NOT EXISTS (
+      SELECT FROM terms WHERE terms.tag = writes.tag AND committed >= active_at AND (over_at IS NULL OR committed <= over_at)
+    ) LIMIT 20`)
+  return { writes: rows[0].writes as number, outOfTurn: found.rows as object[] }
+}
