@@ -15,6 +15,8 @@ export class TakeoverClients {
   readonly #endpoint: string
   readonly #waiting = new Set<string>()
   readonly #clients: Promise<void>[]
+  /** The port of the server that answered last. */
+  #answered = 0
   #submitted = 0
   #acknowledged = 0
   #isOver = false
@@ -30,13 +32,17 @@ export class TakeoverClients {
     return this.#acknowledged
   }
 
-  /** Asks the servers in turn until one answers what is not 503. */
+  /** Asks the server that answered last, and then each in turn until one answers what is not 503. */
   async call(path: string, request: Parameters<typeof ask>[2] = {}) {
-    for (let at = 0; ; at += 1) {
-      const servers = this.#servers()
-      const server = servers[at % servers.length]!
+    const servers = this.#servers()
+    const first = Math.max(0, servers.findIndex(({ port }) => port === this.#answered))
+    for (let at = first; ; at += 1) {
+      const server = this.#servers()[at % servers.length]!
       const answer = await ask(server, path, { ...request, signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null)
-      if (answer !== null && answer.status !== 503 && answer.status !== 500) return answer
+      if (answer !== null && answer.status !== 503) {
+        this.#answered = server.port
+        return answer
+      }
       await sleep(50)
     }
   }
