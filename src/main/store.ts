@@ -135,12 +135,11 @@ export function isBoundToMachine({ processes, docker }: Config): boolean {
  */
 export async function openLease(config: Config, url: string, alone: boolean): Promise<PostgresLease> {
   const installation = installationOf(config.dataDir)
-  const boundToMachine = isBoundToMachine(config)
   const candidate = await openPostgresLease({
     url,
     // Workers are found again by what the data directory says of them.
-    machine: boundToMachine ? `${machineIdentity()}-${installation}` : machineIdentity(),
-    boundToMachine,
+    machine: `${machineIdentity()}-${installation}`,
+    boundToMachine: isBoundToMachine(config),
     instance: alone ? installation : null,
   })
   try {

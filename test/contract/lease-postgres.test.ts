@@ -195,6 +195,12 @@ describe('servers whose workers are bound to their machine', { skip: noPostgres,
     return schema
   }
 
+  test('one that has no workers of its own machine could not see them either, and is refused', async context => {
+    const schema = await holding(context, there)
+    const candidate = await candidateOn(context, schema, { ...here, boundToMachine: false })
+    await assert.rejects(candidate.lead(never), { code: 'invalid' })
+  })
+
   test('one of another machine is refused, also when the lease has run out, and told how to take over', async context => {
     const schema = await holding(context, there)
     const candidate = await candidateOn(context, schema, here)
@@ -209,12 +215,12 @@ describe('servers whose workers are bound to their machine', { skip: noPostgres,
   })
 
   test('one of the same machine, one with the same data directory, and one without such workers are not', async context => {
-    for (const next of [
-      { ...here, instance: 'c' },
-      { ...there, instance: 'a' },
-      { ...there, boundToMachine: false },
-    ]) {
-      const schema = await holding(context, here)
+    for (const [before, next] of [
+      [here, { ...here, instance: 'c' }],
+      [here, { ...there, instance: 'a' }],
+      [{ ...here, boundToMachine: false }, there],
+    ] as const) {
+      const schema = await holding(context, before)
       assert.equal((await termOn(context, schema, next)).epoch, 2)
     }
   })

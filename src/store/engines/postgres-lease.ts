@@ -93,7 +93,7 @@ const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
   WHERE (released OR until < clock_timestamp() OR COALESCE(server_lease.server->>'instance' = mine.server->>'instance'
       AND server_lease.server->>'machine' = mine.server->>'machine', FALSE))
     AND (released OR server_lease.server IS NULL OR NOT (server_lease.server->>'boundToMachine')::boolean
-      OR NOT (mine.server->>'boundToMachine')::boolean OR server_lease.server->>'machine' = mine.server->>'machine'
+      OR server_lease.server->>'machine' = mine.server->>'machine'
       OR COALESCE(server_lease.server->>'instance' = mine.server->>'instance', FALSE))
   RETURNING epoch, taken_at
 ), logged AS (

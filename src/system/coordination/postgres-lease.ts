@@ -76,7 +76,8 @@ class Candidate implements PostgresLease {
     if (row === null || row.released || row.server === null) return null
     const { pid, host, url, openUrl, machine, boundToMachine } = row.server
     const { epoch, takenAtMs: sinceMs, leftMs: leaseLeftMs } = row
-    return { epoch, pid, host, url, openUrl, machine, boundToMachine, sinceMs, leaseLeftMs }
+    const known = { epoch, pid, host, url, machine, boundToMachine, sinceMs, leaseLeftMs }
+    return openUrl === undefined ? known : { ...known, openUrl }
   }
 
   canary(): Promise<string | null> {
@@ -152,7 +153,7 @@ class Candidate implements PostgresLease {
   /** Workers that are bound to another machine would run there on, and this server could not see them. */
   #refuse({ released, server }: LeaseRow): void {
     const mine = this.#server
-    if (released || server === null || !server.boundToMachine || !mine.boundToMachine) return
+    if (released || server === null || !server.boundToMachine) return
     if (server.machine === mine.machine) return
     if (server.instance !== null && server.instance === mine.instance) return
     throw new AppError('invalid', bound(addressOf(this.#options.url), server))
