@@ -119,6 +119,7 @@ export class Terms {
       known()
       await Promise.race([ended(deposed.signal), ended(signal)])
       if (!deposed.signal.aborted) return
+      await this.#findOther(candidate)
       await this.#endTerm(term, lease)
     }
   }
@@ -178,8 +179,7 @@ export class Terms {
     let told = false
     while (!signal.aborted) {
       if (this.#acting === null) {
-        const found = await candidate.active().catch(() => null)
-        this.#other = found !== null && found.leaseLeftMs > 0 && !this.#isSelf(found) ? found : null
+        await this.#findOther(candidate)
         if (this.#other !== null && !told && this.#acting === null) {
           told = true
           requireApiKey(this.#shell)
@@ -189,6 +189,11 @@ export class Terms {
       }
       await pause(LOOK_MS, null, { signal }).catch(() => {})
     }
+  }
+
+  async #findOther(candidate: PostgresLease): Promise<void> {
+    const found = await candidate.active().catch(() => null)
+    this.#other = found !== null && found.leaseLeftMs > 0 && !this.#isSelf(found) ? found : null
   }
 
   #isSelf({ pid, host, sinceMs }: ActiveServer): boolean {

@@ -37,26 +37,92 @@ const isDone = (server: Server, endpoint: string, id: string) =>
   until('the job to be done', async () => (await statusOf(server, endpoint, id)).status === 'COMPLETED')
 
 describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () => {
-  test('a second one is refused with the name of the first, whose workers, jobs and key stay', async () => {
+  test('a second one stands by: it is alive, refuses calls with the address of the first, and tells who is active', async () => {
+    const { database, server } = await startBoth()
+    const standby = await startServer({ dataDir: server.dataDir, env: sharedBy(database), mayStandBy: true })
+    assert.deepEqual((await ask(standby, '/healthz')).json, { status: 'ok', role: 'standby' })
+    assert.equal((await ask(standby, '/readyz')).status, 503)
+    for (const path of ['/v2/endpoints', '/v2/none/health', '/ops/top']) {
+      const refused = await ask(standby, path)
+      assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2'], path)
+      assert.deepEqual(refused.json, {
+        error: `this server stands by; the active server is at ${server.url}`,
+        active: server.url,
+      })
+    }
+    for (const [asked, role] of [
+      [server, 'active'],
+      [standby, 'standby'],
+    ] as const) {
+      const { code, stdout } = await runCommand(['status', '--json', '--url', asked.url, '--data-dir', asked.dataDir])
+      assert.equal(code, 0)
+      const { active, ...own } = JSON.parse(stdout)
+      assert.deepEqual([own.role, own.pid, own.url], [role, asked.pid, asked.url])
+      assert.deepEqual([active.epoch, active.pid, active.url], [1, server.pid, server.url])
+      assert.ok(active.leaseLeftMs > 0 && active.leaseLeftMs <= 6_000)
+      assert.ok(!stdout.includes('password') && own.database.startsWith('PostgreSQL at '))
+    }
+    assert.equal((await ask(server, '/readyz')).status, 200)
+    assert.deepEqual(await standby.stop(), { code: 0, signal: null })
+    assert.equal((await ask(server, '/readyz')).status, 200, 'nothing happened to the active one')
+  })
+
+  test('with --forward-to-active it passes calls on, and takes over when the active one ends', async () => {
+    const { database, server } = await startBoth()
+    const env = { ...sharedBy(database), RUNYARD_FORWARD_TO_ACTIVE: 'true' }
+    const standby = await startServer({ dataDir: server.dataDir, env, mayStandBy: true })
+    const endpoint = await silentEndpoint(standby)
+    assert.equal((await ask(standby, '/readyz')).status, 200)
+    const worker = await endpoint.worker()
+    const id = await submit(standby, endpoint.id, {})
+    const job = await worker.take()
+    assert.deepEqual([job.id, (await statusOf(server, endpoint.id, id)).status], [id, 'IN_PROGRESS'])
+    await server.kill9()
+    await until('a takeover', () => standby.events('leader.changed').at(-1)?.now === 'active')
+    assert.equal((await worker.done(job.id, { output: 'kept' })).status, 200)
+    await isDone(standby, endpoint.id, id)
+  })
+
+  test('one that could not go on is refused: another encryption key, no API key, other workers of the machine', async () => {
     const { database, server } = await startBoth()
     const endpoint = await silentEndpoint(server)
     const worker = await endpoint.worker()
     const id = await submit(server, endpoint.id, {})
     const job = await worker.take()
-    const args = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--json']
-    const otherKey = await runCommand(args, { RUNYARD_DATABASE: database.url })
+    const serve = (env: Record<string, string>, ...args: string[]) =>
+      runCommand(['serve', '--port', '0', '--data-dir', temporaryFolder(), '--json', ...args], env)
+    const otherKey = await serve({ RUNYARD_DATABASE: database.url })
     assert.equal(otherKey.code, 69)
     assert.match(otherKey.stderr, /sealed with another encryption key than this server has; nothing was changed/)
-    const second = await runCommand(args, sharedBy(database))
-    assert.equal(second.code, 69, second.stderr)
-    const holder = `is in use by the server with pid ${server.pid} on ${hostname()} at ${server.url}`
-    assert.match(second.stderr, new RegExp(holder))
-    assert.match(second.stderr, /stop it or give another --database/)
-    const before = await statusOf(server, endpoint.id, id)
-    assert.deepEqual([before.status, before.workerId], ['IN_PROGRESS', worker.id])
+    const elsewhere = await serve(sharedBy(database))
+    assert.equal(elsewhere.code, 69, elsewhere.stderr)
+    const holder = `of the server with pid ${server.pid} on ${hostname()} at ${server.url}, so this server cannot stand by`
+    assert.match(elsewhere.stderr, new RegExp(`processes and containers are bound to their machine.*${holder}`))
+    assert.match(elsewhere.stderr, /both on one machine with the same --data-dir/)
+    const embedded = await runCommand(['serve', '--port', '0', '--data-dir', server.dataDir, '--json'])
+    assert.equal(embedded.code, 69)
+    assert.match(embedded.stderr, new RegExp(`is in use by the server with pid ${server.pid}`))
     assert.equal((await worker.done(job.id, { output: 'unharmed' })).status, 200)
     const done = await statusOf(server, endpoint.id, id)
     assert.deepEqual([done.status, done.output, done.retries], ['COMPLETED', 'unharmed', undefined])
+  })
+
+  test('without workers of its machine a server hands over at a stop, and its API key is needed beside it', async () => {
+    const database = await testDatabase()
+    after(() => database.drop())
+    const args = ['--processes', 'off', '--docker', 'off']
+    const env = { ...sharedBy(database), RUNYARD_API_KEY: `rpa_${randomBytes(24).toString('base64url')}` }
+    const server = await startServer({ trusting: false, args, env })
+    const port = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--json', ...args]
+    const keyless = await runCommand(port, sharedBy(database))
+    assert.equal(keyless.code, 69)
+    assert.match(keyless.stderr, /one that stands by needs the same API key: give it in RUNYARD_API_KEY/)
+    const standby = await startServer({ trusting: false, args, env, mayStandBy: true })
+    assert.equal((await ask(standby, '/readyz')).status, 503)
+    assert.deepEqual(await server.stop(), { code: 0, signal: null })
+    await until('a takeover', () => standby.events('leader.changed').at(-1)?.now === 'active', 5_000)
+    assert.equal((await ask(standby, '/ops/top')).status, 200)
+    await standby.stop()
   })
 
   test('one that is started right after a kill -9 of the one before comes up', async () => {
@@ -96,22 +162,30 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     )
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
     assert.equal((await ask(server, '/readyz')).status, 200)
-    assert.deepEqual(server.events('leader.changed'), [])
+    assert.deepEqual(
+      server.events('leader.changed').map(({ now }) => now),
+      ['active'],
+    )
   })
 
-  // The new one may do with them as it likes.
-  test('a deposed server ends with a message, and touches neither workers nor jobs', async () => {
+  test('a deposed server stands by with a message, and touches neither workers nor jobs', async () => {
     const { database, server } = await startBoth()
     const endpoint = await silentEndpoint(server)
-    await endpoint.worker()
+    const worker = await endpoint.worker()
+    const id = await submit(server, endpoint.id, {})
+    const job = await worker.take()
     server.signal('SIGSTOP')
-    const rival = await startServer({ env: sharedBy(database) })
+    const rival = await startServer({ dataDir: server.dataDir, env: sharedBy(database) })
     server.signal('SIGCONT')
-    assert.deepEqual(await server.ended, { code: 69, signal: null })
+    await until('it to stand by', () => server.events('leader.changed').at(-1)?.now === 'standby')
     assert.match(server.lines.join('\n'), new RegExp(`pid ${rival.pid} on .* has taken over the database`))
-    const later = server.lines.slice(server.lines.findIndex(line => line.includes('"now":"unsure"')))
+    const later = server.lines.slice(server.lines.findIndex(line => line.includes('"now":"deposed"')))
     assert.ok(!/"msg":"(worker|job)\./.test(later.join('\n')), later.join('\n'))
-    assert.equal((await ask(rival, '/v2/none/health')).status, 404)
+    assert.deepEqual((await ask(server, '/v2/endpoints')).json.active, rival.url)
+    assert.equal((await worker.done(job.id, { output: 1 })).status, 200, 'the relay passes the result on')
+    await isDone(rival, endpoint.id, id)
     await rival.kill9()
+    await until('it to act again', () => server.events('leader.changed').at(-1)?.now === 'active')
+    assert.equal((await statusOf(server, endpoint.id, id)).status, 'COMPLETED')
   })
 })
