@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream'
 import { keyOfAuthorization } from '../core/accounts/authorization.ts'
 import { AppError } from '../core/errors.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
-import { Forwarder, PASSED_ON } from './forwarder.ts'
 import type { StandIn } from './stand-in.ts'
+import { PASSED_ON, StandbyForwarder } from './standby-forwarder.ts'
 
 /** Where the active server is reached, as origins; null for each that is not known. */
 export interface ActiveAddresses {
@@ -37,11 +37,11 @@ const RETRY_AFTER_S = 2
 /** The answers of a server that stands by. */
 export class Standby {
   readonly #parts: StandbyParts
-  readonly #forwarder: Forwarder
+  readonly #forwarder: StandbyForwarder
 
   constructor(parts: StandbyParts) {
     this.#parts = parts
-    this.#forwarder = new Forwarder(parts.trusts)
+    this.#forwarder = new StandbyForwarder(parts.trusts)
   }
 
   /**

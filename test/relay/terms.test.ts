@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { RELAY_HEADERS } from '../../src/core/workers/relay-headers.ts'
 import { Relay, SERVER_HEADER, type ServerTerm, TERM_HEADER, TETHER_PATH } from '../../src/relay/relay.ts'
@@ -23,10 +24,10 @@ async function startRelay(context: TestContext): Promise<number> {
 }
 
 /** A server that answers workers with its name, or never. */
-async function startServer(context: TestContext, name: string | null): Promise<{ port: number; calls: string[] }> {
-  const calls: string[] = []
+async function startServer(context: TestContext, name: string | null): Promise<{ port: number; asked: Promise<void> }> {
+  const asked = Promise.withResolvers<void>()
   const server: Server = createServer((incoming, outgoing) => {
-    calls.push(incoming.url ?? '')
+    if (incoming.url === TAKE) asked.resolve()
     if (incoming.headers[RELAY_HEADERS.undeliveredSince] !== undefined) outgoing.writeHead(204).end()
     else if (name !== null) outgoing.end(name)
   })
@@ -35,7 +36,7 @@ async function startServer(context: TestContext, name: string | null): Promise<{
     server.close()
     server.closeAllConnections()
   })
-  return { port: (server.address() as AddressInfo).port, calls }
+  return { port: (server.address() as AddressInfo).port, asked: asked.promise }
 }
 
 /** @returns the status of the relay's answer */
@@ -57,9 +58,14 @@ async function tie(context: TestContext, relay: number, server: number, term: Se
   return answer.statusCode ?? 0
 }
 
-function take(relay: number): Promise<string> {
+async function take(relay: number): Promise<string> {
   const headers = { authorization: 'rpw_token' }
-  return fetch(`http://127.0.0.1:${relay}${TAKE}`, { headers }).then(answer => answer.text())
+  const sent = request({ host: '127.0.0.1', port: relay, path: TAKE, agent: false, headers }).end()
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    sent.once('response', resolve)
+    sent.once('error', reject)
+  })
+  return text(answer)
 }
 
 test('what a stopped server of an earlier term still has goes to the one that took over', async context => {
@@ -68,7 +74,7 @@ test('what a stopped server of an earlier term still has goes to the one that to
   const next = await startServer(context, 'from the next')
   assert.equal(await tie(context, relay, stopped.port, { database: 'a', epoch: 4 }), 200)
   const taking = take(relay)
-  while (!stopped.calls.includes(TAKE)) await new Promise(resolve => setImmediate(resolve))
+  await stopped.asked
   assert.equal(await tie(context, relay, next.port, { database: 'a', epoch: 5 }), 200)
   assert.equal(await taking, 'from the next')
 })

@@ -91,8 +91,8 @@ export const walls: Wall[] = [
     folder: 'server',
     project: 'api gateway core ports events disk',
     packages: '@hono/node-server',
-    builtins: 'http net stream fs',
-    why: 'a listener reports through ports and events, so it needs their types',
+    builtins: 'http net stream fs crypto',
+    why: 'a listener reports through ports and events, so it needs their types; crypto: a server that stands by compares its key without telling how much of it is right',
   },
   {
     folder: 'store',

@@ -14,6 +14,8 @@ export const UNRUN: Readonly<Record<string, string>> = {
     'it makes a user of the database of this machine',
   "RUNYARD_DATABASE='postgres://runyard:password@127.0.0.1:5432/runyard' ./bin/runyard serve":
     'test/wire/faults/postgres runs servers on PostgreSQL',
+  "RUNYARD_DATABASE='postgres://runyard:password@db:5432/runyard' ./bin/runyard serve --host 0.0.0.0 --processes off --docker off":
+    'test/wire/faults/postgres-servers runs two servers on PostgreSQL',
   'runyard deploy vllm --set MODEL_NAME=Qwen/Qwen2.5-7B-Instruct --run':
     'the image cannot be pulled here; test/wire/docker/deploy runs one of its own',
   './bin/node scripts/torture.ts --jobs 1000 --kills 10 --worker python': 'test/wire/faults/torture runs a short one',

@@ -35,7 +35,10 @@ export class TakeoverClients {
   /** Asks the server that answered last, and then each in turn until one answers what is not 503. */
   async call(path: string, request: Parameters<typeof ask>[2] = {}) {
     const servers = this.#servers()
-    const first = Math.max(0, servers.findIndex(({ port }) => port === this.#answered))
+    const first = Math.max(
+      0,
+      servers.findIndex(({ port }) => port === this.#answered),
+    )
     for (let at = first; ; at += 1) {
       const server = this.#servers()[at % servers.length]!
       const answer = await ask(server, path, { ...request, signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null)

@@ -13,7 +13,7 @@ const CONNECT_MS = 3_000
 const RETRY_AFTER_S = 2
 
 /** Connections to the server that requests are passed on to. */
-export class Forwarder {
+export class StandbyForwarder {
   readonly #agent = new Agent({ keepAlive: true })
   readonly #trusts: (address: string) => boolean
 

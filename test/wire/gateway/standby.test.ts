@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { createServer, request, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { after, describe, test } from 'node:test'
-import type { Entrance } from '../../src/gateway/entrance/route.ts'
-import { type Listener, listen } from '../../src/server/listener.ts'
-import { Standby, type StandbyParts } from '../../src/server/standby.ts'
+import type { Entrance } from '../../../src/gateway/entrance/route.ts'
+import { type Listener, listen } from '../../../src/server/listener.ts'
+import { Standby, type StandbyParts } from '../../../src/server/standby.ts'
 
 const KEY = 'rpa_own'
 const ENTRANCE: Entrance = { handle: () => assert.fail(), upgrade: () => assert.fail() }
