@@ -10,7 +10,7 @@ import { Loops } from './app/loops.ts'
 import { createObservingServices } from './app/observing-services.ts'
 import { createSurfaces } from './app/surfaces.ts'
 import { createWorkerServices } from './app/worker-services.ts'
-import { drainAll, killAll } from './control/shutdown.ts'
+import { drainAll, killAll, untilPassed } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId } from './core/ids.ts'
 import type { Emit } from './events.ts'
@@ -59,6 +59,10 @@ export interface App {
    * unfinished jobs given back, what still passes to load-balancing endpoints ended. `hurry` ends the draining at once.
    */
   stop(hurry: AbortSignal): Promise<void>
+  /**
+   * Stops as {@link stop} does, but leaves all workers and their jobs to the next server; load-balanced requests may finish for `forMs`.
+   */
+  handOver(forMs: number, hurry: AbortSignal): Promise<void>
   /**
    * Responses to calls of workers may have been lost on their way.
    * @param agoMs since when
@@ -109,6 +113,11 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     balancing.close()
     return loops.stop()
   }
+  const settleDown = async () => {
+    const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush()]
+    await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), ...recorded])
+    await abandon()
+  }
   return {
     fetch: (offered = SURFACE_NAMES) => dispatch(byName, new Set(offered), ports, { cors, consoleParts }),
     entrance: balancing.gateway,
@@ -136,9 +145,14 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
       // The reaper would take workers that are killed now for lost.
       await loops.stopReaping()
       await killAll(ports, workers.fleet, hurry)
-      const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush()]
-      await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), ...recorded])
-      await abandon()
+      await settleDown()
+    },
+    async handOver(forMs, hurry) {
+      signals.begin()
+      balancing.requestQueues.close()
+      await Promise.all([loops.stopAutoscaling(), loops.stopReaping()])
+      await untilPassed(ports, () => balancing.gateway.isBusy, forMs, hurry)
+      await settleDown()
     },
     answersLost: agoMs => workers.running.doubtSince(ports.clock.monotonic() - agoMs),
     abandon,

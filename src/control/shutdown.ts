@@ -6,6 +6,8 @@ import type { Fleet } from '../services/workers/fleet.ts'
 
 /** How long the server waits for the exits of killed workers. */
 const KILL_MS = 5_000
+/** Interval between looks at what still passes. */
+const LOOK_MS = 50
 /** How long workers that serve requests may take to close their connections. */
 const GOODBYE_MS = 5_000
 
@@ -58,5 +60,18 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
     if ((await hasEnded(id, KILL_MS, [])) === null) continue
     const exit = { code: null, signal: 'SIGKILL', cause: { kind: 'server_stopped' } } as const
     await fleet.recordExit(id, exit, 'released')
+  }
+}
+
+/** Waits until nothing passes to workers any more, the time is over or `hurry` aborts. */
+export async function untilPassed(
+  { clock }: Pick<Ports, 'clock'>,
+  isBusy: () => boolean,
+  forMs: number,
+  hurry: AbortSignal,
+): Promise<void> {
+  const deadlineMs = clock.monotonic() + forMs
+  while (isBusy() && clock.monotonic() < deadlineMs && !hurry.aborted) {
+    await new Promise<void>(resolve => void clock.after(LOOK_MS, resolve))
   }
 }

@@ -76,6 +76,11 @@ export class Gateway implements Entrance {
     return { ...(this.#passing.get(id) ?? NONE_PASSING), waiting, busyWorkers }
   }
 
+  /** Whether any request or socket passes now. */
+  get isBusy(): boolean {
+    return this.#passing.size > 0
+  }
+
   /** Ends all requests and sockets, and stops following changes of endpoints. */
   close(): void {
     this.#admission.close()

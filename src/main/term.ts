@@ -48,13 +48,17 @@ export interface OpenTerm extends ActingServer {
    * @param hurry ends the draining at once
    */
   drain(hurry: AbortSignal): Promise<void>
-  /** The same, but all workers go on for the next server, and the relay keeps their calls. Takes some seconds at most. */
-  handOver(): Promise<void>
+  /** The same, but all workers go on for the next server. Takes some seconds at most. @param hurry ends load-balanced requests at once */
+  handOver(hurry: AbortSignal): Promise<void>
+  /** The same at once, because another server acts: everything that is held ends, and the relay gets its calls again from that server. */
+  letGo(): Promise<void>
   /** Releases everything, the store last. */
   close(): Promise<void>
 }
 
-/** How long a term that is handed over may take to end what it does. */
+/** How long load-balanced requests may take to finish at a hand-over: meanwhile no server takes new ones. */
+const HAND_OVER_MS = 5_000
+/** How long a term that another server has ended may take to end what it does. */
 const LET_GO_MS = 2_000
 /** How long open connections of workers in containers may take to end. */
 const GRACE_MS = 1_000
@@ -165,7 +169,13 @@ async function beginTerm(shell: Shell, lease: PostgresTerm | null, opened: Async
       relayTokens.end()
       await relay?.end()
     },
-    async handOver() {
+    async handOver(hurry) {
+      late.isHandedOver = true
+      await app.handOver(Math.min(config.drainTimeoutMs, HAND_OVER_MS), hurry)
+      relayTokens.end()
+      relay?.release()
+    },
+    async letGo() {
       late.isHandedOver = true
       front.end()
       relayTokens.end()

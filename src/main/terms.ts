@@ -73,7 +73,10 @@ export class Terms {
       return
     }
     this.#shell.front.standsBy(standbyOf(this.#shell, () => this.#other))
-    await this.#shell.listen()
+    const listeners = await this.#shell.listen()
+    // Commands find it by its data directory. Where that is shared, they are led to the active one.
+    if (!this.#shell.lock.shared)
+      this.#shell.lock.publish({ pid: process.pid, url: addressesOf(listeners, this.#shell.config).managementUrl })
     await tellRole(this.#hooks, 'standby', this.#shell.log)
     const known = Promise.withResolvers<void>()
     const fail = (error: unknown) => {
@@ -94,7 +97,7 @@ export class Terms {
     await this.#running
     const { config } = this.#shell
     if (this.#candidate === null || isBoundToMachine(config)) await this.#acting?.drain(hurry)
-    else await this.#acting?.handOver()
+    else await this.#acting?.handOver(hurry)
     await this.#shell.endListeners(GRACE_MS)
     await this.#acting?.close()
     await this.#lease?.close()
@@ -149,7 +152,7 @@ export class Terms {
   async #endTerm(term: OpenTerm, lease: PostgresTerm): Promise<void> {
     const { log, emit } = this.#shell
     this.#become(null)
-    await term.handOver()
+    await term.letGo()
     await tellRole(this.#hooks, 'standby', log)
     emit('leader.changed', { now: 'standby', problem: null, epoch: null })
     const released = term.close().catch((error: unknown) => log.error({ problem: String(error) }, 'term.not_released'))

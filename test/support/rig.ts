@@ -283,6 +283,11 @@ export class Rig {
     return this.#app.stop(hurry)
   }
 
+  /** Stops the control plane and leaves workers to the next server. */
+  handOver(forMs: number): Promise<void> {
+    return this.#app.handOver(forMs, new AbortController().signal)
+  }
+
   /** Sends a request to any surface. */
   async ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {
     const { answer: response, settle } = await this.#send(method, path, asking)

@@ -99,6 +99,8 @@ const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string 
 
 function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
   if (name === 'worker.exited' && 'asked' in fields && !fields.asked) return 'warn'
+  if (name === 'leader.changed' && 'now' in fields && (fields.now === 'active' || fields.now === 'standby'))
+    return 'info'
   // Of jobs there may be many in a second.
   if (name === 'change.made' && 'surface' in fields && fields.surface === 'jobs') return 'debug'
   return LEVELS[name] ?? 'info'

@@ -70,6 +70,26 @@ test('jobs that are not done when the drain time is over go back uncounted, and 
   assert.equal(await rig.worker(-1).takeJob(), id)
 })
 
+test('a server that hands over takes no new work, ends no worker, and the next one has their jobs', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const id = await rig.submit(endpoint)
+  await worker.takeJob()
+  const waiting = await rig.submit(endpoint)
+  const handedOver = rig.handOver(5_000)
+  await rig.clock.advance(10)
+  const refused = await rig.ask('POST', `/v2/${endpoint}/run`, { body: { input: {} } })
+  assert.equal(refused.status, 503)
+  await rig.clock.advance(3_000)
+  await handedOver
+  assert.deepEqual([rig.fleet.running(), rig.fleet.terminated.size], [[worker.id], 0])
+  await rig.start()
+  await worker.done(id, { output: 'kept' })
+  assert.equal((await rig.job(endpoint, id)).output, '"kept"')
+  assert.equal(await worker.takeJob(), waiting)
+  assert.equal(rig.fleet.started.length, 1)
+})
+
 test('a worker that serves and takes its time to end is asked once, and killed when its time is over', async t => {
   const asked: WorkerId[] = []
   const rig = await openRig(t, { drainTimeoutMs: 1_000, onTerminate: id => void asked.push(id) })
