@@ -4,6 +4,7 @@ import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
+import { LogCopy } from '../output/log-copy.ts'
 import { isAlive, type ProcessIdentity, readProcess, signal } from '../process/process-table.ts'
 import { ContainerPause } from './container-pause.ts'
 import { LABELS } from './container-spec.ts'
@@ -11,7 +12,7 @@ import type { Engine } from './engine.ts'
 import { engineError } from './engine-error.ts'
 import { containerExit } from './exit-cause.ts'
 import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
-import { LogCopy } from './logs/log-copy.ts'
+import { entriesOfFrames } from './log-frames.ts'
 import { servedAddress } from './served-address.ts'
 
 /** Identifies a container after a restart of the server; as JSON it is the handle of its worker. */
@@ -69,7 +70,7 @@ export class Container {
     this.#options = options
     this.handle = options.handle
     const { container } = options.handle
-    this.#copy = new LogCopy({ ...options, container })
+    this.#copy = new LogCopy({ ...options, read: (since, signal) => this.#output(since, signal) })
     this.#pause = new ContainerPause({ ...options, container, inspect: () => this.#inspect() })
   }
 
@@ -208,6 +209,12 @@ export class Container {
     const removed: ExitCause | null = how.gone === true && this.#asked === null ? { kind: 'container_removed' } : null
     this.#exit = { ...seen, cause: this.#fault ?? removed ?? seen.cause }
     this.#options.onExit()
+  }
+
+  async #output(since: number, signal: AbortSignal) {
+    const path = `/containers/${this.handle.container}/logs`
+    const query = { stdout: true, stderr: true, follow: true, timestamps: true, since }
+    return entriesOfFrames(await this.#options.engine.stream({ method: 'GET', path, signal, query }))
   }
 
   async #inspect(): Promise<InspectedContainer> {

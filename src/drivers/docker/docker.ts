@@ -17,6 +17,7 @@ import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
+import { forgetCopy } from '../output/log-copy.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
 import { ContainerCalls } from './container-calls.ts'
 import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
@@ -27,7 +28,6 @@ import { engineError, startRefusal } from './engine-error.ts'
 import { Images, type ImageWish } from './images/images.ts'
 import { freeShareOf, PulledImages } from './images/pulled-images.ts'
 import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
-import { forgetCopy } from './logs/log-copy.ts'
 
 /** What {@link createDockerDriver} needs. */
 export interface DockerDriverOptions {

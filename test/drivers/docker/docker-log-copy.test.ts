@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
-import type { Engine, EngineCall } from '../../../src/drivers/docker/engine.ts'
-import { LogCopy } from '../../../src/drivers/docker/logs/log-copy.ts'
-import type { LogEntry } from '../../../src/drivers/docker/logs/log-frames.ts'
-import { BEGIN, LogPosition } from '../../../src/drivers/docker/logs/log-position.ts'
+import { entriesOfFrames } from '../../../src/drivers/docker/log-frames.ts'
+import { LogCopy } from '../../../src/drivers/output/log-copy.ts'
+import { BEGIN, type LogEntry, LogPosition } from '../../../src/drivers/output/log-position.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 
 const START_S = 1_700_000_000
@@ -91,9 +90,9 @@ test('where the engine has thrown the oldest entries away, the newer ones are st
 })
 
 /** An engine that hands out entries, and breaks off after some. */
-function playedEngine(entries: () => readonly LogEntry[], most: () => number): Engine {
-  const stream = async ({ query }: EngineCall) => {
-    const wanted = since(entries(), Number(query?.since)).slice(0, most())
+function playedEngine(entries: () => readonly LogEntry[], most: () => number) {
+  return async (sinceS: number) => {
+    const wanted = since(entries(), sinceS).slice(0, most())
     const frames = wanted.map(({ at, stream: number, text }) => {
       const [seconds, nanos] = at.split('.')
       const time = `${new Date(Number(seconds) * 1000).toISOString().slice(0, 19)}.${nanos}Z `
@@ -106,9 +105,8 @@ function playedEngine(entries: () => readonly LogEntry[], most: () => number): E
     async function* chunks() {
       for (let at = 0; at < bytes.length; at += 50) yield bytes.subarray(at, at + 50)
     }
-    return Object.assign(chunks(), { destroy: () => {} })
+    return entriesOfFrames(Object.assign(chunks(), { destroy: () => {} }))
   }
-  return { stream } as unknown as Engine
 }
 
 function copying(context: TestContext, entries: readonly LogEntry[]) {
@@ -120,11 +118,11 @@ function copying(context: TestContext, entries: readonly LogEntry[]) {
     noteFile,
     /** A server copies the first entries and is gone. */
     async copy(written: number) {
-      const engine = playedEngine(
+      const read = playedEngine(
         () => entries.slice(0, written),
         () => Number.POSITIVE_INFINITY,
       )
-      const copy = new LogCopy({ engine, clock: systemClock, container: 'c', logFile, noteFile })
+      const copy = new LogCopy({ read, clock: systemClock, logFile, noteFile })
       await copy.finish(5_000)
     },
     text: () => readFileSync(logFile, 'utf8'),

@@ -12,7 +12,7 @@ import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { EngineError, startRefusal } from '../../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
 import { freeShareOf, PulledImages } from '../../../src/drivers/docker/images/pulled-images.ts'
-import { FrameReader } from '../../../src/drivers/docker/logs/log-frames.ts'
+import { FrameReader } from '../../../src/drivers/docker/log-frames.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 
 const DIGEST = `sha256:${'a'.repeat(64)}`

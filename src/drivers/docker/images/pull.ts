@@ -5,6 +5,7 @@ import { AppError } from '../../../core/errors.ts'
 import { type PullProblem, WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential } from '../../../ports/driver.ts'
+import { pullProblem } from '../../pull-problem.ts'
 import type { Engine } from '../engine.ts'
 import { clean, EngineAway, type EngineError, engineError } from '../engine-error.ts'
 
@@ -194,7 +195,7 @@ function pullRefusal(image: string, credential: RegistryCredential | null, error
   const { message } = error
   if (error instanceof EngineAway) return pullFailure(image, 'engine_away', message, error)
   const said = clean(credential === null ? message : message.replaceAll(credential.password, '***'))
-  const why = REASONS.find(([words]) => words.test(said))?.[1](credential !== null) ?? 'unknown'
+  const why = pullProblem(said, credential !== null)
   return pullFailure(image, why, said, error)
 }
 
@@ -202,26 +203,6 @@ function pullFailure(image: string, why: PullProblem, said: string, cause: unkno
   const host = parseReference(image)?.registry ?? 'its registry'
   return new WorkerStartError({ kind: 'pull_failed', image, host, why, said }, { cause })
 }
-
-/** What engines and registries say of a download that fails. */
-const REASONS: readonly (readonly [RegExp, (hasCredential: boolean) => PullProblem])[] = [
-  [/no space left/i, () => 'disk_full'],
-  [/toomanyrequests|rate limit/i, () => 'download_limit'],
-  [/no matching manifest|does not match the specified platform|no match for platform/i, () => 'other_processor'],
-  [
-    /unauthorized|authentication required|no basic auth|incorrect username or password|\b401\b/i,
-    has => (has ? 'credential_refused' : 'credential_missing'),
-  ],
-  [
-    /access denied|access to the resource is denied|may require|forbidden|\b403\b/i,
-    has => (has ? 'not_found_for_credential' : 'not_found_or_private'),
-  ],
-  [/manifest unknown|not found|name unknown|does not exist/i, () => 'not_found'],
-  [
-    /dial tcp|no such host|i\/o timeout|connection refused|connection reset|tls|client\.timeout|request canceled|deadline exceeded|\beof\b|unreachable|proxyconnect/i,
-    () => 'unreachable',
-  ],
-]
 
 function untilAborted(done: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

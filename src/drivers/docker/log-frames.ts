@@ -1,17 +1,22 @@
 /** The engine's form of a container's output: frames with a head of eight bytes, each an entry with its time in front. */
 
-/** One piece of output: a line with its end, or a part of a long one. */
-export interface LogEntry {
-  /** When it was written, as seconds and nanoseconds that sort as text. */
-  readonly at: string
-  /** 1 for the standard output, 2 for standard error. */
-  readonly stream: number
-  readonly text: Buffer
-}
+import { entryTime, type LogEntry } from '../output/log-position.ts'
 
 const HEAD_BYTES = 8
 /** Larger frames are not written by any engine; what claims to be one is not understood. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
+
+/** The entries of an engine's stream of output, as they come. */
+export async function* entriesOfFrames(
+  stream: AsyncIterable<Buffer> & { destroy(): void },
+): AsyncGenerator<readonly LogEntry[]> {
+  const frames = new FrameReader()
+  try {
+    for await (const chunk of stream) yield frames.push(chunk)
+  } finally {
+    stream.destroy()
+  }
+}
 
 /** Puts frames together from pieces of a stream. */
 export class FrameReader {
@@ -35,15 +40,6 @@ export class FrameReader {
 
 function entryOf(stream: number, frame: Buffer): LogEntry {
   const blank = frame.indexOf(0x20)
-  const at = blank === -1 ? null : instantOf(frame.subarray(0, blank).toString('latin1'))
+  const at = blank === -1 ? null : entryTime(frame.subarray(0, blank).toString('latin1'))
   return at === null ? { at: '', stream, text: frame } : { at, stream, text: frame.subarray(blank + 1) }
-}
-
-/** An instant of RFC 3339 with up to nine digits behind the point; null when the text is none. */
-function instantOf(text: string): string | null {
-  const found = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text)
-  if (found === null) return null
-  const [, whole, part = '', zone] = found
-  const seconds = Date.parse(`${whole}${zone}`) / 1000
-  return `${String(seconds).padStart(12, '0')}.${part.padEnd(9, '0')}`
 }

@@ -1,13 +1,11 @@
 /**
- * Copies the output of a container to the log of its worker. A note beside the log says how far it has come, so that a server that
+ * Copies the output of a worker that others keep, such as a container engine, to the log of its worker. A note beside the log says how far it has come, so that a server that
  * was killed in the middle goes on where it stopped: nothing is missing, and nothing is there twice.
  */
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
-import type { Clock } from '../../../ports/clock.ts'
-import type { Engine } from '../engine.ts'
-import { FrameReader, type LogEntry } from './log-frames.ts'
-import { BEGIN, LogPosition, type OutputPlace } from './log-position.ts'
+import type { Clock } from '../../ports/clock.ts'
+import { BEGIN, type LogEntry, LogPosition, type OutputPlace } from './log-position.ts'
 
 /** How far an output was copied. */
 interface Note extends OutputPlace {
@@ -17,9 +15,14 @@ interface Note extends OutputPlace {
 
 /** What {@link LogCopy} needs. */
 export interface LogCopyOptions {
-  readonly engine: Engine
   readonly clock: Clock
-  readonly container: string
+  /**
+   * Asks for the output from a second since 1970 on. The entries come as they are written, until the signal or until the output is over.
+   * Rejects when they cannot be had now.
+   */
+  readonly read: (sinceS: number, signal: AbortSignal) => Promise<AsyncIterable<readonly LogEntry[]>>
+  /** Pause before the output is asked for again, in ms; 500 unless given. */
+  readonly pauseMs?: () => number
   /** Where the output goes. */
   readonly logFile: string
   readonly noteFile: string
@@ -30,7 +33,7 @@ const AGAIN_MS = 500
 /** Size of the end of the output that is searched for the message of an init that could not start a program. */
 const TAIL_BYTES = 1_024
 
-/** The copying of one output; goes on until the container has ended, across absences of the engine. */
+/** The copying of one output; goes on until the worker has ended, across absences of whoever keeps it. */
 export class LogCopy {
   readonly #options: LogCopyOptions
   #position = new LogPosition(BEGIN)
@@ -39,7 +42,7 @@ export class LogCopy {
   #notedMs = Number.NEGATIVE_INFINITY
   #tail = Buffer.alloc(0)
   #closed = new AbortController()
-  /** Whether the container has ended: then a stream that ends was read to its end. */
+  /** Whether the worker has ended: then a stream that ends was read to its end. */
   #over = false
   readonly #finished: Promise<void>
   #wake: () => void = () => {}
@@ -49,12 +52,12 @@ export class LogCopy {
     this.#finished = this.#run()
   }
 
-  /** The last output of the container that was copied. */
+  /** The last output that was copied. */
   get tail(): string {
     return this.#tail.toString()
   }
 
-  /** The container has ended: resolves when all of its output is copied, after that time at the latest. */
+  /** The worker has ended: resolves when all of its output is copied, after that time at the latest. */
   async finish(forMs: number): Promise<void> {
     this.#over = true
     this.#wake()
@@ -65,7 +68,7 @@ export class LogCopy {
     void this.close()
   }
 
-  /** Reads the output again after the engine was away. */
+  /** Asks for the output again at once, such as after an absence. */
   resume(): void {
     this.#wake()
   }
@@ -95,28 +98,21 @@ export class LogCopy {
     }
   }
 
-  /** Copies what there is, and what comes until the engine ends the stream. */
+  /** Copies what there is, and what comes until it ends. */
   async #copy(): Promise<boolean> {
-    const { engine, container, logFile } = this.#options
-    const stream = await engine.stream({
-      method: 'GET',
-      path: `/containers/${container}/logs`,
-      signal: this.#closed.signal,
-      query: { stdout: true, stderr: true, follow: true, timestamps: true, since: this.#position.place.since },
-    })
+    const { read, logFile } = this.#options
+    const pieces = await read(this.#position.place.since, this.#closed.signal)
     const log = await open(logFile, 'a', 0o600)
     try {
       // What was written after the last note is there already.
       let skip = Math.max(0, (await log.stat()).size - this.#size)
       this.#position.begin()
-      const frames = new FrameReader()
-      for await (const chunk of stream) {
-        const fresh = frames.push(chunk).filter(entry => this.#position.isNew(entry))
+      for await (const entries of pieces) {
+        const fresh = entries.filter(entry => this.#position.isNew(entry))
         skip = await this.#write(log, fresh, skip)
       }
       return true
     } finally {
-      stream.destroy()
       await log.close()
     }
   }
@@ -150,7 +146,8 @@ export class LogCopy {
 
   #pause(): Promise<void> {
     return new Promise(resolve => {
-      const cancel = this.#options.clock.after(AGAIN_MS, resolve)
+      const { clock, pauseMs } = this.#options
+      const cancel = clock.after(pauseMs?.() ?? AGAIN_MS, resolve)
       this.#wake = () => {
         cancel()
         resolve()

@@ -3,7 +3,24 @@
  * them are not in order, since the parts of a long line all have the time of the first. So a position is a second and how many
  * entries from it on were read.
  */
-import type { LogEntry } from './log-frames.ts'
+
+/** One piece of output: a line with its end, or a part of a long one. */
+export interface LogEntry {
+  /** When it was written, as seconds and nanoseconds that sort as text. */
+  readonly at: string
+  /** 1 for the standard output, 2 for standard error; always 1 where both come as one. */
+  readonly stream: number
+  readonly text: Buffer
+}
+
+/** An instant of RFC 3339 with up to nine digits behind the point, as {@link LogEntry.at}; null when the text is none. */
+export function entryTime(text: string): string | null {
+  const found = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text)
+  if (found === null) return null
+  const [, whole, part = '', zone] = found
+  const seconds = Date.parse(`${whole}${zone}`) / 1000
+  return `${String(seconds).padStart(12, '0')}.${part.padEnd(9, '0')}`
+}
 
 /** A position, to be kept. */
 export interface OutputPlace {
