@@ -1,0 +1,135 @@
+/** What the driver asks of the API of Kubernetes, and the parts of its objects that it reads. */
+
+/** One call of the API. */
+export interface KubernetesCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** As `/api/v1/namespaces/default/pods`. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  /** An object, sent as JSON; the body of a `PATCH` is a merge patch. */
+  readonly body?: unknown
+  /** Asks for the metadata of objects alone, without their content. */
+  readonly metadataOnly?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** A response that goes on. */
+export type ByteStream = AsyncIterable<Uint8Array> & { destroy(): void }
+
+/** The API of one cluster. A call ends within seconds; one that changes something within {@link CHANGE_MS}. */
+export interface KubernetesApi {
+  /** @throws KubernetesError */
+  call<Result>(call: KubernetesCall): Promise<Result>
+  /** Calls for a response that goes on until the signal. Resolves with its head. @throws KubernetesError */
+  stream(call: KubernetesCall): Promise<ByteStream>
+}
+
+/** Deadline of calls that change something: within it a server that is not the active one any more learns of it. */
+export const CHANGE_MS = 4_000
+
+/** A call of the API that failed. */
+export class KubernetesError extends Error {
+  /** The HTTP status of the response; null when none came. */
+  readonly status: number | null
+  /** The API's word for it, as `AlreadyExists`; empty for none. */
+  readonly reason: string
+  /** How long the API asks to wait; 0 where it does not say. */
+  readonly retryAfterMs: number
+
+  constructor(message: string, status: number | null, extras: { reason?: string; retryAfterMs?: number } = {}) {
+    super(message)
+    this.name = 'KubernetesError'
+    this.status = status
+    this.reason = extras.reason ?? ''
+    this.retryAfterMs = extras.retryAfterMs ?? 0
+  }
+
+  /** Whether the same call may succeed soon: nobody answered, or the API is overloaded or not ready. */
+  get isPassing(): boolean {
+    const { status } = this
+    return status === null || status === 408 || status === 429 || status >= 500
+  }
+}
+
+/** Whatever a call has thrown, as an error of the API. */
+export function kubernetesError(thrown: unknown): KubernetesError {
+  if (thrown instanceof KubernetesError) return thrown
+  return new KubernetesError(thrown instanceof Error ? thrown.message : String(thrown), null)
+}
+
+/** What all objects have. */
+export interface ObjectMeta {
+  readonly name: string
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  readonly deletionGracePeriodSeconds?: number
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/** An object of which the metadata matter. */
+export interface KubernetesObject {
+  readonly metadata: ObjectMeta
+}
+
+/** A page of a list. */
+export interface ObjectList<Item> {
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string }
+  readonly items?: readonly Item[]
+}
+
+/** What is told of a container. */
+export interface ContainerStatus {
+  readonly name?: string
+  readonly imageID?: string
+  readonly state?: ContainerState
+}
+
+/** One of the three. */
+export interface ContainerState {
+  readonly waiting?: { readonly reason?: string; readonly message?: string }
+  readonly running?: { readonly startedAt?: string }
+  readonly terminated?: {
+    readonly exitCode?: number
+    readonly signal?: number
+    readonly reason?: string
+    readonly message?: string
+    readonly startedAt?: string
+  }
+}
+
+/** A condition of a pod. */
+export interface PodCondition {
+  readonly type?: string
+  readonly status?: string
+  readonly reason?: string
+  readonly message?: string
+}
+
+/** A pod. */
+export interface PodObject extends KubernetesObject {
+  readonly spec?: {
+    readonly nodeName?: string
+    readonly containers?: readonly {
+      readonly name?: string
+      readonly resources?: { readonly limits?: Readonly<Record<string, string>> }
+    }[]
+  }
+  readonly status?: {
+    readonly phase?: string
+    readonly reason?: string
+    readonly message?: string
+    readonly podIP?: string
+    readonly conditions?: readonly PodCondition[]
+    readonly containerStatuses?: readonly ContainerStatus[]
+  }
+}
+
+/** Something that happened to an object, as its cluster tells it. */
+export interface EventObject extends KubernetesObject {
+  readonly reason?: string
+  readonly message?: string
+  readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string }
+}

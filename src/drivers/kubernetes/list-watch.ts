@@ -1,0 +1,212 @@
+/**
+ * Follows all objects of a kind: a list in pages, then what happened since it, and another list whenever what happened cannot be had any
+ * more. A list is the truth; events may be missed, repeated or out of order.
+ */
+import type { Clock } from '../../ports/clock.ts'
+import { type KubernetesApi, KubernetesError, type KubernetesObject, kubernetesError, type ObjectList } from './api.ts'
+
+/** What {@link ListWatch} needs. */
+export interface ListWatchOptions<Item extends KubernetesObject> {
+  readonly api: KubernetesApi
+  readonly clock: Clock
+  /** As `/api/v1/namespaces/default/pods`. */
+  readonly path: string
+  /** Which of them, as `labelSelector`. */
+  readonly query: Readonly<Record<string, string>>
+  /** `all` begins with those that there are, `new` with those that come. */
+  readonly from: 'all' | 'new'
+  /** All that there are. */
+  readonly onList: (items: readonly Item[]) => void
+  readonly onEvent: (type: WatchEventType, item: Item) => void
+  /** The API has answered, or has not: then what it or the network said. Called at each change. */
+  readonly onAway: (problem: string | null) => void
+}
+
+/** What happened to an object. */
+export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED'
+
+interface WatchEvent<Item> {
+  readonly type?: WatchEventType | 'BOOKMARK' | 'ERROR'
+  readonly object?: Item & { readonly code?: number; readonly message?: string; readonly reason?: string }
+}
+
+const PAGE = '500'
+/** A watch is asked to end after this time, so that a list follows that shows what was missed. */
+const WATCH_S = 300
+/** Something comes every minute, since bookmarks are asked for; without it the connection is taken for dead. */
+const SILENCE_MS = 90_000
+const RETRY_MS = { first: 500, most: 10_000 }
+const MAX_LINE_BYTES = 8 * 1024 * 1024
+
+/** Follows the objects until it is closed. */
+export class ListWatch<Item extends KubernetesObject> {
+  readonly #options: ListWatchOptions<Item>
+  readonly #closed = new AbortController()
+  /** Where the events go on; null where a list has to come first. */
+  #version: string | null = null
+  #listedMs = Number.NEGATIVE_INFINITY
+  #problem: string | null | undefined = undefined
+  #wake: () => void = () => {}
+
+  constructor(options: ListWatchOptions<Item>) {
+    this.#options = options
+    void this.#live()
+  }
+
+  /** Looks again at once, where it waits because the API was away. */
+  hurry(): void {
+    this.#wake()
+  }
+
+  /** Ends it; nothing is called any more. */
+  close(): void {
+    this.#closed.abort()
+    this.#wake()
+  }
+
+  async #live(): Promise<void> {
+    let waitMs: number = RETRY_MS.first
+    while (!this.#closed.signal.aborted) {
+      try {
+        if (this.#version === null || this.#age() >= WATCH_S * 1000) await this.#list()
+        if (await this.#watch()) waitMs = RETRY_MS.first
+      } catch (thrown) {
+        if (this.#closed.signal.aborted) return
+        const error = kubernetesError(thrown)
+        const isStale = error.status === 410
+        if (isStale) this.#version = null
+        else this.#tell(error.message)
+        await this.#pause(Math.max(waitMs, error.retryAfterMs))
+        waitMs = Math.min(waitMs * 2, RETRY_MS.most)
+      }
+    }
+  }
+
+  #age(): number {
+    return this.#options.clock.monotonic() - this.#listedMs
+  }
+
+  async #list(): Promise<void> {
+    const { api, path, query, from, clock, onList } = this.#options
+    const items: Item[] = []
+    const listedMs = clock.monotonic()
+    let next = ''
+    let version = ''
+    do {
+      const page: ObjectList<Item> = await api.call({
+        method: 'GET',
+        path,
+        query: { ...query, limit: from === 'new' ? '1' : PAGE, ...(next === '' ? {} : { continue: next }) },
+        signal: this.#closed.signal,
+      })
+      items.push(...(page.items ?? []))
+      next = from === 'new' ? '' : (page.metadata?.continue ?? '')
+      version = page.metadata?.resourceVersion ?? version
+    } while (next !== '')
+    if (this.#closed.signal.aborted) return
+    this.#version = version
+    this.#listedMs = listedMs
+    this.#tell(null)
+    if (from === 'all') onList(items)
+  }
+
+  /** Reads events until the API ends the watch. @returns whether it lasted for a while, or something came */
+  async #watch(): Promise<boolean> {
+    const { api, clock, path, query } = this.#options
+    const stop = new AbortController()
+    let silent = false
+    const listen = () =>
+      clock.after(SILENCE_MS, () => {
+        silent = true
+        stop.abort()
+      })
+    let cancel = listen()
+    const startedMs = clock.monotonic()
+    let count = 0
+    try {
+      const stream = await api.stream({
+        method: 'GET',
+        path,
+        query: {
+          ...query,
+          watch: 'true',
+          allowWatchBookmarks: 'true',
+          resourceVersion: this.#version ?? '',
+          timeoutSeconds: String(WATCH_S),
+        },
+        signal: AbortSignal.any([stop.signal, this.#closed.signal]),
+      })
+      this.#tell(null)
+      try {
+        for await (const line of linesOf(stream)) {
+          cancel()
+          cancel = listen()
+          count += 1
+          if (this.#closed.signal.aborted) return true
+          this.#read(line)
+        }
+      } finally {
+        stream.destroy()
+      }
+    } catch (thrown) {
+      // Nothing came: it may be a connection that leads nowhere any more.
+      if (silent && !this.#closed.signal.aborted) return false
+      throw thrown
+    } finally {
+      cancel()
+    }
+    const lasted = clock.monotonic() - startedMs >= RETRY_MS.most
+    // An API that ends each watch at once must not be asked in a circle.
+    if (count === 0 && !lasted) await this.#pause(RETRY_MS.first)
+    return count > 0 || lasted
+  }
+
+  #read(line: string): void {
+    const { type, object } = JSON.parse(line) as WatchEvent<Item>
+    if (object === undefined || type === undefined) return
+    if (type === 'ERROR') {
+      throw new KubernetesError(object.message ?? 'the watch failed', object.code ?? 500, {
+        reason: object.reason ?? '',
+      })
+    }
+    this.#version = object.metadata?.resourceVersion ?? this.#version
+    if (type !== 'BOOKMARK') this.#options.onEvent(type, object)
+  }
+
+  #tell(problem: string | null): void {
+    if (this.#problem === problem || this.#closed.signal.aborted) return
+    this.#problem = problem
+    this.#options.onAway(problem)
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#closed.signal.aborted) return Promise.resolve()
+    return new Promise(resolve => {
+      const cancel = this.#options.clock.after(ms, resolve)
+      this.#wake = () => {
+        cancel()
+        resolve()
+      }
+    })
+  }
+}
+
+/** The lines of a stream, without empty ones. @throws KubernetesError for a line that is too long */
+export async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of stream) {
+    let from = 0
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
+      const line = Buffer.concat([...rest, chunk.subarray(from, end)]).toString('utf8')
+      rest = []
+      length = 0
+      from = end + 1
+      if (line.trim() !== '') yield line
+    }
+    if (from === chunk.length) continue
+    rest.push(chunk.subarray(from))
+    length += chunk.length - from
+    if (length > MAX_LINE_BYTES) throw new KubernetesError('an event is too large', null)
+  }
+}
