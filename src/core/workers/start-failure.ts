@@ -48,6 +48,13 @@ interface StartFailures {
   readonly gpu_device_missing: { readonly said: string }
   readonly gpu_not_listed: { readonly index: number; readonly count: number; readonly folder: string }
   readonly podman_without_gpus: { readonly version: string; readonly needed: string }
+  // Clusters.
+  readonly cluster_away: { readonly said: string }
+  readonly cluster_refused: { readonly said: string }
+  /** Somebody else has a pod or secret of that name. */
+  readonly cluster_name_taken: { readonly name: string }
+  readonly cluster_volume_missing: object
+  readonly cluster_elsewhere: object
   // Models.
   readonly model_failed: { readonly model: string; readonly problem: ModelProblem }
   readonly model_gone: { readonly model: string }
@@ -228,6 +235,21 @@ const RULES: Rules = {
     ({ version, needed }) =>
       `Podman ${version} gives containers no GPUs of NVIDIA when it is asked over its API; ${needed} or newer is needed, or Docker`,
     'podman',
+  ],
+  cluster_away: [({ said }) => `the cluster does not respond: ${said}`, 'cluster'],
+  cluster_refused: [({ said }) => `the cluster refuses it: ${said}`, foreign],
+  cluster_name_taken: [
+    ({ name }) => `the cluster has an object ${name} already, which is not of this installation`,
+    'other',
+  ],
+  cluster_volume_missing: [
+    () => 'its network volume cannot be mounted: the server was started without --kubernetes-volume-claim',
+    'cluster_volume',
+  ],
+  cluster_elsewhere: [
+    () =>
+      'a worker of a load-balancing endpoint cannot be started: this server is outside of the cluster, and does not reach the addresses of its pods',
+    'cluster_network',
   ],
   model_failed: [
     ({ model, problem }) => `model ${model} cannot be had: ${modelProblemText(problem)}`,

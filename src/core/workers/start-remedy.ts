@@ -30,6 +30,17 @@ export const START_REMEDIES = {
     'start the container engine (systemctl start docker) and see that this server may use its socket',
     'engine_away',
   ),
+  cluster: passing(
+    'see that the API of the cluster runs and that this server reaches it (kubectl get pods with the same configuration)',
+    'engine_away',
+  ),
+  cluster_volume: passing(
+    'make a claim that many nodes can mount (ReadWriteMany) and start the server with --kubernetes-volume-claim <name>',
+    'volume_missing',
+  ),
+  cluster_network: lasting(
+    'run the server in the cluster (deploy/helm), or give --kubernetes-pods-reachable where this machine has a route to the pods',
+  ),
   secrets: passing(
     'create the secrets (runyard secrets create), or take them out of the environment',
     'secret_missing',

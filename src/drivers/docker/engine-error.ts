@@ -101,8 +101,15 @@ function refusalOf(error: EngineError, memoryMb: number | null): StartFailure {
   const { message: said, status, away } = error
   const absence = { kind: 'engine_away', address: null, said } as const
   if (status === null) return { ...absence, how: away ? 'unreachable' : 'unresponsive' }
-  const known = REFUSALS.find(([words]) => words.test(said))?.[1](said, memoryMb)
-  return known ?? (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said })
+  return (
+    knownRefusal(said, memoryMb) ??
+    (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said })
+  )
+}
+
+/** What an engine, or a node of a cluster, says of a start that it refuses, where that is known; null where it is not. */
+export function knownRefusal(said: string, memoryMb: number | null): StartFailure | null {
+  return REFUSALS.find(([words]) => words.test(said))?.[1](said, memoryMb) ?? null
 }
 
 /** Messages of engines that refuse a start. */

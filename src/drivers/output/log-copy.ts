@@ -101,9 +101,9 @@ export class LogCopy {
   /** Copies what there is, and what comes until it ends. */
   async #copy(): Promise<boolean> {
     const { read, logFile } = this.#options
-    const pieces = await read(this.#position.place.since, this.#closed.signal)
     const log = await open(logFile, 'a', 0o600)
     try {
+      const pieces = await read(this.#position.place.since, this.#closed.signal)
       // What was written after the last note is there already.
       let skip = Math.max(0, (await log.stat()).size - this.#size)
       this.#position.begin()

@@ -24,6 +24,20 @@ const SAMPLES: Samples = {
   secrets_missing: [{ names: ['A', 'B'] }, 'the environment refers to secrets that do not exist: A, B'],
   volume_missing: [{ volume: 'v1' }, 'its network volume v1 does not exist'],
   settings_invalid: [{ problem: 'the variable PORT must be a port' }, 'the variable PORT must be a port'],
+  cluster_away: [{ said: 'nobody listens' }, 'the cluster does not respond: nobody listens'],
+  cluster_refused: [{ said: 'pods is forbidden' }, 'the cluster refuses it: pods is forbidden'],
+  cluster_name_taken: [
+    { name: 'runyard-a' },
+    'the cluster has an object runyard-a already, which is not of this installation',
+  ],
+  cluster_volume_missing: [
+    {},
+    'its network volume cannot be mounted: the server was started without --kubernetes-volume-claim',
+  ],
+  cluster_elsewhere: [
+    {},
+    'a worker of a load-balancing endpoint cannot be started: this server is outside of the cluster, and does not reach the addresses of its pods',
+  ],
   model_failed: [
     { model: 'org/tiny', problem: { kind: 'not_found', revision: 'v9' } },
     "model org/tiny cannot be had: the hub has no such model, or no revision 'v9' of it",

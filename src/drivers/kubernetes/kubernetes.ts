@@ -1,0 +1,500 @@
+/**
+ * Runs workers as pods of a Kubernetes cluster, one bare pod each.
+ *
+ * A pod is named after its worker, so any server of an installation finds it. The API of the cluster may be away at any time: pods that
+ * cannot be seen count as running, and what they were asked is asked again when it is back. A pod ends for this server when the cluster says so:
+ * it has ended, a complete answer does not have it any more, or its node has been silent beyond a limit.
+ */
+
+import type { EndpointType } from '../../core/endpoints/endpoint.ts'
+import { parseReference } from '../../core/endpoints/image-reference.ts'
+import { AppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Isolation, Limit } from '../../core/workers/isolation.ts'
+import { reclaimText } from '../../core/workers/platform-report.ts'
+import type { ServedAt } from '../../core/workers/socket-address.ts'
+import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
+import type { ObservedExit } from '../../core/workers/worker-exit.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
+import type { Notifier } from '../../ports/notifier.ts'
+import { parseContainerArgs } from '../process/command-line.ts'
+import { type EventObject, type KubernetesApi, kubernetesError, type PodObject } from './api.ts'
+import { ListWatch } from './list-watch.ts'
+import { isPodId, ownSelector, podName, workerOf } from './names.ts'
+import { NodeTypes } from './node-types.ts'
+import { PodCalls } from './pod-calls.ts'
+import { KILL_S, PodEndings } from './pod-endings.ts'
+import type { PodOutputs } from './pod-output.ts'
+import { podReport } from './pod-report.ts'
+import type { PodSettings } from './pod-spec.ts'
+import { makePod, StartTurns, stopped } from './pod-starts.ts'
+import { type PodEnding, WorkerPod } from './worker-pod.ts'
+
+/** What {@link createKubernetesDriver} needs. */
+export interface KubernetesDriverOptions {
+  readonly api: KubernetesApi
+  readonly namespace: string
+  readonly clock: Clock
+  readonly notifier: Notifier
+  readonly outputs: PodOutputs
+  /** Letters and digits that identify this installation in a namespace that others may use, too. All its servers give the same. */
+  readonly installation: string
+  readonly settings: PodSettings
+  readonly maxWorkers: number
+  /** Whether this server reaches the addresses of pods. */
+  readonly reachesPods: boolean
+  /** Logs that the API was found or lost. */
+  readonly note: (what: 'cluster.found' | 'cluster.away', fields: Readonly<Record<string, unknown>>) => void
+  /** Called when the API has come, also again. */
+  readonly onUp?: () => void
+}
+
+/** A driver for pods. */
+export interface KubernetesDriver extends Driver {
+  /** Stops observing; the pods go on. */
+  close(): Promise<void>
+}
+
+/** A start in progress. */
+interface Start {
+  readonly handle: Promise<string>
+  readonly stop: AbortController
+}
+
+/** What is known of a pod with the handle of its worker. */
+interface PodHandle {
+  readonly pod: string
+  readonly uid: string
+  readonly limits: readonly Limit[]
+}
+
+/** What a worker's start tells of, by its pod. */
+type Watches = Map<string, { readonly watch: StartWatch; isPulling: boolean }>
+
+const CHECK_MS = 5_000
+/** How long nothing may be heard of a pod of which something is to come before it is asked for. */
+const UNHEARD_MS = 15_000
+/** Pods that are asked for at once. */
+const MAX_ASKED = 20
+/** How long a caller waits for the cluster to take a call that ends a pod; it goes on after that. */
+const ENDING_WAIT_MS = 1_000
+const FIRST_MS = 10_000
+/** Objects that are younger may be those of a server that has taken over meanwhile. */
+const TIDY_AGE_MS = 10 * 60_000
+const TIDY_MS = 3_000
+
+const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown' } }
+
+/** The driver for all images that are not folders of this machine. */
+export function createKubernetesDriver(options: KubernetesDriverOptions): KubernetesDriver {
+  return new Pods(options)
+}
+
+class Pods implements KubernetesDriver {
+  readonly name = 'kubernetes'
+  readonly #options: KubernetesDriverOptions
+  readonly #calls: PodCalls
+  readonly #nodes: NodeTypes
+  readonly #pods = new Map<WorkerId, WorkerPod>()
+  readonly #starts = new Map<WorkerId, Start>()
+  readonly #endings: PodEndings
+  readonly #turns = new StartTurns()
+  readonly #watches: Watches = new Map()
+  readonly #podWatch: ListWatch<PodObject>
+  readonly #eventWatch: ListWatch<EventObject>
+  /** Why the API cannot be called; null when it can, undefined before the first answer. */
+  #away: string | null | undefined = undefined
+  readonly #tried = Promise.withResolvers<void>()
+  #cancelCheck: () => void = () => {}
+  #closed = false
+
+  constructor(options: KubernetesDriverOptions) {
+    this.#options = options
+    const { api, namespace, installation, clock, settings, notifier } = options
+    this.#calls = new PodCalls({ api, namespace, installation })
+    this.#endings = new PodEndings(this.#calls, settings.stopS)
+    this.#nodes = new NodeTypes(api, clock, settings.gpus, () => notifier.publish('fleet'))
+    this.#podWatch = new ListWatch<PodObject>({
+      api,
+      clock,
+      path: this.#calls.path('pods'),
+      query: { labelSelector: ownSelector(installation) },
+      from: 'all',
+      onList: pods => this.#listed(pods),
+      onEvent: (type, pod) => this.#happened(type, pod),
+      onAway: problem => this.#setAway(problem),
+    })
+    this.#eventWatch = new ListWatch<EventObject>({
+      api,
+      clock,
+      path: `/api/v1/namespaces/${namespace}/events`,
+      query: { fieldSelector: 'involvedObject.kind=Pod' },
+      from: 'new',
+      onList: () => {},
+      onEvent: (type, event) => type !== 'DELETED' && this.#told(event),
+      onAway: () => {},
+    })
+    clock.after(FIRST_MS, () => this.#tried.resolve())
+    this.#checkSoon()
+  }
+
+  savedImage(image: string): string {
+    return image
+  }
+
+  placedBy(): 'platform' {
+    return 'platform'
+  }
+
+  nameOf(): string {
+    return this.name
+  }
+
+  async check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {
+    if (parseReference(image) === null) return { kind: 'image_invalid', image }
+    try {
+      parseContainerArgs(args)
+    } catch (thrown) {
+      if (thrown instanceof WorkerStartError) return thrown.failure
+      throw thrown
+    }
+    if (type === 'LOAD_BALANCER' && !this.#options.reachesPods) return { kind: 'cluster_elsewhere' }
+    await this.#tried.promise
+    return this.#away === null ? null : { kind: 'cluster_away', said: this.#away ?? 'it has not answered yet' }
+  }
+
+  async start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
+    const { workerId } = spec
+    const running = this.#starts.get(workerId)
+    if (running !== undefined) return running.handle
+    const known = this.#pods.get(workerId)
+    if (known !== undefined) return this.#handleOf(known, spec)
+    const stop = new AbortController()
+    const handle = this.#start(spec, watch, stop.signal).finally(() => {
+      this.#starts.delete(workerId)
+      this.#watches.delete(podName(workerId))
+    })
+    this.#starts.set(workerId, { handle, stop })
+    return handle
+  }
+
+  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
+    const known = this.#pods.get(worker)
+    if (known !== undefined) return known.exit === null
+    if (handle !== null && parseHandle(handle) === null) return false
+    if (!isPodId(worker)) return false
+    let found: PodObject | null
+    try {
+      found = await this.#calls.find(worker)
+    } catch {
+      // It may run, and counts as running until the cluster says something else.
+      this.#track(worker, true)
+      return true
+    }
+    if (found === null) return false
+    const pod = this.#track(worker, true)
+    const report = podReport(found, true)
+    pod.see(report)
+    // Its output is still readable when it has ended.
+    return report.life.kind !== 'ended'
+  }
+
+  async observe(worker: WorkerId): Promise<Observation> {
+    return this.#pods.get(worker)?.observation ?? { state: 'exited', exit: UNKNOWN_EXIT }
+  }
+
+  async address(worker: WorkerId): Promise<ServedAt | null> {
+    return this.#pods.get(worker)?.address ?? null
+  }
+
+  /** No cluster can freeze a pod; its worker just stays idle. */
+  async freeze(): Promise<void> {}
+
+  async thaw(): Promise<void> {}
+
+  async terminate(worker: WorkerId): Promise<void> {
+    await this.#end(worker, 'terminate')
+  }
+
+  async kill(worker: WorkerId): Promise<void> {
+    await this.#end(worker, 'kill')
+  }
+
+  async release(worker: WorkerId): Promise<void> {
+    const known = this.#pods.get(worker)
+    if (this.#starts.has(worker) || known?.exit === null) {
+      throw new AppError('conflict', `worker ${worker} still runs`)
+    }
+    this.#options.outputs.forget(worker)
+    if (known === undefined) return
+    void known.close()
+    this.#pods.delete(worker)
+    this.#endings.forget(known)
+    const { uid, name, isLost } = known
+    // Nobody would confirm the end of a pod on a silent node. `tidy` removes what this cannot.
+    if (uid !== null) void this.#calls.remove('pods', { name, uid }, isLost ? 0 : undefined).catch(() => {})
+  }
+
+  keepsApart(): string | null {
+    return null
+  }
+
+  isolation(handle: string): Isolation {
+    return { kind: 'container', limits: parseHandle(handle)?.limits ?? [] }
+  }
+
+  async capacity() {
+    const { maxWorkers } = this.#options
+    const running = [...this.#pods].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
+    const taken = new Set([...running, ...this.#starts.keys()])
+    return {
+      freeWorkers: Math.max(0, maxWorkers - taken.size),
+      bound: `the limit of ${maxWorkers} workers (--max-workers)`,
+    }
+  }
+
+  async tidy(alive: ReadonlySet<WorkerId>): Promise<void> {
+    const { clock } = this.#options
+    if (this.#away !== null) return
+    const begunMs = clock.monotonic()
+    try {
+      for (const kind of ['pods', 'secrets'] as const) {
+        for (const { worker, name, uid, createdMs } of await this.#calls.list(kind)) {
+          // Who was the active server when this began may not be it any more.
+          if (clock.monotonic() - begunMs >= TIDY_MS) return
+          const isOurs = alive.has(worker) || this.#pods.has(worker) || this.#starts.has(worker)
+          if (isOurs || clock.now() - createdMs < TIDY_AGE_MS) continue
+          await this.#calls.remove(kind, { name, uid })
+        }
+      }
+    } catch {
+      // The API is away or busy; this is called again.
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancelCheck()
+    this.#tried.resolve()
+    this.#podWatch.close()
+    this.#eventWatch.close()
+    for (const { stop } of this.#starts.values()) stop.abort()
+    await Promise.allSettled([...this.#pods.values()].map(pod => pod.close()))
+  }
+
+  async #start(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
+    const { workerId, image } = spec
+    const failure = await this.check(image, spec.args)
+    if (failure !== null) throw new WorkerStartError(failure)
+    if (!isPodId(workerId))
+      throw new WorkerStartError({ kind: 'cluster_refused', said: `${workerId} is no name of a pod` })
+    const pod = this.#track(workerId, false)
+    if (watch !== undefined) this.#watches.set(pod.name, { watch, isPulling: false })
+    try {
+      const { clock, installation, namespace, settings } = this.#options
+      const context = { installation, namespace, settings, image: (await watch?.pins?.current()) ?? image }
+      const made = await makePod({ spec, context, pod, calls: this.#calls, clock, turns: this.#turns, signal })
+      this.#see(pod, made)
+      await Promise.race([pod.begun, aborted(signal)])
+      if (signal.aborted) throw stopped()
+      const { exit } = pod
+      if (exit?.cause.kind === 'not_started') throw new WorkerStartError(exit.cause.failure)
+      if (exit !== null && !pod.hasRun) throw new WorkerStartError({ kind: 'other', problem: lostText(exit) })
+      await this.#pin(spec, watch, pod)
+      return this.#handleOf(pod, spec)
+    } catch (thrown) {
+      // What is being started goes on: the next server finds it by its name.
+      if (this.#closed) return new Promise<never>(() => {})
+      this.#giveUp(pod)
+      throw thrown
+    }
+  }
+
+  /** Removes the pod of a start that failed. */
+  #giveUp(pod: WorkerPod): void {
+    const wasTaken = pod.exit?.cause.kind === 'reclaimed'
+    // Its end is observed; otherwise nothing is left of it to know.
+    if (!wasTaken) {
+      this.#pods.delete(pod.worker)
+      void pod.close()
+    }
+    void this.#removePod(pod).catch(() => {})
+  }
+
+  async #removePod(pod: WorkerPod): Promise<void> {
+    const uid = pod.uid ?? (await this.#calls.find(pod.worker))?.metadata.uid
+    if (uid !== undefined) await this.#calls.remove('pods', { name: pod.name, uid }, KILL_S)
+  }
+
+  /** Records the exact image, so that all workers of a release run the same. */
+  async #pin({ image }: WorkerSpec, watch: StartWatch | undefined, { report }: WorkerPod): Promise<void> {
+    const exact = report?.imageId ?? null
+    if (exact === null || watch?.pins === undefined || parseReference(image)?.digest != null) return
+    if ((await watch.pins.current()) === null) await watch.pins.pin(exact, null)
+  }
+
+  #handleOf(pod: WorkerPod, { wish, diskGb }: WorkerSpec): string {
+    const limits: [limit: Limit, isHeld: boolean][] = [
+      ['memory', wish.cpus.length > 0],
+      ['cpu', wish.cpus.length > 0],
+      ['disk', diskGb !== null],
+    ]
+    const handle: PodHandle = {
+      pod: pod.name,
+      uid: pod.uid ?? '',
+      limits: limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : [])),
+    }
+    return JSON.stringify(handle)
+  }
+
+  #track(worker: WorkerId, isAdopted: boolean): WorkerPod {
+    const { clock, outputs, settings, notifier } = this.#options
+    const pod: WorkerPod = new WorkerPod({
+      worker,
+      clock,
+      isAdopted,
+      output: copied => outputs.copy(copied),
+      placeOf: (report, node) => this.#nodes.placeOf(report, node),
+      nodeLostMs: settings.nodeLostS * 1000,
+      onChange: () => notifier.publish('fleet'),
+    })
+    this.#pods.set(worker, pod)
+    return pod
+  }
+
+  /** A complete list. A pod that it lacks may have been made since, so it is asked for. */
+  #listed(pods: readonly PodObject[]): void {
+    const seen = new Set<WorkerId>()
+    for (const object of pods) {
+      const worker = workerOf(object, this.#options.installation)
+      const pod = worker === null ? undefined : this.#pods.get(worker)
+      if (pod === undefined || worker === null) continue
+      seen.add(worker)
+      this.#see(pod, object)
+    }
+    const lacking = [...this.#pods.values()].filter(pod => pod.exit === null && !seen.has(pod.worker))
+    void this.#askFor(lacking)
+  }
+
+  #happened(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: PodObject): void {
+    const worker = workerOf(object, this.#options.installation)
+    const pod = worker === null ? undefined : this.#pods.get(worker)
+    if (pod === undefined) return
+    if (type !== 'DELETED') this.#see(pod, object)
+    // Of a pod that was never seen an old event may tell.
+    else if (pod.uid !== null && pod.uid === object.metadata.uid) pod.gone(podReport(object, true))
+  }
+
+  #see(pod: WorkerPod, object: PodObject): void {
+    pod.see(podReport(object, hasPullSecret(object)))
+    if (pod.hasRun) this.#pulled(pod.name)
+  }
+
+  /** What a node tells of the downloads of images. */
+  #told({ reason, involvedObject }: EventObject): void {
+    const { name = '' } = involvedObject ?? {}
+    const started = this.#watches.get(name)
+    if (started === undefined) return
+    if (reason === 'Pulling' && !started.isPulling) {
+      started.isPulling = true
+      started.watch.pulling(null)
+    } else if (reason === 'Pulled') this.#pulled(name)
+  }
+
+  #pulled(name: string): void {
+    const started = this.#watches.get(name)
+    if (started?.isPulling !== true) return
+    started.isPulling = false
+    started.watch.pulled()
+  }
+
+  #setAway(problem: string | null): void {
+    const was = this.#away
+    this.#away = problem
+    this.#tried.resolve()
+    const { note, onUp, notifier } = this.#options
+    if (problem !== null) {
+      if (was === null || was === undefined) note('cluster.away', { problem })
+      return
+    }
+    if (was !== undefined) note('cluster.found', {})
+    onUp?.()
+    for (const pod of this.#pods.values()) pod.resume()
+    // Makes endpoints due whose workers could not be started.
+    notifier.publish('endpoints')
+  }
+
+  async #end(worker: WorkerId, ending: PodEnding): Promise<void> {
+    const pod = this.#pods.get(worker)
+    const start = this.#starts.get(worker)
+    // A pod that has not run is removed with its start.
+    if (start !== undefined && pod?.hasRun !== true) return start.stop.abort()
+    if (pod === undefined || pod.exit !== null) return
+    if (pod.asked === ending || pod.asked === 'kill') return
+    pod.ask(ending)
+    const waited = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(ENDING_WAIT_MS, waited.resolve)
+    await Promise.race([this.#endings.send(pod), waited.promise])
+    cancel()
+  }
+
+  #checkSoon(): void {
+    if (this.#closed) return
+    this.#cancelCheck = this.#options.clock.after(CHECK_MS, () => {
+      void this.#check().finally(() => this.#checkSoon())
+    })
+  }
+
+  async #check(): Promise<void> {
+    if (this.#away !== null) return
+    const pods = [...this.#pods.values()].filter(({ exit }) => exit === null)
+    for (const pod of pods) pod.check()
+    this.#endings.sendAgain()
+    const unheard = pods.filter(pod => pod.isMoving && pod.uid !== null && pod.unheardMs >= UNHEARD_MS)
+    await this.#askFor(unheard.sort((a, b) => b.unheardMs - a.unheardMs).slice(0, MAX_ASKED))
+  }
+
+  /** Asks the cluster for pods one by one; what it does not have is gone. */
+  async #askFor(pods: readonly WorkerPod[]): Promise<void> {
+    for (const pod of pods) {
+      if (this.#closed || pod.exit !== null) continue
+      // A pod that is being made is not there yet.
+      if (pod.uid === null && this.#starts.has(pod.worker)) continue
+      try {
+        const found = await this.#calls.find(pod.worker)
+        if (found === null || (pod.uid !== null && found.metadata.uid !== pod.uid)) pod.gone(null)
+        else this.#see(pod, found)
+      } catch (thrown) {
+        if (kubernetesError(thrown).isPassing) return
+      }
+    }
+  }
+}
+
+function hasPullSecret({ spec }: PodObject): boolean {
+  return ((spec as { imagePullSecrets?: readonly unknown[] } | undefined)?.imagePullSecrets?.length ?? 0) > 0
+}
+
+function lostText({ cause }: ObservedExit): string {
+  return cause.kind === 'reclaimed'
+    ? `its pod ${reclaimText(cause.why)}`
+    : 'its pod ended before its program was started'
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** Reads a handle; null for any other text. */
+function parseHandle(text: string): PodHandle | null {
+  try {
+    const { pod, uid, limits = [] } = JSON.parse(text) as PodHandle
+    return typeof pod === 'string' && typeof uid === 'string' && pod !== '' ? { pod, uid, limits } : null
+  } catch {
+    return null
+  }
+}

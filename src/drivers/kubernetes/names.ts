@@ -1,0 +1,55 @@
+/** What the objects of an installation are called, and how it knows its own. */
+import type { WorkerId } from '../../core/ids.ts'
+import type { KubernetesObject } from './api.ts'
+
+/** Names of the labels and annotations of our objects. */
+export const NAMES = {
+  manager: 'app.kubernetes.io/managed-by',
+  installation: 'runyard.dev/installation',
+  worker: 'runyard.dev/worker',
+  endpoint: 'runyard.dev/endpoint',
+  /** Its ports for requests and for health checks, as `80,8080`. */
+  serves: 'runyard.dev/serves',
+  /** The types of GPUs that it wished, as a JSON list, and how many. */
+  gpuTypes: 'runyard.dev/gpu-types',
+  gpuCount: 'runyard.dev/gpu-count',
+} as const
+
+/** The container of a worker in its pod. */
+export const CONTAINER = 'worker'
+const MANAGER = 'runyard'
+
+/** The name of the pod of a worker, and of the secret with its environment. */
+export function podName(worker: WorkerId): string {
+  return `runyard-${worker}`
+}
+
+/** The name of the secret with which the image of a worker is downloaded. */
+export function pullSecretName(worker: WorkerId): string {
+  return `runyard-${worker}-pull`
+}
+
+/** Whether a worker with this id can be a pod: names of pods are names of hosts. */
+export function isPodId(worker: WorkerId): boolean {
+  return /^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/.test(worker)
+}
+
+/** The labels by which all objects of an installation are found. */
+export function ownLabels(installation: string): Record<string, string> {
+  return { [NAMES.manager]: MANAGER, [NAMES.installation]: installation }
+}
+
+/** The same as a selector. */
+export function ownSelector(installation: string): string {
+  return Object.entries(ownLabels(installation))
+    .map(([name, value]) => `${name}=${value}`)
+    .join(',')
+}
+
+/** The worker of an object; null when it is not of this installation. */
+export function workerOf({ metadata }: KubernetesObject, installation: string): WorkerId | null {
+  const labels = metadata.labels ?? {}
+  const isOurs = Object.entries(ownLabels(installation)).every(([name, value]) => labels[name] === value)
+  const worker = labels[NAMES.worker]
+  return isOurs && worker !== undefined && worker !== '' ? (worker as WorkerId) : null
+}

@@ -1,0 +1,220 @@
+/** What a pod says of itself, as far as it matters for its worker. A function of the pod's text alone. */
+import { constants } from 'node:os'
+import type { Reclaim, WaitForPlace } from '../../core/workers/platform-report.ts'
+import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
+import { clean } from '../docker/engine-error.ts'
+import type { ContainerState, PodCondition, PodObject } from './api.ts'
+import { CONTAINER, NAMES } from './names.ts'
+import { type StartTrouble, startTrouble } from './start-trouble.ts'
+
+/** A pod at one moment. */
+export interface PodReport {
+  readonly uid: string
+  readonly version: string
+  readonly node: string | null
+  readonly ip: string | null
+  /** The exact image that its container runs, where the node says so. */
+  readonly imageId: string | null
+  readonly life: PodLife
+  /** Why it is being taken away, whoever asked for it; null when it is not. */
+  readonly leaving: Reclaim | null
+  /** How long it may take to end from the moment on in which it was asked, in ms; null when it was not asked. */
+  readonly graceMs: number | null
+  /** Whether its node has not spoken of it for a while: the cluster then says that it is not ready, although its container runs. */
+  readonly isSilent: boolean
+  /** What it wished, from its annotations. */
+  readonly gpuTypes: readonly string[]
+  readonly gpuCount: number
+  readonly serves: { readonly port: number; readonly healthPort: number } | null
+}
+
+/** Where a pod is in its life. */
+export type PodLife =
+  | { readonly kind: 'unplaced'; readonly reason: WaitForPlace }
+  /** On its node, before its program runs. */
+  | { readonly kind: 'placed'; readonly trouble: StartTrouble | null }
+  | { readonly kind: 'running' }
+  | { readonly kind: 'ended'; readonly exit: ObservedExit }
+
+/** Before the scheduler of the cluster has looked at it. */
+export const JUST_ASKED: WaitForPlace = { kind: 'no_room', said: 'the cluster has not looked for one yet' }
+
+const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
+
+/** Reads a pod. @param hasCredential whether its image is downloaded with one */
+export function podReport(pod: PodObject, hasCredential: boolean): PodReport {
+  const { metadata, spec, status } = pod
+  const annotations = metadata.annotations ?? {}
+  const container = status?.containerStatuses?.find(({ name }) => name === CONTAINER)
+  const node = spec?.nodeName ?? null
+  const [port, healthPort] = (annotations[NAMES.serves] ?? '').split(',').map(Number)
+  const isRunning = container?.state?.running !== undefined
+  return {
+    uid: metadata.uid ?? '',
+    version: metadata.resourceVersion ?? '',
+    node,
+    ip: status?.podIP ?? null,
+    imageId: exactImage(container?.imageID),
+    life: lifeOf(pod, container?.state ?? null, hasCredential),
+    leaving: leavingOf(pod),
+    graceMs: metadata.deletionTimestamp === undefined ? null : (metadata.deletionGracePeriodSeconds ?? 0) * 1000,
+    isSilent: isRunning && metadata.deletionTimestamp === undefined && isSilent(conditionOf(pod, 'Ready')),
+    gpuTypes: listOf(annotations[NAMES.gpuTypes]),
+    gpuCount: Number(annotations[NAMES.gpuCount] ?? 0) || 0,
+    serves: port && healthPort ? { port, healthPort } : null,
+  }
+}
+
+/** A node gives a reason when a container is not ready; the cluster, which speaks for a silent node, gives none. */
+function isSilent(ready: PodCondition | undefined): boolean {
+  return ready?.status === 'False' && (ready.reason ?? '') === ''
+}
+
+function lifeOf(pod: PodObject, state: ContainerState | null, hasCredential: boolean): PodLife {
+  const { spec, status } = pod
+  const ended = state?.terminated
+  if (ended !== undefined) {
+    const trouble = startTrouble({ ...ended, image: '', hasCredential })
+    if (trouble?.isCertain === true) {
+      const cause = { kind: 'not_started', failure: trouble.failure } as const
+      return { kind: 'ended', exit: { code: null, signal: null, cause } }
+    }
+    return { kind: 'ended', exit: exitOf(pod, ended.exitCode ?? null, ended.reason ?? '') }
+  }
+  // Its node refused it or took it away before its container ran.
+  if (status?.phase === 'Failed' || status?.phase === 'Succeeded') {
+    return { kind: 'ended', exit: exitOf(pod, null, '') }
+  }
+  if (state?.running !== undefined) return { kind: 'running' }
+  if (spec?.nodeName === undefined) return { kind: 'unplaced', reason: waitOf(conditionOf(pod, 'PodScheduled')) }
+  const image = imageOf(pod)
+  return {
+    kind: 'placed',
+    trouble: state?.waiting === undefined ? null : startTrouble({ ...state.waiting, image, hasCredential }),
+  }
+}
+
+/** Why the scheduler has no node for it. */
+function waitOf(scheduled: PodCondition | undefined): WaitForPlace {
+  const said = clean(scheduled?.message ?? '')
+  if (said === '') return JUST_ASKED
+  if (/persistentvolumeclaim|unbound immediate|volume/i.test(said) && !/Insufficient/.test(said)) {
+    return { kind: 'volume_pending', said }
+  }
+  return { kind: isHopeless(said) ? 'no_such_node' : 'no_room', said }
+}
+
+/** Whether all nodes are of another kind, so that no room that others give back would help. */
+function isHopeless(said: string): boolean {
+  const [, all = ''] = /^0\/(\d+) nodes? (?:is|are) available/.exec(said) ?? []
+  const [, others = ''] = /(\d+) node\(s\) didn't match Pod's node affinity\/selector/.exec(said) ?? []
+  return all !== '' && all === others
+}
+
+function exitOf(pod: PodObject, exitCode: number | null, reason: string): ObservedExit {
+  const signal = exitCode !== null && exitCode > 128 ? (SIGNALS.get(exitCode - 128) ?? null) : null
+  return { code: signal === null ? exitCode : null, signal, cause: causeOf(pod, reason, exitCode) }
+}
+
+function causeOf(pod: PodObject, reason: string, exitCode: number | null): ExitCause {
+  if (reason === 'OOMKilled') return { kind: 'out_of_memory', limitMb: memoryLimitMb(pod) }
+  const { status } = pod
+  const node = pod.spec?.nodeName ?? null
+  const said = clean(status?.message ?? '')
+  const limitGb = diskLimitGb(pod)
+  if (status?.reason === 'Evicted' && limitGb !== null && OWN_DISK.test(said)) {
+    return { kind: 'disk_full', limitGb, of: 'container' }
+  }
+  const why = taken(status?.reason ?? '', node, said) ?? leavingOf(pod)
+  if (why !== null) return { kind: 'reclaimed', why }
+  // Its node did not take it, as when others were faster: the next one may.
+  if (exitCode === null && status?.phase === 'Failed') {
+    return { kind: 'reclaimed', why: { kind: 'evicted', node, said: clean(`${status.reason ?? ''} ${said}`) } }
+  }
+  return { kind: 'ended' }
+}
+
+/** The limits of the worker's own disk, in contrast to a node whose disk is full. */
+const OWN_DISK = /exceeded its local ephemeral storage limit|ephemeral local storage usage exceeds/i
+
+function taken(reason: string, node: string | null, said: string): Reclaim | null {
+  if (reason === 'Evicted') return { kind: 'evicted', node, said }
+  if (reason === 'Preempting' || reason === 'Preempted') return { kind: 'preempted', node, said }
+  if (reason === 'Terminated' || reason === 'Shutdown' || reason === 'NodeShutdown')
+    return { kind: 'node_drained', node, said }
+  return reason === 'NodeLost' ? { kind: 'node_lost', node, said } : null
+}
+
+function leavingOf(pod: PodObject): Reclaim | null {
+  const node = pod.spec?.nodeName ?? null
+  const disruption = conditionOf(pod, 'DisruptionTarget')
+  if (disruption?.status === 'True') {
+    const said = clean(disruption.message ?? '')
+    const kind = DISRUPTIONS[disruption.reason ?? ''] ?? 'evicted'
+    return { kind: kind === 'evicted' && /shutdown/i.test(said) ? 'node_drained' : kind, node, said }
+  }
+  return pod.metadata.deletionTimestamp === undefined ? null : { kind: 'deleted', said: '' }
+}
+
+const DISRUPTIONS: Readonly<Record<string, 'node_drained' | 'evicted' | 'preempted' | 'node_lost'>> = {
+  PreemptionByScheduler: 'preempted',
+  EvictionByEvictionAPI: 'node_drained',
+  DeletionByTaintManager: 'node_drained',
+  DeletionByPodGC: 'node_lost',
+  TerminationByKubelet: 'evicted',
+}
+
+function conditionOf({ status }: PodObject, wanted: string): PodCondition | undefined {
+  return status?.conditions?.find(({ type }) => type === wanted)
+}
+
+function imageOf({ spec }: PodObject): string {
+  const found = spec?.containers?.find(({ name }) => name === CONTAINER) as { image?: string } | undefined
+  return found?.image ?? ''
+}
+
+/** A reference with the digest by which a registry knows it. Images that were put on the node by hand have none. */
+function exactImage(id = ''): string | null {
+  const reference = id.replace(/^[a-z-]+:\/\//, '')
+  return /^[^@\s]+@sha256:[0-9a-f]{64}$/.test(reference) ? reference : null
+}
+
+function limitsOf({ spec }: PodObject): Readonly<Record<string, string>> {
+  return spec?.containers?.find(({ name }) => name === CONTAINER)?.resources?.limits ?? {}
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 1024,
+  Mi: 1024 ** 2,
+  Gi: 1024 ** 3,
+  Ti: 1024 ** 4,
+}
+
+function bytesOf(quantity: string | undefined): number | null {
+  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)([kMGT]i?|Ki)?$/.exec(quantity ?? '') ?? []
+  return number === '' ? null : Number(number) * (UNITS[unit] ?? 1)
+}
+
+function memoryLimitMb(pod: PodObject): number | null {
+  const bytes = bytesOf(limitsOf(pod).memory)
+  return bytes === null ? null : Math.round(bytes / 1024 ** 2)
+}
+
+function diskLimitGb(pod: PodObject): number | null {
+  const bytes = bytesOf(limitsOf(pod)['ephemeral-storage'])
+  return bytes === null ? null : Math.round(bytes / 1e9)
+}
+
+function listOf(text: string | undefined): string[] {
+  try {
+    const list: unknown = JSON.parse(text ?? '[]')
+    return Array.isArray(list) ? list.filter(item => typeof item === 'string') : []
+  } catch {
+    return []
+  }
+}

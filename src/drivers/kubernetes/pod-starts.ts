@@ -1,0 +1,137 @@
+/** How the pod of a worker is made: its secrets, the pod, and what is done while the cluster does not take them. */
+import type { WaitForPlace } from '../../core/workers/platform-report.ts'
+import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { WorkerSpec } from '../../ports/driver.ts'
+import { clean, knownRefusal } from '../docker/engine-error.ts'
+import { type KubernetesError, kubernetesError, type PodObject } from './api.ts'
+import type { OwnObject, PodCalls } from './pod-calls.ts'
+import { type PodContext, podManifest, secretManifests } from './pod-spec.ts'
+import type { WorkerPod } from './worker-pod.ts'
+
+/** What a pod is made of, and with. */
+export interface PodStart {
+  readonly spec: WorkerSpec
+  readonly context: PodContext
+  readonly pod: WorkerPod
+  readonly calls: PodCalls
+  readonly clock: Clock
+  readonly turns: StartTurns
+  /** Gives up. */
+  readonly signal: AbortSignal
+}
+
+const RETRY_MS = { first: 1_000, most: 15_000 }
+const MAX_OWNING = 5
+/** Calls for starts at once: the others wait here, so that calls that end pods do not wait behind them. */
+const MAX_AT_ONCE = 16
+
+/**
+ * Makes the pod of a worker and its secrets. While the API does not respond or a quota is used up it tries again, and the pod says so.
+ * Called again after it was broken off, it goes on with what is there.
+ * @throws WorkerStartError when the cluster refuses it, or when it was given up
+ */
+export async function makePod(start: PodStart): Promise<PodObject> {
+  const { spec, context, pod, calls } = start
+  const manifest = podManifest(spec, context)
+  const secrets: OwnObject[] = []
+  try {
+    // First of all, so that no node looks for one in vain; `tidy` removes those that no pod followed.
+    for (const secret of secretManifests(spec, context)) {
+      secrets.push(await insistently(start, () => calls.save(spec.workerId, secret)))
+    }
+    const made = await insistently(start, () => calls.create(spec.workerId, manifest))
+    pod.waits(null)
+    void ownSecrets(start, secrets, made)
+    return made
+  } catch (thrown) {
+    for (const secret of secrets) void calls.remove('secrets', secret).catch(() => {})
+    throw thrown
+  }
+}
+
+/** A pod that is deleted meanwhile takes them with it all the same. */
+async function ownSecrets(
+  { calls, clock }: PodStart,
+  secrets: readonly OwnObject[],
+  { metadata }: PodObject,
+): Promise<void> {
+  const owner = { name: metadata.name, uid: metadata.uid ?? '' }
+  for (let attempt = 0; attempt < MAX_OWNING; attempt += 1) {
+    try {
+      for (const secret of secrets) await calls.own(secret, owner)
+      return
+    } catch {
+      // `tidy` removes them after the worker where no attempt succeeds.
+      await new Promise<void>(resolve => clock.after(RETRY_MS.most, resolve))
+    }
+  }
+}
+
+/** Calls until the cluster has said yes or no. */
+async function insistently<Result>(start: PodStart, call: () => Promise<Result>): Promise<Result> {
+  const { pod, clock, signal, turns } = start
+  let waitMs: number = RETRY_MS.first
+  for (;;) {
+    if (signal.aborted) throw stopped()
+    try {
+      return await turns.take(call)
+    } catch (thrown) {
+      if (thrown instanceof WorkerStartError) throw thrown
+      const error = kubernetesError(thrown)
+      const wait = passingWait(error)
+      if (wait === null) throw new WorkerStartError(refusalOf(error), { cause: thrown })
+      if (pod.uid === null) pod.waits(wait)
+      await pause(clock, signal, Math.max(waitMs, error.retryAfterMs))
+      waitMs = Math.min(waitMs * 2, RETRY_MS.most)
+    }
+  }
+}
+
+/** Why a call that failed may succeed later; null when it never will. */
+function passingWait(error: KubernetesError): WaitForPlace | null {
+  const said = clean(error.message)
+  if (error.isPassing) return { kind: 'platform_away', said }
+  return error.status === 403 && /exceeded quota/i.test(said) ? { kind: 'platform_quota', said } : null
+}
+
+function refusalOf({ message }: KubernetesError): StartFailure {
+  const said = clean(message)
+  return knownRefusal(said, null) ?? { kind: 'cluster_refused', said }
+}
+
+/** The calls of all starts of one driver, some at a time. */
+export class StartTurns {
+  readonly #waiting: (() => void)[] = []
+  #running = 0
+
+  /** Calls in its turn. */
+  async take<Result>(call: () => Promise<Result>): Promise<Result> {
+    if (this.#running >= MAX_AT_ONCE) await new Promise<void>(resolve => this.#waiting.push(resolve))
+    else this.#running += 1
+    try {
+      return await call()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#running -= 1
+      else next()
+    }
+  }
+}
+
+/** A start that was given up. */
+export function stopped(): WorkerStartError {
+  return new WorkerStartError({ kind: 'stopped', during: 'start' })
+}
+
+function pause(clock: Clock, signal: AbortSignal, ms: number): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(ms, end)
+    signal.addEventListener('abort', end, { once: true })
+  })
+}

@@ -1,0 +1,68 @@
+/** Why the program of a pod does not run yet, or never will, from the words of its node. */
+import { parseReference } from '../../core/endpoints/image-reference.ts'
+import type { StartFailure } from '../../core/workers/start-failure.ts'
+import { clean, knownRefusal } from '../docker/engine-error.ts'
+import { pullProblem } from '../pull-problem.ts'
+
+/** What is wrong with a start. */
+export interface StartTrouble {
+  readonly failure: StartFailure
+  /** Whether no further attempt of the node can help; false where it may pass, such as a registry that cannot be reached. */
+  readonly isCertain: boolean
+}
+
+/** What a node says of a container that does not run. */
+export interface NodeWords {
+  readonly reason?: string
+  readonly message?: string
+  readonly image: string
+  readonly hasCredential: boolean
+}
+
+/** What is wrong with a start; null where nothing is known to be. */
+export function startTrouble({ reason = '', message = '', image, hasCredential }: NodeWords): StartTrouble | null {
+  const said = clean(message)
+  switch (reason) {
+    case 'InvalidImageName':
+      return { failure: { kind: 'image_invalid', image }, isCertain: true }
+    case 'ErrImagePull':
+    case 'ImagePullBackOff':
+    case 'ImageInspectError':
+    case 'RegistryUnavailable':
+    case 'SignatureValidationFailed':
+    case 'ErrImageNeverPull':
+      return pullTrouble(said, image, hasCredential)
+    case 'CreateContainerConfigError':
+      return { failure: { kind: 'cluster_refused', said }, isCertain: false }
+    case 'CreateContainerError':
+    case 'RunContainerError':
+    case 'ContainerCannotRun':
+    case 'StartError':
+      return {
+        failure: knownRefusal(said, null) ?? { kind: 'cluster_refused', said },
+        isCertain: reason !== 'CreateContainerError',
+      }
+    default:
+      return null
+  }
+}
+
+/** Problems of a download that the next attempt will have, too. */
+const LASTING = new Set([
+  'other_processor',
+  'credential_missing',
+  'credential_refused',
+  'not_found',
+  'not_found_or_private',
+  'not_found_for_credential',
+])
+
+/** Registries name the image in front of what they say, and an image may be called anything. */
+function pullTrouble(said: string, image: string, hasCredential: boolean): StartTrouble | null {
+  const words = image === '' ? said : said.replaceAll(image, '')
+  // A node that waits between two attempts may not repeat what was wrong.
+  if (/^back-off pulling image\s*"[^"]*"$/i.test(words)) return null
+  const host = parseReference(image)?.registry ?? 'its registry'
+  const why = pullProblem(words, hasCredential)
+  return { failure: { kind: 'pull_failed', image, host, why, said }, isCertain: LASTING.has(why) }
+}

@@ -1,0 +1,283 @@
+/** The pod of one worker, from its creation to its end, as reports come in. */
+import type { WorkerId } from '../../core/ids.ts'
+import type { ReportedPlace, WaitForPlace } from '../../core/workers/platform-report.ts'
+import type { ServedAt } from '../../core/workers/socket-address.ts'
+import type { StartFailure } from '../../core/workers/start-failure.ts'
+import type { ObservedExit } from '../../core/workers/worker-exit.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Observation } from '../../ports/driver.ts'
+import { podName } from './names.ts'
+import { JUST_ASKED, type PodReport } from './pod-report.ts'
+
+/** The copying of the output of one pod. */
+export interface PodOutput {
+  /** The pod has ended: resolves when all that can still be had is copied, after that time at the latest. */
+  finish(forMs: number): Promise<void>
+  /** Asks again at once, after the API was away. */
+  resume(): void
+  /** Stops copying; another server may go on. */
+  close(): Promise<void>
+}
+
+/** What a {@link WorkerPod} needs. */
+export interface WorkerPodOptions {
+  readonly worker: WorkerId
+  readonly clock: Clock
+  /** Begins to copy its output. */
+  readonly output: (pod: WorkerPod) => PodOutput
+  /** Its place as it is reported. */
+  readonly placeOf: (report: PodReport, node: string) => ReportedPlace
+  /** How long its node may be silent before it counts as ended. */
+  readonly nodeLostMs: number
+  /** Called when what is observed of it may have changed. */
+  readonly onChange: () => void
+  /** Whether it was there before this server knew of it: unseen it counts as running, until the cluster says something else. */
+  readonly isAdopted: boolean
+}
+
+const NEW = JSON.stringify({ state: 'unplaced', reason: JUST_ASKED })
+
+/** How a pod was asked to end. */
+export type PodEnding = 'terminate' | 'kill'
+
+/** How long a start may have a trouble that can pass, such as a registry that cannot be reached. */
+const TROUBLE_MS = 120_000
+/** The cluster itself takes a pod from a silent node after the limit; this long after that it is not waited for. */
+const LOST_MARGIN_MS = 60_000
+const OUTPUT_MS = 5_000
+
+/** A pod that was asked for, or found. */
+export class WorkerPod {
+  readonly worker: WorkerId
+  readonly name: string
+  readonly #options: WorkerPodOptions
+  /** Resolves once its program has been started, or it has ended without that. */
+  readonly #begun = Promise.withResolvers<void>()
+  #report: PodReport | null = null
+  #seenMs: number
+  #exit: ObservedExit | null = null
+  #settling = false
+  #output: PodOutput | null = null
+  #wait: WaitForPlace | null = JUST_ASKED
+  #asked: PodEnding | null = null
+  #trouble: { readonly failure: StartFailure; readonly sinceMs: number } | null = null
+  #silentMs: number | null = null
+  #endingMs: number | null = null
+  #lost = false
+  #hasRun = false
+  #told = ''
+
+  constructor(options: WorkerPodOptions) {
+    this.#options = options
+    this.worker = options.worker
+    this.name = podName(options.worker)
+    this.#seenMs = options.clock.monotonic()
+  }
+
+  /** The id that the cluster has given it; null while none is known. */
+  get uid(): string | null {
+    return this.#report?.uid ?? null
+  }
+
+  /** What was seen last. */
+  get report(): PodReport | null {
+    return this.#report
+  }
+
+  /** How it ended; null while it runs, or may. */
+  get exit(): ObservedExit | null {
+    return this.#exit
+  }
+
+  /** How it was asked to end by this server; null when it was not. */
+  get asked(): PodEnding | null {
+    return this.#asked
+  }
+
+  /** Whether it counts as ended because its node is silent, so that nobody will say that it is. */
+  get isLost(): boolean {
+    return this.#lost
+  }
+
+  /** Whether its program was started. */
+  get hasRun(): boolean {
+    return this.#hasRun
+  }
+
+  /** Whether its program has ended or is about to, so that its output has an end. */
+  get isEnding(): boolean {
+    return this.#settling || this.#exit !== null || this.#endingMs !== null
+  }
+
+  /** Resolves once its program has been started, or it has ended without that. */
+  get begun(): Promise<void> {
+    return this.#begun.promise
+  }
+
+  /** How long nothing was heard of it, in ms. */
+  get unheardMs(): number {
+    return this.#options.clock.monotonic() - this.#seenMs
+  }
+
+  /** Whether something is to come of it soon: it is being started, or was asked to end. */
+  get isMoving(): boolean {
+    return this.#exit === null && (!this.#hasRun || this.#asked !== null || this.#endingMs !== null)
+  }
+
+  /** Notes why it waits before the cluster has it; null once it has. */
+  waits(reason: WaitForPlace | null): void {
+    this.#wait = reason
+    this.#tell()
+  }
+
+  /** Notes that it is asked to end. */
+  ask(ending: PodEnding): void {
+    this.#asked = ending
+  }
+
+  /** Notes what the cluster says of it. Old news and those of another pod of this name are left out. */
+  see(report: PodReport): void {
+    const known = this.#report
+    if (known !== null && (known.uid !== report.uid || isOlder(report.version, known.version))) return
+    this.#seenMs = this.#options.clock.monotonic()
+    if (this.#settling || this.#exit !== null) return
+    this.#report = report
+    this.#wait = null
+    if (report.graceMs !== null) this.#endingMs ??= this.#seenMs
+    const { life } = report
+    if (life.kind === 'running') this.#runs()
+    else if (life.kind === 'placed' && life.trouble !== null) {
+      const { failure, isCertain } = life.trouble
+      this.#trouble = { failure, sinceMs: this.#trouble?.sinceMs ?? this.#seenMs }
+      if (isCertain) this.fail(failure)
+    } else if (life.kind === 'ended') void this.#settle(this.#exitOf(life.exit))
+    if (this.#settling) return
+    this.#silentMs = report.isSilent ? (this.#silentMs ?? this.#seenMs) : null
+    this.#tell()
+  }
+
+  /** The cluster has it no more. @param last what was known of it at its end; null for nothing new */
+  gone(last: PodReport | null): void {
+    if (this.#settling || this.#exit !== null) return
+    if (last !== null) {
+      if (this.uid !== null && last.uid !== this.uid) return
+      // It may tell how it ended.
+      this.see(last)
+      if (this.#settling) return
+    }
+    if (this.#asked !== null) {
+      const signal = this.#asked === 'kill' ? 'SIGKILL' : null
+      return void this.#settle({ code: null, signal, cause: { kind: 'ended' } })
+    }
+    if (this.#report === null && this.#options.isAdopted) {
+      return void this.#settle({ code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } })
+    }
+    const why = this.#report?.leaving ?? { kind: 'deleted', said: '' }
+    void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why } })
+  }
+
+  /** It will never run. */
+  fail(failure: StartFailure): void {
+    void this.#settle({ code: null, signal: null, cause: { kind: 'not_started', failure } })
+  }
+
+  /** Looks whether a limit is over. Is called from time to time while the API answers. */
+  check(): void {
+    if (this.#settling || this.#exit !== null) return
+    const nowMs = this.#options.clock.monotonic()
+    const trouble = this.#trouble
+    if (!this.#hasRun && trouble !== null && nowMs - trouble.sinceMs >= TROUBLE_MS) {
+      this.fail(trouble.failure)
+      return
+    }
+    const { nodeLostMs } = this.#options
+    const silent = this.#silentMs !== null && nowMs - this.#silentMs >= nodeLostMs + LOST_MARGIN_MS
+    const graceMs = this.#report?.graceMs ?? 0
+    // Its node was told to end it, and says nothing.
+    const unended = this.#endingMs !== null && nowMs - this.#endingMs >= graceMs + nodeLostMs
+    if (silent || unended) this.#lose()
+  }
+
+  /** What is observed of it now. */
+  get observation(): Observation {
+    if (this.#exit !== null) return { state: 'exited', exit: this.#exit }
+    const report = this.#report
+    if (report === null) {
+      const { isAdopted } = this.#options
+      return isAdopted ? { state: 'running' } : { state: 'unplaced', reason: this.#wait ?? JUST_ASKED }
+    }
+    const { life, node } = report
+    if (this.#wait !== null) return { state: 'unplaced', reason: this.#wait }
+    if (node === null) return { state: 'unplaced', reason: life.kind === 'unplaced' ? life.reason : JUST_ASKED }
+    const place = this.#options.placeOf(report, node)
+    if (this.#asked === null && report.leaving !== null) return { state: 'leaving', why: report.leaving, place }
+    if (report.isSilent && this.#asked === null) {
+      return { state: 'leaving', why: { kind: 'node_lost', node, said: 'its node does not respond' }, place }
+    }
+    return this.#hasRun ? { state: 'running', place } : { state: 'placed', place }
+  }
+
+  /** Where it serves; null when it does not, or has ended. */
+  get address(): ServedAt | null {
+    const { ip = null, serves = null } = this.#report ?? {}
+    if (this.#exit !== null || ip === null || serves === null) return null
+    return { traffic: { host: ip, port: serves.port }, health: { host: ip, port: serves.healthPort } }
+  }
+
+  /** Copies its output on, after the API was away. */
+  resume(): void {
+    this.#output?.resume()
+  }
+
+  /** Stops copying its output; it goes on. */
+  async close(): Promise<void> {
+    await this.#output?.close()
+  }
+
+  #runs(): void {
+    this.#hasRun = true
+    this.#trouble = null
+    this.#output ??= this.#options.output(this)
+    this.#begun.resolve()
+  }
+
+  #lose(): void {
+    this.#lost = true
+    const node = this.#report?.node ?? null
+    const why = { kind: 'node_lost', node, said: '' } as const
+    void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why } })
+  }
+
+  /** An end that this server asked for is nobody else's. */
+  #exitOf(exit: ObservedExit): ObservedExit {
+    if (exit.cause.kind === 'reclaimed' && this.#asked !== null) return { ...exit, cause: { kind: 'ended' } }
+    return exit
+  }
+
+  async #settle(exit: ObservedExit): Promise<void> {
+    this.#settling = true
+    const isCode = exit.code !== null || exit.signal !== null
+    if (isCode) this.#hasRun = true
+    // A program that ended at once has written something, too.
+    if (isCode && !this.#lost) this.#output ??= this.#options.output(this)
+    await this.#output?.finish(this.#lost ? 0 : OUTPUT_MS)
+    this.#exit = exit
+    this.#begun.resolve()
+    this.#tell()
+  }
+
+  #tell(): void {
+    const seen = JSON.stringify(this.observation)
+    if (seen === this.#told) return
+    this.#told = seen
+    // Most pods get their place within a moment.
+    if (seen === NEW) return
+    this.#options.onChange()
+  }
+}
+
+/** Whether a version of an object came before another one; versions that are no numbers say nothing. */
+function isOlder(version: string, than: string): boolean {
+  if (!/^\d+$/.test(version) || !/^\d+$/.test(than)) return false
+  return version.length === than.length ? version < than : version.length < than.length
+}
