@@ -4,6 +4,7 @@ import { CONSOLE_SETTINGS } from './console.ts'
 import { DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS } from './gateway.ts'
 import { JOB_RECORD_SETTINGS } from './job-records.ts'
+import { KUBERNETES_SETTINGS } from './kubernetes.ts'
 import { LISTENER_SETTINGS } from './listeners.ts'
 import { MANAGEMENT_SETTINGS } from './management.ts'
 import { MODEL_SETTINGS } from './models.ts'
@@ -197,6 +198,7 @@ export const SETTING_TABLE = {
     HOST_NAME,
     'address or name of this machine that workers in containers call (default: found out)',
   ),
+  ...KUBERNETES_SETTINGS,
   storeHost: setting(
     '--store-host',
     '<auto|inline|thread>',

@@ -27,6 +27,7 @@ import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
 import type { createLog } from '../system/observing/log.ts'
 import { systemRandom } from '../system/random.ts'
+import { kubernetesDriver, usesKubernetes } from './kubernetes.ts'
 
 /** What drivers need of the rest. */
 export interface DriverParts {
@@ -48,7 +49,7 @@ export interface ServerDriver extends Driver {
 /** Both kinds of workers as one driver. @param folders that were named on the command line */
 export function driverFor(config: Config, folders: readonly string[], parts: DriverParts): ServerDriver {
   const { driver: processes, isolation } = processDriver(config, folders, parts)
-  const containers = config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
+  const containers = containerDriver(config, parts)
   const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers ?? MAX_WORKERS })
   return Object.assign(routed, {
     processIsolation: isolation,
@@ -58,6 +59,12 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
       }
     },
   })
+}
+
+/** What runs all images but folders. */
+function containerDriver(config: Config, parts: DriverParts): Driver {
+  if (usesKubernetes(config)) return kubernetesDriver(config, folderIn(config.dataDir, 'kubernetes'), parts)
+  return config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
 }
 
 const OFF: StartFailure = { kind: 'workers_off', problem: 'containers are off (--docker off)' }

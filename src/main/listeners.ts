@@ -238,7 +238,8 @@ function mountOf({ entrance }: Offered, config: Config): Mount {
   }
 }
 
-function connectionLimit(config: Config): number {
+/** How many connections a listener of this server may have. */
+export function connectionLimit(config: Config): number {
   const most = connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY)
   return Math.min(config.maxConnections, Number.isFinite(most) ? most - reservedBeside(most) : most)
 }
@@ -260,7 +261,7 @@ export function openContainerAddress(
   log: Log,
   relay: () => RelaySupervisor | null,
 ): ContainerAddress | null {
-  if (config.docker === 'off') return null
+  if (config.docker === 'off' || config.kubernetes.where !== 'off') return null
   const connection = () => {
     const found = connectEngine(config.docker, process.env)
     if (found === null) throw new AppError('unavailable', 'there is no container engine')

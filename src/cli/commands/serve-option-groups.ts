@@ -21,6 +21,17 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
   ['Several servers:', ['--forward-to-active', '--advertise-host']],
   ['Containers:', ['--docker', '--docker-network', '--docker-worker-address']],
   [
+    'Kubernetes:',
+    [
+      ...['--kubernetes', '--kubernetes-context', '--kubernetes-namespace', '--kubernetes-installation'],
+      ...['--kubernetes-worker-url', '--kubernetes-worker-host', '--kubernetes-worker-port'],
+      ...['--kubernetes-volume-claim', '--kubernetes-model-folder', '--kubernetes-network-policy'],
+      ...['--kubernetes-gpu-resource', '--kubernetes-gpu-product', '--kubernetes-node-selector'],
+      ...['--kubernetes-toleration', '--kubernetes-priority-class', '--kubernetes-runtime-class'],
+      ...['--kubernetes-node-lost', '--kubernetes-pods-reachable'],
+    ],
+  ],
+  [
     'Isolation of processes:',
     [
       ...['--worker-sandbox', '--worker-network', '--worker-readable', '--worker-writable', '--worker-disk'],
