@@ -89,9 +89,10 @@ export class PlayedKubernetes implements KubernetesApi {
     this.status(name, { running: {} }, {}, node)
   }
 
-  /** The container of a pod has ended. */
+  /** The container of a pod has ended. A pod that was told to end is gone with that. */
   end(name: string, terminated: object, status: object = {}): void {
-    this.status(name, { terminated }, { phase: 'Failed', ...status })
+    const { metadata } = this.status(name, { terminated }, { phase: 'Failed', ...status })
+    if (metadata.deletionTimestamp !== undefined) this.remove('pods', name)
   }
 
   /** Removes an object as its node or somebody else does. */

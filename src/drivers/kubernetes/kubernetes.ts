@@ -10,7 +10,7 @@ import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import type { Isolation, Limit } from '../../core/workers/isolation.ts'
+import type { Isolation } from '../../core/workers/isolation.ts'
 import { reclaimText } from '../../core/workers/platform-report.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
@@ -25,6 +25,7 @@ import { isPodId, ownSelector, podName, workerOf } from './names.ts'
 import { NodeTypes } from './node-types.ts'
 import { PodCalls } from './pod-calls.ts'
 import { KILL_S, PodEndings } from './pod-endings.ts'
+import { handleOf, parseHandle } from './pod-handle.ts'
 import type { PodOutputs } from './pod-output.ts'
 import { podReport } from './pod-report.ts'
 import type { PodSettings } from './pod-spec.ts'
@@ -60,13 +61,6 @@ export interface KubernetesDriver extends Driver {
 interface Start {
   readonly handle: Promise<string>
   readonly stop: AbortController
-}
-
-/** What is known of a pod with the handle of its worker. */
-interface PodHandle {
-  readonly pod: string
-  readonly uid: string
-  readonly limits: readonly Limit[]
 }
 
 /** What a worker's start tells of, by its pod. */
@@ -113,7 +107,7 @@ class Pods implements KubernetesDriver {
     this.#options = options
     const { api, namespace, installation, clock, settings, notifier } = options
     this.#calls = new PodCalls({ api, namespace, installation })
-    this.#endings = new PodEndings(this.#calls, settings.stopS)
+    this.#endings = new PodEndings(this.#calls, clock, settings.stopS)
     this.#nodes = new NodeTypes(api, clock, settings.gpus, () => notifier.publish('fleet'))
     this.#podWatch = new ListWatch<PodObject>({
       api,
@@ -147,6 +141,10 @@ class Pods implements KubernetesDriver {
     return 'platform'
   }
 
+  readsModels(): boolean {
+    return this.#options.settings.modelFolder !== null
+  }
+
   nameOf(): string {
     return this.name
   }
@@ -169,7 +167,7 @@ class Pods implements KubernetesDriver {
     const running = this.#starts.get(workerId)
     if (running !== undefined) return running.handle
     const known = this.#pods.get(workerId)
-    if (known !== undefined) return this.#handleOf(known, spec)
+    if (known !== undefined) return handleOf(known, spec)
     const stop = new AbortController()
     const handle = this.#start(spec, watch, stop.signal).finally(() => {
       this.#starts.delete(workerId)
@@ -230,10 +228,7 @@ class Pods implements KubernetesDriver {
     if (known === undefined) return
     void known.close()
     this.#pods.delete(worker)
-    this.#endings.forget(known)
-    const { uid, name, isLost } = known
-    // Nobody would confirm the end of a pod on a silent node. `tidy` removes what this cannot.
-    if (uid !== null) void this.#calls.remove('pods', { name, uid }, isLost ? 0 : undefined).catch(() => {})
+    void this.#endings.forget(known)
   }
 
   keepsApart(): string | null {
@@ -279,6 +274,7 @@ class Pods implements KubernetesDriver {
     this.#tried.resolve()
     this.#podWatch.close()
     this.#eventWatch.close()
+    this.#endings.close()
     for (const { stop } of this.#starts.values()) stop.abort()
     await Promise.allSettled([...this.#pods.values()].map(pod => pod.close()))
   }
@@ -302,7 +298,7 @@ class Pods implements KubernetesDriver {
       if (exit?.cause.kind === 'not_started') throw new WorkerStartError(exit.cause.failure)
       if (exit !== null && !pod.hasRun) throw new WorkerStartError({ kind: 'other', problem: lostText(exit) })
       await this.#pin(spec, watch, pod)
-      return this.#handleOf(pod, spec)
+      return handleOf(pod, spec)
     } catch (thrown) {
       // What is being started goes on: the next server finds it by its name.
       if (this.#closed) return new Promise<never>(() => {})
@@ -332,20 +328,6 @@ class Pods implements KubernetesDriver {
     const exact = report?.imageId ?? null
     if (exact === null || watch?.pins === undefined || parseReference(image)?.digest != null) return
     if ((await watch.pins.current()) === null) await watch.pins.pin(exact, null)
-  }
-
-  #handleOf(pod: WorkerPod, { wish, diskGb }: WorkerSpec): string {
-    const limits: [limit: Limit, isHeld: boolean][] = [
-      ['memory', wish.cpus.length > 0],
-      ['cpu', wish.cpus.length > 0],
-      ['disk', diskGb !== null],
-    ]
-    const handle: PodHandle = {
-      pod: pod.name,
-      uid: pod.uid ?? '',
-      limits: limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : [])),
-    }
-    return JSON.stringify(handle)
   }
 
   #track(worker: WorkerId, isAdopted: boolean): WorkerPod {
@@ -487,14 +469,4 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve()
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
-}
-
-/** Reads a handle; null for any other text. */
-function parseHandle(text: string): PodHandle | null {
-  try {
-    const { pod, uid, limits = [] } = JSON.parse(text) as PodHandle
-    return typeof pod === 'string' && typeof uid === 'string' && pod !== '' ? { pod, uid, limits } : null
-  } catch {
-    return null
-  }
 }

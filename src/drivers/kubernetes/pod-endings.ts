@@ -1,9 +1,13 @@
 /** Tells the cluster which pods are to end, again and again until it has taken it. */
+import type { Clock } from '../../ports/clock.ts'
 import type { PodCalls } from './pod-calls.ts'
 import type { PodEnding, WorkerPod } from './worker-pod.ts'
 
 /** Killed pods get a moment, in which their node confirms their end. Without it the cluster would forget them while they may run. */
 export const KILL_S = 1
+
+const MAX_REMOVALS = 5
+const AGAIN_MS = 1_000
 
 interface Ending {
   /** What the cluster has taken. */
@@ -14,12 +18,15 @@ interface Ending {
 /** The pods that were asked to end. */
 export class PodEndings {
   readonly #calls: PodCalls
+  readonly #clock: Clock
   readonly #graceS: number
   readonly #endings = new Map<WorkerPod, Ending>()
+  #closed = false
 
   /** @param graceS how long a pod may take that is not killed */
-  constructor(calls: PodCalls, graceS: number) {
+  constructor(calls: PodCalls, clock: Clock, graceS: number) {
     this.#calls = calls
+    this.#clock = clock
     this.#graceS = graceS
   }
 
@@ -47,14 +54,33 @@ export class PodEndings {
 
   /** Tells the cluster again what it has not taken. */
   sendAgain(): void {
+    if (this.#closed) return
     for (const [pod, { sent }] of this.#endings) {
       if (pod.exit !== null) this.#endings.delete(pod)
       else if (sent !== pod.asked) void this.send(pod)
     }
   }
 
-  /** Forgets a pod. */
-  forget(pod: WorkerPod): void {
+  /**
+   * Forgets a pod that has ended and removes it from the cluster. One that was told to end goes by itself, unless nobody would confirm that,
+   * since its node is lost. `tidy` removes what this cannot.
+   */
+  async forget(pod: WorkerPod): Promise<void> {
     this.#endings.delete(pod)
+    const { uid, name, isLost, isLeft } = pod
+    if (uid === null || !isLeft) return
+    for (let attempt = 0; attempt < MAX_REMOVALS && !this.#closed; attempt += 1) {
+      try {
+        await this.#calls.remove('pods', { name, uid }, isLost ? 0 : undefined)
+        return
+      } catch {
+        await new Promise<void>(resolve => this.#clock.after(AGAIN_MS * 2 ** attempt, resolve))
+      }
+    }
+  }
+
+  /** Tells nothing any more. */
+  close(): void {
+    this.#closed = true
   }
 }

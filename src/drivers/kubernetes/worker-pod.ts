@@ -64,6 +64,7 @@ export class WorkerPod {
   #silentMs: number | null = null
   #endingMs: number | null = null
   #lost = false
+  #isGone = false
   #hasRun = false
   #told = ''
 
@@ -97,6 +98,11 @@ export class WorkerPod {
   /** Whether it counts as ended because its node is silent, so that nobody will say that it is. */
   get isLost(): boolean {
     return this.#lost
+  }
+
+  /** Whether it stays in the cluster until somebody deletes it: it was not told to end, or its node cannot confirm that. */
+  get isLeft(): boolean {
+    return this.#lost || (!this.#isGone && this.#report?.graceMs === null)
   }
 
   /** Whether its program was started. */
@@ -158,6 +164,7 @@ export class WorkerPod {
 
   /** The cluster has it no more. @param last what was known of it at its end; null for nothing new */
   gone(last: PodReport | null): void {
+    this.#isGone = true
     if (this.#settling || this.#exit !== null) return
     if (last !== null) {
       if (this.uid !== null && last.uid !== this.uid) return
