@@ -229,6 +229,7 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
   const call = <Value>(run: () => Promise<Value>): Promise<Value> => (life.over ? never() : life.guard(run()))
   return {
     name: driver.name,
+    readsModels: image => driver.readsModels(image),
     placedBy: image => driver.placedBy(image),
     nameOf: () => driver.nameOf(),
     savedImage: image => driver.savedImage(image),

@@ -9,6 +9,7 @@ export function createNoDriver(reason: StartFailure): Driver {
   return {
     name: 'none',
     placedBy: () => 'machine',
+    readsModels: () => true,
     nameOf: () => 'none',
     savedImage: image => image,
     check: async () => reason,

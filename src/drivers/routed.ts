@@ -38,6 +38,10 @@ class Routed implements Driver {
     return this.#of(image).placedBy(image)
   }
 
+  readsModels(image: string): boolean {
+    return this.#of(image).readsModels(image)
+  }
+
   nameOf(image: string): string {
     return this.#of(image).name
   }

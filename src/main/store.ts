@@ -124,8 +124,8 @@ async function moveToThread(store: SqliteStore, note: string): Promise<void> {
 }
 
 /** Whether the workers of a server live and die with its machine, as processes and containers do. */
-export function isBoundToMachine({ processes, docker }: Config): boolean {
-  return processes !== 'off' || docker !== 'off'
+export function isBoundToMachine({ processes, docker, kubernetes }: Config): boolean {
+  return processes !== 'off' || (docker !== 'off' && kubernetes.where === 'off')
 }
 
 /**

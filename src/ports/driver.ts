@@ -100,6 +100,8 @@ export interface Driver {
    * @param image an empty one stands for any container
    */
   placedBy(image: string): 'machine' | 'platform'
+  /** Whether workers of an image find models of the cache of this machine on their disk; those of others download them. */
+  readsModels(image: string): boolean
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
   nameOf(image: string): string
   /** The image as it is saved: that of a folder has an absolute path, so that it is the same folder wherever the server starts. */

@@ -3,6 +3,7 @@ import { type ExplainContext, explainEndpoint } from '../observing/explain.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { isHopeless } from '../workers/placement.ts'
 import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
+import { isAwayCause } from '../workers/start-remedy.ts'
 import { isFrozen, takesJobs } from '../workers/worker.ts'
 import { isLastingStartFailure } from '../workers/worker-failure.ts'
 
@@ -43,7 +44,7 @@ export function openCircuitOf(
 }
 
 function hopelessForMs(snapshot: EndpointSnapshot, startFailure: StartFailure | null, nowMs: number): number | null {
-  if (startFailure !== null) return startRemedy(startFailure).cause === 'engine_away' ? null : LASTING_S * 1000
+  if (startFailure !== null) return isAwayCause(startRemedy(startFailure).cause) ? null : LASTING_S * 1000
   const { last, untilMs } = backoffOf(snapshot)
   const backoffMs = untilMs - nowMs
   if (last !== null && backoffMs > 0) {

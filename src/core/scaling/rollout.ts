@@ -7,6 +7,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../endpoints/release.ts'
 import { ROLLED_OUT, type RolloutFacts, type WorkingRelease } from '../endpoints/rollout-facts.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
+import { isAwayCause } from '../workers/start-remedy.ts'
 import { crashed, exitText, takesJobs, type Worker } from '../workers/worker.ts'
 import type { ExitCause } from '../workers/worker-exit.ts'
 import type { EndpointSnapshot } from './scale.ts'
@@ -117,5 +118,5 @@ export function mayStop({ wasReady, working }: RolloutFacts): boolean {
 }
 
 function blamesRelease(failure: StartFailure): boolean {
-  return startRemedy(failure).cause !== 'engine_away'
+  return !isAwayCause(startRemedy(failure).cause)
 }

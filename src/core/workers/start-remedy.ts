@@ -5,6 +5,7 @@ export type StartCause =
   | 'image_error'
   | 'model_error'
   | 'engine_away'
+  | 'cluster_away'
   | 'secret_missing'
   | 'volume_missing'
   | 'settings_invalid'
@@ -32,7 +33,7 @@ export const START_REMEDIES = {
   ),
   cluster: passing(
     'see that the API of the cluster runs and that this server reaches it (kubectl get pods with the same configuration)',
-    'engine_away',
+    'cluster_away',
   ),
   cluster_volume: passing(
     'make a claim that many nodes can mount (ReadWriteMany) and start the server with --kubernetes-volume-claim <name>',
@@ -92,6 +93,11 @@ export const START_REMEDIES = {
   process_root: lasting('start the server with --process-root <folder> that has it'),
   other: passing('correct it and save the template or the endpoint again'),
 } as const satisfies Record<string, Remedy>
+
+/** Whether what runs workers is away, so that nothing is wrong with what they run and any of them may start when it is back. */
+export function isAwayCause(cause: StartCause): boolean {
+  return cause === 'engine_away' || cause === 'cluster_away'
+}
 
 /** A key of {@link START_REMEDIES}. */
 export type StartRemedy = keyof typeof START_REMEDIES

@@ -126,6 +126,10 @@ class Containers implements DockerDriver {
     return 'machine'
   }
 
+  readsModels(): boolean {
+    return true
+  }
+
   nameOf(): string {
     return this.name
   }

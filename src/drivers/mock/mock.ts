@@ -277,6 +277,11 @@ class FleetDriver implements MockDriver {
     return this.fleet.isPlatform ? 'platform' : 'machine'
   }
 
+  /** A platform has machines of its own. */
+  readsModels(): boolean {
+    return !this.fleet.isPlatform
+  }
+
   nameOf(): string {
     return this.name
   }

@@ -127,6 +127,10 @@ class Processes implements ProcessDriver {
     return 'machine'
   }
 
+  readsModels(): boolean {
+    return true
+  }
+
   nameOf(): string {
     return this.name
   }

@@ -87,15 +87,10 @@ export class Fleet {
     return (
       (await this.#inputs.failure(endpoint, template)) ??
       (await driver.check(template.image, template.args, endpoint.type)) ??
-      (!this.#hasModelsHere(endpoint, template)
-        ? null
-        : this.#models.failure(endpoint, await this.#inputs.env(endpoint, template)))
+      (this.#findsModels(endpoint, template)
+        ? this.#models.failure(endpoint, await this.#inputs.env(endpoint, template))
+        : null)
     )
-  }
-
-  /** Whether its workers find models on this machine. Those of a platform run elsewhere, and download theirs. */
-  #hasModelsHere({ modelReferences }: Endpoint, { image }: ReleasedTemplate): boolean {
-    return modelReferences.length > 0 && this.#ports.driver.placedBy(image) === 'machine'
   }
 
   /** Who finds a place for the workers of an endpoint; see `Driver.placedBy`. @param released as for {@link startFailure} */
@@ -110,7 +105,7 @@ export class Fleet {
    */
   async prepareModels(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<ModelsState> {
     const template = released ?? (await this.#templateOf(endpoint))
-    if (template === null || !this.#hasModelsHere(endpoint, template)) return { kind: 'ready' }
+    if (template === null || !this.#findsModels(endpoint, template)) return { kind: 'ready' }
     return this.#models.prepare(endpoint, await this.#inputs.env(endpoint, template))
   }
 
@@ -151,6 +146,11 @@ export class Fleet {
     void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token, running)), worker)
       .catch(error => this.#tellFailure(error))
       .finally(() => running.launched())
+  }
+
+  /** Whether the models of an endpoint have to be on this machine for its workers. */
+  #findsModels({ modelReferences }: Endpoint, { image }: ReleasedTemplate): boolean {
+    return modelReferences.length > 0 && this.#ports.driver.readsModels(image)
   }
 
   #templateOf({ owner, templateId }: Endpoint): Promise<Template | null> {
@@ -427,8 +427,7 @@ export class Fleet {
     const { endpointId, id: workerId, baseUrl, serves } = worker
     const placement = worker.placement ?? UNPLACED
     const inputs = await this.#inputs.find(endpoint, template)
-    const hasModels = this.#hasModelsHere(endpoint, template)
-    const models = hasModels ? await this.#models.hold(workerId, endpoint, inputs.env) : []
+    const models = this.#findsModels(endpoint, template) ? await this.#models.hold(workerId, endpoint, inputs.env) : []
     const identity = { endpointId, workerId, hostSuffix, placement, volume: inputs.volume }
     const spec = {
       workerId,

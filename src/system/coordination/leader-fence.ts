@@ -27,6 +27,7 @@ export function fencedDriver(driver: Driver, leader: Leader): Driver {
   return {
     name: driver.name,
     placedBy: image => driver.placedBy(image),
+    readsModels: image => driver.readsModels(image),
     nameOf: image => driver.nameOf(image),
     savedImage: image => driver.savedImage(image),
     check: (...args) => driver.check(...args),

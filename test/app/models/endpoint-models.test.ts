@@ -249,3 +249,15 @@ test('a model that is removed at the last moment is a failed start, and comes ag
   await rig.clock.advance(10_000)
   assert.ok(rig.fleet.started.length >= 1)
 })
+
+test('workers that do not see the disk of this machine start without its models, and download them', async context => {
+  const models = new MemoryModels()
+  const place = { node: 'node-1', gpuType: null, gpuCount: 0 }
+  const rig = await openRig(context, { models, arrival: () => place })
+  const endpoint = await rig.endpoint(TINY)
+  const job = await rig.submit(endpoint)
+  await rig.clock.advance(2_000)
+  assert.equal(models.downloads.length, 0)
+  assert.deepEqual(rig.fleet.started[0]?.models, [])
+  assert.equal(await rig.worker(-1).takeJob(), job)
+})
