@@ -96,13 +96,16 @@ function lifeOf(pod: PodObject, state: ContainerState | null, hasCredential: boo
 
 /** Why the scheduler has no node for it. */
 function waitOf(scheduled: PodCondition | undefined): WaitForPlace {
-  const said = clean(scheduled?.message ?? '')
+  const said = clean(scheduled?.message ?? '').replace(PREEMPTION, '')
   if (said === '') return JUST_ASKED
   if (/persistentvolumeclaim|unbound immediate|volume/i.test(said) && !/Insufficient/.test(said)) {
     return { kind: 'volume_pending', said }
   }
   return { kind: isHopeless(said) ? 'no_such_node' : 'no_room', said }
 }
+
+/** What a scheduler adds of pods that might make room: none of it tells what is missing. */
+const PREEMPTION = /(?: no new claims to deallocate,)? preemption: .*$/
 
 /** Whether all nodes are of another kind, so that no room that others give back would help. */
 function isHopeless(said: string): boolean {

@@ -41,7 +41,7 @@ const NEW = JSON.stringify({ state: 'unplaced', reason: JUST_ASKED })
 export type PodEnding = 'terminate' | 'kill'
 
 /** How long a start may have a trouble that can pass, such as a registry that cannot be reached. */
-const TROUBLE_MS = 120_000
+const TROUBLE_MS = 60_000
 /** The cluster itself takes a pod from a silent node after the limit; this long after that it is not waited for. */
 const LOST_MARGIN_MS = 60_000
 const OUTPUT_MS = 5_000

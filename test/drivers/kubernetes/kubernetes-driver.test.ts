@@ -282,7 +282,7 @@ test('the objects of others are left alone', async () => {
   assert.deepEqual([api.all('pods').length, api.all('secrets').length], [1, 1])
 })
 
-test('an image that cannot be had ends a start: at once where nothing can help, else after some minutes', async () => {
+test('an image that cannot be had ends a start: at once where nothing can help, else after a minute', async () => {
   const missing = await world()
   const started = await missing.begin()
   missing.api.status(POD, { waiting: { reason: 'ErrImagePull', message: 'app:1: not found' } }, { phase: 'Pending' })
@@ -296,11 +296,11 @@ test('an image that cannot be had ends a start: at once where nothing can help, 
   const fail = (reason: string, message: string) =>
     away.api.status(POD, { waiting: { reason, message } }, { phase: 'Pending' })
   fail('ErrImagePull', 'dial tcp: i/o timeout')
-  await away.clock.advance(60_000)
+  await away.clock.advance(30_000)
   fail('ImagePullBackOff', 'Back-off pulling image "app:1"')
-  await away.clock.advance(50_000)
+  await away.clock.advance(25_000)
   assert.equal(waiting.outcome, null)
-  await away.clock.advance(20_000)
+  await away.clock.advance(10_000)
   const failure = failureOf(waiting)
   assert.deepEqual([failure.kind, failure.kind === 'pull_failed' && failure.why], ['pull_failed', 'unreachable'])
 })

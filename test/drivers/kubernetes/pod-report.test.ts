@@ -80,7 +80,7 @@ for (const [name, parts, words] of ENDS) {
 }
 
 const WAITS: readonly (readonly [name: string, words: RegExp])[] = [
-  ['too-wide', /^no_room: no node of the cluster has room: 0\/1 nodes are available: 1 Insufficient cpu/],
+  ['too-wide', /^no_room: no node of the cluster has room: 0\/1 nodes are available: 1 Insufficient cpu\.$/],
   ['gpu', /^no_room: .*Insufficient nvidia\.com\/gpu/],
   ['affinity', /^no_such_node: no node of the cluster is of the kind that it asks for/],
   ['no-claim', /^volume_pending: .*persistentvolumeclaim "nothing" not found/],
