@@ -17,7 +17,8 @@ interface Rules {
   readonly spec: { readonly ingress: object[]; readonly egress: object[]; readonly podSelector: object }
 }
 
-const rules = (changes: Partial<PolicyOptions> = {}) => (workerPolicy({ ...INSIDE, ...changes }) as unknown as Rules).spec
+const rules = (changes: Partial<PolicyOptions> = {}) =>
+  (workerPolicy({ ...INSIDE, ...changes }) as unknown as Rules).spec
 
 test('workers reach names, the server and the internet, and nobody but the server reaches them', () => {
   const server = {
@@ -48,10 +49,10 @@ test('a closed installation does not reach the internet', () => {
 test('a server outside of the cluster is named by its address, where it has one', () => {
   const outside = rules({ isInside: false, workerUrl: 'http://192.0.2.7:9000' })
   const peer = { ipBlock: { cidr: '192.0.2.7/32' } }
-  assert.deepEqual([outside.ingress, outside.egress[1]], [
-    [{ from: [peer] }],
-    { to: [peer], ports: [{ protocol: 'TCP', port: 9000 }] },
-  ])
+  assert.deepEqual(
+    [outside.ingress, outside.egress[1]],
+    [[{ from: [peer] }], { to: [peer], ports: [{ protocol: 'TCP', port: 9000 }] }],
+  )
   const named = rules({ isInside: false, workerUrl: 'https://runyard.example' })
   assert.deepEqual([named.ingress, named.egress[1]], [[{}], { ports: [{ protocol: 'TCP', port: 443 }] }])
 })
@@ -63,7 +64,9 @@ test('a policy is made, replaced, and left alone where it is of others', async (
   const [policy] = api.all('networkpolicies') as unknown as Rules[]
   assert.equal(policy?.spec.egress.length, 2)
   assert.equal(api.all('networkpolicies').length, 1)
-  api.put('networkpolicies', { metadata: { name: 'runyard-workers-inst1', labels: { 'runyard.dev/installation': 'x' } } })
+  api.put('networkpolicies', {
+    metadata: { name: 'runyard-workers-inst1', labels: { 'runyard.dev/installation': 'x' } },
+  })
   const before = api.calls.length
   await applyPolicy(api, INSIDE)
   assert.deepEqual(api.calls.slice(before), ['GET networkpolicies'])
