@@ -139,7 +139,7 @@ export class Terms {
       await tellRole(this.#hooks, 'active', log)
       return term
     } catch (error) {
-      await lease.close()
+      await lease.close(true)
       const { code, message } = toAppError(error)
       if (error instanceof StartError || (code !== 'unavailable' && !deposed.aborted)) throw error
       log.warn({ epoch: lease.epoch, problem: message }, 'term.not_begun')

@@ -214,6 +214,13 @@ describe('servers whose workers are bound to their machine', { skip: noPostgres,
     await term.close()
   })
 
+  test('one that gave the lease back and left workers behind is waited for by no one, and still keeps other machines out', async context => {
+    const schema = await schemaOf(context)
+    await (await termOn(context, schema, here)).close(true)
+    await assert.rejects((await candidateOn(context, schema, there)).lead(never), { code: 'invalid' })
+    assert.equal((await termOn(context, schema, { ...here, instance: null })).epoch, 2)
+  })
+
   test('one of the same machine, one with the same data directory, and one without such workers are not', async context => {
     for (const [before, next] of [
       [here, { ...here, instance: 'c' }],

@@ -116,8 +116,9 @@ const END_WRITERS = `SELECT pg_terminate_backend(pid) FROM pg_locks
 const ACTIVE = `WITH ended AS (UPDATE server_epochs SET ended_at = clock_timestamp() WHERE epoch < $1 AND ended_at IS NULL)
   UPDATE server_epochs SET active_at = clock_timestamp() WHERE epoch = $1 AND ended_at IS NULL`
 
+/** $1 epoch, $2 holder, $3 whether no worker is left that is bound to its machine. */
 const RELEASE = `WITH released AS (
-  UPDATE server_lease SET until = clock_timestamp(), released = TRUE WHERE epoch = $1 AND holder = $2 RETURNING epoch
+  UPDATE server_lease SET until = clock_timestamp(), released = $3 WHERE epoch = $1 AND holder = $2 RETURNING epoch
 ) UPDATE server_epochs SET ended_at = clock_timestamp() WHERE epoch IN (SELECT epoch FROM released) AND ended_at IS NULL`
 
 const HAS_CANARY = `SELECT to_regclass('key_canaries') IS NOT NULL AS made`
@@ -193,8 +194,9 @@ export class DatabaseLease {
     return (await this.#run<{ sealed: string }>(CANARY))[0]?.sealed ?? null
   }
 
-  async release({ epoch, holder }: LeaseHolder): Promise<void> {
-    await this.#run(RELEASE, [epoch, holder])
+  /** @param leavesWorkers whether workers of its machine may go on, which another machine could not see */
+  async release({ epoch, holder }: LeaseHolder, leavesWorkers: boolean): Promise<void> {
+    await this.#run(RELEASE, [epoch, holder, !leavesWorkers])
   }
 
   async close(): Promise<void> {

@@ -130,10 +130,10 @@ class Candidate implements PostgresLease {
       while (!deposed && !signal.aborted) {
         if (await this.#passWriters(epoch)) return term
       }
-      await term.close()
+      await term.close(true)
       return null
     } catch (error) {
-      await term.close()
+      await term.close(true)
       throw error
     } finally {
       unwatch()

@@ -7,6 +7,8 @@ import type { DatabaseLease, LeaseHolder, LeaseRow, LeaseServer } from '../../st
 export interface PostgresTerm extends Term {
   /** What the store of this term asserts with every write. */
   readonly fence: EpochFence
+  /** @param leavesWorkers whether workers that are bound to its machine may go on; not unless given */
+  close(leavesWorkers?: boolean): Promise<void>
 }
 
 /** Both clocks of a process: one stands still while the machine sleeps, the other one may be set. */
@@ -88,7 +90,7 @@ export class LeasedTerm implements PostgresTerm {
     void this.#renewAnew()
   }
 
-  async close(): Promise<void> {
+  async close(leavesWorkers = false): Promise<void> {
     if (this.#closed) return
     this.#closed = true
     clearTimeout(this.#beat)
@@ -96,7 +98,8 @@ export class LeasedTerm implements PostgresTerm {
     this.#watchers.clear()
     if (this.#state === 'deposed') return
     const end = new AbortController()
-    const released = (this.#renewing ?? Promise.resolve()).then(() => this.#parts.lease.release(this.#parts.held))
+    const { lease, held } = this.#parts
+    const released = (this.#renewing ?? Promise.resolve()).then(() => lease.release(held, leavesWorkers))
     const late = pause(RELEASE_MS, null, { signal: end.signal })
     // Nobody needs it: the lease runs out.
     await Promise.race([released, late]).catch(() => {})
