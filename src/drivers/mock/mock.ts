@@ -46,6 +46,8 @@ export interface MockFleet {
   left(): WorkerId[]
   /** Ends a worker by itself, with code 0 unless given. Does nothing when it has ended. */
   exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
+  /** Whether the program of a worker that has not ended can run: on a platform, once it has a place. */
+  isPlaced(worker: WorkerId): boolean
   /** Gives a worker that waits its place on the platform. */
   place(worker: WorkerId, place: ReportedPlace): void
   /** A worker without a place waits for something else now. */
@@ -143,6 +145,11 @@ class Fleet implements MockFleet {
 
   get isPlatform(): boolean {
     return this.#hooks.arrival !== undefined
+  }
+
+  isPlaced(worker: WorkerId): boolean {
+    const found = this.workers.get(worker)
+    return found?.exit === null && found.place?.isWaiting !== true
   }
 
   place(worker: WorkerId, place: ReportedPlace): void {
