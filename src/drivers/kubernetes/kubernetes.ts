@@ -129,7 +129,8 @@ class Pods implements KubernetesDriver {
       onEvent: (type, event) => type !== 'DELETED' && this.#told(event),
       onAway: () => {},
     })
-    clock.after(FIRST_MS, () => this.#tried.resolve())
+    const cancel = clock.after(FIRST_MS, this.#tried.resolve)
+    void this.#tried.promise.then(cancel)
     this.#checkSoon()
   }
 
@@ -206,8 +207,11 @@ class Pods implements KubernetesDriver {
     return this.#pods.get(worker)?.address ?? null
   }
 
-  /** No cluster can freeze a pod; its worker just stays idle. */
-  async freeze(): Promise<void> {}
+  async freeze(worker: WorkerId): Promise<void> {
+    const pod = this.#pods.get(worker)
+    if (pod === undefined || pod.exit !== null || pod.asked !== null) return
+    throw new AppError('unavailable', 'no cluster can freeze a pod')
+  }
 
   async thaw(): Promise<void> {}
 
