@@ -1,0 +1,67 @@
+{{/* The settings of the server. Those that are secret are references. */}}
+{{- define "runyard.environment" -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: RUNYARD_DATABASE
+  valueFrom: {secretKeyRef: {name: {{ .Values.secrets.database.name }}, key: {{ .Values.secrets.database.key }}}}
+- name: RUNYARD_API_KEY
+  valueFrom: {secretKeyRef: {name: {{ .Values.secrets.apiKey.name }}, key: {{ .Values.secrets.apiKey.key }}}}
+- name: RUNYARD_MASTER_KEY
+  valueFrom: {secretKeyRef: {name: {{ .Values.secrets.encryptionKey.name }}, key: {{ .Values.secrets.encryptionKey.key }}}}
+- name: RUNYARD_KUBERNETES
+  value: in-cluster
+- name: RUNYARD_KUBERNETES_NAMESPACE
+  value: {{ include "runyard.workerNamespace" . | quote }}
+- name: RUNYARD_KUBERNETES_WORKER_URL
+  value: "http://{{ include "runyard.name" . }}-workers.{{ .Release.Namespace }}.svc"
+{{- with .Values.workers.volumeClaim }}
+- name: RUNYARD_KUBERNETES_VOLUME_CLAIM
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.workers.priorityClass }}
+- name: RUNYARD_KUBERNETES_PRIORITY_CLASS
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.workers.runtimeClass }}
+- name: RUNYARD_KUBERNETES_RUNTIME_CLASS
+  value: {{ . | quote }}
+{{- end }}
+# Its workers are pods, which call it themselves: neither an engine nor a relay of this pod is of use.
+- name: RUNYARD_DOCKER
+  value: "off"
+- name: RUNYARD_PROCESSES
+  value: "off"
+- name: RUNYARD_DIRECT_WORKERS
+  value: "true"
+- name: RUNYARD_ALLOWED_HOST
+  value: {{ include "runyard.hosts" . | quote }}
+{{- with .Values.publicUrl }}
+- name: RUNYARD_PUBLIC_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.trustedProxies }}
+- name: RUNYARD_TRUSTED_PROXY
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* The names by which the server is called: all forms of its Services, and that of its ingress. */}}
+{{- define "runyard.hosts" -}}
+{{- $names := list -}}
+{{- range $service := list (include "runyard.name" .) (printf "%s-workers" (include "runyard.name" .)) -}}
+{{- range $form := list "%s" "%s.%s" "%s.%s.svc" "%s.%s.svc.cluster.local" -}}
+{{- if contains "." $form }}{{ $names = append $names (printf $form $service $.Release.Namespace) }}{{ else }}{{ $names = append $names $service }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.ingress.host }}{{ $names = append $names . }}{{ end -}}
+{{- range .Values.allowedHosts }}{{ $names = append $names . }}{{ end -}}
+{{- join "," $names -}}
+{{- end -}}

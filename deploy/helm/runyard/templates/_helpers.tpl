@@ -1,0 +1,29 @@
+{{- define "runyard.name" -}}
+{{- if contains "runyard" .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-runyard{{ end -}}
+{{- end -}}
+
+{{- define "runyard.labels" -}}
+{{ include "runyard.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end -}}
+
+{{- define "runyard.selector" -}}
+app.kubernetes.io/name: runyard
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: server
+{{- end -}}
+
+{{- define "runyard.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}{{ .Values.serviceAccount.name | default (include "runyard.name" .) }}{{ else }}{{ required "serviceAccount.name: name the account that exists" .Values.serviceAccount.name }}{{ end -}}
+{{- end -}}
+
+{{- define "runyard.workerNamespace" -}}
+{{- .Values.workers.namespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* The Service as pods call it. The name without the domain of the cluster, which not every cluster calls cluster.local. */}}
+{{- define "runyard.serviceHost" -}}
+{{ include "runyard.name" . }}.{{ .Release.Namespace }}.svc
+{{- end -}}

@@ -1,0 +1,244 @@
+/** The chart, as Helm renders it: valid objects, no secret in them, and no right that the server does not use. */
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { parse, parseAllDocuments } from 'yaml'
+import { readConfig, strayVariables } from '../../src/config/config.ts'
+import { type KubernetesObject, openObjectCheck } from '../support/kubernetes-objects.ts'
+
+const folder = process.env.RUNYARD_TEST_HELM
+const skip = folder === undefined && 'set RUNYARD_TEST_HELM to run the tests of the chart; .ci/helm build makes it'
+const CHART = 'deploy/helm/runyard'
+const EVERYTHING = {
+  publicUrl: 'https://runyard.example.com',
+  trustedProxies: ['10.42.0.0/16'],
+  allowedHosts: ['gpu.example.com'],
+  settings: { RUNYARD_LOG_LEVEL: 'debug', RUNYARD_MAX_WORKERS: 200 },
+  image: { repository: 'registry.example.com/runyard', tag: '1.2.3', pullSecrets: ['pulls'] },
+  workers: {
+    namespace: 'gpu-workers',
+    volumeClaim: 'shared',
+    priorityClass: 'low',
+    runtimeClass: 'nvidia',
+    nodeSelector: { pool: 'gpu' },
+  },
+  ingress: { enabled: true, className: 'traefik', host: 'runyard.example.com', tlsSecret: 'cert' },
+  service: { type: 'LoadBalancer', port: 443, annotations: { a: 'b' } },
+  serviceAccount: { annotations: { a: 'b' } },
+  nodeSelector: { 'kubernetes.io/os': 'linux' },
+  tolerations: [{ key: 'control', operator: 'Exists' }],
+  priorityClass: 'system-cluster-critical',
+  podLabels: { team: 'ml' },
+  podAnnotations: { note: 'x' },
+  spreadStrictly: true,
+  networkPolicy: {
+    workers: { internet: false, extraEgress: [{ to: [{ ipBlock: { cidr: '10.9.0.0/16' } }] }] },
+    server: { enabled: true, from: [{ namespaceSelector: {} }] },
+  },
+  serviceMonitor: { enabled: true, labels: { release: 'prometheus' }, keySecret: { name: 'metrics', key: 'key' } },
+}
+const VALUES = {
+  'as it comes': {},
+  'with everything': EVERYTHING,
+  'with as little as possible': {
+    replicas: 1,
+    serviceAccount: { create: false, name: 'mine' },
+    podDisruptionBudget: { enabled: false },
+    networkPolicy: { workers: { enabled: false } },
+  },
+}
+
+type Values = Readonly<Record<string, unknown>>
+
+function template(values: Values) {
+  const words = ['template', 'runyard', CHART, '--namespace', 'serving', '--kube-version', '1.34.0', '--values', '-']
+  return spawnSync(join(folder!, 'helm'), words, { input: JSON.stringify(values), encoding: 'utf8' })
+}
+
+function render(values: Values): KubernetesObject[] {
+  const { status, stdout, stderr } = template(values)
+  assert.equal(status, 0, stderr)
+  return parseAllDocuments(stdout).flatMap(document => (document.contents === null ? [] : [document.toJS()]))
+}
+
+function only(objects: readonly KubernetesObject[], kind: string, name = 'runyard'): KubernetesObject {
+  const found = objects.filter(object => object.kind === kind && object.metadata.name === name)
+  assert.equal(found.length, 1, `${found.length} objects ${kind} ${name}`)
+  return found[0]!
+}
+
+/** Whether a selector, of which every label has to be there, chooses a pod. */
+function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(selector).every(([name, value]) => labels[name] === value)
+}
+
+function environmentOf(objects: readonly KubernetesObject[]): { name: string; value?: string; valueFrom?: object }[] {
+  return only(objects, 'Deployment').spec.template.spec.containers[0].env
+}
+
+describe('the chart', { skip }, () => {
+  for (const [how, values] of Object.entries(VALUES)) {
+    test(`${how}: every object is one that Kubernetes takes`, () => {
+      const check = openObjectCheck(join(folder!, 'swagger.json'))
+      // It belongs to an operator that a cluster may have.
+      const objects = render(values).filter(({ kind }) => kind !== 'ServiceMonitor')
+      assert.deepEqual(objects.flatMap(check), [])
+    })
+
+    test(`${how}: the server takes the settings, none twice`, () => {
+      const given = environmentOf(render(values)).map(({ name, value }) => [name, value] as const)
+      assert.deepEqual(
+        given.map(([name]) => name).filter((name, at, names) => names.indexOf(name) !== at),
+        [],
+      )
+      const secret: Record<string, string> = {
+        RUNYARD_DATABASE: 'postgres://runyard:word@db/runyard',
+        RUNYARD_API_KEY: 'key-of-twenty-letters',
+        RUNYARD_MASTER_KEY: Buffer.alloc(32).toString('base64'),
+      }
+      const env = Object.fromEntries(given.map(([name, value]) => [name, value ?? secret[name]]))
+      const absolute = (path: string) => join('/', path)
+      const reading = readConfig({ options: {}, env, absolute, read: () => '' })
+      assert.deepEqual('mistakes' in reading ? reading.mistakes : [], [])
+      assert.deepEqual(strayVariables(env), [])
+    })
+  }
+
+  test('with helm lint, too', () => {
+    execFileSync(join(folder!, 'helm'), ['lint', '--strict', CHART], { stdio: 'pipe' })
+  })
+
+  test('two servers, the Service goes to the one with the label, and it may always be one less', () => {
+    const objects = render({})
+    const { spec } = only(objects, 'Deployment')
+    const { labels } = spec.template.metadata
+    assert.equal(spec.replicas, 2)
+    for (const name of ['runyard', 'runyard-workers']) {
+      const { selector } = only(objects, 'Service', name).spec
+      assert.equal(selects(selector, labels), false, 'a server without a role gets calls')
+      assert.equal(selects(selector, { ...labels, 'runyard.dev/role': 'standby' }), false)
+      assert.equal(selects(selector, { ...labels, 'runyard.dev/role': 'active' }), true)
+    }
+    const budget = only(objects, 'PodDisruptionBudget').spec
+    assert.equal(budget.maxUnavailable, 1)
+    assert.equal(selects(budget.selector.matchLabels, labels), true)
+    assert.deepEqual(spec.strategy.rollingUpdate, { maxSurge: 1, maxUnavailable: 0 })
+  })
+
+  test('a standby is ready and alive, so no rollout and no drain of a node waits for it', () => {
+    const [server] = only(render({}), 'Deployment').spec.template.spec.containers
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'])
+      assert.deepEqual(server[probe].httpGet, { path: '/healthz', port: 'http' })
+  })
+
+  test('secrets are references, and nothing that is secret can be given as a value', () => {
+    const env = environmentOf(render({ secrets: { database: { name: 'db', key: 'uri' } } }))
+    const of = (name: string) => env.find(variable => variable.name === name)?.valueFrom
+    assert.deepEqual(of('RUNYARD_DATABASE'), { secretKeyRef: { name: 'db', key: 'uri' } })
+    assert.deepEqual(of('RUNYARD_API_KEY'), { secretKeyRef: { name: 'runyard', key: 'api-key' } })
+    assert.deepEqual(of('RUNYARD_MASTER_KEY'), { secretKeyRef: { name: 'runyard', key: 'encryption-key' } })
+    for (const name of ['RUNYARD_DATABASE', 'RUNYARD_API_KEY', 'RUNYARD_MASTER_KEY']) {
+      const { status, stderr } = template({ settings: { [name]: 'word' } })
+      assert.notEqual(status, 0)
+      assert.match(stderr, new RegExp(`invalid propertyName '${name}'`))
+    }
+    assert.equal(
+      render(EVERYTHING).some(({ kind }) => kind === 'Secret'),
+      false,
+    )
+  })
+
+  test('the pod is one that a restricted namespace takes', () => {
+    const { spec } = only(render({}), 'Deployment').spec.template
+    const [server] = spec.containers
+    assert.deepEqual(spec.securityContext, {
+      runAsNonRoot: true,
+      runAsUser: 10001,
+      runAsGroup: 10001,
+      fsGroup: 10001,
+      seccompProfile: { type: 'RuntimeDefault' },
+    })
+    assert.deepEqual(server.securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    })
+  })
+
+  test('a Service with the name of the program does not become a setting of the server', () => {
+    assert.equal(only(render({}), 'Deployment').spec.template.spec.enableServiceLinks, false)
+  })
+
+  test('rights in two namespaces and none in the cluster, the least for what the server does', () => {
+    const objects = render({ workers: { namespace: 'gpu-workers' } })
+    assert.deepEqual(
+      objects.filter(({ kind }) => kind.startsWith('ClusterRole')),
+      [],
+    )
+    const rights = (name: string) =>
+      only(objects, 'Role', name).rules.map(({ resources, verbs }: { resources: string[]; verbs: string[] }) => [
+        resources.join(),
+        verbs.toSorted().join(' '),
+      ])
+    assert.deepEqual(rights('runyard-label'), [['pods', 'get list patch']])
+    assert.deepEqual(rights('runyard-workers'), [
+      ['pods', 'create delete get list watch'],
+      ['pods/log', 'get'],
+      ['secrets', 'create delete list patch'],
+      ['events', 'list'],
+    ])
+    assert.equal(only(objects, 'Role', 'runyard-workers').metadata.namespace, 'gpu-workers')
+    for (const name of ['runyard-label', 'runyard-workers'])
+      assert.deepEqual(only(objects, 'RoleBinding', name).subjects, [
+        { kind: 'ServiceAccount', name: 'runyard', namespace: 'serving' },
+      ])
+    // Whatever else uses the account gets no token by itself.
+    assert.equal(only(objects, 'ServiceAccount').automountServiceAccountToken, false)
+  })
+
+  test('workers reach the port of workers, names and the internet, and are reached by the server alone', () => {
+    const objects = render({ workers: { namespace: 'gpu-workers' } })
+    const { metadata, spec } = only(objects, 'NetworkPolicy', 'runyard-workers')
+    const server = {
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'serving' } },
+      podSelector: { matchLabels: only(objects, 'Deployment').spec.selector.matchLabels },
+    }
+    assert.equal(metadata.namespace, 'gpu-workers')
+    assert.deepEqual(spec.ingress, [{ from: [server] }])
+    const [toServer, toNames, toInternet, ...others] = spec.egress
+    assert.deepEqual(toServer, { to: [server], ports: [{ protocol: 'TCP', port: 8082 }] })
+    assert.deepEqual(
+      toNames.ports.map(({ port }: { port: number }) => port),
+      [53, 53],
+    )
+    assert.equal(toInternet.to[0].ipBlock.cidr, '0.0.0.0/0')
+    for (const network of ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16'])
+      assert.ok(toInternet.to[0].ipBlock.except.includes(network), network)
+    assert.deepEqual(others, [])
+    const closed = render({ networkPolicy: { workers: { internet: false } } })
+    assert.equal(only(closed, 'NetworkPolicy', 'runyard-workers').spec.egress.length, 2)
+  })
+
+  test('values that mean nothing are refused with their name', () => {
+    for (const [values, problem] of [
+      [{ replica: 2 }, /replica/],
+      [{ replicas: 0 }, /replicas/],
+      [{ settings: { LOG_LEVEL: 'debug' } }, /LOG_LEVEL/],
+      [{ settings: { RUNYARD_PORT: '1' } }, /RUNYARD_PORT/],
+      [{ ingress: { enabled: true } }, /ingress\.host/],
+      [{ secrets: { database: { name: '' } } }, /database/],
+    ] as const) {
+      const { status, stderr } = template(values)
+      assert.notEqual(status, 0, JSON.stringify(values))
+      assert.match(stderr, problem)
+    }
+  })
+
+  test('the version is that of the package', () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+    const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'))
+    assert.deepEqual([chart.version, chart.appVersion], [version, version])
+  })
+})
