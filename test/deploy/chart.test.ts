@@ -15,14 +15,14 @@ const EVERYTHING = {
   publicUrl: 'https://runyard.example.com',
   trustedProxies: ['10.42.0.0/16'],
   allowedHosts: ['gpu.example.com'],
-  settings: { RUNYARD_LOG_LEVEL: 'debug', RUNYARD_MAX_WORKERS: 200 },
+  settings: { RUNYARD_LOG_LEVEL: 'debug', RUNYARD_MAX_WORKERS: 200, RUNYARD_KUBERNETES_NODE_LOST: 120 },
   image: { repository: 'registry.example.com/runyard', tag: '1.2.3', pullSecrets: ['pulls'] },
   workers: {
     namespace: 'gpu-workers',
     volumeClaim: 'shared',
     priorityClass: 'low',
     runtimeClass: 'nvidia',
-    nodeSelector: { pool: 'gpu' },
+    installation: 'gpus',
   },
   ingress: { enabled: true, className: 'traefik', host: 'runyard.example.com', tlsSecret: 'cert' },
   service: { type: 'LoadBalancer', port: 443, annotations: { a: 'b' } },
@@ -171,12 +171,17 @@ describe('the chart', { skip }, () => {
     assert.equal(only(render({}), 'Deployment').spec.template.spec.enableServiceLinks, false)
   })
 
-  test('rights in two namespaces and none in the cluster, the least for what the server does', () => {
-    const objects = render({ workers: { namespace: 'gpu-workers' } })
+  test('in the whole cluster it may read nodes and nothing else, and not even that has to be', () => {
+    const inCluster = (values: Values) => render(values).filter(({ kind }) => kind === 'ClusterRole')
     assert.deepEqual(
-      objects.filter(({ kind }) => kind.startsWith('ClusterRole')),
-      [],
+      inCluster({}).map(({ rules }) => rules),
+      [[{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }]],
     )
+    assert.deepEqual(inCluster({ workers: { readNodes: false } }), [])
+  })
+
+  test('the least rights for what the server does, in its namespace and in that of the workers', () => {
+    const objects = render({ workers: { namespace: 'gpu-workers' } })
     const rights = (name: string) =>
       only(objects, 'Role', name).rules.map(({ resources, verbs }: { resources: string[]; verbs: string[] }) => [
         resources.join(),
@@ -186,8 +191,8 @@ describe('the chart', { skip }, () => {
     assert.deepEqual(rights('runyard-workers'), [
       ['pods', 'create delete get list watch'],
       ['pods/log', 'get'],
-      ['secrets', 'create delete list patch'],
-      ['events', 'list'],
+      ['secrets', 'create delete get list patch update'],
+      ['events', 'list watch'],
     ])
     assert.equal(only(objects, 'Role', 'runyard-workers').metadata.namespace, 'gpu-workers')
     for (const name of ['runyard-label', 'runyard-workers'])
@@ -206,6 +211,10 @@ describe('the chart', { skip }, () => {
       podSelector: { matchLabels: only(objects, 'Deployment').spec.selector.matchLabels },
     }
     assert.equal(metadata.namespace, 'gpu-workers')
+    assert.deepEqual(spec.podSelector.matchLabels, {
+      'app.kubernetes.io/managed-by': 'runyard',
+      'runyard.dev/installation': 'serving-runyard',
+    })
     assert.deepEqual(spec.ingress, [{ from: [server] }])
     const [toServer, toNames, toInternet, ...others] = spec.egress
     assert.deepEqual(toServer, { to: [server], ports: [{ protocol: 'TCP', port: 8082 }] })
@@ -227,6 +236,7 @@ describe('the chart', { skip }, () => {
       [{ replicas: 0 }, /replicas/],
       [{ settings: { LOG_LEVEL: 'debug' } }, /LOG_LEVEL/],
       [{ settings: { RUNYARD_PORT: '1' } }, /RUNYARD_PORT/],
+      [{ settings: { RUNYARD_KUBERNETES: 'off' } }, /RUNYARD_KUBERNETES/],
       [{ ingress: { enabled: true } }, /ingress\.host/],
       [{ secrets: { database: { name: '' } } }, /database/],
     ] as const) {

@@ -16,8 +16,15 @@
   value: in-cluster
 - name: RUNYARD_KUBERNETES_NAMESPACE
   value: {{ include "runyard.workerNamespace" . | quote }}
+- name: RUNYARD_KUBERNETES_INSTALLATION
+  value: {{ include "runyard.installation" . | quote }}
+- name: RUNYARD_KUBERNETES_WORKER_PORT
+  value: "8082"
 - name: RUNYARD_KUBERNETES_WORKER_URL
   value: "http://{{ include "runyard.name" . }}-workers.{{ .Release.Namespace }}.svc"
+# They are objects of this chart, so that the server needs no right to make them.
+- name: RUNYARD_KUBERNETES_NETWORK_POLICY
+  value: "off"
 {{- with .Values.workers.volumeClaim }}
 - name: RUNYARD_KUBERNETES_VOLUME_CLAIM
   value: {{ . | quote }}

@@ -23,6 +23,10 @@ app.kubernetes.io/component: server
 {{- .Values.workers.namespace | default .Release.Namespace -}}
 {{- end -}}
 
+{{- define "runyard.installation" -}}
+{{- .Values.workers.installation | default (printf "%s-%s" .Release.Namespace .Release.Name | trunc 63 | trimSuffix "-") -}}
+{{- end -}}
+
 {{/* The Service as pods call it. The name without the domain of the cluster, which not every cluster calls cluster.local. */}}
 {{- define "runyard.serviceHost" -}}
 {{ include "runyard.name" . }}.{{ .Release.Namespace }}.svc
