@@ -4,7 +4,7 @@
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 - name: POD_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-- name: POD_IP
+- name: RUNYARD_ADVERTISE_HOST
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
 - name: RUNYARD_DATABASE
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.database.name }}, key: {{ .Values.secrets.database.key }}}}
