@@ -44,6 +44,9 @@
   value: "off"
 - name: RUNYARD_DIRECT_WORKERS
   value: "true"
+# For the moments in which the label of the active server is late.
+- name: RUNYARD_FORWARD_TO_ACTIVE
+  value: "true"
 - name: RUNYARD_ALLOWED_HOST
   value: {{ include "runyard.hosts" . | quote }}
 {{- with .Values.publicUrl }}
