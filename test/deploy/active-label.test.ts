@@ -29,7 +29,7 @@ class Pods implements KubernetesApi {
   }
 
   async call<Result>(call: KubernetesCall): Promise<Result> {
-    await new Promise<void>(resolve => setImmediate(resolve))
+    await Promise.resolve()
     this.before(call)
     const [, name] = POD.exec(call.path) ?? assert.fail(call.path)
     if (name === undefined) return { items: this.#listed(call.query?.labelSelector ?? '') } as Result

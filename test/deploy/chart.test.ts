@@ -1,16 +1,13 @@
 /** The chart, as Helm renders it: valid objects, no secret in them, and no right that the server does not use. */
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { parse, parseAllDocuments } from 'yaml'
+import { parse } from 'yaml'
 import { readConfig, strayVariables } from '../../src/config/config.ts'
+import { CHART, helm, noHelm, objectsFile, render, template, type Values } from '../support/helm.ts'
 import { type KubernetesObject, openObjectCheck } from '../support/kubernetes-objects.ts'
 
-const folder = process.env.RUNYARD_TEST_HELM
-const skip = folder === undefined && 'set RUNYARD_TEST_HELM to run the tests of the chart; .ci/helm build makes it'
-const CHART = 'deploy/helm/runyard'
 const EVERYTHING = {
   publicUrl: 'https://runyard.example.com',
   trustedProxies: ['10.42.0.0/16'],
@@ -50,19 +47,6 @@ const VALUES = {
   },
 }
 
-type Values = Readonly<Record<string, unknown>>
-
-function template(values: Values) {
-  const words = ['template', 'runyard', CHART, '--namespace', 'serving', '--kube-version', '1.34.0', '--values', '-']
-  return spawnSync(join(folder!, 'helm'), words, { input: JSON.stringify(values), encoding: 'utf8' })
-}
-
-function render(values: Values): KubernetesObject[] {
-  const { status, stdout, stderr } = template(values)
-  assert.equal(status, 0, stderr)
-  return parseAllDocuments(stdout).flatMap(document => (document.contents === null ? [] : [document.toJS()]))
-}
-
 function only(objects: readonly KubernetesObject[], kind: string, name = 'runyard'): KubernetesObject {
   const found = objects.filter(object => object.kind === kind && object.metadata.name === name)
   assert.equal(found.length, 1, `${found.length} objects ${kind} ${name}`)
@@ -78,10 +62,10 @@ function environmentOf(objects: readonly KubernetesObject[]): { name: string; va
   return only(objects, 'Deployment').spec.template.spec.containers[0].env
 }
 
-describe('the chart', { skip }, () => {
+describe('the chart', { skip: noHelm }, () => {
   for (const [how, values] of Object.entries(VALUES)) {
     test(`${how}: every object is one that Kubernetes takes`, () => {
-      const check = openObjectCheck(join(folder!, 'swagger.json'))
+      const check = openObjectCheck(objectsFile)
       // It belongs to an operator that a cluster may have.
       const objects = render(values).filter(({ kind }) => kind !== 'ServiceMonitor')
       assert.deepEqual(objects.flatMap(check), [])
@@ -107,7 +91,8 @@ describe('the chart', { skip }, () => {
   }
 
   test('with helm lint, too', () => {
-    execFileSync(join(folder!, 'helm'), ['lint', '--strict', CHART], { stdio: 'pipe' })
+    const { status, stdout } = helm(['lint', '--strict', CHART])
+    assert.equal(status, 0, stdout)
   })
 
   test('two servers, the Service goes to the one with the label, and it may always be one less', () => {

@@ -1,0 +1,39 @@
+/** The chart, as Helm renders it; Helm is in the folder that `RUNYARD_TEST_HELM` names, see `.ci/helm`. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { parseAllDocuments } from 'yaml'
+import type { KubernetesObject } from './kubernetes-objects.ts'
+
+const folder = process.env.RUNYARD_TEST_HELM ?? ''
+
+/** Why tests of the chart cannot run; false when they can. */
+export const noHelm: string | false =
+  folder === '' ? 'set RUNYARD_TEST_HELM to run the tests of the chart; .ci/helm build makes it' : false
+
+/** The description of all objects of Kubernetes. */
+export const objectsFile = join(folder, 'swagger.json')
+
+/** The folder of the chart. */
+export const CHART = 'deploy/helm/runyard'
+
+/** Values of the chart. */
+export type Values = Readonly<Record<string, unknown>>
+
+/** Runs Helm. */
+export function helm(words: readonly string[], input = '') {
+  return spawnSync(join(folder, 'helm'), words, { input, encoding: 'utf8' })
+}
+
+/** Renders the chart as the release `runyard` in the namespace `serving`. */
+export function template(values: Values) {
+  const words = ['template', 'runyard', CHART, '--namespace', 'serving', '--kube-version', '1.34.0', '--values', '-']
+  return helm(words, JSON.stringify(values))
+}
+
+/** The objects of the chart. */
+export function render(values: Values): KubernetesObject[] {
+  const { status, stdout, stderr } = template(values)
+  assert.equal(status, 0, stderr)
+  return parseAllDocuments(stdout).flatMap(document => (document.contents === null ? [] : [document.toJS()]))
+}
