@@ -63,6 +63,8 @@ export async function writeContext(folder: string): Promise<void> {
   writeFiles(await buildFiles(), join(folder, 'dist'))
   for (const path of installedPackages().filter(path => path !== WORKER)) take(path, folder)
   takeWorker(folder)
+  // The user of the image is nobody's here, and may see none of what is private to whoever builds it.
+  execFileSync('chmod', ['-R', 'a+rX', folder])
 }
 
 /** The worker SDK as it is published: Node takes the types away from no file below `node_modules`. */

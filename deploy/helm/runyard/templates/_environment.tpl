@@ -6,6 +6,10 @@
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
 - name: RUNYARD_ADVERTISE_HOST
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: RUNYARD_HOST
+  value: "0.0.0.0"
+- name: RUNYARD_DATA_DIR
+  value: /var/lib/runyard
 - name: RUNYARD_DATABASE
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.database.name }}, key: {{ .Values.secrets.database.key }}}}
 - name: RUNYARD_API_KEY
