@@ -24,7 +24,7 @@ export interface ContainerWish {
 let made = 0
 
 /** Makes a template and an endpoint, and gives the endpoint's id. */
-export async function containerEndpoint(server: Server, wish: ContainerWish): Promise<string> {
+export async function containerEndpoint(server: Pick<Server, 'url' | 'apiKey'>, wish: ContainerWish): Promise<string> {
   made += 1
   const name = `container-${made}`
   const env = { RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true', ...wish.env }
