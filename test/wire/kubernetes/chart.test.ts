@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { writeContext } from '../../../scripts/image.ts'
-import { addPrograms, packImage, workerFiles } from '../../../scripts/kubernetes/images.ts'
+import { addProgram, packImage, workerFiles } from '../../../scripts/kubernetes/images.ts'
 import { noHelm, template } from '../../support/helm.ts'
 import { nodeImage, noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
@@ -109,7 +109,7 @@ async function loadServer(): Promise<void> {
   const files = join(folder, 'files')
   mkdirSync(files)
   workerFiles(root, files)
-  addPrograms(files, ['dirname', 'readlink', 'uname'])
+  for (const name of ['dirname', 'readlink', 'uname']) addProgram(files, `/usr/bin/${name}`, `/bin/${name}`)
   await writeContext(join(files, 'opt/runyard'))
   const archive = join(folder, 'server.tar')
   packImage(archive, {

@@ -24,7 +24,7 @@ app.kubernetes.io/component: server
 {{- end -}}
 
 {{- define "runyard.installation" -}}
-{{- .Values.workers.installation | default (printf "%s-%s" .Release.Namespace .Release.Name | trunc 63 | trimSuffix "-") -}}
+{{- .Values.workers.installation | default (printf "%s-%s" .Release.Namespace .Release.Name | trunc 42 | trimSuffix "-") -}}
 {{- end -}}
 
 {{/* The Service as pods call it. The name without the domain of the cluster, which not every cluster calls cluster.local. */}}
