@@ -152,6 +152,19 @@ describe('the chart', { skip: noHelm }, () => {
     })
   })
 
+  test('responses name the address that clients have', () => {
+    const urlOf = (values: Values) =>
+      environmentOf(render(values)).find(({ name }) => name === 'RUNYARD_PUBLIC_URL')?.value
+    assert.equal(urlOf({}), 'http://runyard.serving.svc')
+    assert.equal(urlOf({ service: { port: 8080 } }), 'http://runyard.serving.svc:8080')
+    assert.equal(urlOf({ ingress: { enabled: true, host: 'a.example' } }), 'http://a.example')
+    assert.equal(urlOf({ ingress: { enabled: true, host: 'a.example', tlsSecret: 'cert' } }), 'https://a.example')
+    assert.equal(
+      urlOf({ publicUrl: 'https://b.example', ingress: { enabled: true, host: 'a.example' } }),
+      'https://b.example',
+    )
+  })
+
   test('a Service with the name of the program does not become a setting of the server', () => {
     assert.equal(only(render({}), 'Deployment').spec.template.spec.enableServiceLinks, false)
   })

@@ -138,7 +138,7 @@ async function install(): Promise<void> {
   const { stdout } = template({
     image: { repository, tag },
     workers: { namespace: 'gpu-workers' },
-    resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: {} },
+    resources: { requests: { cpu: 0, memory: '128Mi' }, limits: {} },
   })
   kubectl(['apply', '--validate=strict', '-f', '-'], stdout)
 }

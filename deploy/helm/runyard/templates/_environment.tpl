@@ -53,10 +53,8 @@
   value: "true"
 - name: RUNYARD_ALLOWED_HOST
   value: {{ include "runyard.hosts" . | quote }}
-{{- with .Values.publicUrl }}
 - name: RUNYARD_PUBLIC_URL
-  value: {{ . | quote }}
-{{- end }}
+  value: {{ include "runyard.publicUrl" . | quote }}
 {{- with .Values.trustedProxies }}
 - name: RUNYARD_TRUSTED_PROXY
   value: {{ join "," . | quote }}

@@ -27,7 +27,10 @@ app.kubernetes.io/component: server
 {{- .Values.workers.installation | default (printf "%s-%s" .Release.Namespace .Release.Name | trunc 42 | trimSuffix "-") -}}
 {{- end -}}
 
-{{/* The Service as pods call it. The name without the domain of the cluster, which not every cluster calls cluster.local. */}}
-{{- define "runyard.serviceHost" -}}
-{{ include "runyard.name" . }}.{{ .Release.Namespace }}.svc
+{{/* Where clients reach the server: outside, or inside of the cluster. The domain of the cluster is left out: not every one is called cluster.local. */}}
+{{- define "runyard.publicUrl" -}}
+{{- if .Values.publicUrl }}{{ .Values.publicUrl -}}
+{{- else if .Values.ingress.enabled }}http{{ if .Values.ingress.tlsSecret }}s{{ end }}://{{ .Values.ingress.host -}}
+{{- else }}http://{{ include "runyard.name" . }}.{{ .Release.Namespace }}.svc{{ if ne (int .Values.service.port) 80 }}:{{ .Values.service.port }}{{ end -}}
+{{- end -}}
 {{- end -}}
