@@ -93,6 +93,12 @@ export class Life {
     }
   }
 
+  /** Calls something outside of the process and returns its result; a frozen process makes the call as it thaws, one that has ended never. */
+  call<Value>(run: () => Promise<Value>): Promise<Value> {
+    if (this.#over) return new Promise(() => {})
+    return this.#frozen ? this.#thawed().then(() => this.call(run)) : this.guard(run())
+  }
+
   /** Calls `callback` when the process ends. The returned function removes it. */
   onEnd(callback: () => void): () => void {
     if (this.#over) callback()

@@ -1,9 +1,9 @@
 import type { EndpointId } from '../src/core/ids.ts'
+import { API_KEY } from './app-run.ts'
 import { Life } from './life.ts'
 import type { SimMachine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { SeededRandom } from './random.ts'
-import { API_KEY } from './server.ts'
 import type { World } from './world.ts'
 
 interface ManagedEndpoint {

@@ -1,7 +1,7 @@
 import type { EndpointId } from '../../src/core/ids.ts'
+import { API_KEY } from '../app-run.ts'
 import type { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
-import { API_KEY } from '../server.ts'
 
 const TIMEOUT_MS = 100_000
 

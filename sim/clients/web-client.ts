@@ -1,9 +1,9 @@
 import type { EndpointId } from '../../src/core/ids.ts'
+import { API_KEY } from '../app-run.ts'
 import type { RequestQueueChecker } from '../checks/request-queue-checker.ts'
 import { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
-import { API_KEY } from '../server.ts'
 import type { World } from '../world.ts'
 
 /** What a client of applications uses. */

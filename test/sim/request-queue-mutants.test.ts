@@ -1,9 +1,9 @@
 /** Lines with a mistake in them: a simulator that does not find it would not find it in ours either. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { RequestQueueMutation } from '../../sim/app-run.ts'
 import type { BalancedRequestQueues } from '../../sim/checks/request-queue-checker.ts'
 import { settle } from '../../sim/run.ts'
-import type { RequestQueueMutation } from '../../sim/server.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import type { Target } from '../../src/core/workers/socket-address.ts'
 import type { Reservation, Reservations } from '../../src/gateway/queue/reservation.ts'

@@ -1,0 +1,171 @@
+import { type App, createApp } from '../src/app.ts'
+import { DEFAULT_OWNER } from '../src/core/ids.ts'
+import type { MockDriver, MockFleet } from '../src/drivers/mock/mock.ts'
+import type { Emit } from '../src/events.ts'
+import type { RequestQueueLimits } from '../src/gateway/queue/request-queue.ts'
+import type { Clock } from '../src/ports/clock.ts'
+import type { Driver } from '../src/ports/driver.ts'
+import type { Leader } from '../src/ports/leader.ts'
+import type { Notifier } from '../src/ports/notifier.ts'
+import type { Outbound } from '../src/ports/outbound.ts'
+import type { Ports } from '../src/ports/ports.ts'
+import type { Store } from '../src/ports/store/store.ts'
+import type { Targets, Traffic } from '../src/ports/targets.ts'
+import { fencedDriver } from '../src/system/coordination/leader-fence.ts'
+import {
+  type BalancedRequestQueues,
+  REQUEST_QUEUE_LIMITS,
+  type RequestQueueChecker,
+} from './checks/request-queue-checker.ts'
+import { createFaultyNotifier } from './faults/notifier.ts'
+import { inlineBodies } from './inline-bodies.ts'
+import type { Life } from './life.ts'
+import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
+import type { Surface } from './network.ts'
+import type { Programs } from './programs.ts'
+import { isForApplication, SimGateway } from './sim-gateway.ts'
+import type { World } from './world.ts'
+
+/** The API key of all clients. */
+export const API_KEY = 'rpa_simulated'
+/** Drain timeout of the server, in milliseconds. */
+const DRAIN_MS = 8_000
+/** How long a ready worker stays before it is evicted for others; short, so that evictions happen within a run. */
+const DWELL_MS = 5_000
+
+/** A mistake in the request queues, to test the checkers. */
+export interface RequestQueueMutation {
+  readonly limits?: Partial<RequestQueueLimits>
+  readonly wrap?: (requestQueues: BalancedRequestQueues) => BalancedRequestQueues
+}
+
+/** What runs of the application use; it outlives each of them. */
+export interface AppRunParts {
+  readonly fleet: MockFleet
+  readonly machine: SimMachine
+  readonly vault: Ports['vault']
+  readonly logs: Ports['logs']
+  readonly programs: Programs
+  readonly requestQueues: RequestQueueChecker
+  readonly mutateRequestQueues: RequestQueueMutation | undefined
+}
+
+/** What belongs to one run of the application. */
+export interface AppRunOptions {
+  /** The process in which it runs. */
+  readonly life: Life
+  readonly clock: Clock
+  readonly random: Ports['random']
+  readonly store: Store
+  readonly leader: Leader
+  readonly outbound: Outbound
+  readonly emit: Emit
+  /** Number of the run. */
+  readonly number: number
+  /** Goes around the driver, inside and outside of the fence of the leader. */
+  readonly around?: { readonly inside: (driver: Driver) => Driver; readonly outside: (driver: Driver) => Driver }
+}
+
+/** One run of the real application. */
+export interface AppRun {
+  readonly app: App
+  readonly driver: MockDriver
+  readonly notifier: Notifier
+  /** All that listens at the address of the server. */
+  readonly surface: Surface
+}
+
+/** Makes the application over simulated ports. It does nothing before it is started. */
+export function openAppRun(world: World, parts: AppRunParts, options: AppRunOptions): AppRun {
+  const { fleet, machine, vault, logs, programs, requestQueues: checker, mutateRequestQueues } = parts
+  const { life, clock, random, store, leader, outbound, emit, around } = options
+  const notifier = createFaultyNotifier(world, life, options.number)
+  const driver = fleet.driver({
+    notifier,
+    capacity: running => ({ freeWorkers: Math.max(0, MACHINE_WORKERS - running), bound: 'the simulated machine' }),
+  })
+  const gated = gatedDriver(driver, life)
+  const fenced = fencedDriver(around?.inside(gated) ?? gated, leader)
+  const ports: Ports = {
+    clock,
+    random,
+    vault,
+    logs,
+    notifier,
+    leader,
+    store,
+    driver: around?.outside(fenced) ?? fenced,
+    outbound,
+    bodies: inlineBodies,
+    probes: {
+      probe: (...args) => life.guard(programs.probe(...args)),
+      post: () => life.guard(programs.post()),
+    },
+    metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
+    machine: {
+      parts: async () => machine.parts,
+      gpuUse: () => new Map(),
+      memory: () => machine.memory,
+      disk: async () => null,
+    },
+    spill: null,
+    consoleFiles: null,
+    models: null,
+    volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
+    emit: (name, fields) => {
+      if (!life.over) emit(name, fields)
+    },
+  }
+  // The checker observes the calls of the control loops to the request queues.
+  const loops: Targets & Traffic = {
+    keep: (endpoint, targets) => requestQueues.keep(endpoint, targets),
+    setCircuit: (id, circuit) => requestQueues.setCircuit(id, circuit),
+    forget: id => requestQueues.forget(id),
+    load: id => requestQueues.load(id),
+    busyMs: (id, worker) => requestQueues.busyMs(id, worker),
+  }
+  const limits = { ...REQUEST_QUEUE_LIMITS, ...mutateRequestQueues?.limits }
+  const placing = { dwellMs: DWELL_MS }
+  const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, requestQueueLimits: limits }
+  const app = createApp(ports, config, loops)
+  const requestQueues: BalancedRequestQueues = checker.watch(
+    mutateRequestQueues?.wrap?.(app.requestQueues) ?? app.requestQueues,
+  )
+  const gateway = new SimGateway({ reservations: requestQueues, life, at: address => programs.at(address) })
+  const offered = app.fetch()
+  const surface: Surface = (request, env) =>
+    isForApplication(request.url) ? gateway.serve(request) : offered(request, env)
+  return { app, driver, notifier, surface }
+}
+
+/** Makes the key of all clients valid, and starts the application. @param listen called when requests may come */
+export async function startApp({ app }: AppRun, workerUrl: string, listen: () => void): Promise<void> {
+  await app.services.access.ensureKey(DEFAULT_OWNER, 'main', API_KEY)
+  listen()
+  await app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl })
+}
+
+function gatedDriver(driver: MockDriver, life: Life): Driver {
+  const call = life.call.bind(life)
+  return {
+    name: driver.name,
+    readsModels: image => driver.readsModels(image),
+    placedBy: image => driver.placedBy(image),
+    nameOf: () => driver.nameOf(),
+    savedImage: image => driver.savedImage(image),
+    check: (image, args) => call(() => driver.check(image, args)),
+    start: spec => call(() => driver.start(spec)),
+    adopt: (worker, handle) => call(() => driver.adopt(worker, handle)),
+    observe: worker => call(() => driver.observe(worker)),
+    address: worker => call(() => driver.address(worker)),
+    freeze: worker => call(() => driver.freeze(worker)),
+    thaw: worker => call(() => driver.thaw(worker)),
+    terminate: worker => call(() => driver.terminate(worker)),
+    kill: worker => call(() => driver.kill(worker)),
+    release: worker => call(() => driver.release(worker)),
+    capacity: () => call(() => driver.capacity()),
+    keepsApart: () => driver.keepsApart(),
+    isolation: (handle, recorded) => driver.isolation(handle, recorded),
+    tidy: () => call(() => driver.tidy()),
+  }
+}
