@@ -43,6 +43,16 @@ export class VirtualClock implements Clock {
     return this.#latestMs
   }
 
+  /** A machine has shown this time, which may be ahead of the world's. */
+  shown(nowMs: number): void {
+    this.#latestMs = Math.max(this.#latestMs, nowMs)
+  }
+
+  /** Clocks of machines differ by this much, so that the time may seem to go back when another machine takes over. */
+  disagree(byMs: number): void {
+    this.#setBackMs += byMs
+  }
+
   /** Sets the wall clock forwards or backwards. */
   jump(byMs: number): void {
     this.latest()

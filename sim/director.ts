@@ -3,13 +3,26 @@ import type { Checks } from './checks/checks.ts'
 import { Life } from './life.ts'
 import type { SimMachine } from './machine.ts'
 import type { Operator } from './operator.ts'
+import type { Pair } from './pair/pair.ts'
 import type { SeededRandom } from './random.ts'
 import type { Server } from './server.ts'
 import { NO_FAULTS, type World } from './world.ts'
 
+/** The servers of a run, whether one or two. */
+export interface Servers {
+  /** Whether one of them has started and serves. */
+  readonly ready: boolean
+  start(): Promise<boolean>
+  machineChanged(): void
+}
+
 /** What a director controls. */
 export interface DirectorParts {
-  readonly server: Server
+  readonly servers: Servers
+  /** The only server, which the director ends and starts again; null where there are two. */
+  readonly server: Server | null
+  /** Two servers, which have faults of their own; null where there is one. */
+  readonly pair: Pair | null
   readonly operator: Operator
   readonly checks: Checks
   readonly machine: SimMachine
@@ -40,9 +53,9 @@ export class Director {
 
   /** Runs all stages. @param onReady called when the endpoints exist and the clients may start */
   async run(onReady: () => void): Promise<void> {
-    const { server, operator } = this.#parts
+    const { servers, operator, pair } = this.#parts
     const random = this.#random
-    if (!(await server.start())) throw new Error('the server does not start in a world without faults')
+    if (!(await servers.start())) throw new Error('the server does not start in a world without faults')
     await operator.setUp(random.int(2, 4))
     await operator.setUpBalanced(random.int(0, 2))
     this.#drawFaults()
@@ -60,13 +73,15 @@ export class Director {
     }
     for (let n = random.int(0, 2); n > 0; n -= 1) this.#life.after(random.int(5_000, faultsMs), () => this.#setClock())
     if (random.chance(0.4)) this.#life.after(random.int(5_000, faultsMs - 60_000), () => void this.#breakGpu())
-    if (this.#leads.chance(0.5))
+    if (pair === null && this.#leads.chance(0.5))
       this.#life.after(this.#leads.int(5_000, faultsMs - 40_000), () => void this.#loseLead())
+    pair?.schedule(faultsMs)
     await this.#life.sleep(faultsMs)
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
+    pair?.restore()
     this.#world.trace.add('director', 'the faults are over')
-    while (!server.ready || !operator.idle) await this.#life.sleep(500)
+    while (!servers.ready || !operator.idle) await this.#life.sleep(500)
     this.calm = true
   }
 
@@ -81,7 +96,7 @@ export class Director {
 
   async #startServer(): Promise<void> {
     const { server } = this.#parts
-    if (server.up) return
+    if (server === null || server.up) return
     if (!this.#faultsOver && this.#random.chance(0.15)) server.workerUrl = `http://server-${server.starts + 1}.sim`
     const started = server.start()
     // Sometimes it crashes again while it starts.
@@ -114,6 +129,7 @@ export class Director {
 
   #endServer(): void {
     const { server } = this.#parts
+    if (server === null) return
     const roll = this.#random.fraction()
     if (roll < 0.25) void server.stop()
     else if (roll < 0.4) server.crash()
@@ -147,12 +163,12 @@ export class Director {
 
   /** Makes a GPU fail, and restores it later. */
   async #breakGpu(): Promise<void> {
-    const { machine, server } = this.#parts
+    const { machine, servers } = this.#parts
     machine.breakGpu()
-    server.machineChanged()
+    servers.machineChanged()
     await this.#life.sleep(this.#random.int(5_000, 40_000))
     machine.repair()
-    server.machineChanged()
+    servers.machineChanged()
   }
 
   /** Sets the wall clock: forwards by minutes, or backwards by seconds. */

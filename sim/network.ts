@@ -118,13 +118,18 @@ class Flight {
 /** A body that ends with an error. */
 const BROKEN = { done: true, value: new Uint8Array() } as const
 
-/** Delivers requests to the current server, and loses some. */
+/** The name of a server that is the only one. */
+const ONLY = 'server'
+
+/** Delivers requests to servers, and loses some. */
 export class Network {
   readonly #world: World
   readonly #random: SeededRandom
   readonly #watch: NetworkWatch
-  #connection: Connection | null = null
+  readonly #connections = new Map<string, Connection>()
   #responses = 0
+  /** Which server a request reaches, by name; the only one unless there are several. */
+  route: () => string = () => ONLY
 
   constructor(world: World, watch: NetworkWatch) {
     this.#world = world
@@ -132,20 +137,20 @@ export class Network {
     this.#watch = watch
   }
 
-  /** Requests that arrived at the server and have no response yet, with the time of their arrival. */
-  open(): { readonly call: Call; readonly fromMs: number }[] {
-    return [...(this.#connection?.flights ?? [])]
+  /** Requests that arrived at a server and have no response yet, with the time of their arrival. */
+  open(server = ONLY): { readonly call: Call; readonly fromMs: number }[] {
+    return [...(this.#connections.get(server)?.flights ?? [])]
   }
 
   /** Connects a server that listens. */
-  connect(surface: Surface, life: Life): void {
-    this.#connection = { surface, life, flights: new Set() }
+  connect(surface: Surface, life: Life, server = ONLY): void {
+    this.#connections.set(server, { surface, life, flights: new Set() })
   }
 
-  /** The server has ended: all open connections break, and new ones are refused. */
-  disconnect(): void {
-    const flights = this.#connection?.flights ?? new Set()
-    this.#connection = null
+  /** A server has ended: all its open connections break, and new ones are refused. */
+  disconnect(server = ONLY): void {
+    const flights = this.#connections.get(server)?.flights ?? new Set()
+    this.#connections.delete(server)
     for (const flight of [...flights]) flight.fail('reset')
   }
 
@@ -212,10 +217,10 @@ export class Network {
   }
 
   #arrive(call: Call, flight: Flight, fate: Fate): void {
-    const connection = this.#connection
+    const connection = this.#connections.get(this.route())
     if (flight.isClosed && call.life.over) return
     if (fate.loss === 'request') this.#world.count('lost requests')
-    if (fate.loss === 'request' || connection === null) {
+    if (fate.loss === 'request' || connection === undefined) {
       flight.fail(fate.loss === 'request' ? 'reset' : 'refused')
       return
     }
@@ -225,7 +230,7 @@ export class Network {
     connection.flights.add(flight)
     flight.fromMs = this.#world.clock.monotonic()
     this.#watch.arrived(call)
-    void this.#serve(connection, flight, fate)
+    connection.life.deliver(() => void this.#serve(connection, flight, fate))
   }
 
   async #serve(connection: Connection, flight: Flight, fate: Fate): Promise<void> {

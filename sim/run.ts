@@ -1,8 +1,8 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries]`, or `--seed <seed> [--verbose]` for one with its
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries] [--pair]`, or `--seed <seed> [--verbose]` for one with its
  * trace. With `--freezes` idle workers are frozen again and again, with `--canaries` changes are released to a share of the
- * workers first.
+ * workers first, with `--pair` two servers are on one store.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
@@ -50,6 +50,12 @@ function report({ seed, hash, steps, problems, stats }: SeedResult, realMs: numb
   if (problems.length > 0) console.log(`       again: ./bin/node sim/run.ts --seed ${seed} --verbose`)
 }
 
+function describeTakeovers(takeoversMs: readonly number[]): string {
+  const sorted = [...takeoversMs].sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
+  return `${sorted.length} takeovers, median ${at(0.5)} ms, 99% ${at(0.99)} ms, longest ${at(1)} ms`
+}
+
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
@@ -60,25 +66,29 @@ async function main(): Promise<number> {
       verbose: { type: 'boolean', default: false },
       freezes: { type: 'boolean', default: false },
       canaries: { type: 'boolean', default: false },
+      pair: { type: 'boolean', default: false },
     },
   })
   const from = Number(values.seed ?? values.from)
   const count = values.seed === undefined ? Number(values.seeds) : 1
   let failed = 0
   let frozen = 0
+  const takeoversMs: number[] = []
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
-    const { freezes, canaries } = values
+    const { freezes, canaries, pair } = values
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
     const result =
       values.verbose || values.once
-        ? await runSeed(seed, { settle, freezes, canaries, ...listen })
-        : await runTwice(seed, { freezes, canaries })
+        ? await runSeed(seed, { settle, freezes, canaries, pair, ...listen })
+        : await runTwice(seed, { freezes, canaries, pair })
     report(result, Math.round(process.uptime() * 1_000 - startMs))
+    takeoversMs.push(...result.stats.takeoversMs)
     frozen += result.stats.counts.freezes ?? 0
     if (values.verbose) console.log(result.stats.counts)
     if (result.problems.length > 0) failed += 1
   }
+  if (values.pair) console.log(describeTakeovers(takeoversMs))
   if (values.freezes) console.log(`workers were frozen ${frozen} times`)
   if (failed > 0) console.log(`${failed} of ${count} seeds failed`)
   return failed === 0 ? 0 : 1

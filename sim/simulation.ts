@@ -1,7 +1,7 @@
 import type { GivenLimits } from '../src/core/accounts/quotas.ts'
 import { DEFAULT_OWNER, isJobId, type JobId, type WorkerId } from '../src/core/ids.ts'
 import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
-import type { Events } from '../src/events.ts'
+import type { EventName, Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import type { RequestQueueMutation } from './app-run.ts'
 import { Checks } from './checks/checks.ts'
@@ -11,13 +11,15 @@ import { BatchClient } from './clients/batch-client.ts'
 import { SimClient } from './clients/client.ts'
 import { Inspector } from './clients/inspector.ts'
 import { WebClient } from './clients/web-client.ts'
-import { Director } from './director.ts'
+import { Director, type Servers } from './director.ts'
 import { Receiver } from './faults/receiver.ts'
 import { drawLimits } from './limits.ts'
 import { SimLogs } from './logs.ts'
 import { SimMachine } from './machine.ts'
 import { type Call, Network } from './network.ts'
 import { Operator } from './operator.ts'
+import type { PairMutation } from './pair/host.ts'
+import { Pair } from './pair/pair.ts'
 import { Programs } from './programs.ts'
 import { Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
@@ -40,6 +42,8 @@ export interface SeedResult {
     readonly faults: number
     readonly restarts: number
     readonly virtualS: number
+    /** Times without an active server although one could be, until there was one again. */
+    readonly takeoversMs: readonly number[]
     /** All counts, by name. */
     readonly counts: Readonly<Record<string, number>>
   }
@@ -55,6 +59,8 @@ export interface RunOptions extends Features {
   readonly mutateStore?: (database: Database) => Store
   /** Puts a mistake into the request queues, to test the checkers. */
   readonly mutateRequestQueues?: RequestQueueMutation
+  /** Puts a mistake into the turns of two servers, to test the checkers. */
+  readonly mutatePair?: PairMutation
   /** Ends the run when it returns true for the problems found so far. */
   readonly enough?: (problems: readonly string[]) => boolean
 }
@@ -72,7 +78,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     network,
     runs: checks.runs,
     placements: checks.placements,
-    serverRun: () => server.starts,
+    serverRun: () => servers.starts,
   }))
   const programs: Programs = new Programs(
     { world, exit: (worker, code) => fleet.exit(worker, { code }) },
@@ -86,28 +92,41 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     answered: answered => checks.answered(answered),
   })
   const operator = new Operator(world, network, machine, endpoint => void checks.clients.deleted.add(endpoint))
-  const server: Server = new Server(world, {
+  const parts = {
     fleet,
     machine,
     network,
     logs,
-    random: world.random('server'),
     vault: createSimVault(),
     receiver: new Receiver(world, received => checks.webhooks.received(received)),
     programs,
     requestQueues: checks.requestQueues,
     mutateRequestQueues: options.mutateRequestQueues,
-    store: options.mutateStore?.(database) ?? database.store,
-    emit: (name, fields) => {
+    emit: (name: EventName, fields: Events[EventName]) => {
       world.activity += 1
-      checks.event(name, fields as Events[typeof name])
+      checks.event(name, fields)
       if (name === 'job.moved') countUndeliveredTimeOut(world, workers, fields as Events['job.moved'])
     },
-    crashed: () => director.restartLater(),
-  })
+  }
+  const { mutateStore, mutatePair: mutate } = options
+  const pair = options.pair
+    ? new Pair({ ...parts, world, database, mutate, mutateStore, over: () => checks.serverEnded() })
+    : null
+  const server = pair
+    ? null
+    : new Server(world, {
+        ...parts,
+        random: world.random('server'),
+        store: mutateStore?.(database) ?? database.store,
+        crashed: () => director.restartLater(),
+      })
+  const servers: Servers & { readonly starts: number } = (pair ?? server)!
+  if (pair !== null) checks.isPaused = () => pair.paused
   const clients: { readonly done: boolean }[] = []
   const director = new Director(world, {
+    servers,
     server,
+    pair,
     operator,
     checks,
     machine,
@@ -130,15 +149,18 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     new Inspector(world, network, checks, endpoints)
   })
   const runState = () => ({
-    serverReady: server.ready,
+    serverReady: servers.ready,
     calm: director.calm,
     clientsDone: clients.every(client => client.done),
-    open: network.open(),
+    open: pair === null ? network.open() : network.open(pair.activeName ?? ''),
   })
-  const inspect = () => (options.enough?.(world.problems) === true ? 'enough' : checks.inspect(runState()))
+  const inspect = () => {
+    pair?.inspect()
+    return options.enough?.(world.problems) === true ? 'enough' : checks.inspect(runState())
+  }
   await passTime(world, options.settle, checks, inspect)
   await database.store.close()
-  return resultOf(world, checks, server)
+  return resultOf(world, checks, servers.starts, pair?.terms.takeoversMs ?? [])
 }
 
 /** Creates the account that the server would create itself, with limits. */
@@ -253,7 +275,7 @@ function countUndeliveredTimeOut(world: World, workers: Map<WorkerId, SimWorker>
   if (workers.get(workerId)?.hasTaken(jobId) !== true) world.count('time-outs of jobs that no worker had')
 }
 
-function resultOf(world: World, checks: Checks, server: Server): SeedResult {
+function resultOf(world: World, checks: Checks, starts: number, takeoversMs: readonly number[]): SeedResult {
   const counts = Object.fromEntries([...world.counts].sort(([a], [b]) => (a < b ? -1 : 1)))
   const isFault = (name: string) =>
     /lost|answers|fail|crash|^stops|pauses|new |clocks|disk|wake|receivers|deleted|broken/.test(name)
@@ -267,7 +289,8 @@ function resultOf(world: World, checks: Checks, server: Server): SeedResult {
       jobs: checks.jobs.jobs.size,
       acknowledged: checks.clients.acknowledged,
       faults,
-      restarts: server.starts - 1,
+      restarts: starts - 1,
+      takeoversMs,
       virtualS: Math.round(world.clock.monotonic() / 1_000),
       counts,
     },

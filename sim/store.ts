@@ -1,17 +1,29 @@
 import type { Store } from '../src/ports/store/store.ts'
 import { sqliteStoreOn } from '../src/store/engines/sqlite.ts'
 import { SqliteEngine } from '../src/store/engines/sqlite-engine.ts'
-import { InlineHost } from '../src/store/engines/sqlite-inline.ts'
+import { type InlineEngine, InlineHost } from '../src/store/engines/sqlite-inline.ts'
 import { type Change, type Commit, LEDGER, UNREAD } from './ledger.ts'
 import type { World } from './world.ts'
 
 /** The database of a simulation, which outlives its servers. */
 export interface Database {
   readonly store: Store
+  /** The store as one of several servers has it, with transactions of its own. */
+  connect(connection: Connection): Store
   /** The rows of a query, for checkers that read the database itself. */
   query<Row>(sql: string, ...values: readonly (string | number)[]): Row[]
   /** Called after each commit that changed jobs. */
   onCommit: (commit: Commit) => void
+}
+
+/** What happens to the transactions of one server. */
+export interface Connection {
+  /** Called at the instant of a transaction. @throws what the caller gets when it must not be made; then nothing of it is */
+  readonly enter: () => void
+  /** Whether the server learns that the transaction was made. Asked before it is. */
+  readonly isTold: () => boolean
+  /** What the server gets for a transaction that was made without its knowledge. */
+  readonly untold: () => Error
 }
 
 /** An empty database in memory. Its commits fail with the probabilities of the world's faults, some after they were made. */
@@ -22,6 +34,7 @@ export function openDatabase(world: World): Database {
   const unread = engine.database.prepare(UNREAD)
   const statements = new Map<string, ReturnType<typeof engine.database.prepare>>()
   let lastRead = 0
+  let isTold = true
   const publish = (acknowledged: boolean) => {
     const changes = unread.all(lastRead) as unknown as Change[]
     lastRead = changes.at(-1)?.n ?? lastRead
@@ -36,13 +49,28 @@ export function openDatabase(world: World): Database {
     }
     commit()
     const isFailedAfter = roll < before + after
-    publish(!isFailedAfter)
+    publish(!isFailedAfter && isTold)
     if (!isFailedAfter) return
     world.disturb('commits that failed after they were made')
     throw new Error('the simulated disk was lost after the commit')
   }
   const database: Database = {
     store: sqliteStoreOn(new InlineHost(engine)),
+    connect: connection => {
+      const write: InlineEngine['write'] = calls => {
+        try {
+          connection.enter()
+        } catch (error) {
+          return calls.map(() => ({ ok: false, error }))
+        }
+        isTold = connection.isTold()
+        const outcomes = engine.write(calls)
+        const made = isTold ? outcomes : outcomes.map(() => ({ ok: false as const, error: connection.untold() }))
+        isTold = true
+        return made
+      }
+      return sqliteStoreOn(new InlineHost({ read: engine.read.bind(engine), write, stats: engine.stats, close() {} }))
+    },
     query: <Row>(sql: string, ...values: readonly (string | number)[]) => {
       const statement = statements.get(sql) ?? engine.database.prepare(sql)
       statements.set(sql, statement)

@@ -55,6 +55,8 @@ export interface Features {
   readonly freezes?: boolean
   /** See {@link World.canaries}. */
   readonly canaries?: boolean
+  /** Whether there are two servers over one store instead of one. */
+  readonly pair?: boolean
 }
 
 /** State that all parts of a simulation share. */
@@ -76,6 +78,7 @@ export class World {
   disturbances = 0
   /** When the store was slow or broken last, in monotonic milliseconds. */
   #slowMs = Number.NEGATIVE_INFINITY
+  #isUnsettled = false
   /** Mistakes of the system under test, in order. */
   readonly problems: string[] = []
   /** Counts of injected faults and other events, by name. */
@@ -121,6 +124,12 @@ export class World {
     this.trace.add('disk', `${delayMs} ms ${broken ? 'broken' : ''}`)
   }
 
+  /** Servers stand still, are cut off or change, or do so no more. */
+  unsettle(isUnsettled: boolean): void {
+    this.#slowMs = this.clock.monotonic()
+    this.#isUnsettled = isUnsettled
+  }
+
   /** Takes the lead from the server, or restores it. */
   lead(leading: boolean): void {
     this.#slowMs = this.clock.monotonic()
@@ -137,7 +146,8 @@ export class World {
 
   /** Whether the store was slow, broken or closed to changes since an instant; calls that waited then may take longer. */
   wasSlow(sinceMs: number): boolean {
-    return this.storeDelayMs > 0 || this.diskBroken || !this.leading || this.#slowMs + 10_000 > sinceMs
+    const isSlow = this.storeDelayMs > 0 || this.diskBroken || !this.leading || this.#isUnsettled
+    return isSlow || this.#slowMs + 10_000 > sinceMs
   }
 
   /** Records a mistake of the system under test. */

@@ -10,6 +10,8 @@ export interface Received {
   readonly body: string
   /** Whether the receiver responded with 200, even if the response was lost. */
   readonly accepted: boolean
+  /** Whether it comes from a server that is not active any more, which may not know what has become of the delivery. */
+  readonly isLate: boolean
 }
 
 /** The receiver of webhooks. It fails, hangs, loses responses, and recovers. */
@@ -25,12 +27,16 @@ export class Receiver {
     this.#received = received
   }
 
-  /** The outbound port of one run of the server. */
-  outbound(life: Life): Outbound {
-    return { post: request => this.#post(life, request) }
+  /** The outbound port of one run of the server. @param isActive whether the server is active */
+  outbound(life: Life, isActive = () => true): Outbound {
+    return { post: request => this.#post(life, isActive, request) }
   }
 
-  async #post(life: Life, { url, headers, body }: OutboundRequest): Promise<OutboundResult> {
+  async #post(
+    life: Life,
+    isActive: () => boolean,
+    { url, headers, body }: OutboundRequest,
+  ): Promise<OutboundResult> {
     const random = this.#random
     this.#world.activity += 1
     await life.sleep(random.int(1, 50))
@@ -39,7 +45,7 @@ export class Receiver {
     this.#world.trace.add('webhook', `${headers['webhook-id']} ${fault}`)
     if (fault === 'refuses') return { problem: 'connect ECONNREFUSED' }
     const accepted = fault === 'well' || fault === 'slow' || fault === 'loses its answer'
-    this.#received({ url, headers, body, accepted })
+    this.#received({ url, headers, body, accepted, isLate: !isActive() })
     if (fault === 'hangs') return new Promise(() => {})
     await life.sleep(fault === 'slow' ? random.int(1_000, 9_000) : random.int(1, 50))
     this.#world.activity += 1

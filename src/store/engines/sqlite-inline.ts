@@ -25,14 +25,17 @@ interface PendingWrite extends HostCall {
   readonly reject: (error: unknown) => void
 }
 
+/** What the host needs of an engine. */
+export type InlineEngine = Pick<SqliteEngine, 'read' | 'write' | 'stats' | 'close'>
+
 /** Runs the engine in the caller's own thread. Reads run at once; writes that arrive together share a commit. */
 export class InlineHost implements Host {
-  readonly #engine: SqliteEngine
+  readonly #engine: InlineEngine
   readonly #gather: Gather
   #pending: PendingWrite[] = []
   #closed = false
 
-  constructor(engine: SqliteEngine, gather: Gather = gatherInMicrotasks) {
+  constructor(engine: InlineEngine, gather: Gather = gatherInMicrotasks) {
     this.#engine = engine
     this.#gather = gather
   }

@@ -1,0 +1,86 @@
+import type { LeaseState } from '../pair/lease-row.ts'
+
+/** How two servers are at an instant, as the checker needs it. */
+export interface PairState {
+  /** Whether the active server runs, reaches the store and has started. */
+  readonly isServed: boolean
+  /** Whether a server runs and reaches the store. */
+  readonly mayBeServed: boolean
+}
+
+/** Maximum time from the end of the active server until another one has started. */
+const TAKEOVER_MS = 10_000
+/** How long a deposed server that runs may go on with what it had begun. */
+const LETTING_GO_MS = 5_000
+
+/** Reports leases that are taken too early, changes by servers that have lost theirs, and takeovers that take too long. */
+export class TermChecker {
+  readonly #report: (problem: string) => void
+  /** Maximum age of what a server may rely on when it acts outside of the store, in milliseconds. */
+  readonly #confirmMs: number
+  readonly #reported = new Set<string>()
+  #unservedSinceMs: number | null = null
+  /** Times from the end of one active server to the start of the next, in milliseconds. */
+  readonly takeoversMs: number[] = []
+
+  /** @param report receives one sentence per problem */
+  constructor(report: (problem: string) => void, confirmMs: number) {
+    this.#report = report
+    this.#confirmMs = confirmMs
+  }
+
+  /** A server took the lease. @param nowMs on the clock of the store */
+  taken(before: LeaseState, now: LeaseState, nowMs: number): void {
+    if (!before.released && nowMs < before.untilMs)
+      this.#report(
+        `server ${now.server} took epoch ${now.epoch} while epoch ${before.epoch} of server ${before.server} had ${before.untilMs - nowMs} ms left`,
+      )
+    if (now.epoch <= before.epoch) this.#report(`epoch ${now.epoch} came after epoch ${before.epoch}`)
+  }
+
+  /** A change of a server was made in the store. */
+  wrote(server: string, epoch: number, { epoch: current, server: active }: LeaseState): void {
+    if (epoch !== current || server !== active)
+      this.#once(`a change of server ${server} in epoch ${epoch} was made in epoch ${current} of server ${active}`)
+  }
+
+  /**
+   * A server did something to a worker.
+   * @param ranMs how long its process has run since another server took the lease; null while none has
+   */
+  acted(server: string, what: string, ranMs: number | null): void {
+    if (ranMs !== null && ranMs > this.#confirmMs)
+      this.#once(`server ${server} ${what} ${ranMs} ms after another one had become active`)
+  }
+
+  /**
+   * A server asked for something that only an active one does.
+   * @param ranMs how long its process has run since it learned that it is deposed
+   */
+  asked(server: string, what: string, ranMs: number): void {
+    if (ranMs > LETTING_GO_MS) this.#once(`server ${server} ${what} ${ranMs} ms after it was deposed`)
+  }
+
+  /** Reports a time without an active server that is too long. */
+  inspect(nowMs: number, { isServed, mayBeServed }: PairState): void {
+    if (isServed || !mayBeServed) {
+      if (isServed && this.#unservedSinceMs !== null) this.takeoversMs.push(nowMs - this.#unservedSinceMs)
+      this.#unservedSinceMs = null
+      return
+    }
+    this.#unservedSinceMs ??= nowMs
+    const passedMs = nowMs - this.#unservedSinceMs
+    if (passedMs > TAKEOVER_MS) this.#once(`no server has become active although one could for more than ${TAKEOVER_MS} ms`)
+  }
+
+  /** A start of the active server failed because of an injected fault. */
+  startFailed(): void {
+    this.#unservedSinceMs = null
+  }
+
+  #once(problem: string): void {
+    const kind = problem.replace(/\d+ ms/, '')
+    if (!this.#reported.has(kind)) this.#report(problem)
+    this.#reported.add(kind)
+  }
+}

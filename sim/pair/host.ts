@@ -1,0 +1,378 @@
+import type { Emit } from '../../src/events.ts'
+import type { Driver } from '../../src/ports/driver.ts'
+import type { Leader } from '../../src/ports/leader.ts'
+import type { Ports } from '../../src/ports/ports.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { type AppRun, type AppRunParts, openAppRun, startApp } from '../app-run.ts'
+import type { TermChecker } from '../checks/term-checker.ts'
+import type { Receiver } from '../faults/receiver.ts'
+import { Life } from '../life.ts'
+import type { Network, Surface } from '../network.ts'
+import type { Database } from '../store.ts'
+import type { World } from '../world.ts'
+import { SimCandidate, type SimTerm } from './candidate.ts'
+import { HostClock } from './host-clock.ts'
+import type { LeaseRow } from './lease-row.ts'
+import { LinkedStore, type StrikePoint } from './linked-store.ts'
+import { deposedError, linkError, StoreLink } from './store-link.ts'
+
+/** The origin that workers call, whichever server is active. */
+const WORKER_URL = 'http://servers.sim'
+/** How long a deposed server waits for what it had begun. */
+const LET_GO_MS = 2_000
+/** How long a server whose term could not begin waits before it tries again. */
+const AGAIN_MS = 1_000
+
+/** A mistake in how servers take turns, to test the checkers. */
+export interface PairMutation {
+  /** False for changes of the store that do not assert their epoch. */
+  readonly isFenced?: false
+  /** False for a lease that is taken before it has run out. */
+  readonly checksExpiry?: false
+  /** What a server does wrong when it is deposed. */
+  readonly term?: 'keeps its loops' | 'drains'
+}
+
+/** What both servers use. */
+export interface HostParts extends AppRunParts {
+  readonly world: World
+  readonly database: Database
+  readonly network: Network
+  readonly receiver: Receiver
+  readonly mutate: PairMutation | undefined
+  readonly mutateStore: ((database: Database) => Store) | undefined
+}
+
+/** The lease over which the servers compete, and who watches. */
+export interface Lease {
+  readonly row: LeaseRow
+  readonly terms: TermChecker
+  /** The application of an epoch published an event. */
+  readonly emit: (epoch: number, ...event: Parameters<Emit>) => void
+  /** The process of the active server has ended. */
+  readonly ended: () => void
+  /** The application of the active server has started. */
+  readonly started: (server: string) => void
+  /** How long the process of a server had run when the epoch after this one began; null while it has not. */
+  readonly ranAtNext: (server: string, epoch: number) => number | null
+}
+
+/** The time in which a server is active. */
+interface RunningTerm {
+  readonly term: SimTerm
+  readonly run: AppRun
+  readonly linked: LinkedStore
+  /** How long the process had run when it learned that it is deposed; null while it has not. */
+  deposedAtRanMs: number | null
+}
+
+/** One process of a server, from its start to its end. */
+interface Process {
+  readonly life: Life
+  readonly random: Ports['random']
+  surface: Surface
+  current: RunningTerm | null
+  /** Total time in which it stood still. */
+  stoodMs: number
+  stoodSinceMs: number | null
+  readonly startMs: number
+}
+
+/** One of two servers: a machine with clocks of its own, and a process that stands by, becomes active, and is deposed. */
+export class Host {
+  readonly name: string
+  readonly clock: HostClock
+  readonly link: StoreLink
+  /** Whether its application has started in the present term. */
+  ready = false
+  readonly #parts: HostParts
+  readonly #lease: Lease
+  #process: Process | null = null
+  #starts = 0
+
+  constructor(parts: HostParts, lease: Lease, name: string) {
+    this.name = name
+    this.#parts = parts
+    this.#lease = lease
+    this.clock = new HostClock(parts.world.clock)
+    this.link = new StoreLink(parts.world, name)
+  }
+
+  /** Whether its process exists. */
+  get up(): boolean {
+    return this.#process !== null
+  }
+
+  /** Whether its process stands still. */
+  get paused(): boolean {
+    return this.#process?.life.frozen === true
+  }
+
+  /** Whether it runs and reaches the store. */
+  get well(): boolean {
+    return this.up && !this.paused && this.link.state === 'whole' && !this.link.losesAnswers
+  }
+
+  /** The epoch in which it acts, as far as it knows; null for none. */
+  get epoch(): number | null {
+    return this.#process?.current?.term.epoch ?? null
+  }
+
+  /** Starts the process, which stands by at first. */
+  start(): void {
+    if (this.#process !== null) return
+    const { world, network } = this.#parts
+    this.#starts += 1
+    const process: Process = {
+      life: new Life(world.clock),
+      random: world.random(`server ${this.name} ${this.#starts}`),
+      surface: standbySurface,
+      current: null,
+      stoodMs: 0,
+      stoodSinceMs: null,
+      startMs: world.clock.monotonic(),
+    }
+    this.#process = process
+    world.trace.add('server', `${this.name} starts`)
+    network.connect((request, env) => process.surface(request, env), process.life, this.name)
+    void this.#live(process)
+  }
+
+  /** Kills the process. */
+  crash(): void {
+    if (this.#process === null) return
+    this.#parts.world.trace.add('server', `${this.name} crashes`)
+    this.#parts.world.disturb(`crashes of ${this.#role()}`)
+    this.#end()
+  }
+
+  /** Stops the process. @param leaves whether the workers go on, for the server that takes over */
+  async stop(leaves: boolean): Promise<void> {
+    const process = this.#process
+    if (process === null) return
+    const { world } = this.#parts
+    world.trace.add('server', `${this.name} ${leaves ? 'leaves' : 'stops'}`)
+    world.disturb(`${leaves ? 'departures' : 'stops'} of ${this.#role()}`)
+    const { current, life } = process
+    this.ready = false
+    if (current !== null) {
+      const { app } = current.run
+      try {
+        await life.guard(leaves ? app.abandon() : app.stop(new AbortController().signal))
+        await current.term.close()
+      } catch (error) {
+        world.trace.add('server', `${this.name} did not stop in order: ${error}`)
+      }
+    }
+    if (this.#process === process) this.#end()
+  }
+
+  /** The process stands still, as after SIGSTOP. */
+  pause(): void {
+    const process = this.#process
+    if (process === null || process.life.frozen) return
+    const { world } = this.#parts
+    world.trace.add('server', `${this.name} stands still`)
+    world.disturb(`pauses of ${this.#role()}`)
+    process.stoodSinceMs = world.clock.monotonic()
+    process.life.freeze()
+  }
+
+  /** The process goes on where it was. */
+  resume(): void {
+    const process = this.#process
+    if (process === null || !process.life.frozen) return
+    const { world } = this.#parts
+    world.trace.add('server', `${this.name} goes on`)
+    process.stoodMs += world.clock.monotonic() - (process.stoodSinceMs ?? 0)
+    process.stoodSinceMs = null
+    process.life.thaw()
+  }
+
+  /** Arms something at one of the next changes of the store; null for nothing any more. */
+  strikeAt(point: StrikePoint | null): void {
+    this.#process?.current?.linked.strikeAt(point)
+  }
+
+  /** Notifies the application that the parts of the machine changed. */
+  machineChanged(): void {
+    this.#process?.current?.run.notifier.publish('machine')
+  }
+
+  #role(): string {
+    return this.epoch === this.#lease.row.state.epoch ? 'the active server' : 'the other server'
+  }
+
+  #end(): void {
+    const process = this.#process
+    if (process === null) return
+    const wasActive = this.epoch === this.#lease.row.state.epoch
+    this.#process = null
+    this.ready = false
+    process.life.end()
+    process.current?.run.driver.close()
+    this.#parts.network.disconnect(this.name)
+    if (wasActive) this.#lease.ended()
+  }
+
+  async #live(process: Process): Promise<void> {
+    const { life } = process
+    const candidate = new SimCandidate({
+      server: this.name,
+      ...this.#ports(process),
+      row: this.#lease.row,
+      link: this.link,
+    })
+    for (;;) {
+      const term = await life.guard(candidate.lead(new AbortController().signal))
+      await this.#serve(process, term)
+      await life.sleep(AGAIN_MS)
+    }
+  }
+
+  /** One term. Resolves when it is over. */
+  async #serve(process: Process, term: SimTerm): Promise<void> {
+    const { world, mutate } = this.#parts
+    const { life } = process
+    const current = this.#openTerm(process, term)
+    process.current = current
+    const deposed = new Promise<void>(resolve => {
+      term.watch(now => {
+        world.trace.add('server', `${this.name} is ${now} in epoch ${term.epoch}`)
+        if (now !== 'deposed') return
+        current.deposedAtRanMs = this.#ranMs(process)
+        resolve()
+      })
+    })
+    const { run } = current
+    try {
+      const started = startApp(run, WORKER_URL, () => {
+        process.surface = run.surface
+      }).then(() => {
+        if (process.current === current && current.deposedAtRanMs === null) this.#started()
+      })
+      await life.guard(Promise.race([started, deposed]))
+      await life.guard(deposed)
+    } catch (error) {
+      world.trace.add('server', `${this.name} could not begin epoch ${term.epoch}: ${error}`)
+      this.#lease.terms.startFailed()
+      await term.close().catch(() => {})
+    }
+    this.ready = false
+    process.surface = standbySurface
+    if (mutate?.term === 'keeps its loops') return
+    if (mutate?.term === 'drains') await run.app.stop(new AbortController().signal).catch(() => {})
+    process.current = null
+    run.driver.close()
+    await Promise.race([run.app.abandon(), life.sleep(LET_GO_MS)])
+  }
+
+  #started(): void {
+    this.ready = true
+    this.#parts.world.trace.add('server', `${this.name} is active in epoch ${this.epoch}`)
+    this.#lease.started(this.name)
+  }
+
+  #openTerm(process: Process, term: SimTerm): RunningTerm {
+    const { world, database, receiver, mutate, mutateStore } = this.#parts
+    const { row, terms } = this.#lease
+    const { life } = process
+    const epoch = term.epoch
+    const isCurrent = () => row.state.epoch === epoch
+    const store = database.connect({
+      enter: () => {
+        if (isCurrent() || mutate?.isFenced === false) return terms.wrote(this.name, epoch, row.state)
+        // The process learns it with the answer.
+        queueMicrotask(() => life.deliver(() => term.lost()))
+        throw deposedError()
+      },
+      isTold: () => !life.over && this.link.state === 'whole' && !this.link.losesAnswers,
+      untold: linkError,
+    })
+    const linked = new LinkedStore(world, life, this.link, mutateStore?.({ ...database, store }) ?? store, isRead => {
+      if (!isRead) this.#asks(process, current, 'changes the store')
+    })
+    const emit: Emit = (...event) => this.#lease.emit(epoch, ...event)
+    const run = openAppRun(world, this.#parts, {
+      ...this.#ports(process),
+      random: process.random,
+      store: linked.store,
+      leader: mutate?.term === 'keeps its loops' ? careless(term) : term,
+      outbound: receiver.outbound(life, isCurrent),
+      emit,
+      number: epoch,
+      around: {
+        inside: driver => onChange(driver, what => this.#acts(process, epoch, what)),
+        outside: driver => onChange(driver, what => this.#asks(process, current, what)),
+      },
+    })
+    const current: RunningTerm = { term, run, linked, deposedAtRanMs: null }
+    return current
+  }
+
+  /** The clock and life of a process. */
+  #ports({ life }: Process) {
+    const { clock } = this
+    return {
+      life,
+      clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
+    }
+  }
+
+  #acts(process: Process, epoch: number, what: string): void {
+    const atNextMs = this.#lease.ranAtNext(this.name, epoch)
+    const ranMs = atNextMs === null ? null : this.#ranMs(process) - atNextMs
+    this.#lease.terms.acted(this.name, what, ranMs)
+  }
+
+  #asks(process: Process, current: RunningTerm, what: string): void {
+    if (current?.deposedAtRanMs == null) return
+    this.#lease.terms.asked(this.name, what, this.#ranMs(process) - current.deposedAtRanMs)
+  }
+
+  /** How long a process has run, without the time in which it stood still. */
+  #ranMs({ startMs, stoodMs, stoodSinceMs }: Process): number {
+    const nowMs = this.#parts.world.clock.monotonic()
+    return nowMs - startMs - stoodMs - (stoodSinceMs === null ? 0 : nowMs - stoodSinceMs)
+  }
+
+  /** How long the present process has run; 0 for none. */
+  get ranMs(): number {
+    return this.#process === null ? 0 : this.#ranMs(this.#process)
+  }
+}
+
+/** The calls of a driver that do something to a worker. */
+function onChange(driver: Driver, called: (what: string) => void): Driver {
+  return {
+    ...driver,
+    start: (spec, watch) => {
+      called(`starts worker ${spec.workerId}`)
+      return driver.start(spec, watch)
+    },
+    freeze: worker => {
+      called(`freezes worker ${worker}`)
+      return driver.freeze(worker)
+    },
+    terminate: worker => {
+      called(`stops worker ${worker}`)
+      return driver.terminate(worker)
+    },
+    kill: worker => {
+      called(`kills worker ${worker}`)
+      return driver.kill(worker)
+    },
+  }
+}
+
+/** A term that does not tell that it is over, to test the checkers. */
+function careless(term: SimTerm): Leader {
+  return { isLeader: () => true, confirm: async () => true, watch: changed => term.watch(changed) }
+}
+
+/** What a server that stands by responds to everything. */
+const standbySurface: Surface = async () =>
+  Response.json(
+    { error: 'this server stands by; try again' },
+    { status: 503, headers: { 'retry-after': '2' } },
+  )

@@ -1,0 +1,96 @@
+import type { Store } from '../../src/ports/store/store.ts'
+import { operationOf } from '../../src/store/operations/table.ts'
+import type { Life } from '../life.ts'
+import type { World } from '../world.ts'
+import type { StoreLink } from './store-link.ts'
+
+/** Something that happens to a server just before, in the middle of, or just after its `writes`-th change of the store from now. */
+export interface StrikePoint {
+  readonly writes: number
+  readonly when: 'before' | 'under way' | 'after'
+  /** How long a change that is under way takes to arrive. */
+  readonly arrivesMs: number
+  /** Whether the server does not learn of a change just after which it happens. */
+  readonly loses: boolean
+  readonly strike: () => void
+}
+
+type Method = (...args: unknown[]) => Promise<unknown>
+
+/** The store as one process of a server reaches it. What was sent arrives also when the process stands still or has ended. */
+export class LinkedStore {
+  readonly store: Store
+  readonly #world: World
+  readonly #life: Life
+  readonly #link: StoreLink
+  readonly #called: (isRead: boolean) => void
+  #point: StrikePoint | null = null
+  #left = 0
+  #freeAtMs = 0
+
+  /** @param called told of each call */
+  constructor(world: World, life: Life, link: StoreLink, store: Store, called: (isRead: boolean) => void) {
+    this.#world = world
+    this.#life = life
+    this.#link = link
+    this.#called = called
+    const groups = Object.entries(store).filter(([, group]) => typeof group === 'object')
+    const linked = groups.map(([part, group]) => [part, this.#linked(part, group as Record<string, Method>)])
+    this.store = { ...store, ...Object.fromEntries(linked), close: async () => {} }
+  }
+
+  /** Arms something; null for nothing any more. */
+  strikeAt(point: StrikePoint | null): void {
+    this.#point = point
+    this.#left = point?.writes ?? 0
+  }
+
+  #linked(part: string, group: Record<string, Method>): object {
+    const entries = Object.entries(group).map(([name, method]) => {
+      const isRead = operationOf(`${part}.${name}`).reads === true
+      return [name, (...args: unknown[]) => this.#call(isRead, () => method(...args))]
+    })
+    return Object.fromEntries(entries)
+  }
+
+  async #call(isRead: boolean, run: () => Promise<unknown>): Promise<unknown> {
+    this.#called(isRead)
+    const waitMs = this.#queueDelayMs()
+    if (waitMs > 0) await this.#life.sleep(waitMs)
+    const point = isRead ? null : this.#reached()
+    if (point?.when === 'before') point.strike()
+    if (point?.when === 'under way') {
+      // The connection as it was when the change was sent carries it.
+      const arrival = new Promise<void>(resolve => this.#world.clock.after(point.arrivesMs, resolve))
+      point.strike()
+      return this.#life.guard(arrival.then(run))
+    }
+    if (point?.when !== 'after') return this.#link.ask(this.#life, run)
+    const link = this.#link
+    return link.ask(this.#life, async () => {
+      link.losesAnswers = point.loses
+      try {
+        return await run()
+      } finally {
+        point.strike()
+        link.losesAnswers = false
+      }
+    })
+  }
+
+  /** How long a call waits for earlier ones; calls keep their order. */
+  #queueDelayMs(): number {
+    const nowMs = this.#world.clock.monotonic()
+    this.#freeAtMs = Math.max(nowMs, this.#freeAtMs) + this.#world.storeDelayMs
+    return this.#freeAtMs - nowMs
+  }
+
+  #reached(): StrikePoint | null {
+    const point = this.#point
+    if (point === null) return null
+    this.#left -= 1
+    if (this.#left > 0) return null
+    this.#point = null
+    return point
+  }
+}

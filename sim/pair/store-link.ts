@@ -1,0 +1,47 @@
+import { AppError } from '../../src/core/errors.ts'
+import type { Life } from '../life.ts'
+import type { SeededRandom } from '../random.ts'
+import type { World } from '../world.ts'
+
+/** How the way from a server to the store is: calls pass, fail at once, or fail after seconds without an answer. */
+export type LinkState = 'whole' | 'refusing' | 'hanging'
+
+/** What a call gets that did not reach the store, or whose answer did not come. */
+export function linkError(): AppError {
+  return new AppError('unavailable', 'the store cannot do this now: the simulated connection to the store was cut')
+}
+
+/** What a change gets whose epoch is over. */
+export function deposedError(): AppError {
+  return new AppError('unavailable', 'the store cannot do this now: another simulated server has become active')
+}
+
+/** The way from one server to the store. */
+export class StoreLink {
+  state: LinkState = 'whole'
+  /** Whether what reaches the store now is done there, and its answer is lost. */
+  losesAnswers = false
+  readonly #world: World
+  readonly #random: SeededRandom
+
+  constructor(world: World, server: string) {
+    this.#world = world
+    this.#random = world.random(`connection of ${server}`)
+  }
+
+  /** Calls the store for a process. Each call is one round trip. */
+  async ask<Value>(life: Life, run: () => Promise<Value>): Promise<Value> {
+    this.#world.activity += 1
+    if (this.state !== 'whole') await this.#fail(life)
+    const value = await life.call(run)
+    if (this.losesAnswers) throw linkError()
+    return value
+  }
+
+  async #fail(life: Life): Promise<never> {
+    // A call that hangs ends when the system gives the connection up.
+    if (this.state === 'hanging') await life.sleep(this.#random.int(1_000, 10_000))
+    else await life.call(async () => {})
+    throw linkError()
+  }
+}
