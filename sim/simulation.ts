@@ -121,7 +121,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
         crashed: () => director.restartLater(),
       })
   const servers: Servers & { readonly starts: number } = (pair ?? server)!
-  if (pair !== null) checks.isPaused = () => pair.paused
+  if (pair !== null) Object.assign(checks, { isPaused: () => pair.paused, hasRightClocks: () => pair.agree })
   const clients: { readonly done: boolean }[] = []
   const director = new Director(world, {
     servers,

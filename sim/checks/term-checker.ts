@@ -10,8 +10,8 @@ export interface PairState {
 
 /** Maximum time from the end of the active server until another one has started. */
 const TAKEOVER_MS = 10_000
-/** How long a deposed server that runs may go on with what it had begun. */
-const LETTING_GO_MS = 5_000
+/** How long a deposed server that runs may go on with requests and steps that it had begun: as long as a poll and a call that hangs. */
+const LETTING_GO_MS = 30_000
 
 /** Reports leases that are taken too early, changes by servers that have lost theirs, and takeovers that take too long. */
 export class TermChecker {
@@ -47,9 +47,11 @@ export class TermChecker {
   /**
    * A server did something to a worker.
    * @param ranMs how long its process has run since another server took the lease; null while none has
+   * @param knows whether it has learned that it is deposed
    */
-  acted(server: string, what: string, ranMs: number | null): void {
-    if (ranMs !== null && ranMs > this.#confirmMs)
+  acted(server: string, what: string, ranMs: number | null, knows: boolean): void {
+    if (knows) this.#once(`server ${server} ${what} although it knows that it is deposed`)
+    else if (ranMs !== null && ranMs > this.#confirmMs)
       this.#once(`server ${server} ${what} ${ranMs} ms after another one had become active`)
   }
 

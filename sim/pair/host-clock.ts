@@ -12,6 +12,11 @@ export class HostClock {
     this.#world = world
   }
 
+  /** Whether the wall clock shows the time of the world. */
+  get isRight(): boolean {
+    return this.#setByMs === 0 && this.#wallStoodAtMs === null
+  }
+
   /** Epoch milliseconds as this machine has them. */
   now(): number {
     const nowMs = this.#wallStoodAtMs ?? this.#world.now() + this.#setByMs

@@ -30,7 +30,7 @@ export interface PairMutation {
   /** False for a lease that is taken before it has run out. */
   readonly checksExpiry?: false
   /** What a server does wrong when it is deposed. */
-  readonly term?: 'keeps its loops' | 'drains'
+  readonly term?: 'keeps its loops' | 'ends its workers'
 }
 
 /** What both servers use. */
@@ -76,6 +76,7 @@ interface Process {
   stoodMs: number
   stoodSinceMs: number | null
   readonly startMs: number
+  stopping: boolean
 }
 
 /** One of two servers: a machine with clocks of its own, and a process that stands by, becomes active, and is deposed. */
@@ -108,6 +109,11 @@ export class Host {
     return this.#process?.life.frozen === true
   }
 
+  /** Whether its process stops in order. */
+  get stopping(): boolean {
+    return this.#process?.stopping === true
+  }
+
   /** Whether it runs and reaches the store. */
   get well(): boolean {
     return this.up && !this.paused && this.link.state === 'whole' && !this.link.losesAnswers
@@ -131,6 +137,7 @@ export class Host {
       stoodMs: 0,
       stoodSinceMs: null,
       startMs: world.clock.monotonic(),
+      stopping: false,
     }
     this.#process = process
     world.trace.add('server', `${this.name} starts`)
@@ -155,6 +162,7 @@ export class Host {
     world.disturb(`${leaves ? 'departures' : 'stops'} of ${this.#role()}`)
     const { current, life } = process
     this.ready = false
+    process.stopping = true
     if (current !== null) {
       const { app } = current.run
       try {
@@ -225,6 +233,8 @@ export class Host {
     })
     for (;;) {
       const term = await life.guard(candidate.lead(new AbortController().signal))
+      // The answer that the lease was taken has its way back, too.
+      await life.sleep(1)
       await this.#serve(process, term)
       await life.sleep(AGAIN_MS)
     }
@@ -261,7 +271,12 @@ export class Host {
     this.ready = false
     process.surface = standbySurface
     if (mutate?.term === 'keeps its loops') return
-    if (mutate?.term === 'drains') await run.app.stop(new AbortController().signal).catch(() => {})
+    if (mutate?.term === 'ends its workers') {
+      for (const worker of this.#parts.fleet.running()) {
+        this.#acts(process, current, `stops worker ${worker}`)
+        await run.driver.terminate(worker)
+      }
+    }
     process.current = null
     run.driver.close()
     await Promise.race([run.app.abandon(), life.sleep(LET_GO_MS)])
@@ -302,7 +317,7 @@ export class Host {
       emit,
       number: epoch,
       around: {
-        inside: driver => onChange(driver, what => this.#acts(process, epoch, what)),
+        inside: driver => onChange(driver, what => this.#acts(process, current, what)),
         outside: driver => onChange(driver, what => this.#asks(process, current, what)),
       },
     })
@@ -319,10 +334,10 @@ export class Host {
     }
   }
 
-  #acts(process: Process, epoch: number, what: string): void {
-    const atNextMs = this.#lease.ranAtNext(this.name, epoch)
+  #acts(process: Process, current: RunningTerm, what: string): void {
+    const atNextMs = this.#lease.ranAtNext(this.name, current.term.epoch)
     const ranMs = atNextMs === null ? null : this.#ranMs(process) - atNextMs
-    this.#lease.terms.acted(this.name, what, ranMs)
+    this.#lease.terms.acted(this.name, what, ranMs, current.deposedAtRanMs !== null)
   }
 
   #asks(process: Process, current: RunningTerm, what: string): void {

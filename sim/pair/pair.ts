@@ -64,6 +64,11 @@ export class Pair {
     return this.#active?.paused === true
   }
 
+  /** Whether the wall clocks of both machines are right. */
+  get agree(): boolean {
+    return this.#hosts.every(({ clock }) => clock.isRight)
+  }
+
   /** Number of times that a server became active. */
   get starts(): number {
     return this.#row.state.epoch
@@ -88,7 +93,9 @@ export class Pair {
 
   /** Compares what the servers do with what must be true. */
   inspect(): void {
-    const mayBeServed = this.#hosts.some(({ well }) => well)
+    // A server that stops in order has the lease until its workers have ended.
+    const isStopping = this.#active?.well === true && this.#active.stopping
+    const mayBeServed = !isStopping && this.#hosts.some(({ well }) => well)
     this.terms.inspect(this.#parts.world.clock.monotonic(), { isServed: this.ready, mayBeServed })
   }
 
@@ -247,7 +254,8 @@ export class Pair {
     if (roll < 0.4) return clock.jump(random.int(-20_000, 20_000))
     if (roll < 0.7) clock.stopWall()
     else clock.stopMonotonic()
-    await this.#life.sleep(random.int(2_000, 20_000))
+    // A poll is as long as the clocks say.
+    await this.#lasts(random.int(2_000, 20_000))
     clock.go()
   }
 
