@@ -1,10 +1,11 @@
 import type { GivenLimits } from '../../src/core/accounts/quotas.ts'
-import type { JobId } from '../../src/core/ids.ts'
+import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import type { Placement } from '../../src/core/workers/placement.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'
 
 const WORKERS = `SELECT placement FROM workers WHERE state <> 'EXITED' ORDER BY id`
+const ENDPOINTS = 'SELECT id FROM endpoints'
 
 /** Reports an account that exceeds its limits. The simulator has only one account. */
 export class QuotaChecker {
@@ -12,7 +13,7 @@ export class QuotaChecker {
   readonly #database: Pick<Database, 'query'>
   readonly #limits: GivenLimits
   /** Queued jobs that were never claimed. Requeued and retried jobs are accepted whatever the limit. */
-  readonly #fresh = new Set<JobId>()
+  readonly #fresh = new Map<JobId, EndpointId>()
   readonly #reported = new Set<string>()
 
   constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, limits: GivenLimits) {
@@ -23,11 +24,18 @@ export class QuotaChecker {
 
   /** The store committed changes. */
   committed({ changes }: Commit): void {
-    for (const { kind, job, was, now } of changes) {
-      if (kind === 'insert' && now === 'IN_QUEUE') this.#fresh.add(job)
+    for (const { kind, job, endpoint, was, now } of changes) {
+      if (kind === 'insert' && now === 'IN_QUEUE') this.#fresh.set(job, endpoint)
       else if (was !== now) this.#fresh.delete(job)
     }
-    this.#compare('queued jobs', this.#fresh.size, this.#limits.queuedJobs)
+    const limit = this.#limits.queuedJobs
+    if (limit != null && this.#fresh.size > limit) this.#compare('queued jobs', this.#freshCount(), limit)
+  }
+
+  /** Without the jobs of deleted endpoints, which are removed some time after these. */
+  #freshCount(): number {
+    const endpoints = new Set(this.#database.query<{ id: EndpointId }>(ENDPOINTS).map(({ id }) => id))
+    return [...this.#fresh.values()].filter(endpoint => endpoints.has(endpoint)).length
   }
 
   /** Checks the workers and their GPUs. */

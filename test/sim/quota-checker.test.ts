@@ -8,11 +8,12 @@ import { given } from '../support/placing.ts'
 function quotas() {
   const problems: string[] = []
   const workers: { placement: string | null }[] = []
-  const query = <Row>() => workers as Row[]
+  const endpoints = [{ id: 'here' }]
+  const query = <Row>(sql: string) => (sql.includes('FROM endpoints') ? endpoints : workers) as Row[]
   const checker = new QuotaChecker(problem => problems.push(problem), { query }, { workers: 2, gpus: 1, queuedJobs: 2 })
-  const change = (job: string, was: JobStatus | null, now: JobStatus | null) => {
+  const change = (job: string, was: JobStatus | null, now: JobStatus | null, endpoint = 'here') => {
     const kind = was === null ? 'insert' : now === null ? 'delete' : 'update'
-    checker.committed({ changes: [{ kind, job, was, now } as Change], acknowledged: true })
+    checker.committed({ changes: [{ kind, job, endpoint, was, now } as Change], acknowledged: true })
   }
   return { problems, workers, checker, change }
 }
@@ -22,6 +23,15 @@ test('more jobs that wait than the limit are reported, once', () => {
   for (const job of ['a', 'b']) change(job, null, 'IN_QUEUE')
   assert.deepEqual(problems, [])
   for (const job of ['c', 'd']) change(job, null, 'IN_QUEUE')
+  assert.deepEqual(problems, ['the account has 3 queued jobs, and its limit is 2'])
+})
+
+test('jobs of an endpoint that is gone do not count, although they are removed later', () => {
+  const { problems, change } = quotas()
+  for (const job of ['a', 'b', 'c']) change(job, null, 'IN_QUEUE', 'gone')
+  for (const job of ['d', 'e']) change(job, null, 'IN_QUEUE')
+  assert.deepEqual(problems, [])
+  change('f', null, 'IN_QUEUE')
   assert.deepEqual(problems, ['the account has 3 queued jobs, and its limit is 2'])
 })
 

@@ -1,0 +1,58 @@
+/** Two servers that take turns wrongly: a simulator that does not find it would not find it in ours either. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PairMutation } from '../../sim/pair/host.ts'
+import { settle } from '../../sim/run.ts'
+import { runSeed } from '../../sim/simulation.ts'
+
+/** Among these the mistake must be found. */
+const MUTANT_SEEDS = 20
+
+/** What is wrong, and what is said about it. */
+interface Mutant {
+  readonly name: string
+  readonly mutation: PairMutation
+  readonly found: RegExp
+}
+
+const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'changes of an old epoch are made',
+    mutation: { isFenced: false },
+    found: /a change of server \w in epoch \d+ was made in epoch \d+ of server \w/,
+  },
+  {
+    name: 'the lease is taken before it has run out',
+    mutation: { checksExpiry: false },
+    found: /took epoch \d+ while epoch \d+ of server \w had \d+ ms left/,
+  },
+  {
+    name: 'a deposed server keeps its loops running',
+    mutation: { term: 'keeps its loops' },
+    found: /although it knows that it is deposed|changes the store \d+ ms after it was deposed/,
+  },
+  {
+    name: 'a deposed server ends its workers',
+    mutation: { term: 'ends its workers' },
+    found: /stops worker \w+ although it knows that it is deposed/,
+  },
+]
+
+for (const { name, mutation, found } of MUTANTS) {
+  test(`it is found out that ${name}`, async () => {
+    assert.match(await problemsUntil(mutation, found), found)
+  })
+}
+
+/** The problems of the first seed that finds what is wrong; those of all where none does. */
+async function problemsUntil(mutatePair: PairMutation, found: RegExp): Promise<string> {
+  const all: string[] = []
+  for (let seed = 1; seed <= MUTANT_SEEDS; seed += 1) {
+    const enough = (problems: readonly string[]) => problems.some(problem => found.test(problem))
+    const { problems } = await runSeed(seed, { settle, pair: true, mutatePair, enough })
+    const text = problems.join('\n')
+    if (enough(problems)) return text
+    all.push(text)
+  }
+  return all.join('\n')
+}
