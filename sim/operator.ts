@@ -241,7 +241,8 @@ export class Operator {
       const reply = await this.#network.send({ ...target, life: this.#life, timeoutMs: 30_000 })
       const response = reply.ok ? (JSON.parse(reply.text) as GraphqlResponse) : null
       if (response?.data?.[field] != null) return response.data[field]
-      if (field === 'deleteEndpoint' && response !== null && isDone(response)) return { id: '' }
+      if (field === 'deleteEndpoint' && reply.ok && reply.status < 500 && response !== null && isDone(response))
+        return { id: '' }
       if (reply.ok && reply.status < 500 && response?.errors?.some(({ message }) => !EXPECTED.test(message)) === true)
         this.#world.report(`${field} got ${reply.text}`)
       await this.#life.sleep(this.#random.int(500, 2_000))
