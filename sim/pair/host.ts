@@ -297,6 +297,7 @@ export class Host {
     const store = database.connect({
       enter: () => {
         if (isCurrent() || mutate?.isFenced === false) return terms.wrote(this.name, epoch, row.state)
+        world.disturbances += 1
         // The process learns it with the answer.
         queueMicrotask(() => life.deliver(() => term.lost()))
         throw deposedError()

@@ -33,12 +33,12 @@ export class StoreLink {
   async ask<Value>(life: Life, run: () => Promise<Value>): Promise<Value> {
     this.#world.activity += 1
     if (this.state !== 'whole') await this.#fail(life)
-    const value = await life.call(run)
-    if (this.losesAnswers) throw linkError()
-    return value
+    return life.call(run)
   }
 
   async #fail(life: Life): Promise<never> {
+    // A change that belongs to something that has happened already is not made.
+    this.#world.disturbances += 1
     // A call that hangs ends when the system gives the connection up.
     if (this.state === 'hanging') await life.sleep(this.#random.int(1_000, 10_000))
     else await life.call(async () => {})
