@@ -60,7 +60,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   opened.defer(() => lock.release())
   if (!isFresh) await tryPorts(config)
   const { databaseUrl } = config
-  const candidate = databaseUrl === null ? null : await openLease(config, databaseUrl, !lock.shared)
+  const candidate = databaseUrl === null ? null : await openLease(config, databaseUrl, lock.first)
   opened.defer(() => candidate?.close())
   const folders = foldersIn(config, sampleFolder)
   for (const folder of folders.inProcesses) await setUpFolder(resolve(folder), config.folderSetup, log)

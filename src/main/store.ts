@@ -130,17 +130,17 @@ export function isBoundToMachine({ processes, docker, kubernetes }: Config): boo
 
 /**
  * The candidate of a server on PostgreSQL.
- * @param alone whether no other process has its data directory
+ * @param first whether the process before it that was the first in its data directory has ended, so that its lease is this one's
  * @throws StartError when the database has another encryption key; AppError `unavailable` when it cannot be reached
  */
-export async function openLease(config: Config, url: string, alone: boolean): Promise<PostgresLease> {
+export async function openLease(config: Config, url: string, first: boolean): Promise<PostgresLease> {
   const installation = installationOf(config.dataDir)
   const candidate = await openPostgresLease({
     url,
     // Workers are found again by what the data directory says of them.
     machine: `${machineIdentity()}-${installation}`,
     boundToMachine: isBoundToMachine(config),
-    instance: alone ? installation : null,
+    instance: first ? installation : null,
   })
   try {
     refuseOtherKey(config, keyFile(config), await candidate.canary())

@@ -14,6 +14,8 @@ export interface DataDirLock {
   readonly held: false
   /** Whether another process had it, too, when this one took it. */
   readonly shared: boolean
+  /** Whether all processes for which this was true before have ended; of those that share, it is true for one at a time. */
+  readonly first: boolean
   /** Records the holder, once it is known. */
   publish(info: ServerInfo): void
   /** Gives it back. */
@@ -48,12 +50,16 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
   if (alone !== null && shares) alone.close()
   const database = shares ? takeLock(file, 'BEGIN; SELECT count(*) FROM sqlite_schema', ENTERING_MS) : alone
   if (database === null) return { held: true, by: readInfo(infoFile) }
+  // Not from `alone`: two that start at the same moment may have been alone one after the other.
+  const first = shares ? takeLock(join(folder, 'first.sqlite'), 'BEGIN EXCLUSIVE', 0) : null
   kept.add(database)
+  if (first !== null) kept.add(first)
   if (alone !== null) rmSync(infoFile, { force: true })
   let said: ServerInfo | null = null
   return {
     held: false,
     shared: alone === null,
+    first: !shares || first !== null,
     publish(info) {
       said = info
       const draft = `${infoFile}.${process.pid}.new`
@@ -64,8 +70,10 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
       if (!database.isOpen) return
       // One that shares may have said since that it is the one to call.
       if (readInfo(infoFile)?.pid === said?.pid) rmSync(infoFile, { force: true })
-      database.close()
-      kept.delete(database)
+      for (const lock of [first, database]) {
+        lock?.close()
+        if (lock !== null) kept.delete(lock)
+      }
     },
   }
 }

@@ -88,3 +88,15 @@ test('servers that share a directory have it together, and nobody has it beside 
   assert.deepEqual(lockDataDir(folder, true), { held: true, by: null }, 'who has it alone lets nobody share')
   alone.release()
 })
+
+test('of servers that share a directory one is the first, and the next one to come once that has ended', context => {
+  const folder = folderOf(context)
+  const take = () => mine(lockDataDir(folder, true))
+  const [one, two] = [take(), take()]
+  assert.deepEqual([one.first, two.first], [true, false])
+  one.release()
+  const [three, four] = [take(), take()]
+  assert.deepEqual([three.first, four.first], [true, false])
+  for (const lock of [two, three, four]) lock.release()
+  assert.ok(mine(lockDataDir(folder)).first)
+})

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { writeDurably } from '../../disk/durable-file.ts'
+import { createDurably, writeDurably } from '../../disk/durable-file.ts'
 
 /** Names the installation of a data directory, by letters and digits, to whatever it makes outside of it. Is made once. */
 export function installationOf(dataDir: string): string {
@@ -9,6 +9,13 @@ export function installationOf(dataDir: string): string {
   const known = knownInstallation(dataDir)
   if (known !== null) return known
   const made = randomBytes(6).toString('hex')
+  // Servers that share the directory may start at the same moment.
+  if (createDurably(file, `${made}\n`)) return made
+  return knownInstallation(dataDir) ?? replaced(file, made)
+}
+
+/** In place of a file that has no name. */
+function replaced(file: string, made: string): string {
   writeDurably(file, `${made}\n`)
   return made
 }
