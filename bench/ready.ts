@@ -11,7 +11,10 @@ export interface ReadyServer {
 
 /** Waits for the ready line of a server that was started with `--json`. */
 export async function ready(server: ChildProcess): Promise<ReadyServer> {
-  for await (const line of createInterface({ input: server.stdout! })) return readyServer(line)
+  for await (const line of createInterface({ input: server.stdout! })) {
+    // Until then it stands by for a server whose lease has yet to run out.
+    if (line.includes('"event":"ready"')) return readyServer(line)
+  }
   throw new Error('the server ended before it was ready')
 }
 

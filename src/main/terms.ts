@@ -181,6 +181,8 @@ export class Terms {
     const { signal } = this.#stopping
     let told = false
     while (!signal.aborted) {
+      // First of all, since the lease of a server that was killed in the same data directory is this one's at once.
+      await pause(LOOK_MS, null, { signal }).catch(() => {})
       if (this.#acting === null) {
         await this.#findOther(candidate)
         if (this.#other !== null && !told && this.#acting === null) {
@@ -190,7 +192,6 @@ export class Terms {
           known()
         }
       }
-      await pause(LOOK_MS, null, { signal }).catch(() => {})
     }
   }
 
