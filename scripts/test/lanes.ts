@@ -19,6 +19,8 @@ const WAITING = [
   'faults/worker-faults',
   'clients/batch',
   'faults/relay-hang',
+  'faults/takeovers',
+  'faults/postgres-servers',
   'clients/python-surface',
   'faults/floods-slow',
   'faults/relay-process',
