@@ -9,8 +9,8 @@ import type { Standby } from '../server/standby.ts'
 /** The part of an application that listeners need. */
 export type Offered = Pick<App, 'fetch' | 'entrance'>
 
-/** Which of two listeners one is, where management has its own. */
-export type ListenerKind = 'all' | 'open' | 'management'
+/** What a listener is for: all, or all but management, management alone, calls of workers alone. */
+export type ListenerKind = 'all' | 'open' | 'management' | 'workers'
 
 /** Leads requests to the application of the present term. */
 export class Front implements Offered {

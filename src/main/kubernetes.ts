@@ -1,6 +1,5 @@
 /** Workers that are pods of a cluster: what settings make of their driver, and where pods call this server. */
 import { createHash } from 'node:crypto'
-import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { MAX_WORKERS } from '../config/table.ts'
 import { KILL_GRACE_MS } from '../control/reaper.ts'
@@ -14,12 +13,10 @@ import { createPodOutputs } from '../drivers/kubernetes/pod-output.ts'
 import type { PodSettings, Toleration } from '../drivers/kubernetes/pod-spec.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
-import { type Listener, listen } from '../server/listener.ts'
 import type { ContainerUrls } from '../services/workers/worker-addresses.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
 import type { createLog } from '../system/observing/log.ts'
-import { StartError } from './listeners.ts'
 
 /** What the driver for pods needs of the rest. */
 export interface KubernetesParts {
@@ -137,28 +134,8 @@ function installationFor({ databaseUrl, dataDir }: Config): string {
   return createHash('sha256').update(`${hostname}:${port}${pathname}`).digest('hex').slice(0, 12)
 }
 
-/** Where pods call this server. */
-export interface PodAddress extends ContainerUrls {
-  /** As `Listener.close`. */
-  close(graceMs: number): Promise<void>
-}
-
-/** Listens for calls of pods, with the worker surface alone; null where no worker is a pod. @throws StartError */
-export async function openPodAddress(app: App, config: Config, maxConnections: number): Promise<PodAddress | null> {
-  if (!usesKubernetes(config)) return null
-  const { workerUrl, workerHost: host, workerPort: port } = config.kubernetes
+/** Where pods call whichever server is active, with the worker surface alone; null where no worker is a pod. */
+export function podUrls({ kubernetes: { where, workerUrl } }: Config): ContainerUrls | null {
   const url = workerUrl ?? ''
-  let listener: Listener | null = null
-  try {
-    if (port !== 0) listener = await listen(app.fetch(['worker']), { host, port, maxConnections })
-  } catch (error) {
-    throw new StartError(
-      `cannot listen on ${host} port ${port} (--kubernetes-worker-port): ${(error as Error).message}`,
-    )
-  }
-  return {
-    knownUrl: url,
-    url: async () => url,
-    close: async graceMs => listener?.close(graceMs),
-  }
+  return where === 'off' ? null : { knownUrl: url, url: async () => url }
 }

@@ -153,21 +153,30 @@ export async function bind(front: Front, config: Config, log: Log): Promise<List
   const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
   const surfaces = adminPort === null ? undefined : PUBLIC
   const open = await listenAt(front, surfaces, { host, port, ...ofOpen, mount: mountOf(front, config) }, '--port')
-  let admin: Listener | null = null
+  const opened: Listener[] = [open]
+  const also = async (surfaces: readonly SurfaceName[], options: ListenOptions, option: string) => {
+    const listener = await listenAt(front, surfaces, options, option)
+    opened.push(listener)
+    return listener
+  }
+  const close = async (graceMs: number) => void (await Promise.all(opened.map(listener => listener.close(graceMs))))
   try {
-    if (adminPort !== null)
-      admin = await listenAt(front, ADMIN, { host: adminHost, port: adminPort, ...ofAdmin }, '--admin-port')
+    const ofManagement = { host: adminHost, port: adminPort ?? 0, ...ofAdmin }
+    const admin = adminPort === null ? null : await also(ADMIN, ofManagement, '--admin-port')
+    const pods = podListenerOf(config)
+    const ofPods = { maxConnections, standIn: () => standIn('workers') }
+    if (pods !== null) await also(['worker'], { ...pods, ...ofPods }, '--kubernetes-worker-port')
+    return { open, admin, close }
   } catch (error) {
-    await open.close(0)
+    await close(0)
     throw error
   }
-  return {
-    open,
-    admin,
-    async close(graceMs) {
-      await Promise.all([open, admin].map(listener => listener?.close(graceMs)))
-    },
-  }
+}
+
+/** Where pods call this server, and nothing else is answered; null where no worker is a pod, or they call the port of clients. */
+function podListenerOf({ kubernetes }: Config): { readonly host: string; readonly port: number } | null {
+  const { where, workerHost: host, workerPort: port } = kubernetes
+  return where === 'off' || port === 0 ? null : { host, port }
 }
 
 async function listenAt(
@@ -239,7 +248,7 @@ function mountOf({ entrance }: Offered, config: Config): Mount {
 }
 
 /** How many connections a listener of this server may have. */
-export function connectionLimit(config: Config): number {
+function connectionLimit(config: Config): number {
   const most = connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY)
   return Math.min(config.maxConnections, Number.isFinite(most) ? most - reservedBeside(most) : most)
 }

@@ -14,7 +14,7 @@ export function standbyOf(shell: Shell, active: () => ActiveServer | null): Stan
   return new Standby({
     active() {
       const found = active()
-      return { open: urlOf(found?.openUrl ?? found?.url), management: urlOf(found?.url) }
+      return { open: urlOf(found?.openUrl), management: urlOf(found?.url) }
     },
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),

@@ -22,15 +22,8 @@ import { driverFor } from './drivers.ts'
 import { warnOfExposure } from './exposure.ts'
 import { type ServedFolder, serveFolders, watchFolders } from './folders.ts'
 import { createHostInspection } from './host-inspection.ts'
-import { openPodAddress } from './kubernetes.ts'
-import {
-  connected,
-  connectionLimit,
-  connectionTo,
-  openContainerAddress,
-  openRelay,
-  openWorkerSocket,
-} from './listeners.ts'
+import { podUrls } from './kubernetes.ts'
+import { connected, connectionTo, openContainerAddress, openRelay, openWorkerSocket } from './listeners.ts'
 import { createNotifications, folderIn, modelsIn, storageIn } from './local-ports.ts'
 import { openSeals } from './seals.ts'
 import { addressesOf, advertisedOf, originsOf, type Shell } from './shell.ts'
@@ -142,8 +135,6 @@ async function beginTerm(shell: Shell, lease: PostgresTerm | null, opened: Async
   opened.defer(() => front.end())
   const listeners = await shell.listen()
   opened.defer(() => (late.isHandedOver ? containers?.leave(0) : containers?.close(GRACE_MS)))
-  const pods = await openPodAddress(app, config, connectionLimit(config))
-  opened.defer(() => pods?.close(late.isHandedOver ? 0 : GRACE_MS))
   // Before the network of the containers can go.
   opened.defer(() => driver.close())
   const hardware = describeGpus(machine, systemClock, config.placing)
@@ -156,6 +147,7 @@ async function beginTerm(shell: Shell, lease: PostgresTerm | null, opened: Async
 
   opened.defer(() => app.abandon())
   const origins = originsOf(config, url, managementUrl)
+  const pods = podUrls(config)
   await app.start({
     ...(pods !== null ? { containers: pods } : containers === null ? {} : { containers }),
     ...origins,

@@ -26,7 +26,7 @@ export interface ActiveServer {
   readonly host: string
   /** Where other servers and commands reach its management, as a URL; null while it starts. */
   readonly url: string | null
-  /** Where they reach job operations, load-balancing endpoints and what workers call, where that is another URL. */
+  /** Where they reach job operations and load-balancing endpoints, as a URL; undefined while it starts. */
   readonly openUrl?: string | undefined
   /** Which machine it runs on: equal for servers of one machine. */
   readonly machine: string
@@ -41,7 +41,7 @@ export interface ActiveServer {
 /** The time in which a server is active, from taking the lease to losing it. It is a {@link Leader} whose `deposed` is final. */
 export interface Term extends Leader {
   readonly epoch: number
-  /** Publishes where this server is reached. @param openUrl where all but its management is, if that differs */
+  /** Publishes where this server is reached. @param openUrl where job operations and load-balancing endpoints are; the same unless management has a port of its own */
   reachedAt(url: string, openUrl?: string): void
   /** Ends the term and gives the lease up, so that another server need not wait for its end. */
   close(): Promise<void>

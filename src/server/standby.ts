@@ -46,26 +46,29 @@ export class Standby {
 
   /**
    * For one listener.
-   * @param kind what it is for where this server has two
+   * @param kind what it is for: all, or all but management, management alone, calls of workers alone. What workers may not call is not
+   *   passed on for them either, so nothing is
    */
-  for(kind: 'all' | 'open' | 'management'): StandIn {
+  for(kind: 'all' | 'open' | 'management' | 'workers'): StandIn {
     const target = () => {
       const { open, management } = this.#parts.active()
-      return kind === 'management' ? management : (open ?? management)
+      if (kind === 'workers') return null
+      return kind === 'management' ? management : open
     }
     const passedTo = (incoming: IncomingMessage) =>
       this.#parts.forwards && incoming.headers[PASSED_ON] === undefined ? target() : null
+    const answersItself = kind === 'all' || kind === 'management'
     return {
       handle: (incoming, outgoing) => {
-        if (kind !== 'open' && this.#answers(incoming, outgoing, target())) return
+        if (answersItself && this.#answers(incoming, outgoing, target())) return
         const to = passedTo(incoming)
-        if (to === null) refuse(outgoing, target())
-        else this.#forwarder.forward(incoming, outgoing, to)
+        if (to !== null) this.#forwarder.forward(incoming, outgoing, to)
+        else respond(outgoing, 503, kind === 'workers' ? FOR_WORKERS : standsBy(target()))
       },
       upgrade: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
         const to = passedTo(incoming)
-        if (to === null) refuseUpgrade(socket, standsBy(target()))
-        else this.#forwarder.upgrade(incoming, socket, head, to)
+        if (to !== null) this.#forwarder.upgrade(incoming, socket, head, to)
+        else refuseUpgrade(socket, unavailable(standsBy(target()).error))
       },
     }
   }
@@ -116,16 +119,19 @@ function isSame(given: string, wanted: string | null): boolean {
   return timingSafeEqual(one!, other!)
 }
 
-function refuse(outgoing: ServerResponse, active: URL | null): void {
-  respond(outgoing, 503, { error: standsBy(active).message, active: active?.origin ?? null })
-}
-
 function respond(outgoing: ServerResponse, status: number, body: object): void {
   const again = status === 503 ? { 'retry-after': String(RETRY_AFTER_S) } : {}
   outgoing.writeHead(status, { ...HEADERS, ...again }).end(JSON.stringify(body))
 }
 
-function standsBy(active: URL | null): AppError {
+function standsBy(active: URL | null) {
   const where = active === null ? 'no active server is known' : `the active server is at ${active.origin}`
-  return new AppError('unavailable', `this server stands by; ${where}`, { retryAfterSeconds: RETRY_AFTER_S })
+  return { error: `this server stands by; ${where}`, active: active?.origin ?? null }
 }
+
+function unavailable(message: string): AppError {
+  return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S })
+}
+
+/** Workers do not learn where servers are. */
+const FOR_WORKERS = { error: 'this server stands by' }

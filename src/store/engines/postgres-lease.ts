@@ -9,7 +9,7 @@ export interface LeaseServer {
   readonly host: string
   /** Where its management is reached; null while it starts. */
   readonly url: string | null
-  /** Where all else is, if that differs. */
+  /** Where job operations and load-balancing endpoints are; undefined while it starts. */
   readonly openUrl?: string | undefined
   /** Which machine it runs on, without saying anything else about it. */
   readonly machine: string

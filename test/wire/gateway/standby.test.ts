@@ -12,9 +12,10 @@ const ENTRANCE: Entrance = { handle: () => assert.fail(), upgrade: () => assert.
 
 interface Given extends Partial<Omit<StandbyParts, 'active'>> {
   readonly active?: string | null
+  readonly kind?: Parameters<Standby['for']>[0]
 }
 
-async function standBy({ active = null, ...more }: Given = {}): Promise<Listener> {
+async function standBy({ active = null, kind = 'all', ...more }: Given = {}): Promise<Listener> {
   const url = active === null ? null : new URL(active)
   const standby = new Standby({
     active: () => ({ open: url, management: url }),
@@ -25,7 +26,7 @@ async function standBy({ active = null, ...more }: Given = {}): Promise<Listener
     metrics: null,
     ...more,
   })
-  const standIn = standby.for('all')
+  const standIn = standby.for(kind)
   const listener = await listen(() => assert.fail('no surface answers'), {
     host: '127.0.0.1',
     port: 0,
@@ -206,6 +207,14 @@ describe('a server that stands by and passes requests on', () => {
     const refused = await fetch(`${url}/v2/endpoints`)
     assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2'])
     assert.match((await refused.json()).error, /the active server at http:\/\/127\.0\.0\.1:\d+ does not answer/)
+  })
+
+  test('workers of a port of their own get no further than with the active server, and learn no address', async () => {
+    const { url } = await standBy({ active: await activeServer(), forwards: true, kind: 'workers' })
+    for (const path of ['/v2/e/job-take/w', '/graphql', '/ops/status', '/healthz']) {
+      const refused = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${KEY}` } })
+      assert.deepEqual([refused.status, await refused.json()], [503, { error: 'this server stands by' }], path)
+    }
   })
 
   test('what another one has passed on is not passed on again: two that stand by make no loop', async () => {
