@@ -83,6 +83,26 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     await isDone(standby, endpoint.id, id)
   })
 
+  test('management that has a port of its own is passed on from that port alone', async () => {
+    const database = await testDatabase()
+    const args = ['--admin-port', '0', '--advertise-host', 'localhost']
+    const env = { ...sharedBy(database), RUNYARD_FORWARD_TO_ACTIVE: 'true' }
+    const server = await startServer({ args, env })
+    after(async () => {
+      await server.kill9()
+      await database.drop()
+    })
+    const standby = await startServer({ dataDir: server.dataDir, args, env, mayStandBy: true })
+    const { apiKey, managementUrl } = standby
+    assert.equal((await ask({ url: managementUrl, apiKey }, '/ops/top')).status, 200)
+    assert.equal((await ask({ url: managementUrl, apiKey }, '/readyz')).status, 200)
+    const { active } = (await ask({ url: managementUrl, apiKey }, '/ops/status')).json
+    assert.equal(active.url, server.managementUrl.replace('127.0.0.1', 'localhost'))
+    for (const path of ['/ops/top', '/graphql', '/healthz']) assert.equal((await ask(standby, path)).status, 404, path)
+    assert.equal((await ask(standby, '/v2/none/health')).status, 404)
+    await standby.stop()
+  })
+
   test('one that could not go on is refused: another encryption key, no API key, other workers of the machine', async () => {
     const { database, server } = await startBoth()
     const endpoint = await silentEndpoint(server)
