@@ -124,8 +124,12 @@ async function moveToThread(store: SqliteStore, note: string): Promise<void> {
 }
 
 /** Whether the workers of a server live and die with its machine, as processes and containers do. */
-export function isBoundToMachine({ processes, docker, kubernetes }: Config): boolean {
-  return processes !== 'off' || (docker !== 'off' && kubernetes.where === 'off')
+export function isBoundToMachine(config: Config): boolean {
+  const { processes, docker, kubernetes } = config
+  if (kubernetes.where === 'off') return processes !== 'off' || docker !== 'off'
+  // With a cluster no folder runs that was not named.
+  const { workers, lbFolders, processRoots, sample } = config
+  return processes !== 'off' && (sample || [workers, lbFolders, processRoots].some(folders => folders.length > 0))
 }
 
 /**
