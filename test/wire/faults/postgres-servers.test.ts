@@ -1,6 +1,7 @@
 /** Several servers on one PostgreSQL: one of them acts, and knows when it may not. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { cpSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { after, describe, test } from 'node:test'
 import { Client } from 'pg'
@@ -8,7 +9,7 @@ import { noPostgres, type TestSchema, testDatabase } from '../../support/postgre
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, statusOf, submit } from '../support/client.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
-import { runCommand, type Server, startServer } from '../support/server.ts'
+import { root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const masterKey = randomBytes(32).toString('base64')
@@ -125,6 +126,24 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     assert.equal((await worker.done(job.id, { output: 'unharmed' })).status, 200)
     const done = await statusOf(server, endpoint.id, id)
     assert.deepEqual([done.status, done.output, done.retries], ['COMPLETED', 'unharmed', undefined])
+  })
+
+  test('one that takes over and cannot begin ends with the reason, and keeps nobody waiting', async () => {
+    const { database, server } = await startBoth()
+    const folder = temporaryFolder()
+    cpSync(`${root}/examples/hello-node/handler.mjs`, `${folder}/handler.mjs`)
+    const start = (...args: string[]) =>
+      startServer({ dataDir: server.dataDir, env: sharedBy(database), args, mayStandBy: true })
+    const standby = await start('--worker', folder)
+    rmSync(folder, { recursive: true })
+    await server.kill9()
+    assert.deepEqual(await standby.ended, { code: 69, signal: null })
+    assert.match(standby.lines.join('\n'), new RegExp(`--worker ${folder}: folder '${folder}' does not exist`))
+    const [lease] = await database.query('SELECT released, until < clock_timestamp() AS free FROM server_lease')
+    assert.deepEqual(lease, { released: false, free: true }, 'workers of the killed one still keep other machines out')
+    const next = await startServer({ dataDir: server.dataDir, env: sharedBy(database) })
+    assert.equal((await ask(next, '/readyz')).status, 200)
+    await next.kill9()
   })
 
   test('without workers of its machine a server hands over at a stop, and its API key is needed beside it', async () => {
