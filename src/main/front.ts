@@ -15,6 +15,8 @@ export type ListenerKind = 'all' | 'open' | 'management' | 'workers'
 /** Leads requests to the application of the present term. */
 export class Front implements Offered {
   readonly #standIns = new Map<ListenerKind, StandIn>()
+  /** Those of the present application, by what listeners have of them. */
+  readonly #surfaces = new Map<Surface, Surface>()
   #standby: Standby | null = null
   #app: App | null = null
   #containers: ContainerAddress | null = null
@@ -27,14 +29,17 @@ export class Front implements Offered {
 
   /** Surfaces of the present application, whichever that is at a request. */
   fetch(offered?: readonly SurfaceName[]): Surface {
-    let latest: { readonly app: App; readonly surface: Surface } | null = null
-    return async (request, env) => {
-      const app = this.#app
+    const answer: Surface = (request, env) => {
+      const known = this.#surfaces.get(answer)
+      if (known !== undefined) return known(request, env)
+      const surface = this.#app?.fetch(offered)
       // The term ended just after the request had come.
-      if (app === null) return new Response('{"error":"this server stands by"}', { status: 503, headers: REFUSED })
-      if (latest?.app !== app) latest = { app, surface: app.fetch(offered) }
-      return latest.surface(request, env)
+      if (surface === undefined)
+        return Promise.resolve(new Response('{"error":"this server stands by"}', { status: 503, headers: REFUSED }))
+      this.#surfaces.set(answer, surface)
+      return surface(request, env)
     }
+    return answer
   }
 
   /** What answers while there is no application. */
@@ -56,12 +61,14 @@ export class Front implements Offered {
 
   /** Requests go to this application from now on. */
   begin(app: App, containers: ContainerAddress | null): void {
+    this.#surfaces.clear()
     this.#app = app
     this.#containers = containers
   }
 
   /** Requests go to no application any more. */
   end(): void {
+    this.#surfaces.clear()
     this.#app = null
     this.#containers = null
   }
