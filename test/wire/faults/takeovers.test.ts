@@ -24,38 +24,59 @@ const isReady = async (server: Server) =>
 const standsBy = async (server: Server) =>
   (await ask(server, '/healthz', { signal: AbortSignal.timeout(500) }).catch(() => null))?.json?.role === 'standby'
 
-describe('the active one of two servers goes away', { skip: noPostgresPrograms }, () => {
-  test('the other one takes over in time, no acknowledged job is lost, none runs twice at once, and no late write counts', {
+interface Started {
+  readonly tag: string
+  readonly server: Server
+}
+
+/** Two servers on one machine, workers that note what they do, and clients that go on. */
+async function startPair() {
+  const postgres = await startPostgres(['track_commit_timestamp=on'])
+  const link = await linkTo(postgres.url)
+  const dataDir = temporaryFolder()
+  const journal = join(temporaryFolder(), 'journal')
+  let starts = 0
+  const start = async (mayStandBy: boolean, port?: number): Promise<Started> => {
+    const tag = `server-${++starts}`
+    const env = { RUNYARD_DATABASE: link.urlFor(tag) }
+    const server = await startServer({ dataDir, env, mayStandBy, ...(port !== undefined && { port }) })
+    return { tag, server }
+  }
+  const active = await start(false)
+  const setUp = await postgres.client()
+  await watchWrites(setUp)
+  const standby = await start(true)
+  const enroll = async ({ tag, server }: Started) => {
+    const database = await postgres.client()
+    await database.query('INSERT INTO torture_servers VALUES ($1, $2)', [tag, server.pid])
+  }
+  await enroll(active)
+  await enroll(standby)
+  const settings = { workersMin: 3, workersMax: 3, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
+  const endpoint = await makeEndpoint(active.server, {
+    folder: fixture('node-journal'),
+    env: { JOURNAL: journal },
+    settings,
+  })
+  const clients = new TakeoverClients(() => [active.server, standby.server], endpoint, 4, 250)
+  await until('some jobs', () => clients.acknowledged >= 10, 60_000)
+  const judge = async () => {
+    const { attempts, jobs, again, together } = attemptsIn(journal)
+    const { writes, outOfTurn } = await writesOutOfTurn(await postgres.client())
+    console.log(`${jobs} jobs, ${attempts} attempts, ${again} jobs ran again, ${writes} writes in turn`)
+    assert.deepEqual(together, [], 'jobs that ran twice at once')
+    assert.deepEqual(outOfTurn, [], 'writes while another server was active')
+    assert.ok(writes > 0 && jobs >= clients.acknowledged)
+  }
+  return { postgres, link, active, standby, clients, start, enroll, judge }
+}
+
+describe('two servers on one PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }, () => {
+  test('the active one goes away: the other one takes over in time, no acknowledged job is lost, none runs twice at once, and no late write counts', {
     timeout: 7_200_000,
   }, async () => {
-    const postgres = await startPostgres(['track_commit_timestamp=on'])
-    const link = await linkTo(postgres.url)
-    const dataDir = temporaryFolder()
-    const journal = join(temporaryFolder(), 'journal')
-    let starts = 0
-    const start = async (mayStandBy: boolean, port?: number) => {
-      const tag = `server-${++starts}`
-      const env = { RUNYARD_DATABASE: link.urlFor(tag), RUNYARD_LOG_LEVEL: 'info' }
-      const server = await startServer({ dataDir, env, mayStandBy, ...(port !== undefined && { port }) })
-      return { tag, server }
-    }
-    let active = await start(false)
-    const database = await postgres.client()
-    await watchWrites(database)
-    const enroll = ({ tag, server }: typeof active) =>
-      database.query('INSERT INTO torture_servers VALUES ($1, $2)', [tag, server.pid])
-    await enroll(active)
-    let standby = await start(true)
-    await enroll(standby)
-    const settings = { workersMin: 3, workersMax: 3, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
-    const endpoint = await makeEndpoint(active.server, {
-      folder: fixture('node-journal'),
-      env: { JOURNAL: journal },
-      settings,
-    })
-    const clients = new TakeoverClients(() => [active.server, standby.server], endpoint, 4, 250)
-    await until('some jobs', () => clients.acknowledged >= 10, 60_000)
-
+    const { link, clients, start, enroll, judge, ...pair } = await startPair()
+    let { active, standby } = pair
     const times = new Map<string, number[]>(KINDS.map(kind => [kind, []]))
     for (let round = 0; round < ROUNDS; round += 1) {
       const kind = KINDS[round % KINDS.length]!
@@ -86,18 +107,31 @@ describe('the active one of two servers goes away', { skip: noPostgresPrograms }
     }
     await clients.end()
     await clients.allDone(60_000)
-
     for (const [kind, all] of times) console.log(`${kind}: ${summary(all)}`)
-    const { attempts, jobs, again, together } = attemptsIn(journal)
-    const { writes, outOfTurn } = await writesOutOfTurn(database)
-    console.log(`${jobs} jobs, ${attempts} attempts, ${again} jobs ran again, ${writes} writes in turn`)
-    assert.deepEqual(together, [], 'jobs that ran twice at once')
-    assert.deepEqual(outOfTurn, [], 'writes while another server was active')
-    assert.ok(writes > 0 && jobs >= clients.acknowledged)
+    await judge()
     const late = [...times.values()].flat().filter(ms => ms > TAKEOVER_MS)
     assert.deepEqual(late, [], `takeovers that took longer than ${TAKEOVER_MS} ms`)
     assert.deepEqual(await standby.server.stop(), { code: 0, signal: null }, 'a server that stands by ends in order')
     assert.deepEqual(await active.server.stop(), { code: 0, signal: null })
+  })
+
+  test('the database goes away for longer than the lease: one of both acts when it is back, and nothing is lost', async () => {
+    const { postgres, active, standby, clients, judge } = await startPair()
+    const both = [active.server, standby.server]
+    await postgres.kill9()
+    await until('the active one to notice', async () => !(await isReady(active.server)))
+    await sleep(8_000)
+    for (const server of both) assert.equal((await ask(server, '/healthz')).status, 200)
+    await postgres.start()
+    const ready = async () => (await Promise.all(both.map(isReady))).filter(is => is).length
+    await until('one of both to act', async () => (await ready()) === 1, 30_000)
+    const before = clients.acknowledged
+    await until('more jobs', () => clients.acknowledged >= before + 20, 60_000)
+    await clients.end()
+    await clients.allDone(60_000)
+    await judge()
+    assert.equal(await ready(), 1)
+    for (const server of both) await server.stop()
   })
 })
 
