@@ -165,6 +165,21 @@ describe('the chart', { skip: noHelm }, () => {
     )
   })
 
+  test('the server has the files of network volumes where it is told to, beside its workers', () => {
+    const mounts = (values: Values) =>
+      only(render(values), 'Deployment').spec.template.spec.containers[0].volumeMounts.map(
+        ({ mountPath }: { mountPath: string }) => mountPath,
+      )
+    assert.deepEqual(mounts({ workers: { volumeClaim: 'shared' } }), ['/var/lib/runyard', '/tmp'])
+    assert.deepEqual(mounts({ workers: { volumeClaim: 'shared', mountVolumes: true } }), [
+      '/var/lib/runyard',
+      '/tmp',
+      '/var/lib/runyard/volumes',
+    ])
+    const apart = { workers: { volumeClaim: 'shared', mountVolumes: true, namespace: 'gpu-workers' } }
+    assert.match(template(apart).stderr, /workers\.mountVolumes: the claim is in the namespace of the workers/)
+  })
+
   test('a Service with the name of the program does not become a setting of the server', () => {
     assert.equal(only(render({}), 'Deployment').spec.template.spec.enableServiceLinks, false)
   })

@@ -27,6 +27,14 @@ app.kubernetes.io/component: server
 {{- .Values.workers.installation | default (printf "%s-%s" .Release.Namespace .Release.Name | trunc 42 | trimSuffix "-") -}}
 {{- end -}}
 
+{{/* A claim is of one namespace: the server sees that of the workers only where it is with them. */}}
+{{- define "runyard.mountsVolumes" -}}
+{{- if .Values.workers.mountVolumes -}}
+{{- if ne (include "runyard.workerNamespace" .) .Release.Namespace }}{{ fail "workers.mountVolumes: the claim is in the namespace of the workers, and the server is in another one" }}{{ end -}}
+{{- required "workers.mountVolumes needs workers.volumeClaim" .Values.workers.volumeClaim -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Where clients reach the server: outside, or inside of the cluster. The domain of the cluster is left out: not every one is called cluster.local. */}}
 {{- define "runyard.publicUrl" -}}
 {{- if .Values.publicUrl }}{{ .Values.publicUrl -}}
