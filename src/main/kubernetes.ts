@@ -70,12 +70,18 @@ export function kubernetesDriver(config: Config, stateDir: string, parts: Kubern
 }
 
 /** @throws AppError when the settings do not say enough */
-function refuseGaps({ kubernetes }: Config): void {
+function refuseGaps({ kubernetes, container }: Config): void {
   const { workerUrl, modelFolder, volumeClaim } = kubernetes
   if (workerUrl === null) {
     throw new AppError(
       'invalid',
       '--kubernetes needs --kubernetes-worker-url: the address at which pods reach the --kubernetes-worker-port of this server',
+    )
+  }
+  if (container) {
+    throw new AppError(
+      'invalid',
+      '--container builds an image for the engine of this machine, which the nodes of a cluster do not see: push it to a registry, and name it in a template',
     )
   }
   if (modelFolder !== null && volumeClaim === null) {

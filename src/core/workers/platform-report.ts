@@ -53,13 +53,17 @@ export type PlatformNews =
   | { readonly state: 'leaving'; readonly why: Reclaim; readonly place?: ReportedPlace }
 
 /**
- * The report after news, with texts of bounded length. A worker that has a place keeps it, and one that is taken away goes.
+ * The report after news, with texts of bounded length. A worker that has a place keeps it, and may wait there for its volume alone; one that is
+ * taken away goes.
  * @param known null before the first report
  */
 export function afterNews(known: PlatformReport | null, news: PlatformNews): PlatformReport {
   const { place, waits, leaves } = known ?? NO_REPORT
   const hasPlace = known !== null && waits === null
-  if (news.state === 'unplaced') return hasPlace ? known : { place, waits: bounded(news.reason), leaves }
+  if (news.state === 'unplaced') {
+    const keeps = hasPlace && news.reason.kind !== 'volume_pending'
+    return keeps ? known : { place, waits: bounded(news.reason), leaves }
+  }
   const now = news.place ?? place
   if (news.state !== 'leaving') return { place: now, waits: null, leaves }
   return { place: now, waits: now === null ? waits : null, leaves: bounded(news.why) }

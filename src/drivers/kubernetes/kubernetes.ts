@@ -18,10 +18,11 @@ import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
+import { clean } from '../docker/engine-error.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
 import { type EventObject, type KubernetesApi, kubernetesError, type PodObject } from './api.ts'
 import { ListWatch } from './list-watch.ts'
-import { isPodId, ownSelector, podName, workerOf } from './names.ts'
+import { isPodId, ownSelector, podName, workerOf, workerOfPod } from './names.ts'
 import { NodeTypes } from './node-types.ts'
 import { PodCalls } from './pod-calls.ts'
 import { KILL_S, PodEndings } from './pod-endings.ts'
@@ -67,6 +68,9 @@ interface Start {
 type Watches = Map<string, { readonly watch: StartWatch; isPulling: boolean }>
 
 const CHECK_MS = 5_000
+/** What nodes tell of a pod whose volume they cannot mount, and of one that has it. */
+const UNMOUNTED = new Set(['FailedMount', 'FailedAttachVolume'])
+const STARTING = new Set(['Pulling', 'Pulled', 'Created'])
 /** How long nothing may be heard of a pod of which something is to come before it is asked for. */
 const UNHEARD_MS = 15_000
 /** Pods that are asked for at once. */
@@ -377,12 +381,16 @@ class Pods implements KubernetesDriver {
     if (pod.hasRun) this.#pulled(pod.name)
   }
 
-  /** What a node tells of the downloads of images. */
-  #told({ reason, involvedObject }: EventObject): void {
-    const { name = '' } = involvedObject ?? {}
+  /** What a node tells of a start. */
+  #told({ reason = '', message = '', involvedObject }: EventObject): void {
+    const { name = '', uid } = involvedObject ?? {}
+    const pod = this.#pods.get(workerOfPod(name))
+    if (pod === undefined || pod.uid === null || pod.uid !== uid) return
+    if (UNMOUNTED.has(reason)) pod.mounts(clean(message))
+    if (!STARTING.has(reason)) return
+    pod.mounts(null)
     const started = this.#watches.get(name)
-    if (started === undefined) return
-    if (reason === 'Pulling' && !started.isPulling) {
+    if (reason === 'Pulling' && started?.isPulling === false) {
       started.isPulling = true
       started.watch.pulling(null)
     } else if (reason === 'Pulled') this.#pulled(name)

@@ -24,6 +24,11 @@ export function podName(worker: WorkerId): string {
   return `runyard-${worker}`
 }
 
+/** The worker that a pod is named after; one that does not exist for a pod of others. */
+export function workerOfPod(name: string): WorkerId {
+  return (name.startsWith('runyard-') ? name.slice('runyard-'.length) : '') as WorkerId
+}
+
 /** The name of the secret with which the image of a worker is downloaded. */
 export function pullSecretName(worker: WorkerId): string {
   return `runyard-${worker}-pull`

@@ -65,6 +65,8 @@ export class WorkerPod {
   #endingMs: number | null = null
   #lost = false
   #isGone = false
+  /** Why its node cannot mount its volume; null while nothing is wrong with that. */
+  #unmounted: string | null = null
   #hasRun = false
   #told = ''
 
@@ -133,6 +135,13 @@ export class WorkerPod {
   /** Notes why it waits before the cluster has it; null once it has. */
   waits(reason: WaitForPlace | null): void {
     this.#wait = reason
+    this.#tell()
+  }
+
+  /** Notes what its node says of its volume; null once it is mounted. */
+  mounts(problem: string | null): void {
+    if (this.#hasRun || this.#unmounted === problem) return
+    this.#unmounted = problem
     this.#tell()
   }
 
@@ -216,6 +225,9 @@ export class WorkerPod {
     const { life, node } = report
     if (this.#wait !== null) return { state: 'unplaced', reason: this.#wait }
     if (node === null) return { state: 'unplaced', reason: life.kind === 'unplaced' ? life.reason : JUST_ASKED }
+    if (this.#unmounted !== null && !this.#hasRun && report.leaving === null) {
+      return { state: 'unplaced', reason: { kind: 'volume_pending', said: this.#unmounted } }
+    }
     const place = this.#options.placeOf(report, node)
     if (this.#asked === null && report.leaving !== null) return { state: 'leaving', why: report.leaving, place }
     if (report.isSilent && this.#asked === null) {

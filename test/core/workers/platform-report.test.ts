@@ -19,6 +19,10 @@ test('a worker waits, has a place, and keeps it: a platform that is away later t
   assert.deepEqual(after(away, { state: 'placed', place: PLACE }), placed)
   assert.deepEqual(after({ state: 'placed', place: PLACE }, away), placed)
   assert.deepEqual(after({ state: 'running', place: PLACE }, { state: 'running' }), placed)
+  const pending = { kind: 'volume_pending', said: 'not mounted' } as const
+  const mounting = after({ state: 'placed', place: PLACE }, { state: 'unplaced', reason: pending })
+  assert.deepEqual(mounting, { place: PLACE, waits: pending, leaves: null })
+  assert.deepEqual(afterNews(mounting, { state: 'running', place: PLACE }), placed)
   assert.deepEqual(after({ state: 'running' }), { place: null, waits: null, leaves: null })
 })
 

@@ -181,7 +181,11 @@ test('the progress of a download is told, and which exact image it was', async (
   await begin({}, { pins, pulling: percent => told.push(`pulling ${percent}`), pulled: () => told.push('pulled') })
   const event = (reason: string) => ({
     type: 'ADDED',
-    object: { metadata: { name: 'e' }, reason, involvedObject: { kind: 'Pod', name: POD } },
+    object: {
+      metadata: { name: 'e' },
+      reason,
+      involvedObject: { kind: 'Pod', name: POD, uid: api.find('pods', POD)?.metadata.uid },
+    },
   })
   api.tell('events', event('Scheduled'))
   api.tell('events', event('Pulling'))
@@ -190,6 +194,26 @@ test('the progress of a download is told, and which exact image it was', async (
   api.status(POD, {}, { containerStatuses: [{ name: 'worker', imageID: exact, state: { running: {} } }] })
   await clock.settle()
   assert.deepEqual(told, ['pulling null', 'pulled', exact])
+})
+
+test('a volume that its node cannot mount is waited for, and said', async () => {
+  const { api, clock, begin, seen } = await world()
+  await begin()
+  api.status(POD, { waiting: { reason: 'ContainerCreating' } }, { phase: 'Pending' })
+  const tell = (reason: string, uid = api.find('pods', POD)?.metadata.uid) =>
+    api.tell('events', {
+      type: 'MODIFIED',
+      object: { metadata: { name: 'e' }, reason, message: 'no such host', involvedObject: { name: POD, uid } },
+    })
+  tell('FailedMount', 'another')
+  await clock.settle()
+  assert.equal(await seen(), 'placed on node-1')
+  tell('FailedMount')
+  await clock.settle()
+  assert.equal(await seen(), 'unplaced: volume_pending (no such host)')
+  tell('Pulled')
+  await clock.settle()
+  assert.equal(await seen(), 'placed on node-1')
 })
 
 test('a quota that is used up is waited for, and said', async () => {
