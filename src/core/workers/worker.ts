@@ -123,9 +123,10 @@ export function isFrozen({ state }: Pick<Worker, 'state'>): boolean {
   return state === 'FROZEN'
 }
 
-/** Whether the worker waits for a place on its platform. */
+/** Whether the worker waits for a place on its platform, or there for its volume. */
 export function waitsForPlace({ state, platform, placedAtMs }: Worker): boolean {
-  return state === 'STARTING' && placedAtMs === null && platform !== null && platform.waits !== null
+  const waits = platform?.waits ?? null
+  return state === 'STARTING' && waits !== null && (placedAtMs === null || waits.kind === 'volume_pending')
 }
 
 /**

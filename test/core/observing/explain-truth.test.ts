@@ -101,8 +101,9 @@ function truthOf({ cause }: Explanation, situation: Situation): boolean {
   const wants = desiredWorkers(snapshotOf(situation), NOW).desired > current.length
   const noRoom = queuedWorkers.length > 0 || situation.full
   const starting = current.filter(({ state }) => state === 'STARTING')
-  const placeless =
-    starting.length > 0 && starting.every(({ platform, placedAtMs }) => platform?.waits != null && placedAtMs === null)
+  const isWaiting = ({ platform, placedAtMs }: (typeof starting)[number]) =>
+    platform?.waits != null && (placedAtMs === null || platform.waits.kind === 'volume_pending')
+  const placeless = starting.length > 0 && starting.every(isWaiting)
   const waitsFor = (kind: string) => placeless && starting.some(({ platform }) => platform?.waits?.kind === kind)
   switch (cause) {
     case 'paused':

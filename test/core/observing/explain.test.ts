@@ -275,6 +275,16 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     { queue: one, workers: [onPlatform({ waits: { kind: 'volume_pending', said: 'claim models is not bound' } })] },
   ],
   [
+    'volume_pending',
+    'worker w1 waits for a place on the cluster: its network volume is not there yet: not mounted',
+    {
+      queue: one,
+      workers: [
+        { ...onPlatform({ waits: { kind: 'volume_pending', said: 'not mounted' } }), placedAtMs: NOW - 60_000 },
+      ],
+    },
+  ],
+  [
     'node_lost',
     'worker w1 ran on node gpu-1, which is lost; 2 jobs of it go back once the cluster has given it up',
     {
