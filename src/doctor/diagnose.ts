@@ -9,6 +9,7 @@ import { connectEngine } from '../drivers/docker/connection.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
+import { inspectCluster } from './cluster.ts'
 import { inspectEngine } from './engine.ts'
 import { inspectDataDir, inspectGpus, inspectMemory, inspectPort } from './machine.ts'
 import { type Probed, probeReach } from './probe.ts'
@@ -17,7 +18,15 @@ import { type Probed, probeReach } from './probe.ts'
 export interface DiagnoseOptions {
   readonly config: Pick<
     Config,
-    'dataDir' | 'host' | 'port' | 'databaseUrl' | 'docker' | 'dockerNetwork' | 'dockerWorkerAddress' | 'workerNetwork'
+    | 'dataDir'
+    | 'host'
+    | 'port'
+    | 'databaseUrl'
+    | 'docker'
+    | 'dockerNetwork'
+    | 'dockerWorkerAddress'
+    | 'kubernetes'
+    | 'workerNetwork'
   >
   /** Image of the container that calls this machine; null for a small one that is present. */
   readonly image: string | null
@@ -36,6 +45,10 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   if ('bwrap' in cage) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
   yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
+  if (config.kubernetes.where !== 'off') {
+    yield* diagnosis.ofCluster(await inspectCluster(config.kubernetes, env))
+    return
+  }
   const connection = connectEngine(config.docker, env)
   const engine = connection === null ? null : await inspectEngine(connection)
   yield* diagnosis.ofEngine(engine)

@@ -49,6 +49,7 @@ async function diagnoseBeside(config: Config): Promise<Finding[]> {
 function environmentOf(config: Config): NodeJS.ProcessEnv {
   const given = Object.entries(process.env).filter(([name]) => !name.startsWith('RUNYARD_'))
   const { dataDir, host, port, databaseUrl, docker, dockerNetwork, dockerWorkerAddress, workerNetwork } = config
+  const { where, context, namespace, networkPolicy } = config.kubernetes
   const values = {
     dataDir,
     host,
@@ -58,6 +59,10 @@ function environmentOf(config: Config): NodeJS.ProcessEnv {
     dockerNetwork,
     dockerWorkerAddress,
     workerNetwork,
+    kubernetes: where,
+    kubernetesContext: context,
+    kubernetesNamespace: namespace,
+    kubernetesNetworkPolicy: networkPolicy,
   }
   const settings = Object.entries(values).flatMap(([name, value]) =>
     value === null ? [] : [[`RUNYARD_${SETTINGS[name]!.variable}`, String(value)]],

@@ -36,6 +36,7 @@ export const places: Record<string, string> = {
   'drivers/process-table': 'src/drivers/process/process-table.ts',
   'drivers/cage': 'src/drivers/cage/**',
   'drivers/docker': 'src/drivers/docker/**',
+  'drivers/kubernetes': 'src/drivers/kubernetes/**',
   'drivers/mock': 'src/drivers/mock/**',
   system: 'src/system/**',
   'system/notifier': 'src/system/coordination/*notifier*',
@@ -144,7 +145,7 @@ export const walls: Wall[] = [
   },
   {
     folder: 'doctor',
-    project: 'core ports config drivers/cage drivers/docker store system',
+    project: 'core ports config drivers/cage drivers/docker drivers/kubernetes store system',
     packages: 'dockerode',
     builtins: 'any',
     why: 'it checks everything that a server would use, without one; core decides what is wrong',

@@ -8,7 +8,10 @@ import { CliError, EXIT } from '../exit.ts'
 import { withoutControls } from '../terminal/terminal-text.ts'
 
 /** The server settings that select the checks. */
-const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress', 'workerNetwork']
+const TAKEN = [
+  ...['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress', 'workerNetwork'],
+  ...['kubernetes', 'kubernetesContext', 'kubernetesNamespace', 'kubernetesNetworkPolicy'],
+]
 
 /** `runyard doctor`: checks the machine and says what to do. */
 export function addDoctor(program: Command): void {

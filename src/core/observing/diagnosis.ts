@@ -67,6 +67,19 @@ export interface EngineState {
   readonly hasNvidiaRuntime: boolean
 }
 
+/** A cluster that runs the workers, as this server sees it. */
+export interface ClusterState {
+  /** Why it cannot be called; null when it answers. */
+  readonly problem: string | null
+  readonly address: string
+  readonly version: string
+  readonly namespace: string
+  /** What this server may not do there and has to, as "create pods". */
+  readonly missing: readonly string[]
+  /** What it may not do there and can go without. */
+  readonly lacking: readonly string[]
+}
+
 /** GPUs as far as they can be seen without an engine. */
 export interface GpuFacts {
   /** Names of NVIDIA cards, as the vendor's tool lists them. */
@@ -190,6 +203,27 @@ export function ofDatabase({ kind, problem, version, skewMs }: DatabaseFacts): F
     ]
   const message = version === null ? `${name} is made by the first start` : `${name} answers (${version})`
   return [ok('database', message), ...(skewMs === null ? [] : [clockFinding('PostgreSQL', skewMs)])]
+}
+
+/** Whether a cluster answers, and lets this server do what it has to. */
+export function ofCluster({ problem, address, version, namespace, missing, lacking }: ClusterState): Finding[] {
+  if (problem !== null) {
+    const action = 'see that kubectl reaches it with the same configuration (kubectl get pods)'
+    return [
+      fail('cluster', `the cluster${address === '' ? '' : ` at ${address}`} does not respond: ${problem}`, action),
+    ]
+  }
+  const findings = [ok('cluster', `Kubernetes ${version} at ${address}, namespace ${namespace}`)]
+  if (missing.length > 0) {
+    const message = `this server may not ${missing.join(', ')} in the namespace ${namespace}`
+    findings.push(
+      fail('cluster rights', message, 'give its account a role with these rights, as deploy/helm/runyard does'),
+    )
+  } else if (lacking.length > 0) {
+    const message = `this server may not ${lacking.join(', ')}; it goes without`
+    findings.push(warn('cluster rights', message, 'see docs/adr/0060-workers-are-bare-pods.md for what that costs'))
+  } else findings.push(ok('cluster rights', 'this server may do all that it needs'))
+  return findings
 }
 
 /** Whether an engine is there and can do what workers need. @param state null when none was found */

@@ -198,3 +198,30 @@ test('what could not be tested is neither good nor bad', () => {
   const found = diagnosis.ofProbe({ what: 'untested', why: 'the engine has no image' }, { platform: 'linux' })
   assert.deepEqual(said(found), ['skip reachability: not tested: the engine has no image'])
 })
+
+test('a cluster answers or says why not, and which rights are missing', () => {
+  const cluster: diagnosis.ClusterState = {
+    problem: null,
+    address: 'https://k',
+    version: 'v1.34.4',
+    namespace: 'n',
+    missing: [],
+    lacking: [],
+  }
+  const words = (state: Partial<diagnosis.ClusterState>) =>
+    diagnosis.ofCluster({ ...cluster, ...state }).map(finding => `${finding.state} ${finding.message}`)
+  assert.deepEqual(words({}), [
+    'ok Kubernetes v1.34.4 at https://k, namespace n',
+    'ok this server may do all that it needs',
+  ])
+  assert.deepEqual(words({ problem: 'nobody listens' }), [
+    'fail the cluster at https://k does not respond: nobody listens',
+  ])
+  const lacking = diagnosis.ofCluster({ ...cluster, missing: ['create pods'], lacking: ['get nodes'] })
+  assert.deepEqual(
+    [lacking[1]?.state, lacking[1]?.message],
+    ['fail', 'this server may not create pods in the namespace n'],
+  )
+  const weaker = diagnosis.ofCluster({ ...cluster, lacking: ['get nodes'] })
+  assert.deepEqual([weaker[1]?.state, weaker[1]?.message], ['warn', 'this server may not get nodes; it goes without'])
+})
