@@ -31,6 +31,7 @@ import type { PodOutputs } from './pod-output.ts'
 import { podReport } from './pod-report.ts'
 import type { PodSettings } from './pod-spec.ts'
 import { makePod, StartTurns, stopped } from './pod-starts.ts'
+import { StartProgress } from './start-progress.ts'
 import { type PodEnding, WorkerPod } from './worker-pod.ts'
 
 /** What {@link createKubernetesDriver} needs. */
@@ -64,9 +65,6 @@ interface Start {
   readonly stop: AbortController
 }
 
-/** What a worker's start tells of, by its pod. */
-type Watches = Map<string, { readonly watch: StartWatch; isPulling: boolean }>
-
 const CHECK_MS = 5_000
 /** What nodes tell of a pod whose volume they cannot mount, and of one that has it. */
 const UNMOUNTED = new Set(['FailedMount', 'FailedAttachVolume'])
@@ -98,7 +96,7 @@ class Pods implements KubernetesDriver {
   readonly #starts = new Map<WorkerId, Start>()
   readonly #endings: PodEndings
   readonly #turns = new StartTurns()
-  readonly #watches: Watches = new Map()
+  readonly #progress = new StartProgress()
   readonly #podWatch: ListWatch<PodObject>
   readonly #eventWatch: ListWatch<EventObject>
   /** Why the API cannot be called; null when it can, undefined before the first answer. */
@@ -176,7 +174,7 @@ class Pods implements KubernetesDriver {
     const stop = new AbortController()
     const handle = this.#start(spec, watch, stop.signal).finally(() => {
       this.#starts.delete(workerId)
-      this.#watches.delete(podName(workerId))
+      this.#progress.end(podName(workerId))
     })
     this.#starts.set(workerId, { handle, stop })
     return handle
@@ -294,7 +292,7 @@ class Pods implements KubernetesDriver {
     if (!isPodId(workerId))
       throw new WorkerStartError({ kind: 'cluster_refused', said: `${workerId} is no name of a pod` })
     const pod = this.#track(workerId, false)
-    if (watch !== undefined) this.#watches.set(pod.name, { watch, isPulling: false })
+    this.#progress.begin(pod.name, watch)
     try {
       const { clock, installation, namespace, settings } = this.#options
       const context = { installation, namespace, settings, image: (await watch?.pins?.current()) ?? image }
@@ -378,7 +376,7 @@ class Pods implements KubernetesDriver {
 
   #see(pod: WorkerPod, object: PodObject): void {
     pod.see(podReport(object, hasPullSecret(object)))
-    if (pod.hasRun) this.#pulled(pod.name)
+    if (pod.hasRun) this.#progress.hasImage(pod.name)
   }
 
   /** What a node tells of a start. */
@@ -389,18 +387,8 @@ class Pods implements KubernetesDriver {
     if (UNMOUNTED.has(reason)) pod.mounts(clean(message))
     if (!STARTING.has(reason)) return
     pod.mounts(null)
-    const started = this.#watches.get(name)
-    if (reason === 'Pulling' && started?.isPulling === false) {
-      started.isPulling = true
-      started.watch.pulling(null)
-    } else if (reason === 'Pulled') this.#pulled(name)
-  }
-
-  #pulled(name: string): void {
-    const started = this.#watches.get(name)
-    if (started?.isPulling !== true) return
-    started.isPulling = false
-    started.watch.pulled()
+    if (reason === 'Pulling') this.#progress.pulls(name)
+    else this.#progress.hasImage(name)
   }
 
   #setAway(problem: string | null): void {
