@@ -8,8 +8,8 @@ export interface KubernetesCall {
   readonly query?: Readonly<Record<string, string>>
   /** An object, sent as JSON; the body of a `PATCH` is a merge patch. */
   readonly body?: unknown
-  /** Asks for the metadata of objects alone, without their content. */
-  readonly metadataOnly?: boolean
+  /** Asks for the metadata alone, without their content, of one object or of a list. */
+  readonly metadataOnly?: 'one' | 'list'
   readonly signal?: AbortSignal
 }
 

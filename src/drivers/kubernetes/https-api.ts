@@ -17,9 +17,11 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const MAX_PROBLEM_BYTES = 64 * 1024
 /** Connections for calls; each stream has one of its own beside them. */
 const MAX_CALLS = 32
-/** The API says of an object, and of a list, what is known of any kind of them. */
-const METADATA =
-  'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
+/** What of any kind of objects the API gives. */
+const METADATA = {
+  one: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+  list: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+}
 const KEEP_ALIVE_MS = 30_000
 const MAX_RETRY_AFTER_MS = 60_000
 
@@ -136,7 +138,7 @@ class Calls implements HttpsApi {
   }
 
   #sendOnce(
-    { method, path, query, body, metadataOnly = false }: KubernetesCall,
+    { method, path, query, body, metadataOnly }: KubernetesCall,
     agent: PlainAgent,
     signal: AbortSignal,
     token: string | null,
@@ -147,7 +149,7 @@ class Calls implements HttpsApi {
     const content = body === undefined ? null : Buffer.from(JSON.stringify(body))
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
     const headers = {
-      accept: metadataOnly ? METADATA : 'application/json',
+      accept: metadataOnly === undefined ? 'application/json' : METADATA[metadataOnly],
       'user-agent': 'runyard',
       ...(token === null ? {} : { authorization: `Bearer ${token}` }),
       ...(content === null ? {} : { 'content-type': type, 'content-length': String(content.length) }),

@@ -56,7 +56,7 @@ export class NodeTypes {
       const found = await this.#api.call<KubernetesObject>({
         method: 'GET',
         path: `/api/v1/nodes/${node}`,
-        metadataOnly: true,
+        metadataOnly: 'one',
       })
       asked.product = found.metadata.labels?.[PRODUCT_LABEL] ?? null
       this.#onFound()

@@ -126,7 +126,7 @@ export class PodCalls {
         method: 'GET',
         path: this.path(kind),
         query: { labelSelector: ownSelector(installation), limit: PAGE, ...(next === '' ? {} : { continue: next }) },
-        metadataOnly: true,
+        metadataOnly: 'list',
       })
       for (const item of page.items ?? []) {
         const worker = workerOf(item, installation)
@@ -148,7 +148,7 @@ export class PodCalls {
 
   async #metadata(kind: Kind, name: string): Promise<KubernetesObject | null> {
     try {
-      return await this.#call({ method: 'GET', path: this.path(kind, name), metadataOnly: true })
+      return await this.#call({ method: 'GET', path: this.path(kind, name), metadataOnly: 'one' })
     } catch (thrown) {
       if (kubernetesError(thrown).status === 404) return null
       throw thrown

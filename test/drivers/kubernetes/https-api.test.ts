@@ -60,6 +60,19 @@ test('a call has its path, query, body and type, and gives what the API answers'
   ])
 })
 
+test('the API gives the metadata of one object in another form than those of a list', async context => {
+  const seen: (string | undefined)[] = []
+  const { api } = await serving(context, (request, response) => {
+    seen.push(request.headers.accept)
+    json(response, 200, {})
+  })
+  for (const metadataOnly of ['one', 'list'] as const) await api.call({ method: 'GET', path: '/p', metadataOnly })
+  assert.deepEqual(seen, [
+    'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+    'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+  ])
+})
+
 test('a refusal has the words of the API, and nothing of a token', async context => {
   const { api } = await serving(
     context,

@@ -559,7 +559,7 @@ test('what no worker needs any more is removed, unless it is young or of others'
   assert.equal(
     api.asked
       .filter(({ path, method }) => method === 'GET' && path.endsWith('/secrets'))
-      .every(call => call.metadataOnly),
+      .every(call => call.metadataOnly === 'list'),
     true,
   )
 })
