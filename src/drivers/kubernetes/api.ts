@@ -54,7 +54,24 @@ export class KubernetesError extends Error {
 /** Whatever a call has thrown, as an error of the API. */
 export function kubernetesError(thrown: unknown): KubernetesError {
   if (thrown instanceof KubernetesError) return thrown
-  return new KubernetesError(thrown instanceof Error ? thrown.message : String(thrown), null)
+  const { code = '', message = String(thrown) } = (thrown ?? {}) as { code?: string; message?: string }
+  return new KubernetesError(PROBLEMS[code] ?? message, null)
+}
+
+/** Words for the codes of sockets and of TLS. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nobody listens at its address',
+  ECONNRESET: 'the connection was reset',
+  ENOTFOUND: 'its host name is not known',
+  EAI_AGAIN: 'its host name cannot be looked up now',
+  EHOSTUNREACH: 'its host cannot be reached',
+  ENETUNREACH: 'its network cannot be reached',
+  ETIMEDOUT: 'its host does not answer',
+  EPIPE: 'the connection was cut off',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is not signed by the authority of the configuration',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not signed by the authority of the configuration',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not signed by the authority of the configuration',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
 }
 
 /** What all objects have. */

@@ -95,7 +95,7 @@ class Calls implements HttpsApi {
       return await run(given === undefined ? deadline.signal : AbortSignal.any([deadline.signal, given]))
     } catch (thrown) {
       if (deadline.signal.aborted) throw new KubernetesError(`no answer within ${ms / 1000} s`, null)
-      throw thrown instanceof KubernetesError ? thrown : new KubernetesError(problemOf(thrown), null)
+      throw kubernetesError(thrown)
     } finally {
       cancel()
     }
@@ -202,25 +202,4 @@ async function readAll(response: IncomingMessage, limit: number): Promise<Buffer
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
-}
-
-/** Words for the codes of sockets and of TLS. */
-const PROBLEMS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nobody listens at its address',
-  ECONNRESET: 'the connection was reset',
-  ENOTFOUND: 'its host name is not known',
-  EAI_AGAIN: 'its host name cannot be looked up now',
-  EHOSTUNREACH: 'its host cannot be reached',
-  ENETUNREACH: 'its network cannot be reached',
-  ETIMEDOUT: 'its host does not answer',
-  EPIPE: 'the connection was cut off',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is not signed by the authority of the configuration',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not signed by the authority of the configuration',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not signed by the authority of the configuration',
-  CERT_HAS_EXPIRED: 'its certificate has expired',
-}
-
-function problemOf(thrown: unknown): string {
-  const { code = '' } = (thrown ?? {}) as NodeJS.ErrnoException
-  return PROBLEMS[code] ?? kubernetesError(thrown).message
 }
