@@ -1,5 +1,5 @@
 import type { EndpointType } from '../core/endpoints/endpoint.ts'
-import type { EndpointId, VolumeId, WorkerId } from '../core/ids.ts'
+import type { EndpointId, OwnerId, VolumeId, WorkerId } from '../core/ids.ts'
 import type { Capacity } from '../core/scaling/plan.ts'
 import type { Isolation } from '../core/workers/isolation.ts'
 import type { Placement } from '../core/workers/placement.ts'
@@ -13,6 +13,8 @@ import type { WorkerWish } from '../core/workers/worker-wish.ts'
 export interface WorkerSpec {
   readonly workerId: WorkerId
   readonly endpointId: EndpointId
+  /** The account of its endpoint, for people who look at its platform; left out where nobody does. */
+  readonly owner?: OwnerId
   readonly image: string
   readonly args: string
   /** The user's variables, secrets resolved. */

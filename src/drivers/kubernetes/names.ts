@@ -8,6 +8,7 @@ export const NAMES = {
   installation: 'runyard.dev/installation',
   worker: 'runyard.dev/worker',
   endpoint: 'runyard.dev/endpoint',
+  owner: 'runyard.dev/owner',
   /** Its ports for requests and for health checks, as `80,8080`. */
   serves: 'runyard.dev/serves',
   /** The types of GPUs that it wished, as a JSON list, and how many. */
@@ -37,6 +38,11 @@ export function pullSecretName(worker: WorkerId): string {
 /** Whether a worker with this id can be a pod: names of pods are names of hosts. */
 export function isPodId(worker: WorkerId): boolean {
   return /^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/.test(worker)
+}
+
+/** A label, unless its value can be none. */
+export function labelOf(name: string, value: string | undefined): Record<string, string> {
+  return value !== undefined && /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(value) ? { [name]: value } : {}
 }
 
 /** The labels by which all objects of an installation are found. */

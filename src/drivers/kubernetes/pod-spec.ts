@@ -6,7 +6,7 @@ import type { WorkerSpec } from '../../ports/driver.ts'
 import { CACHE_PATH, cacheVariables, mountPoint } from '../model-mounts.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
 import { VOLUME_PATH } from '../process/volume-link.ts'
-import { CONTAINER, NAMES, ownLabels, podName, pullSecretName } from './names.ts'
+import { CONTAINER, labelOf, NAMES, ownLabels, podName, pullSecretName } from './names.ts'
 import { type GpuNaming, gpuRequest, nodeAffinity } from './node-choice.ts'
 
 /** What an operator has set for all pods. */
@@ -66,7 +66,11 @@ export function podManifest(spec: WorkerSpec, context: PodContext): Manifest {
     metadata: {
       name: podName(spec.workerId),
       namespace,
-      labels: { ...labelsOf(spec, installation), [NAMES.endpoint]: spec.endpointId },
+      labels: {
+        ...labelsOf(spec, installation),
+        ...labelOf(NAMES.endpoint, spec.endpointId),
+        ...labelOf(NAMES.owner, spec.owner),
+      },
       annotations: annotationsOf(spec, settings),
     },
     spec: {

@@ -432,6 +432,7 @@ export class Fleet {
     const spec = {
       workerId,
       endpointId,
+      owner: endpoint.owner,
       image: template.image,
       args: template.args,
       wish: wishOf(endpoint.compute),

@@ -1,7 +1,7 @@
 /** What pods are made of. Whole objects are recorded, so that a change of one is seen in a review. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EndpointId, VolumeId, WorkerId } from '../../../src/core/ids.ts'
+import type { EndpointId, OwnerId, VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { WorkerStartError } from '../../../src/core/workers/start-failure.ts'
 import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
@@ -103,6 +103,13 @@ test('the smallest pod', () => {
       volumes: [{ name: 'shared-memory', emptyDir: { medium: 'Memory' } }],
     },
   })
+})
+
+test('a pod says whose it is, to people who look at the cluster', () => {
+  const labels = (owner: string) =>
+    (pod({ owner: owner as OwnerId }) as unknown as { metadata: { labels: Record<string, string> } }).metadata.labels
+  assert.equal(labels('acct1')['runyard.dev/owner'], 'acct1')
+  assert.equal(labels('no label!')['runyard.dev/owner'], undefined)
 })
 
 test('a worker for requests, with vCPUs, memory, a disk and all that an operator may set', () => {
