@@ -21,7 +21,7 @@ import type { Notifier } from '../../ports/notifier.ts'
 import { clean } from '../docker/engine-error.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
 import { type EventObject, type KubernetesApi, kubernetesError, type PodObject } from './api.ts'
-import { ListWatch } from './list-watch.ts'
+import { type ListedPage, ListWatch } from './list-watch.ts'
 import { isPodId, ownSelector, podName, workerOf, workerOfPod } from './names.ts'
 import { NodeTypes } from './node-types.ts'
 import { PodCalls } from './pod-calls.ts'
@@ -95,6 +95,8 @@ class Pods implements KubernetesDriver {
   readonly #pods = new Map<WorkerId, WorkerPod>()
   readonly #starts = new Map<WorkerId, Start>()
   readonly #endings: PodEndings
+  /** Those whose pods the present list has had so far. */
+  readonly #seen = new Set<WorkerId>()
   readonly #turns = new StartTurns()
   readonly #progress = new StartProgress()
   readonly #podWatch: ListWatch<PodObject>
@@ -117,7 +119,7 @@ class Pods implements KubernetesDriver {
       path: this.#calls.path('pods'),
       query: { labelSelector: ownSelector(installation) },
       from: 'all',
-      onList: pods => this.#listed(pods),
+      onPage: page => this.#listed(page),
       onEvent: (type, pod) => this.#happened(type, pod),
       onAway: problem => this.#setAway(problem),
     })
@@ -127,7 +129,7 @@ class Pods implements KubernetesDriver {
       path: `/api/v1/namespaces/${namespace}/events`,
       query: { fieldSelector: 'involvedObject.kind=Pod' },
       from: 'new',
-      onList: () => {},
+      onPage: () => {},
       onEvent: (type, event) => type !== 'DELETED' && this.#told(event),
       onAway: () => {},
     })
@@ -351,16 +353,18 @@ class Pods implements KubernetesDriver {
     return pod
   }
 
-  /** A complete list. A pod that it lacks may have been made since, so it is asked for. */
-  #listed(pods: readonly PodObject[]): void {
-    const seen = new Set<WorkerId>()
-    for (const object of pods) {
+  /** A part of a complete list. A pod that the whole lacks may have been made since, so it is asked for. */
+  #listed({ items, isFirst, isLast }: ListedPage<PodObject>): void {
+    const seen = this.#seen
+    if (isFirst) seen.clear()
+    for (const object of items) {
       const worker = workerOf(object, this.#options.installation)
       const pod = worker === null ? undefined : this.#pods.get(worker)
       if (pod === undefined || worker === null) continue
       seen.add(worker)
       this.#see(pod, object)
     }
+    if (!isLast) return
     const lacking = [...this.#pods.values()].filter(pod => pod.exit === null && !seen.has(pod.worker))
     void this.#askFor(lacking)
   }

@@ -15,11 +15,18 @@ export interface ListWatchOptions<Item extends KubernetesObject> {
   readonly query: Readonly<Record<string, string>>
   /** `all` begins with those that there are, `new` with those that come. */
   readonly from: 'all' | 'new'
-  /** All that there are. */
-  readonly onList: (items: readonly Item[]) => void
+  /** A page of all that there are. A list that breaks off begins again. */
+  readonly onPage: (page: ListedPage<Item>) => void
   readonly onEvent: (type: WatchEventType, item: Item) => void
   /** The API has answered, or has not: then what it or the network said. Called at each change. */
   readonly onAway: (problem: string | null) => void
+}
+
+/** Some of the objects of a list, which may be too many to have all of them in memory. */
+export interface ListedPage<Item> {
+  readonly items: readonly Item[]
+  readonly isFirst: boolean
+  readonly isLast: boolean
 }
 
 /** What happened to an object. */
@@ -87,11 +94,11 @@ export class ListWatch<Item extends KubernetesObject> {
   }
 
   async #list(): Promise<void> {
-    const { api, path, query, from, clock, onList } = this.#options
-    const items: Item[] = []
+    const { api, path, query, from, clock, onPage } = this.#options
     const listedMs = clock.monotonic()
     let next = ''
     let version = ''
+    let isFirst = true
     do {
       const page: ObjectList<Item> = await api.call({
         method: 'GET',
@@ -99,15 +106,15 @@ export class ListWatch<Item extends KubernetesObject> {
         query: { ...query, limit: from === 'new' ? '1' : PAGE, ...(next === '' ? {} : { continue: next }) },
         signal: this.#closed.signal,
       })
-      items.push(...(page.items ?? []))
+      if (this.#closed.signal.aborted) return
       next = from === 'new' ? '' : (page.metadata?.continue ?? '')
       version = page.metadata?.resourceVersion ?? version
+      if (from === 'all') onPage({ items: page.items ?? [], isFirst, isLast: next === '' })
+      isFirst = false
     } while (next !== '')
-    if (this.#closed.signal.aborted) return
     this.#version = version
     this.#listedMs = listedMs
     this.#tell(null)
-    if (from === 'all') onList(items)
   }
 
   /** Reads events until the API ends the watch. @returns whether it lasted for a while, or something came */

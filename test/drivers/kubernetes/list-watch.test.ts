@@ -20,9 +20,9 @@ async function watching(api = new PlayedKubernetes(), from: 'all' | 'new' = 'all
     from,
     path: '/api/v1/namespaces/n/pods',
     query: { labelSelector: 'app=a' },
-    onList: items => {
-      lists += 1
-      known.clear()
+    onPage: ({ items, isFirst, isLast }) => {
+      if (isFirst) known.clear()
+      if (isLast) lists += 1
       for (const { metadata } of items) known.add(metadata.name)
     },
     onEvent: (type, { metadata }) => {
