@@ -218,7 +218,8 @@ export class Checks {
     const nowMs = this.#world.clock.monotonic()
     const isSlow = this.#world.wasSlow(nowMs - 5_000)
     if (!runState.serverReady || isSlow) {
-      this.fleet.resync(workers)
+      // What a server that stands still has to publish comes before what it changes next.
+      if (!this.isPaused()) this.fleet.resync(workers)
       this.placements.resync()
     }
     this.#quotas.inspect()

@@ -31,17 +31,21 @@ export class TermChecker {
 
   /** A server took the lease. @param nowMs on the clock of the store */
   taken(before: LeaseState, now: LeaseState, nowMs: number): void {
-    if (!before.released && nowMs < before.untilMs)
+    const [from, to] = [before.server?.instance, now.server?.instance]
+    // A server that starts again has the lock of its data directory, so that its last process has ended.
+    if (!before.released && nowMs < before.untilMs && from !== to)
       this.#report(
-        `server ${now.server} took epoch ${now.epoch} while epoch ${before.epoch} of server ${before.server} had ${before.untilMs - nowMs} ms left`,
+        `server ${to} took epoch ${now.epoch} while epoch ${before.epoch} of server ${from} had ${before.untilMs - nowMs} ms left`,
       )
     if (now.epoch <= before.epoch) this.#report(`epoch ${now.epoch} came after epoch ${before.epoch}`)
   }
 
   /** A change of a server was made in the store. */
   wrote(server: string, epoch: number, { epoch: current, server: active }: LeaseState): void {
-    if (epoch !== current || server !== active)
-      this.#once(`a change of server ${server} in epoch ${epoch} was made in epoch ${current} of server ${active}`)
+    if (epoch !== current || server !== active?.instance)
+      this.#once(
+        `a change of server ${server} in epoch ${epoch} was made in epoch ${current} of server ${active?.instance}`,
+      )
   }
 
   /**

@@ -3,6 +3,8 @@ import type { Driver } from '../../src/ports/driver.ts'
 import type { Leader } from '../../src/ports/leader.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store/store.ts'
+import { LeasedCandidate } from '../../src/system/coordination/lease-candidate.ts'
+import type { FencedTerm } from '../../src/system/coordination/lease-term.ts'
 import { type AppRun, type AppRunParts, openAppRun, startApp } from '../app-run.ts'
 import type { TermChecker } from '../checks/term-checker.ts'
 import type { Receiver } from '../faults/receiver.ts'
@@ -10,9 +12,8 @@ import { Life } from '../life.ts'
 import type { Network, Surface } from '../network.ts'
 import type { Database } from '../store.ts'
 import type { World } from '../world.ts'
-import { SimCandidate, type SimTerm } from './candidate.ts'
 import { HostClock } from './host-clock.ts'
-import type { LeaseRow } from './lease-row.ts'
+import { LEASE_MS, type LeaseRow } from './lease-row.ts'
 import { LinkedStore, type StrikePoint } from './linked-store.ts'
 import { deposedError, linkError, StoreLink } from './store-link.ts'
 
@@ -59,7 +60,7 @@ export interface Lease {
 
 /** The time in which a server is active. */
 interface RunningTerm {
-  readonly term: SimTerm
+  readonly term: FencedTerm
   readonly run: AppRun
   readonly linked: LinkedStore
   /** How long the process had run when it learned that it is deposed; null while it has not. */
@@ -225,11 +226,13 @@ export class Host {
 
   async #live(process: Process): Promise<void> {
     const { life } = process
-    const candidate = new SimCandidate({
-      server: this.name,
-      ...this.#ports(process),
-      row: this.#lease.row,
-      link: this.link,
+    const candidate = new LeasedCandidate({
+      lease: this.#lease.row.over(this.link, life),
+      server: { pid: 1, host: this.name, url: null, machine: 'sim', boundToMachine: true, instance: this.name },
+      clock: this.#ports(process).clock,
+      leaseMs: LEASE_MS,
+      database: 'sim',
+      unique: () => process.random.uuid(),
     })
     for (;;) {
       const term = await life.guard(candidate.lead(new AbortController().signal))
@@ -241,7 +244,7 @@ export class Host {
   }
 
   /** One term. Resolves when it is over. */
-  async #serve(process: Process, term: SimTerm): Promise<void> {
+  async #serve(process: Process, term: FencedTerm): Promise<void> {
     const { world, mutate } = this.#parts
     const { life } = process
     const current = this.#openTerm(process, term)
@@ -288,7 +291,7 @@ export class Host {
     this.#lease.started(this.name)
   }
 
-  #openTerm(process: Process, term: SimTerm): RunningTerm {
+  #openTerm(process: Process, term: FencedTerm): RunningTerm {
     const { world, database, receiver, mutate, mutateStore } = this.#parts
     const { row, terms } = this.#lease
     const { life } = process
@@ -299,7 +302,7 @@ export class Host {
         if (isCurrent() || mutate?.isFenced === false) return terms.wrote(this.name, epoch, row.state)
         world.disturbances += 1
         // The process learns it with the answer.
-        queueMicrotask(() => life.deliver(() => term.lost()))
+        queueMicrotask(() => life.deliver(() => term.fence.lost()))
         throw deposedError()
       },
       isTold: () => !life.over && this.link.state === 'whole' && !this.link.losesAnswers,
@@ -382,7 +385,7 @@ function onChange(driver: Driver, called: (what: string) => void): Driver {
 }
 
 /** A term that does not tell that it is over, to test the checkers. */
-function careless(term: SimTerm): Leader {
+function careless(term: FencedTerm): Leader {
   return { isLeader: () => true, confirm: async () => true, watch: changed => term.watch(changed) }
 }
 

@@ -1,11 +1,20 @@
+import { AppError } from '../../src/core/errors.ts'
+import type { LeaseHolder, LeaseServer, LeaseTable } from '../../src/system/coordination/lease-term.ts'
+import type { Life } from '../life.ts'
+import type { StoreLink } from './store-link.ts'
+
 /** How long a lease lasts, in milliseconds of the store's clock. */
 export const LEASE_MS = 6_000
+/** Limit of one call about the lease. */
+const ANSWER_MS = 3_000
 
 /** Which server has the lease, as the store knows it. */
 export interface LeaseState {
   /** Grows with each take; 0 before the first. */
   readonly epoch: number
-  readonly server: string | null
+  readonly holder: string
+  readonly server: LeaseServer | null
+  readonly takenAtMs: number
   /** On the clock of the store. */
   readonly untilMs: number
   readonly released: boolean
@@ -16,7 +25,7 @@ export class LeaseRow {
   readonly #nowMs: () => number
   readonly #taken: (before: LeaseState, now: LeaseState) => void
   readonly #checksExpiry: boolean
-  #state: LeaseState = { epoch: 0, server: null, untilMs: 0, released: true }
+  #state: LeaseState = { epoch: 0, holder: '', server: null, takenAtMs: 0, untilMs: 0, released: true }
 
   /**
    * @param nowMs the clock of the store
@@ -34,24 +43,51 @@ export class LeaseRow {
     return this.#state
   }
 
-  /** Takes a lease that was released or has run out. @returns its epoch; null when another server has it */
-  take(server: string): number | null {
-    const before = this.#state
-    if (this.#checksExpiry && !before.released && this.#nowMs() < before.untilMs) return null
-    this.#state = { epoch: before.epoch + 1, server, untilMs: this.#nowMs() + LEASE_MS, released: false }
-    this.#taken(before, this.#state)
-    return this.#state.epoch
+  /** The row as one process reaches it, through the connection of its machine. */
+  over(link: StoreLink, life: Life): LeaseTable {
+    const ask = <Value>(run: () => Value) => within(life, link.ask(life, async () => run()))
+    return {
+      read: () =>
+        ask(() => ({ ...this.#state, leftMs: this.#checksExpiry ? this.#state.untilMs - this.#nowMs() : 0 })),
+      take: (holder, server, leaseMs) => ask(() => this.#take(holder, server, leaseMs)),
+      renew: (held, _server, leaseMs) => ask(() => this.#renew(held, leaseMs)),
+      // A transaction is made at an instant here: none of an older epoch is under way in the store.
+      passWriters: () => ask(() => true),
+      release: held =>
+        ask(() => {
+          if (this.#isOf(held)) this.#state = { ...this.#state, untilMs: this.#nowMs(), released: true }
+        }),
+    }
   }
 
-  /** Lets the lease last longer, also one that has run out and that nobody took. @returns false when it belongs to another epoch */
-  renew(epoch: number): boolean {
-    if (this.#state.epoch !== epoch || this.#state.released) return false
-    this.#state = { ...this.#state, untilMs: this.#nowMs() + LEASE_MS }
+  #take(holder: string, server: LeaseServer, leaseMs: number): number | null {
+    const before = this.#state
+    const nowMs = this.#nowMs()
+    const isFree = before.released || before.untilMs < nowMs || before.server?.instance === server.instance
+    if (this.#checksExpiry && !isFree) return null
+    const epoch = before.epoch + 1
+    this.#state = { epoch, holder, server, takenAtMs: nowMs, untilMs: nowMs + leaseMs, released: false }
+    this.#taken(before, this.#state)
+    return epoch
+  }
+
+  /** Lets the lease last longer, also one that has run out and that nobody took. */
+  #renew(held: LeaseHolder, leaseMs: number): boolean {
+    if (!this.#isOf(held) || this.#state.released) return false
+    this.#state = { ...this.#state, untilMs: this.#nowMs() + leaseMs }
     return true
   }
 
-  /** Gives the lease up. */
-  release(epoch: number): void {
-    if (this.#state.epoch === epoch) this.#state = { ...this.#state, released: true }
+  #isOf({ epoch, holder }: LeaseHolder): boolean {
+    return this.#state.epoch === epoch && this.#state.holder === holder
   }
+}
+
+/** One call about the lease; fails when it takes too long. */
+function within<Value>(life: Life, call: Promise<Value>): Promise<Value> {
+  let cancel = () => {}
+  const late = new Promise<never>((_, reject) => {
+    cancel = life.after(ANSWER_MS, () => reject(new AppError('unavailable', 'the store does not answer')))
+  })
+  return Promise.race([call, late]).finally(cancel)
 }

@@ -2,9 +2,11 @@ import type { Emit } from '../../src/events.ts'
 import { TermChecker } from '../checks/term-checker.ts'
 import { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
-import { FRESH_MS } from './candidate.ts'
 import { Host, type HostParts, type Lease } from './host.ts'
 import { LeaseRow, type LeaseState } from './lease-row.ts'
+
+/** Maximum age of a renewal that a server relies on when it acts outside of the store. */
+const FRESH_MS = 1_000
 
 /** What a pair of servers uses. */
 export interface PairParts extends HostParts {
@@ -141,7 +143,7 @@ export class Pair {
 
   #taken(before: LeaseState, now: LeaseState): void {
     const { world } = this.#parts
-    world.trace.add('lease', `epoch ${now.epoch} is of server ${now.server}`)
+    world.trace.add('lease', `epoch ${now.epoch} is of server ${now.server?.instance}`)
     this.terms.taken(before, now, this.#storeMs())
     this.#ranAtTake.set(now.epoch, new Map(this.#hosts.map(host => [host.name, host.ranMs])))
     if (now.epoch > 1) world.disturb('takeovers')

@@ -14,9 +14,9 @@ import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
+import { type FencedTerm, serverText } from '../system/coordination/lease-term.ts'
 import { machineIdentity } from '../system/coordination/machine-identity.ts'
 import { openPostgresLease, type PostgresLease } from '../system/coordination/postgres-lease.ts'
-import { type PostgresTerm, serverText } from '../system/coordination/postgres-term.ts'
 import { refuseOtherKey } from './key-canary.ts'
 import { StartError } from './listeners.ts'
 
@@ -156,7 +156,7 @@ export async function openLease(config: Config, url: string, first: boolean): Pr
 }
 
 /** How a relay knows a term; null where no other server can act on the database. */
-export function relayTermOf(config: Config, lease: PostgresTerm | null): ServerTerm | null {
+export function relayTermOf(config: Config, lease: FencedTerm | null): ServerTerm | null {
   if (lease === null) return null
   return { database: createHash('sha256').update(storeName(config)).digest('hex').slice(0, 16), epoch: lease.epoch }
 }
@@ -166,7 +166,7 @@ const GRACE_MS = 8_000
 
 /** A term, and what ends it together with its candidate. */
 export interface Lead {
-  readonly term: PostgresTerm
+  readonly term: FencedTerm
   close(): Promise<void>
 }
 

@@ -11,7 +11,7 @@ import type { ContainerAddress } from '../server/container-address.ts'
 import { systemClock } from '../system/clock.ts'
 import { singleLeader } from '../system/coordination/leader.ts'
 import { fencedDriver } from '../system/coordination/leader-fence.ts'
-import type { PostgresTerm } from '../system/coordination/postgres-term.ts'
+import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
 import { keepApiKey } from '../system/keys/api-key.ts'
 import { instrumentedStore } from '../system/observing/instrumented-store.ts'
@@ -77,7 +77,7 @@ class LateParts {
  * @param lease what the server holds meanwhile; null where no other server can act on its database
  * @throws when it cannot begin; everything that was opened until then is released, and no worker was ended
  */
-export async function openTerm(shell: Shell, lease: PostgresTerm | null): Promise<OpenTerm> {
+export async function openTerm(shell: Shell, lease: FencedTerm | null): Promise<OpenTerm> {
   const opened = new AsyncDisposableStack()
   try {
     return await beginTerm(shell, lease, opened)
@@ -90,7 +90,7 @@ export async function openTerm(shell: Shell, lease: PostgresTerm | null): Promis
 }
 
 /** The steps of a begin, each of which needs those before it. @param opened releases in reverse what the steps have opened */
-async function beginTerm(shell: Shell, lease: PostgresTerm | null, opened: AsyncDisposableStack): Promise<OpenTerm> {
+async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack): Promise<OpenTerm> {
   const { config, log, folders, relayTokens, emit, front } = shell
   const late = new LateParts()
   const notifier = createNotifications(config, log)
@@ -211,16 +211,12 @@ function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiK
 }
 
 /** What the application gets of a driver that only the leader may use in full. PostgreSQL itself refuses the changes of others. */
-function fenced(leader: PostgresTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
+function fenced(leader: FencedTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
   return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
 }
 
 /** Commands that look for the server of the data directory, and other servers on the database, find this one. */
-function tellOthers(
-  { lock, config }: Shell,
-  lease: PostgresTerm | null,
-  listeners: Parameters<typeof advertisedOf>[0],
-) {
+function tellOthers({ lock, config }: Shell, lease: FencedTerm | null, listeners: Parameters<typeof advertisedOf>[0]) {
   lock.publish({ pid: process.pid, url: addressesOf(listeners, config).managementUrl })
   const { url, openUrl } = advertisedOf(listeners, config)
   lease?.reachedAt(url, openUrl)

@@ -5,8 +5,8 @@ import { AppError, toAppError } from '../core/errors.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import type { ActiveServer } from '../ports/leader.ts'
+import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
-import type { PostgresTerm } from '../system/coordination/postgres-term.ts'
 import { knownApiKey } from '../system/keys/api-key.ts'
 import { StartError } from './listeners.ts'
 import { type RoleHook, tellRole } from './role-hooks.ts'
@@ -35,7 +35,7 @@ export class Terms {
   readonly #watchers = new Set<(acting: OpenTerm | null) => void>()
   readonly #sinceMs = Date.now()
   #acting: OpenTerm | null = null
-  #lease: PostgresTerm | null = null
+  #lease: FencedTerm | null = null
   /** Another server that was active when this was last read. */
   #other: ActiveServer | null = null
   #running: Promise<void> = Promise.resolve()
@@ -128,7 +128,7 @@ export class Terms {
   }
 
   /** @returns null when it could not begin now, and the lease is given back */
-  async #beginTerm(lease: PostgresTerm, deposed: AbortSignal): Promise<OpenTerm | null> {
+  async #beginTerm(lease: FencedTerm, deposed: AbortSignal): Promise<OpenTerm | null> {
     const { log, emit } = this.#shell
     try {
       const term = await openTerm(this.#shell, lease)
@@ -149,7 +149,7 @@ export class Terms {
   }
 
   /** Ends what this server does, and no worker: they are another server's now. */
-  async #endTerm(term: OpenTerm, lease: PostgresTerm): Promise<void> {
+  async #endTerm(term: OpenTerm, lease: FencedTerm): Promise<void> {
     const { log, emit } = this.#shell
     this.#become(null)
     await term.letGo()
@@ -167,7 +167,7 @@ export class Terms {
   }
 
   /** Emits each change. @returns aborts when it is over for good */
-  #watchOver(lease: PostgresTerm): AbortController {
+  #watchOver(lease: FencedTerm): AbortController {
     const deposed = new AbortController()
     lease.watch((now, problem) => {
       this.#shell.emit('leader.changed', { now, problem, epoch: lease.epoch })

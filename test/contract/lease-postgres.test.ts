@@ -7,8 +7,8 @@ import type { Store } from '../../src/ports/store/store.ts'
 import { type EpochFence, openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { DatabaseLease } from '../../src/store/engines/postgres-lease.ts'
 import { Pipeline } from '../../src/store/engines/postgres-pipeline.ts'
+import type { Clocks, FencedTerm } from '../../src/system/coordination/lease-term.ts'
 import { openPostgresLease, type PostgresLeaseOptions } from '../../src/system/coordination/postgres-lease.ts'
-import type { Clocks, PostgresTerm } from '../../src/system/coordination/postgres-term.ts'
 import { noPostgres, type TestSchema, testDatabase, testSchema } from '../support/postgres-database.ts'
 import { jobOf, World } from './store-world.ts'
 
@@ -36,13 +36,13 @@ async function candidateOn(context: TestContext, { url }: TestSchema, rest: Rest
   return candidate
 }
 
-async function termOn(context: TestContext, schema: TestSchema, rest: Rest = {}): Promise<PostgresTerm> {
+async function termOn(context: TestContext, schema: TestSchema, rest: Rest = {}): Promise<FencedTerm> {
   const term = await (await candidateOn(context, schema, rest)).lead(never)
   context.after(() => term.close())
   return term
 }
 
-async function storeOn(context: TestContext, { url }: TestSchema, { fence }: PostgresTerm): Promise<Store> {
+async function storeOn(context: TestContext, { url }: TestSchema, { fence }: FencedTerm): Promise<Store> {
   const store = await openPostgresStore({ url, fence })
   context.after(() => store.close())
   return store
@@ -57,7 +57,7 @@ async function takeOver(context: TestContext, schema: TestSchema): Promise<Datab
   return lease
 }
 
-function stateOf(term: PostgresTerm, state: Leadership): Promise<string | null> {
+function stateOf(term: FencedTerm, state: Leadership): Promise<string | null> {
   return new Promise(resolve => {
     const unwatch = term.watch((now, why) => {
       if (now !== state) return
@@ -73,7 +73,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   test('of several candidates one leads, and the next one once it has let go; schemas do not meet', async context => {
     const [schema, elsewhere] = [await schemaOf(context), await schemaOf(context)]
     const candidates = await Promise.all([1, 2, 3].map(() => candidateOn(context, schema)))
-    const terms: PostgresTerm[] = []
+    const terms: FencedTerm[] = []
     const leading = candidates.map(async candidate => {
       const term = await candidate.lead(never)
       assert.ok(terms.every(other => !other.isLeader()))

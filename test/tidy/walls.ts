@@ -41,6 +41,7 @@ export const places: Record<string, string> = {
   system: 'src/system/**',
   'system/notifier': 'src/system/coordination/*notifier*',
   'system/leader': 'src/system/coordination/*leader*',
+  'system/lease': 'src/system/coordination/lease-*.ts',
   doctor: 'src/doctor/**',
   app: 'src/{app.ts,app/**}',
   main: 'src/main/**',
@@ -59,7 +60,7 @@ export const places: Record<string, string> = {
 }
 
 const simulated =
-  'app gateway/lines gateway/reservation config events core ports store !store/postgres drivers/mock system/notifier system/leader'
+  'app gateway/lines gateway/reservation config events core ports store !store/postgres drivers/mock system/notifier system/leader system/lease'
 
 /** The table. */
 export const walls: Wall[] = [

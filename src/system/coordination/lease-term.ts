@@ -1,10 +1,15 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import type { Clock } from '../../ports/clock.ts'
 import type { Leadership, Term } from '../../ports/leader.ts'
 import type { EpochFence } from '../../store/engines/postgres.ts'
 import type { DatabaseLease, LeaseHolder, LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
 
-/** A term of a server on PostgreSQL. */
-export interface PostgresTerm extends Term {
+export type { LeaseHolder, LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
+
+/** The row of a lease, and what is done with it. All methods throw `unavailable` when the store is away. */
+export type LeaseTable = Pick<DatabaseLease, 'read' | 'take' | 'renew' | 'passWriters' | 'release'>
+
+/** A term whose changes of the store assert its epoch. */
+export interface FencedTerm extends Term {
   /** What the store of this term asserts with every write. */
   readonly fence: EpochFence
   /** @param leavesWorkers whether workers that are bound to its machine may go on; not unless given */
@@ -17,13 +22,34 @@ export interface Clocks {
   readonly wallMs: number
 }
 
+/** What both clocks show. */
+export function bothClocks(clock: Pick<Clock, 'now' | 'monotonic'>): Clocks {
+  return { monotonicMs: clock.monotonic(), wallMs: clock.now() }
+}
+
+/** Resolves after a time. @param end resolves it at once */
+export function pauseOf(clock: Pick<Clock, 'after'>, ms: number, end?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const cancel = clock.after(ms, () => {
+      end?.removeEventListener('abort', over)
+      resolve()
+    })
+    const over = () => {
+      cancel()
+      resolve()
+    }
+    if (end?.aborted === true) over()
+    else end?.addEventListener('abort', over, { once: true })
+  })
+}
+
 /** What a {@link LeasedTerm} is made of. */
 export interface TermParts {
-  readonly lease: DatabaseLease
+  readonly lease: LeaseTable
   readonly held: LeaseHolder
   readonly server: LeaseServer
   readonly leaseMs: number
-  readonly clocks: () => Clocks
+  readonly clock: Clock
   /** When the taking of the lease began. */
   readonly takenAt: Clocks
 }
@@ -37,7 +63,7 @@ const RELEASE_MS = 2_000
 const PAUSE_MS = 200
 
 /** Holds the lease: renews it, knows for how long it is held for certain, and notices that another server has taken it. */
-export class LeasedTerm implements PostgresTerm {
+export class LeasedTerm implements FencedTerm {
   readonly fence: EpochFence
   readonly #parts: TermParts
   readonly #watchers = new Set<(now: Leadership, why: string | null) => void>()
@@ -46,8 +72,8 @@ export class LeasedTerm implements PostgresTerm {
   /** When the last renewal began that PostgreSQL has confirmed. */
   #sureAt: Clocks
   #renewing: Promise<void> | null = null
-  #beat: NodeJS.Timeout | undefined
-  #doubt: NodeJS.Timeout | undefined
+  #cancelBeat = () => {}
+  #cancelDoubt = () => {}
   #closed = false
 
   constructor(parts: TermParts) {
@@ -55,7 +81,7 @@ export class LeasedTerm implements PostgresTerm {
     this.#server = parts.server
     this.#sureAt = parts.takenAt
     this.fence = { ...parts.held, lost: () => this.#refused() }
-    this.#beat = setTimeout(() => void this.#beats(), this.#beatMs)
+    this.#cancelBeat = parts.clock.after(this.#beatMs, () => void this.#beats())
     this.#watchDoubt()
   }
 
@@ -72,7 +98,7 @@ export class LeasedTerm implements PostgresTerm {
     if (!this.isLeader() || this.#ageMs() >= FRESH_MS) {
       const before = this.#sureAt
       const end = new AbortController()
-      await Promise.race([this.#renewAnew(), pause(DOUBT_MS, null, { signal: end.signal }).catch(() => {})])
+      await Promise.race([this.#renewAnew(), pauseOf(this.#parts.clock, DOUBT_MS, end.signal)])
       end.abort()
       return this.isLeader() && this.#sureAt !== before
     }
@@ -93,18 +119,16 @@ export class LeasedTerm implements PostgresTerm {
   async close(leavesWorkers = false): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    clearTimeout(this.#beat)
-    clearTimeout(this.#doubt)
+    this.#cancelBeat()
+    this.#cancelDoubt()
     this.#watchers.clear()
     if (this.#state === 'deposed') return
     const end = new AbortController()
-    const { lease, held } = this.#parts
+    const { lease, held, clock } = this.#parts
     const released = (this.#renewing ?? Promise.resolve()).then(() => lease.release(held, leavesWorkers))
-    const late = pause(RELEASE_MS, null, { signal: end.signal })
     // Nobody needs it: the lease runs out.
-    await Promise.race([released, late]).catch(() => {})
+    await Promise.race([released, pauseOf(clock, RELEASE_MS, end.signal)]).catch(() => {})
     end.abort()
-    await late.catch(() => {})
   }
 
   /** Three renewals may fail. */
@@ -118,13 +142,13 @@ export class LeasedTerm implements PostgresTerm {
   }
 
   async #beats(): Promise<void> {
-    clearTimeout(this.#beat)
+    this.#cancelBeat()
     await this.#renewAnew()
     if (this.#closed || this.#state === 'deposed') return
     const age = this.#ageMs()
     const nextMs = age < this.#beatMs && this.#state === 'active' ? this.#beatMs - age : PAUSE_MS
-    clearTimeout(this.#beat)
-    this.#beat = setTimeout(() => void this.#beats(), nextMs)
+    this.#cancelBeat()
+    this.#cancelBeat = this.#parts.clock.after(nextMs, () => void this.#beats())
   }
 
   /** A renewal that begins now, even where one is under way. */
@@ -145,8 +169,8 @@ export class LeasedTerm implements PostgresTerm {
   async #renewOrNotice(): Promise<void> {
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       if (this.#closed || this.#state === 'deposed') return
-      const { lease, held, leaseMs, clocks } = this.#parts
-      const begun = clocks()
+      const { lease, held, leaseMs, clock } = this.#parts
+      const begun = bothClocks(clock)
       try {
         if (await lease.renew(held, this.#server, leaseMs)) this.#confirmed(begun)
         else this.#depose(await lease.read())
@@ -166,8 +190,8 @@ export class LeasedTerm implements PostgresTerm {
 
   #depose(row: LeaseRow): void {
     if (this.#closed) return
-    clearTimeout(this.#beat)
-    clearTimeout(this.#doubt)
+    this.#cancelBeat()
+    this.#cancelDoubt()
     this.#become('deposed', deposition(row, this.epoch))
   }
 
@@ -179,19 +203,16 @@ export class LeasedTerm implements PostgresTerm {
   }
 
   #watchDoubt(): void {
-    clearTimeout(this.#doubt)
-    this.#doubt = setTimeout(
-      () => {
-        if (this.#closed || this.#state !== 'active') return
-        if (this.#ageMs() < this.#sureMs) return this.#watchDoubt()
-        this.#become('unsure', 'PostgreSQL has not confirmed the lease of this server in time')
-      },
-      Math.max(1, this.#sureMs - this.#ageMs()),
-    )
+    this.#cancelDoubt()
+    this.#cancelDoubt = this.#parts.clock.after(Math.max(1, this.#sureMs - this.#ageMs()), () => {
+      if (this.#closed || this.#state !== 'active') return
+      if (this.#ageMs() < this.#sureMs) return this.#watchDoubt()
+      this.#become('unsure', 'PostgreSQL has not confirmed the lease of this server in time')
+    })
   }
 
   #ageMs(): number {
-    const { monotonicMs, wallMs } = this.#parts.clocks()
+    const { monotonicMs, wallMs } = bothClocks(this.#parts.clock)
     return Math.max(monotonicMs - this.#sureAt.monotonicMs, wallMs - this.#sureAt.wallMs)
   }
 

@@ -1,0 +1,126 @@
+import { AppError } from '../../core/errors.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { ActiveServer, LeaseCandidate } from '../../ports/leader.ts'
+import type { LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
+import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, pauseOf, serverText } from './lease-term.ts'
+
+/** What a {@link LeasedCandidate} is made of. */
+export interface CandidateParts {
+  readonly lease: LeaseTable
+  readonly server: LeaseServer
+  readonly clock: Clock
+  readonly leaseMs: number
+  /** The database, for people. */
+  readonly database: string
+  /** Names that no other server has ever given. */
+  readonly unique: () => string
+}
+
+/** How often a server that stands by looks whether the lease is free. */
+const LOOK_MS = 500
+const PAUSE_MS = 50
+
+/** Looks for the lease, and takes it once it is free. */
+export class LeasedCandidate implements LeaseCandidate {
+  readonly #parts: CandidateParts
+  readonly #end = new AbortController()
+
+  constructor(parts: CandidateParts) {
+    this.#parts = parts
+  }
+
+  async active(): Promise<ActiveServer | null> {
+    const row = await this.#parts.lease.read().catch(() => null)
+    if (row === null || row.released || row.server === null) return null
+    const { pid, host, url, openUrl, machine, boundToMachine } = row.server
+    const { epoch, takenAtMs: sinceMs, leftMs: leaseLeftMs } = row
+    const known = { epoch, pid, host, url, machine, boundToMachine, sinceMs, leaseLeftMs }
+    return openUrl === undefined ? known : { ...known, openUrl }
+  }
+
+  async lead(given: AbortSignal): Promise<FencedTerm> {
+    const signal = AbortSignal.any([given, this.#end.signal])
+    for (;;) {
+      signal.throwIfAborted()
+      let waitMs = LOOK_MS
+      try {
+        const row = await this.#parts.lease.read()
+        this.#refuse(row)
+        waitMs = this.#waitFor(row)
+        const term = waitMs > 0 ? null : await this.#take(signal)
+        if (term !== null) return term
+      } catch (error) {
+        if (!isUnavailable(error)) throw error
+      }
+      await pauseOf(this.#parts.clock, Math.max(PAUSE_MS, Math.min(LOOK_MS, waitMs)), signal)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort(new AppError('unavailable', 'this server ends'))
+  }
+
+  /** Time until the lease may be free for this server. */
+  #waitFor({ released, server, leftMs }: LeaseRow): number {
+    const { instance, machine } = this.#parts.server
+    const isOwn = instance !== null && server?.instance === instance && server.machine === machine
+    return released || isOwn ? 0 : leftMs
+  }
+
+  /** Takes the lease and makes sure that nothing of an older epoch is written any more. @returns null when another server was faster */
+  async #take(signal: AbortSignal): Promise<FencedTerm | null> {
+    const { lease, server, leaseMs, clock } = this.#parts
+    const takenAt = bothClocks(clock)
+    const holder = this.#parts.unique()
+    const epoch = await lease.take(holder, server, leaseMs)
+    if (epoch === null) return null
+    const term = new LeasedTerm({ lease, server, leaseMs, clock, held: { epoch, holder }, takenAt })
+    let deposed = false
+    const unwatch = term.watch(now => {
+      deposed = now === 'deposed'
+    })
+    try {
+      while (!deposed && !signal.aborted) {
+        if (await this.#passWriters(epoch)) return term
+      }
+      await term.close(true)
+      return null
+    } catch (error) {
+      await term.close(true)
+      throw error
+    } finally {
+      unwatch()
+    }
+  }
+
+  async #passWriters(epoch: number): Promise<boolean> {
+    try {
+      return await this.#parts.lease.passWriters(epoch)
+    } catch (error) {
+      if (!isUnavailable(error)) throw error
+      await pauseOf(this.#parts.clock, PAUSE_MS)
+      return false
+    }
+  }
+
+  /** Workers that are bound to another machine would run there on, and this server could not see them. */
+  #refuse({ released, server }: LeaseRow): void {
+    const mine = this.#parts.server
+    if (released || server === null || !server.boundToMachine) return
+    if (server.machine === mine.machine) return
+    if (server.instance !== null && server.instance === mine.instance) return
+    throw new AppError('invalid', bound(this.#parts.database, server))
+  }
+}
+
+function bound(database: string, server: LeaseServer): string {
+  return (
+    `processes and containers are bound to their machine, and those of the database ${database} are on that of ${serverText(server)}, ` +
+    'so this server cannot stand by for it: start both with --docker off --processes off, or both on one machine with the same --data-dir; if that machine is gone for good, run ' +
+    '"UPDATE server_lease SET released = true" in the database'
+  )
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'unavailable'
+}
