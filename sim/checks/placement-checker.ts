@@ -24,6 +24,8 @@ interface EndpointRow {
   readonly waiting: number
   readonly busy: number
   readonly alive: number
+  /** Those of another version than the newest one. */
+  readonly old: number
   readonly queued: number
   readonly last_reason: string | null
   readonly has_exits: number
@@ -51,6 +53,7 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_QUEUE' AND low_priority = 0) AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_PROGRESS') AS busy,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED') AS alive,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED' AND version <> endpoints.version) AS old,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = endpoints.id) AS queued,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state = 'EXITED') AS has_exits,
   (SELECT stop_reason FROM workers WHERE endpoint_id = endpoints.id AND state = 'EXITED'
@@ -148,10 +151,13 @@ export class PlacementChecker {
     const isServing = type === 'LOAD_BALANCER' && (requests.all > 0 || alive > 0)
     // A canary has its share while workers are busy or kept.
     const isCanaryWanted = endpoint.canary === 1 && (endpoint.busy > 0 || workers_min > 0)
+    // Workers of an old version that are in use are replaced, and the new ones wait a while for room beside them.
+    const isReplaced = endpoint.old > 0 && max > 0
     // The scaler REQUEST_COUNT counts running jobs, too.
     const isWanted =
       isServing ||
       isCanaryWanted ||
+      isReplaced ||
       waiting > 0 ||
       alive < workers_min ||
       (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)

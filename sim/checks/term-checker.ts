@@ -76,7 +76,8 @@ export class TermChecker {
     }
     this.#unservedSinceMs ??= nowMs
     const passedMs = nowMs - this.#unservedSinceMs
-    if (passedMs > TAKEOVER_MS) this.#once(`no server has become active although one could for more than ${TAKEOVER_MS} ms`)
+    if (passedMs > TAKEOVER_MS)
+      this.#once(`no server has become active although one could for more than ${TAKEOVER_MS} ms`)
   }
 
   /** A start of the active server failed because of an injected fault. */

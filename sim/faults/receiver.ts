@@ -32,11 +32,7 @@ export class Receiver {
     return { post: request => this.#post(life, isActive, request) }
   }
 
-  async #post(
-    life: Life,
-    isActive: () => boolean,
-    { url, headers, body }: OutboundRequest,
-  ): Promise<OutboundResult> {
+  async #post(life: Life, isActive: () => boolean, { url, headers, body }: OutboundRequest): Promise<OutboundResult> {
     const random = this.#random
     this.#world.activity += 1
     await life.sleep(random.int(1, 50))

@@ -391,7 +391,4 @@ function careless(term: FencedTerm): Leader {
 
 /** What a server that stands by responds to everything. */
 const standbySurface: Surface = async () =>
-  Response.json(
-    { error: 'this server stands by; try again' },
-    { status: 503, headers: { 'retry-after': '2' } },
-  )
+  Response.json({ error: 'this server stands by; try again' }, { status: 503, headers: { 'retry-after': '2' } })

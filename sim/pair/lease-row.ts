@@ -45,10 +45,13 @@ export class LeaseRow {
 
   /** The row as one process reaches it, through the connection of its machine. */
   over(link: StoreLink, life: Life): LeaseTable {
-    const ask = <Value>(run: () => Value) => within(life, link.ask(life, async () => run()))
+    const ask = <Value>(run: () => Value) =>
+      within(
+        life,
+        link.ask(life, async () => run()),
+      )
     return {
-      read: () =>
-        ask(() => ({ ...this.#state, leftMs: this.#checksExpiry ? this.#state.untilMs - this.#nowMs() : 0 })),
+      read: () => ask(() => ({ ...this.#state, leftMs: this.#checksExpiry ? this.#state.untilMs - this.#nowMs() : 0 })),
       take: (holder, server, leaseMs) => ask(() => this.#take(holder, server, leaseMs)),
       renew: (held, _server, leaseMs) => ask(() => this.#renew(held, leaseMs)),
       // A transaction is made at an instant here: none of an older epoch is under way in the store.
