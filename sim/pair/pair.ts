@@ -213,7 +213,10 @@ export class Pair {
 
   #strike(host: Host, strike: () => void, forMs: number, loses = false): void {
     const random = this.#random
-    if (random.chance(0.4)) return strike()
+    if (random.chance(0.4)) {
+      strike()
+      return
+    }
     const when = random.pick(['before', 'under way', 'after'] as const)
     host.strikeAt({ writes: random.int(1, 12), when, arrivesMs: random.int(0, forMs), loses, strike })
   }
