@@ -48,6 +48,8 @@ export interface AppRunParts {
   readonly programs: Programs
   readonly requestQueues: RequestQueueChecker
   readonly mutateRequestQueues: RequestQueueMutation | undefined
+  /** Maximum number of workers at a time; that of the simulated machine unless given. */
+  readonly maxWorkers?: number
 }
 
 /** What belongs to one run of the application. */
@@ -78,11 +80,12 @@ export interface AppRun {
 /** Makes the application over simulated ports. It does nothing before it is started. */
 export function openAppRun(world: World, parts: AppRunParts, options: AppRunOptions): AppRun {
   const { fleet, machine, vault, logs, programs, requestQueues: checker, mutateRequestQueues } = parts
+  const { maxWorkers = MACHINE_WORKERS } = parts
   const { life, clock, random, store, leader, outbound, emit, around } = options
   const notifier = createFaultyNotifier(world, life, options.number)
   const driver = fleet.driver({
     notifier,
-    capacity: running => ({ freeWorkers: Math.max(0, MACHINE_WORKERS - running), bound: 'the simulated machine' }),
+    capacity: running => ({ freeWorkers: Math.max(0, maxWorkers - running), bound: 'the simulated machine' }),
   })
   const gated = gatedDriver(driver, life)
   const fenced = fencedDriver(around?.inside(gated) ?? gated, leader)

@@ -125,6 +125,25 @@ export class Operator {
     }
   }
 
+  /** Creates queue endpoints that start a worker for each job. */
+  async setUpLarge(count: number, workersMax: number, idleTimeout: number): Promise<void> {
+    for (let number = 1; number <= count; number += 1) {
+      const name = `endpoint ${number}`
+      const template = await this.#mutate('saveTemplate', SAVE_TEMPLATE, {
+        name: `template ${number}`,
+        imageName: `sim/worker:${number}`,
+        containerDiskInGb: 5,
+        volumeInGb: 0,
+        isServerless: true,
+        env: [],
+      })
+      const scaler = { scalerType: 'REQUEST_COUNT', scalerValue: 1 }
+      const kind = { name, templateId: template.id, instanceIds: ['cpu3g-2-8'] }
+      const input = { ...kind, workersMin: 0, workersMax, ...scaler, idleTimeout }
+      await this.#create({ name, type: 'QB', templateId: template.id, workersMin: 0, workersMax, env: [], input })
+    }
+  }
+
   /** How idle workers are kept. Has draws of its own, so that those of runs without frozen workers stay the same. */
   #drawFlashBoot(): { flashBootType?: string; idleTimeout?: number } {
     if (!this.#world.freezes) return {}
