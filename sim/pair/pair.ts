@@ -31,7 +31,7 @@ export class Pair {
   #storeSetByMs = 0
   /** Number of faults of the pair that last. */
   #troubles = 0
-  #over = false
+  #areFaultsOver = false
 
   constructor(parts: PairParts) {
     const { world, network, mutate } = parts
@@ -45,7 +45,7 @@ export class Pair {
       row: this.#row,
       terms: this.terms,
       emit: this.#emit.bind(this),
-      ended: parts.over,
+      ended: this.#over.bind(this),
       started: server => {
         this.#target = server
       },
@@ -115,7 +115,7 @@ export class Pair {
 
   /** Ends all faults. */
   restore(): void {
-    this.#over = true
+    this.#areFaultsOver = true
     for (const host of this.#hosts) {
       host.strikeAt(null)
       host.resume()
@@ -148,6 +148,11 @@ export class Pair {
     this.#ranAtTake.set(now.epoch, new Map(this.#hosts.map(host => [host.name, host.ranMs])))
     if (now.epoch > 1) world.disturb('takeovers')
     world.unsettle(this.#troubles > 0)
+    this.#over()
+  }
+
+  /** What the active server knew in memory is gone, or counts no more. */
+  #over(): void {
     this.#parts.requestQueues.serverEnded()
     this.#parts.over()
   }
@@ -223,7 +228,7 @@ export class Pair {
 
   /** A process ends, and starts again later. */
   async #end(host: Host): Promise<void> {
-    if (this.#over) return
+    if (this.#areFaultsOver) return
     const random = this.#random
     const roll = random.fraction()
     if (roll < 0.25) await host.stop(random.chance(0.5))
