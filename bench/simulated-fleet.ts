@@ -12,6 +12,7 @@ import { SimLogs } from '../sim/logs.ts'
 import { SimMachine } from '../sim/machine.ts'
 import { Network } from '../sim/network.ts'
 import { Operator } from '../sim/operator.ts'
+import type { Platform } from '../sim/platform.ts'
 import { Programs } from '../sim/programs.ts'
 import { settle } from '../sim/run.ts'
 import { type Database, openDatabase } from '../sim/store.ts'
@@ -113,7 +114,7 @@ async function openRig(maxWorkers: number): Promise<Rig> {
     onTerminate: worker => workers.get(worker)?.terminate(),
     onKill: worker => workers.get(worker)?.die(),
   })
-  const programs = new Programs({ world, exit }, () => fleet.started)
+  const programs = new Programs({ world, exit }, () => undefined)
   const requestQueues = new RequestQueueChecker(problem => world.report(problem), {
     nowMs: () => world.clock.monotonic(),
     program: worker => programs.find(worker),
@@ -121,7 +122,19 @@ async function openRig(maxWorkers: number): Promise<Rig> {
     count() {},
   })
   const machine = new SimMachine(world)
-  const shared = { fleet, machine, vault: createSimVault(), logs, programs, requestQueues, maxWorkers }
+  const platform: Platform = {
+    running: () => fleet.running(),
+    frozen: fleet.frozen,
+    exit: (worker, how) => fleet.exit(worker, how),
+    driver: ({ notifier }) => {
+      const driver = fleet.driver({
+        notifier,
+        capacity: running => ({ freeWorkers: maxWorkers - running, bound: 'the platform' }),
+      })
+      return { driver, close: () => driver.close() }
+    },
+  }
+  const shared = { platform, machine, vault: createSimVault(), logs, programs, requestQueues }
   const { clock } = world
   const run = openAppRun(
     world,

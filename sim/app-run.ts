@@ -1,6 +1,5 @@
 import { type App, createApp } from '../src/app.ts'
 import { DEFAULT_OWNER } from '../src/core/ids.ts'
-import type { MockDriver, MockFleet } from '../src/drivers/mock/mock.ts'
 import type { Emit } from '../src/events.ts'
 import type { RequestQueueLimits } from '../src/gateway/queue/request-queue.ts'
 import type { Clock } from '../src/ports/clock.ts'
@@ -20,8 +19,9 @@ import {
 import { createFaultyNotifier } from './faults/notifier.ts'
 import { inlineBodies } from './inline-bodies.ts'
 import type { Life } from './life.ts'
-import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
+import type { SimMachine } from './machine.ts'
 import type { Surface } from './network.ts'
+import type { Platform } from './platform.ts'
 import type { Programs } from './programs.ts'
 import { isForApplication, SimGateway } from './sim-gateway.ts'
 import type { World } from './world.ts'
@@ -41,15 +41,13 @@ export interface RequestQueueMutation {
 
 /** What runs of the application use; it outlives each of them. */
 export interface AppRunParts {
-  readonly fleet: MockFleet
+  readonly platform: Platform
   readonly machine: SimMachine
   readonly vault: Ports['vault']
   readonly logs: Ports['logs']
   readonly programs: Programs
   readonly requestQueues: RequestQueueChecker
   readonly mutateRequestQueues: RequestQueueMutation | undefined
-  /** Maximum number of workers at a time; that of the simulated machine unless given. */
-  readonly maxWorkers?: number
 }
 
 /** What belongs to one run of the application. */
@@ -71,7 +69,9 @@ export interface AppRunOptions {
 /** One run of the real application. */
 export interface AppRun {
   readonly app: App
-  readonly driver: MockDriver
+  readonly driver: Driver
+  /** Stops observing the workers, as a server that has ended does. */
+  readonly close: () => void
   readonly notifier: Notifier
   /** All that listens at the address of the server. */
   readonly surface: Surface
@@ -79,14 +79,10 @@ export interface AppRun {
 
 /** Makes the application over simulated ports. It does nothing before it is started. */
 export function openAppRun(world: World, parts: AppRunParts, options: AppRunOptions): AppRun {
-  const { fleet, machine, vault, logs, programs, requestQueues: checker, mutateRequestQueues } = parts
-  const { maxWorkers = MACHINE_WORKERS } = parts
+  const { platform, machine, vault, logs, programs, requestQueues: checker, mutateRequestQueues } = parts
   const { life, clock, random, store, leader, outbound, emit, around } = options
   const notifier = createFaultyNotifier(world, life, options.number)
-  const driver = fleet.driver({
-    notifier,
-    capacity: running => ({ freeWorkers: Math.max(0, maxWorkers - running), bound: 'the simulated machine' }),
-  })
+  const { driver, close } = platform.driver({ life, clock, notifier })
   const gated = gatedDriver(driver, life)
   const fenced = fencedDriver(around?.inside(gated) ?? gated, leader)
   const ports: Ports = {
@@ -138,7 +134,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
   const offered = app.fetch()
   const surface: Surface = (request, env) =>
     isForApplication(request.url) ? gateway.serve(request) : offered(request, env)
-  return { app, driver, notifier, surface }
+  return { app, driver, close, notifier, surface }
 }
 
 /** Makes the key of all clients valid, and starts the application. @param listen called when requests may come */
@@ -148,17 +144,17 @@ export async function startApp({ app }: AppRun, workerUrl: string, listen: () =>
   await app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl })
 }
 
-function gatedDriver(driver: MockDriver, life: Life): Driver {
+function gatedDriver(driver: Driver, life: Life): Driver {
   const call = life.call.bind(life)
   return {
     name: driver.name,
     readsModels: image => driver.readsModels(image),
     placedBy: image => driver.placedBy(image),
-    nameOf: () => driver.nameOf(),
+    nameOf: image => driver.nameOf(image),
     savedImage: image => driver.savedImage(image),
-    check: (image, args) => call(() => driver.check(image, args)),
-    start: spec => call(() => driver.start(spec)),
-    adopt: (worker, handle) => call(() => driver.adopt(worker, handle)),
+    check: (...args) => call(() => driver.check(...args)),
+    start: (...args) => call(() => driver.start(...args)),
+    adopt: (...args) => call(() => driver.adopt(...args)),
     observe: worker => call(() => driver.observe(worker)),
     address: worker => call(() => driver.address(worker)),
     freeze: worker => call(() => driver.freeze(worker)),
@@ -169,6 +165,6 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
     capacity: () => call(() => driver.capacity()),
     keepsApart: () => driver.keepsApart(),
     isolation: (handle, recorded) => driver.isolation(handle, recorded),
-    tidy: () => call(() => driver.tidy()),
+    tidy: (...args) => call(() => driver.tidy(...args)),
   }
 }

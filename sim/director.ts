@@ -1,5 +1,7 @@
 import type { WorkerId } from '../src/core/ids.ts'
 import type { Checks } from './checks/checks.ts'
+import type { Cluster } from './kubernetes/cluster.ts'
+import { ClusterFaults } from './kubernetes/cluster-faults.ts'
 import { Life } from './life.ts'
 import type { SimMachine } from './machine.ts'
 import type { Operator } from './operator.ts'
@@ -23,6 +25,8 @@ export interface DirectorParts {
   readonly server: Server | null
   /** Two servers, which have faults of their own; null where there is one. */
   readonly pair: Pair | null
+  /** The cluster of the workers, which has faults of its own; null where there is none. */
+  readonly cluster: Cluster | null
   readonly operator: Operator
   readonly checks: Checks
   readonly machine: SimMachine
@@ -53,7 +57,7 @@ export class Director {
 
   /** Runs all stages. @param onReady called when the endpoints exist and the clients may start */
   async run(onReady: () => void): Promise<void> {
-    const { servers, operator, pair } = this.#parts
+    const { servers, operator, pair, cluster } = this.#parts
     const random = this.#random
     if (!(await servers.start())) throw new Error('the server does not start in a world without faults')
     await operator.setUp(random.int(2, 4))
@@ -76,10 +80,13 @@ export class Director {
     if (pair === null && this.#leads.chance(0.5))
       this.#life.after(this.#leads.int(5_000, faultsMs - 40_000), () => void this.#loseLead())
     pair?.schedule(faultsMs)
+    const clusterFaults = cluster === null ? null : new ClusterFaults(this.#world, cluster)
+    clusterFaults?.schedule(faultsMs)
     await this.#life.sleep(faultsMs)
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
     pair?.restore()
+    clusterFaults?.restore()
     this.#world.trace.add('director', 'the faults are over')
     while (!servers.ready || !operator.idle) await this.#life.sleep(500)
     this.calm = true

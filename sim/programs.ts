@@ -8,19 +8,17 @@ import { WebProgram, type WebProgramParts } from './workers/web-program.ts'
 const NOBODY_LISTENS: HealthAnswer = { problem: 'nothing listens there', refused: true }
 /** Duration of a health check, in milliseconds. */
 const PROBE_MS = 2
-/** First of the ports of the mock driver, which gives two to each worker. */
-const FIRST_PORT = 20_000
 
-/** The programs of workers that serve requests, by worker and by port. */
+/** The programs of workers that serve requests, by worker and by address. */
 export class Programs implements Probes {
   readonly #parts: WebProgramParts
-  readonly #started: () => readonly WorkerSpec[]
+  readonly #workerAt: (address: SocketAddress) => WorkerId | undefined
   readonly #programs = new Map<WorkerId, WebProgram>()
 
-  /** @param started all workers that were ever started, in order */
-  constructor(parts: WebProgramParts, started: () => readonly WorkerSpec[]) {
+  /** @param workerAt the worker that has an address, or had it last */
+  constructor(parts: WebProgramParts, workerAt: (address: SocketAddress) => WorkerId | undefined) {
     this.#parts = parts
-    this.#started = started
+    this.#workerAt = workerAt
   }
 
   /** The last program of each worker that was ever started. */
@@ -34,14 +32,14 @@ export class Programs implements Probes {
   }
 
   /** The process of a worker starts. */
-  start(spec: WorkerSpec): void {
+  start(spec: Pick<WorkerSpec, 'workerId' | 'endpointId'>): void {
     this.#programs.set(spec.workerId, new WebProgram(this.#parts, spec))
   }
 
   /** The program that listens at an address or did so. */
-  at({ port }: SocketAddress): WebProgram | undefined {
-    const spec = this.#started()[Math.floor((port - FIRST_PORT) / 2)]
-    return spec === undefined ? undefined : this.#programs.get(spec.workerId)
+  at(address: SocketAddress): WebProgram | undefined {
+    const worker = this.#workerAt(address)
+    return worker === undefined ? undefined : this.#programs.get(worker)
   }
 
   /** No endpoint of the simulation has sleep hooks. */

@@ -1,8 +1,8 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries] [--pair]`, or `--seed <seed> [--verbose]` for one with its
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries] [--pair] [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its
  * trace. With `--freezes` idle workers are frozen again and again, with `--canaries` changes are released to a share of the
- * workers first, with `--pair` two servers are on one store.
+ * workers first, with `--pair` two servers are on one store, with `--kubernetes` workers are pods of a cluster.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
@@ -67,6 +67,7 @@ async function main(): Promise<number> {
       freezes: { type: 'boolean', default: false },
       canaries: { type: 'boolean', default: false },
       pair: { type: 'boolean', default: false },
+      kubernetes: { type: 'boolean', default: false },
     },
   })
   const from = Number(values.seed ?? values.from)
@@ -76,12 +77,12 @@ async function main(): Promise<number> {
   const takeoversMs: number[] = []
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
-    const { freezes, canaries, pair } = values
+    const { freezes, canaries, pair, kubernetes } = values
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
     const result =
       values.verbose || values.once
-        ? await runSeed(seed, { settle, freezes, canaries, pair, ...listen })
-        : await runTwice(seed, { freezes, canaries, pair })
+        ? await runSeed(seed, { settle, freezes, canaries, pair, kubernetes, ...listen })
+        : await runTwice(seed, { freezes, canaries, pair, kubernetes })
     report(result, Math.round(process.uptime() * 1_000 - startMs))
     takeoversMs.push(...result.stats.takeoversMs)
     frozen += result.stats.counts.freezes ?? 0

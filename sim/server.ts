@@ -106,7 +106,7 @@ export class Server {
     this.#run = null
     this.ready = false
     run.life.end()
-    run.driver.close()
+    run.close()
     this.#parts.network.disconnect()
     this.#parts.requestQueues.serverEnded()
   }

@@ -1,11 +1,9 @@
 import type { GivenLimits } from '../src/core/accounts/quotas.ts'
 import { DEFAULT_OWNER, isJobId, type JobId, type WorkerId } from '../src/core/ids.ts'
-import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
 import type { EventName, Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import type { RequestQueueMutation } from './app-run.ts'
 import { Checks } from './checks/checks.ts'
-import type { PlacementChecker } from './checks/placement-checker.ts'
 import { nonceOf } from './checks/run-checker.ts'
 import { BatchClient } from './clients/batch-client.ts'
 import { SimClient } from './clients/client.ts'
@@ -20,11 +18,13 @@ import { type Call, Network } from './network.ts'
 import { Operator } from './operator.ts'
 import type { PairMutation } from './pair/host.ts'
 import { Pair } from './pair/pair.ts'
+import type { Platform } from './platform.ts'
 import { Programs } from './programs.ts'
 import { Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
 import { createSimVault } from './vault.ts'
-import { SimWorker, type WorkerParts } from './workers/worker.ts'
+import { clusterFleet, machineFleet } from './workforce.ts'
+import type { SimWorker } from './workers/worker.ts'
 import { type Features, World } from './world.ts'
 
 /** The result of a run. */
@@ -73,19 +73,23 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const logs = new SimLogs(() => world.clock.now())
   const machine = new SimMachine(world)
   const limits = drawLimits(world)
-  const fleet = createFleet(world, workers, logs, () => ({
+  const workforce = () => ({
     programs,
     network,
     runs: checks.runs,
     placements: checks.placements,
+    cluster: checks.cluster,
     serverRun: () => servers.starts,
-  }))
+  })
+  const cluster = options.kubernetes ? clusterFleet(world, workers, logs, machine, workforce) : null
+  const fleet = cluster === null ? machineFleet(world, workers, logs, workforce) : null
+  const platform: Platform = (cluster ?? fleet?.platform)!
   const programs: Programs = new Programs(
-    { world, exit: (worker, code) => fleet.exit(worker, { code }) },
-    () => fleet.started,
+    { world, exit: (worker, code) => platform.exit(worker, { code }) },
+    ({ host, port }) => cluster?.workerAt(host) ?? fleet?.workerAt(port),
   )
   const holds = (worker: WorkerId, job: JobId) => workers.get(worker)?.holds(job) === true
-  const checks: Checks = new Checks(world, database, fleet, machine, { holds }, programs, limits)
+  const checks: Checks = new Checks(world, database, platform, machine, { holds }, programs, limits)
   database.onCommit = commit => checks.committed(commit)
   const network: Network = new Network(world, {
     arrived: call => noteResult(checks, call),
@@ -93,7 +97,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   })
   const operator = new Operator(world, network, machine, endpoint => void checks.clients.deleted.add(endpoint))
   const parts = {
-    fleet,
+    platform,
     machine,
     network,
     logs,
@@ -127,14 +131,15 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     servers,
     server,
     pair,
+    cluster,
     operator,
     checks,
     machine,
-    running: () => fleet.running(),
+    running: () => platform.running(),
     kill: worker => {
       workers.get(worker)?.die()
       programs.find(worker)?.die()
-      fleet.exit(worker, { signal: 'SIGKILL' })
+      platform.exit(worker, { signal: 'SIGKILL' })
     },
   })
   await limitAccount(database.store, limits)
@@ -185,55 +190,6 @@ async function passTime(
     }
     if (inspect() === 'enough') return
   }
-}
-
-function createFleet(
-  world: World,
-  workers: Map<WorkerId, SimWorker>,
-  logs: SimLogs,
-  parts: () => Pick<WorkerParts, 'network' | 'runs' | 'serverRun'> & {
-    readonly placements: PlacementChecker
-    readonly programs: Programs
-  },
-): MockFleet {
-  const random = world.random('machine')
-  const fleet: MockFleet = createMockFleet({
-    onStart: async spec => {
-      const { placements, programs, ...rest } = parts()
-      placements.started(spec)
-      const workerParts = {
-        world,
-        ...rest,
-        exit: (worker: WorkerId, code: number) => fleet.exit(worker, { code }),
-        print: logs.append.bind(logs),
-      }
-      if (spec.serves === null) workers.set(spec.workerId, new SimWorker(workerParts, spec))
-      else programs.start(spec)
-      if (random.chance(world.faults.start)) {
-        world.count('failed starts')
-        fleet.failNextStart({ kind: 'other', problem: 'the simulated machine has no room left' })
-      }
-      await new Promise<void>(resolve => world.clock.after(random.int(5, 300), resolve))
-    },
-    onFreeze: worker => {
-      world.count('freezes')
-      workers.get(worker)?.freeze()
-      parts().programs.find(worker)?.freeze()
-    },
-    onThaw: worker => {
-      workers.get(worker)?.thaw()
-      parts().programs.find(worker)?.thaw()
-    },
-    onTerminate: worker => {
-      workers.get(worker)?.terminate()
-      parts().programs.find(worker)?.terminate()
-    },
-    onKill: worker => {
-      workers.get(worker)?.die()
-      parts().programs.find(worker)?.die()
-    },
-  })
-  return fleet
 }
 
 /** The clients of the applications. */

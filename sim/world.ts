@@ -57,6 +57,8 @@ export interface Features {
   readonly canaries?: boolean
   /** Whether there are two servers over one store instead of one. */
   readonly pair?: boolean
+  /** See {@link World.kubernetes}. */
+  readonly kubernetes?: boolean
 }
 
 /** State that all parts of a simulation share. */
@@ -90,12 +92,16 @@ export class World {
   readonly freezes: boolean
   /** Whether changes of endpoints are released to a share of their workers first. */
   readonly canaries: boolean
+  /** Whether workers are pods of a cluster, instead of processes of a machine. */
+  readonly kubernetes: boolean
 
   /** @param listen receives every line of the trace */
-  constructor(seed: number, listen?: (line: string) => void, { freezes = false, canaries = false }: Features = {}) {
+  constructor(seed: number, listen?: (line: string) => void, features: Features = {}) {
+    const { freezes = false, canaries = false, kubernetes = false } = features
     this.seed = seed
     this.freezes = freezes
     this.canaries = canaries
+    this.kubernetes = kubernetes
     this.trace = new Trace(this.clock, listen)
   }
 

@@ -1,15 +1,16 @@
 import type { GivenLimits } from '../../src/core/accounts/quotas.ts'
 import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
-import type { MockFleet } from '../../src/drivers/mock/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { Commit } from '../ledger.ts'
 import { MACHINE_WORKERS, type SimMachine } from '../machine.ts'
 import type { Call, Exchange } from '../network.ts'
+import type { Platform } from '../platform.ts'
 import type { Programs } from '../programs.ts'
 import type { Database } from '../store.ts'
 import type { World } from '../world.ts'
 import { BatchChecker, type BatchRow } from './batch-checker.ts'
 import { ClientChecker } from './client-checker.ts'
+import { ClusterChecker } from './cluster-checker.ts'
 import { CounterChecker, type Counters } from './counter-checker.ts'
 import { ExplainChecker } from './explain-checker.ts'
 import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from './fleet-checker.ts'
@@ -35,6 +36,9 @@ const LONGEST_MS = 1_200_000
 const RETENTION_OVER_MS = 50 * 3_600_000
 /** How long the server may take to remove expired records; it does so once a minute. */
 const CLEANUP_MS = 70_000
+
+/** How long a cluster that forgets events may leave the server in the dark: until it lists all pods again, and a little. */
+const CLUSTER_NOTICE_MS = 330_000
 
 /** The stage of a run. */
 export interface RunState {
@@ -75,6 +79,7 @@ export class Checks {
   readonly webhooks: WebhookChecker
   readonly placements: PlacementChecker
   readonly requestQueues: RequestQueueChecker
+  readonly cluster: ClusterChecker
   /** Whether the account has limits. */
   readonly isLimited: boolean
   /** Sequence number of the last change of a job. */
@@ -85,7 +90,7 @@ export class Checks {
   readonly #responseTimes: ResponseTimeChecker
   readonly #world: World
   readonly #database: Database
-  readonly #machine: MockFleet
+  readonly #machine: Platform
   readonly #programs: Programs
   /** Whether the active server stands still: what it has to publish comes later. */
   isPaused = () => false
@@ -99,7 +104,7 @@ export class Checks {
   constructor(
     world: World,
     database: Database,
-    machine: MockFleet,
+    machine: Platform,
     simMachine: SimMachine,
     view: WorkerView,
     programs: Programs,
@@ -117,7 +122,8 @@ export class Checks {
     this.#suspects = new SuspectChecker(report)
     this.counters = new CounterChecker(report)
     const storedState = (worker: WorkerId) => database.query<WorkerRow>(STATE, worker)[0]?.state ?? null
-    this.fleet = new FleetChecker(report, storedState)
+    this.cluster = new ClusterChecker(report)
+    this.fleet = new FleetChecker(report, storedState, world.kubernetes ? CLUSTER_NOTICE_MS : undefined)
     this.clients = new ClientChecker(report)
     this.purges = new PurgeChecker(report, clock.latest.bind(clock))
     this.webhooks = new WebhookChecker(report, database)
@@ -159,6 +165,7 @@ export class Checks {
     this.order.committed(commit)
     this.#quotas.committed(commit)
     this.#suspects.committed(commit)
+    this.cluster.committed(commit)
     this.counters.committed(commit)
     this.batches.committed(commit)
     this.clients.committed(commit)
@@ -190,13 +197,14 @@ export class Checks {
   answered(exchange: Exchange): void {
     this.#responseTimes.answered(exchange)
     if (this.#world.wasSlow(exchange.fromMs)) return
-    if (this.hasRightClocks()) this.#explain.answered(exchange)
+    if (this.hasRightClocks() && !this.#world.kubernetes) this.#explain.answered(exchange)
     this.#checkHealth(exchange)
   }
 
   /** The server ended. The store decides which of its operations took effect. */
   serverEnded(): void {
     this.#resync = true
+    this.cluster.serverEnded()
     this.jobs.serverEnded()
     this.placements.resync()
   }
@@ -231,7 +239,7 @@ export class Checks {
     for (const row of query<BatchRow>(BATCHES)) this.batches.compare(row)
     if (runState.serverReady && !isSlow) {
       this.#checkLeftovers(workers)
-      this.placements.inspect(nowMs)
+      if (!this.#world.kubernetes) this.placements.inspect(nowMs)
       this.requestQueues.inspect(this.#programs.all)
     }
     for (const { call, fromMs } of runState.open) this.#responseTimes.waiting(call, fromMs, nowMs)

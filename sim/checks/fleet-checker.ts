@@ -48,13 +48,20 @@ export class FleetChecker {
   readonly #since = new Map<string, number>()
 
   readonly #storedState: (workerId: WorkerId) => WorkerState | null
+  readonly #noticeMs: number
 
   /**
    * @param report receives one sentence per problem
    * @param storedState the state of a worker in the store, for those whose last event may be missing
+   * @param noticeMs maximum time until the server detects the end of a worker
    */
-  constructor(report: (problem: string) => void, storedState: (workerId: WorkerId) => WorkerState | null) {
+  constructor(
+    report: (problem: string) => void,
+    storedState: (workerId: WorkerId) => WorkerState | null,
+    noticeMs = NOTICE_MS,
+  ) {
     this.#report = report
+    this.#noticeMs = noticeMs
     this.#storedState = storedState
   }
 
@@ -117,7 +124,7 @@ export class FleetChecker {
     for (const what of wrong) {
       const sinceMs = this.#since.get(what) ?? nowMs
       this.#since.set(what, sinceMs)
-      if (nowMs - sinceMs < NOTICE_MS) continue
+      if (nowMs - sinceMs < this.#noticeMs) continue
       this.#report(`${what}, since ${nowMs - sinceMs} ms`)
       this.#since.set(what, Number.POSITIVE_INFINITY)
     }

@@ -219,7 +219,7 @@ export class Host {
     this.#process = null
     this.ready = false
     process.life.end()
-    process.current?.run.driver.close()
+    process.current?.run.close()
     this.#parts.network.disconnect(this.name)
     if (wasActive) this.#lease.ended()
   }
@@ -275,13 +275,13 @@ export class Host {
     process.surface = standbySurface
     if (mutate?.term === 'keeps its loops') return
     if (mutate?.term === 'ends its workers') {
-      for (const worker of this.#parts.fleet.running()) {
+      for (const worker of this.#parts.platform.running()) {
         this.#acts(process, current, `stops worker ${worker}`)
         await run.driver.terminate(worker)
       }
     }
     process.current = null
-    run.driver.close()
+    run.close()
     await Promise.race([run.app.abandon(), life.sleep(LET_GO_MS)])
   }
 

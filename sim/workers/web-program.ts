@@ -62,7 +62,7 @@ export class WebProgram {
   #open = 0
   #served = 0
 
-  constructor(parts: WebProgramParts, { workerId, endpointId }: WorkerSpec) {
+  constructor(parts: WebProgramParts, { workerId, endpointId }: Pick<WorkerSpec, 'workerId' | 'endpointId'>) {
     const { world } = parts
     this.id = workerId
     this.endpoint = endpointId

@@ -45,7 +45,7 @@ export class SimWorker {
   #loops = 0
   #finished = 0
 
-  constructor(parts: WorkerParts, spec: WorkerSpec) {
+  constructor(parts: WorkerParts, spec: Pick<WorkerSpec, 'workerId' | 'protocolEnv'>) {
     const { world, network, runs, serverRun } = parts
     this.id = spec.workerId
     this.#parts = parts

@@ -60,7 +60,7 @@ export const places: Record<string, string> = {
 }
 
 const simulated =
-  'app gateway/lines gateway/reservation config events core ports store !store/postgres drivers/mock system/notifier system/leader system/lease'
+  'app gateway/lines gateway/reservation config events core ports store !store/postgres drivers/mock drivers/kubernetes system/notifier system/leader system/lease'
 
 /** The table. */
 export const walls: Wall[] = [

@@ -1,0 +1,171 @@
+import {
+  type ByteStream,
+  type KubernetesApi,
+  type KubernetesCall,
+  KubernetesError,
+} from '../../src/drivers/kubernetes/api.ts'
+import type { Life } from '../life.ts'
+import type { SeededRandom } from '../random.ts'
+import type { World } from '../world.ts'
+import { EventStream } from './event-stream.ts'
+import { type AnyObject, type AnyPod, isSelected, type Kind, type Objects } from './objects.ts'
+
+/** What goes wrong with calls and watches, as probabilities; all 0 once the faults are over. */
+export interface ApiFaults {
+  /** A call fails before it does anything. */
+  readonly refused: number
+  /** A call is done, and its answer is lost. */
+  readonly lostAnswer: number
+  /** An event is never told. */
+  readonly forgotten: number
+  /** An event is told twice. */
+  readonly repeated: number
+  /** An event comes after later ones. */
+  readonly late: number
+  /** A watch says that its version is too old. */
+  readonly expired: number
+}
+
+/** No faults. */
+export const NO_API_FAULTS: ApiFaults = {
+  refused: 0,
+  lostAnswer: 0,
+  forgotten: 0,
+  repeated: 0,
+  late: 0,
+  expired: 0,
+}
+
+/** The API server of the simulated cluster, as one process of a server reaches it. */
+export interface ApiParts {
+  readonly world: World
+  readonly objects: Objects
+  readonly life: Life
+  readonly random: SeededRandom
+  readonly faults: () => ApiFaults
+  /** Whether nobody answers. */
+  readonly isAway: () => boolean
+  /** Tells a pod to end. @returns false when it is gone at once */
+  readonly end: (pod: AnyPod, graceS: number) => boolean
+}
+
+interface DeleteOptions {
+  readonly gracePeriodSeconds?: number
+  readonly preconditions?: { readonly uid?: string }
+}
+
+/** Time after which a call that nobody answers fails. */
+const DEADLINE_MS = 4_000
+const PAGE = 5
+
+/** Answers the calls of one process. */
+export class SimApi implements KubernetesApi {
+  readonly #parts: ApiParts
+  readonly #pages = new Map<string, { readonly rest: readonly AnyObject[]; readonly version: number }>()
+
+  constructor(parts: ApiParts) {
+    this.#parts = parts
+  }
+
+  async call<Result>(call: KubernetesCall): Promise<Result> {
+    const { world, life, random, faults, isAway } = this.#parts
+    world.activity += 1
+    await life.sleep(random.int(1, 30))
+    this.#failEarly(call)
+    if (isAway()) {
+      await life.sleep(random.chance(0.5) ? DEADLINE_MS : 1)
+      throw new KubernetesError('connect ECONNREFUSED', null)
+    }
+    const answer = this.#answer(call) as Result
+    world.trace.add('kubernetes', `${call.method} ${call.path}`)
+    await life.sleep(random.int(1, 30))
+    if (random.chance(faults().lostAnswer)) {
+      world.count('kubernetes: lost answers')
+      await life.sleep(random.chance(0.5) ? DEADLINE_MS : 1)
+      throw new KubernetesError('socket hang up', null)
+    }
+    return answer
+  }
+
+  async stream(call: KubernetesCall): Promise<ByteStream> {
+    const { world, life, random, faults, isAway, objects } = this.#parts
+    world.activity += 1
+    await life.sleep(random.int(1, 30))
+    this.#failEarly(call)
+    if (isAway()) throw new KubernetesError('connect ECONNREFUSED', null)
+    const { kind } = pathOf(call)
+    const { resourceVersion = '', labelSelector = '' } = call.query ?? {}
+    const version = Number(resourceVersion) || objects.version
+    if (version < objects.oldest) {
+      world.count('kubernetes: versions that are too old')
+      throw new KubernetesError('too old resource version', 410, { reason: 'Expired' })
+    }
+    const wants = (object: AnyObject) => isSelected(labelSelector, object)
+    return new EventStream({ world, objects, life, random, faults, isAway, kind, wants, version }).open(call.signal)
+  }
+
+  #failEarly({ signal, method }: KubernetesCall): void {
+    const { world, random, faults } = this.#parts
+    if (signal?.aborted === true) throw new KubernetesError('aborted', null)
+    if (!random.chance(faults().refused)) return
+    const status = random.pick(method === 'GET' ? [429, 500, 503] : [429, 500, 503, 504])
+    world.count(`kubernetes: failed calls (${status})`)
+    const extras = status === 429 ? { reason: 'TooManyRequests', retryAfterMs: random.int(1, 5) * 1_000 } : {}
+    throw new KubernetesError(`the API says ${status}`, status, extras)
+  }
+
+  #answer(call: KubernetesCall): object {
+    const { objects } = this.#parts
+    const { kind, name } = pathOf(call)
+    const { method, body } = call
+    if (method === 'GET') return name === '' ? this.#list(kind, call) : this.#find(kind, name)
+    if (method === 'DELETE') return this.#delete(kind, name, (body ?? {}) as DeleteOptions)
+    if (method === 'PUT') return objects.put(kind, body as AnyObject)
+    if (method === 'PATCH') {
+      const found = this.#find(kind, name)
+      const { metadata } = body as { metadata: object }
+      return objects.put(kind, { ...found, metadata: { ...found.metadata, ...metadata } })
+    }
+    const object = body as AnyObject
+    if (objects.find(kind, object.metadata.name) !== undefined)
+      throw new KubernetesError('already exists', 409, { reason: 'AlreadyExists' })
+    return objects.put(kind, object)
+  }
+
+  #find(kind: Kind, name: string): AnyObject {
+    const found = this.#parts.objects.find(kind, name)
+    if (found === undefined) throw new KubernetesError(`${kind} "${name}" not found`, 404, { reason: 'NotFound' })
+    return found
+  }
+
+  #delete(kind: Kind, name: string, { gracePeriodSeconds = 30, preconditions }: DeleteOptions): object {
+    const found = this.#find(kind, name)
+    if (preconditions?.uid !== undefined && preconditions.uid !== found.metadata.uid)
+      throw new KubernetesError('the uid is another one', 409, { reason: 'Conflict' })
+    if (kind !== 'pods' || !this.#parts.end(found as AnyPod, gracePeriodSeconds)) this.#parts.objects.remove(kind, name)
+    return found
+  }
+
+  /** Pages are small, so that lists have several. All pages of a list are of one instant. */
+  #list(kind: Kind, { query = {} }: KubernetesCall): object {
+    const { objects } = this.#parts
+    const { labelSelector = '', continue: token = '' } = query
+    const page = this.#pages.get(token) ?? {
+      rest: objects.all(kind).filter(object => isSelected(labelSelector, object)),
+      version: objects.version,
+    }
+    if (token !== '' && page.version < objects.oldest)
+      throw new KubernetesError('the continue token is too old', 410, { reason: 'Expired' })
+    const size = Math.min(PAGE, Number(query.limit ?? PAGE))
+    const rest = page.rest.slice(size)
+    const next = rest.length === 0 ? '' : `${page.version}-${this.#pages.size + 1}`
+    if (next !== '') this.#pages.set(next, { rest, version: page.version })
+    return { metadata: { resourceVersion: String(page.version), continue: next }, items: page.rest.slice(0, size) }
+  }
+}
+
+function pathOf({ path }: KubernetesCall): { kind: Kind; name: string } {
+  const [, kind = '', name = ''] = /\/(pods|secrets|events)(?:\/([^/]+))?/.exec(path) ?? []
+  if (kind === '') throw new KubernetesError(`${path} is not allowed`, 403, { reason: 'Forbidden' })
+  return { kind: kind as Kind, name }
+}

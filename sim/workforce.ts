@@ -1,0 +1,117 @@
+import type { WorkerId } from '../src/core/ids.ts'
+import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
+import type { ClusterChecker } from './checks/cluster-checker.ts'
+import type { PlacementChecker } from './checks/placement-checker.ts'
+import { Cluster } from './kubernetes/cluster.ts'
+import type { SimLogs } from './logs.ts'
+import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
+import type { Platform } from './platform.ts'
+import type { Programs } from './programs.ts'
+import { SimWorker, type WorkerParts } from './workers/worker.ts'
+import type { World } from './world.ts'
+
+/** First of the ports of the mock driver, which gives two to each worker. */
+const FIRST_PORT = 20_000
+
+/** What workers need besides the platform on which they run. */
+export interface WorkforceParts extends Pick<WorkerParts, 'network' | 'runs' | 'serverRun'> {
+  readonly placements: PlacementChecker
+  readonly cluster: ClusterChecker
+  readonly programs: Programs
+}
+
+/** Workers as processes of the simulated machine. */
+export function machineFleet(
+  world: World,
+  workers: Map<WorkerId, SimWorker>,
+  logs: SimLogs,
+  parts: () => WorkforceParts,
+): { readonly platform: Platform; readonly workerAt: (port: number) => WorkerId | undefined } {
+  const random = world.random('machine')
+  const fleet: MockFleet = createMockFleet({
+    onStart: async spec => {
+      const { placements, programs, ...rest } = parts()
+      placements.started(spec)
+      if (spec.serves === null) workers.set(spec.workerId, new SimWorker(workerParts(world, platform, logs, rest), spec))
+      else programs.start(spec)
+      if (random.chance(world.faults.start)) {
+        world.count('failed starts')
+        fleet.failNextStart({ kind: 'other', problem: 'the simulated machine has no room left' })
+      }
+      await new Promise<void>(resolve => world.clock.after(random.int(5, 300), resolve))
+    },
+    onFreeze: worker => {
+      world.count('freezes')
+      workers.get(worker)?.freeze()
+      parts().programs.find(worker)?.freeze()
+    },
+    onThaw: worker => {
+      workers.get(worker)?.thaw()
+      parts().programs.find(worker)?.thaw()
+    },
+    onTerminate: worker => {
+      workers.get(worker)?.terminate()
+      parts().programs.find(worker)?.terminate()
+    },
+    onKill: worker => {
+      workers.get(worker)?.die()
+      parts().programs.find(worker)?.die()
+    },
+  })
+  const platform: Platform = {
+    running: () => fleet.running(),
+    frozen: fleet.frozen,
+    exit: (worker, how) => fleet.exit(worker, how),
+    driver: ({ notifier }) => {
+      const driver = fleet.driver({
+        notifier,
+        capacity: running => ({ freeWorkers: Math.max(0, MACHINE_WORKERS - running), bound: 'the simulated machine' }),
+      })
+      return { driver, close: () => driver.close() }
+    },
+  }
+  return { platform, workerAt: port => fleet.started[Math.floor((port - FIRST_PORT) / 2)]?.workerId }
+}
+
+/** Workers as pods of the simulated cluster. */
+export function clusterFleet(
+  world: World,
+  workers: Map<WorkerId, SimWorker>,
+  logs: SimLogs,
+  machine: SimMachine,
+  parts: () => WorkforceParts,
+): Cluster {
+  const gpus = { ada: machine.countOf('ADA_24'), ampere: machine.countOf('AMPERE_24') }
+  const cluster: Cluster = new Cluster(
+    world,
+    {
+      start: ({ workerId, endpointId, env, serves }) => {
+        const { programs, ...rest } = parts()
+        if (serves) return programs.start({ workerId, endpointId })
+        const spec = { workerId, protocolEnv: env }
+        workers.set(workerId, new SimWorker(workerParts(world, cluster, logs, rest), spec))
+      },
+      terminate: worker => {
+        workers.get(worker)?.terminate()
+        parts().programs.find(worker)?.terminate()
+      },
+      die: worker => {
+        workers.get(worker)?.die()
+        parts().programs.find(worker)?.die()
+      },
+      reclaimed: worker => parts().cluster.reclaimed(worker),
+    },
+    gpus,
+  )
+  return cluster
+}
+
+function workerParts(
+  world: World,
+  platform: Pick<Platform, 'exit'>,
+  logs: SimLogs,
+  { network, runs, serverRun }: Pick<WorkerParts, 'network' | 'runs' | 'serverRun'>,
+): WorkerParts {
+  const exit = (worker: WorkerId, code: number) => platform.exit(worker, { code })
+  return { world, network, runs, serverRun, exit, print: logs.append.bind(logs) }
+}
