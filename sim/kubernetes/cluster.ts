@@ -219,6 +219,10 @@ export class Cluster implements Platform {
       if (pod.spec?.nodeName !== node.name || this.#processes.has(workerOf(pod))) continue
       if (pod.metadata.deletionTimestamp !== undefined) this.objects.remove('pods', pod.metadata.name)
       else if (pod.status?.phase === 'Running') this.#finish(pod, 255, 'Unknown')
+      else if (pod.status?.phase === 'Pending') {
+        const { name } = pod.metadata
+        this.#world.clock.after(this.#random.int(50, 2_000), () => this.#run(name, node))
+      }
     }
     this.#scheduleSoon()
   }
@@ -322,6 +326,7 @@ export class Cluster implements Platform {
   #run(name: string, node: Node): void {
     const pod = this.objects.find('pods', name) as AnyPod | undefined
     if (pod === undefined || pod.metadata.deletionTimestamp !== undefined || node.isLost) return
+    if (this.#processes.has(workerOf(pod)) || pod.status?.phase !== 'Pending') return
     const secret = this.objects.find('secrets', name) as { readonly stringData?: Record<string, string> } | undefined
     if (secret === undefined) {
       const waiting = { reason: 'CreateContainerConfigError', message: `secret "${name}" not found` }

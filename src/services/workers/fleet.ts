@@ -325,7 +325,9 @@ export class Fleet {
 
   /** @param worker null when its exit was recorded and published before */
   async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
-    const { emit, notifier } = this.#ports
+    const { driver, emit, notifier } = this.#ports
+    // One whose start failed after it had begun is killed, which takes a while on a platform: `finishExits` goes on after that.
+    if ((await driver.observe(workerId)).state !== 'exited') return
     await this.#release(workerId)
     if (this.#running.find(workerId)?.hasEnded !== true) return
     this.#running.forget(workerId)
