@@ -252,7 +252,8 @@ export class Checks {
     const running = new Set(this.#machine.running())
     const alive = new Set(workers.map(({ id }) => id))
     this.fleet.lingering(this.#world.clock.monotonic(), {
-      ended: workers.filter(({ id }) => !running.has(id)),
+      // A pod may wait for a node for as long as it takes.
+      ended: workers.filter(({ id, state }) => !running.has(id) && !(this.#world.kubernetes && state === 'STARTING')),
       stranded: this.#database.query<StrandedRow>(STRANDED),
       orphans: [...running].filter(id => !alive.has(id)),
       unsettled: workers.filter(

@@ -17,6 +17,8 @@ export interface StreamParts {
   readonly wants: (object: AnyObject) => boolean
   /** Events after this version are told. */
   readonly version: number
+  /** When the API ends it. */
+  readonly endsAfterMs: number
 }
 
 const BOOKMARK_MS = 60_000
@@ -36,7 +38,8 @@ export class EventStream {
 
   /** Begins with what has happened since the version. */
   open(signal: AbortSignal | undefined): ByteStream {
-    const { objects, life, version } = this.#parts
+    const { objects, life, version, endsAfterMs } = this.#parts
+    life.after(endsAfterMs, () => this.#finish(null))
     for (const event of objects.since(version)) this.#happened(event)
     const unwatch = objects.watch(event => this.#happened(event))
     const forget = life.onEnd(() => this.#finish(null))

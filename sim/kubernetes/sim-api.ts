@@ -94,14 +94,16 @@ export class SimApi implements KubernetesApi {
     this.#failEarly(call)
     if (isAway()) throw new KubernetesError('connect ECONNREFUSED', null)
     const { kind } = pathOf(call)
-    const { resourceVersion = '', labelSelector = '' } = call.query ?? {}
+    const { resourceVersion = '', labelSelector = '', timeoutSeconds = '1800' } = call.query ?? {}
+    const endsAfterMs = Number(timeoutSeconds) * 1_000
     const version = Number(resourceVersion) || objects.version
     if (version < objects.oldest) {
       world.count('kubernetes: versions that are too old')
       throw new KubernetesError('too old resource version', 410, { reason: 'Expired' })
     }
     const wants = (object: AnyObject) => isSelected(labelSelector, object)
-    return new EventStream({ world, objects, life, random, faults, isAway, kind, wants, version }).open(call.signal)
+    const stream = new EventStream({ world, objects, life, random, faults, isAway, kind, wants, version, endsAfterMs })
+    return stream.open(call.signal)
   }
 
   #failEarly({ signal, method }: KubernetesCall): void {
