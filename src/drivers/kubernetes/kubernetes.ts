@@ -76,6 +76,8 @@ const MAX_ASKED = 20
 /** How long a caller waits for the cluster to take a call that ends a pod; it goes on after that. */
 const ENDING_WAIT_MS = 1_000
 const FIRST_MS = 10_000
+/** Pauses between calls that remove the pod of a start that failed. */
+const GIVE_UP_MS = { first: 1_000, most: 15_000 }
 /** Objects that are younger may be those of a server that has taken over meanwhile. */
 const TIDY_AGE_MS = 10 * 60_000
 const TIDY_MS = 3_000
@@ -192,15 +194,24 @@ class Pods implements KubernetesDriver {
       found = await this.#calls.find(worker)
     } catch {
       // It may run, and counts as running until the cluster says something else.
-      this.#track(worker, true)
+      this.#track(worker, true, handle !== null)
       return true
     }
-    if (found === null) return false
-    const pod = this.#track(worker, true)
+    if (found === null) {
+      // It stays when its program has ended, so somebody has deleted it.
+      if (handle === null) return false
+      const pod = this.#track(worker, true, true)
+      pod.gone(null)
+      await pod.over
+      return false
+    }
+    const pod = this.#track(worker, true, true)
     const report = podReport(found, true)
     pod.see(report)
-    // Its output is still readable when it has ended.
-    return report.life.kind !== 'ended'
+    if (report.life.kind !== 'ended') return true
+    // Its output is still readable, and what is observed of it from now on says how it ended.
+    await pod.over
+    return false
   }
 
   async observe(worker: WorkerId): Promise<Observation> {
@@ -323,12 +334,21 @@ class Pods implements KubernetesDriver {
       this.#pods.delete(pod.worker)
       void pod.close()
     }
-    void this.#removePod(pod).catch(() => {})
+    void this.#removePod(pod)
   }
 
+  /** Asks until the cluster has taken it: a pod that waits for a node would run for nobody. Then `tidy` is too late. */
   async #removePod(pod: WorkerPod): Promise<void> {
-    const uid = pod.uid ?? (await this.#calls.find(pod.worker))?.metadata.uid
-    if (uid !== undefined) await this.#calls.remove('pods', { name: pod.name, uid }, KILL_S)
+    for (let waitMs = GIVE_UP_MS.first; !this.#closed; waitMs = Math.min(waitMs * 2, GIVE_UP_MS.most)) {
+      try {
+        const uid = pod.uid ?? (await this.#calls.find(pod.worker))?.metadata.uid
+        if (uid !== undefined) await this.#calls.remove('pods', { name: pod.name, uid }, KILL_S)
+        return
+      } catch (thrown) {
+        if (!kubernetesError(thrown).isPassing) return
+      }
+      await new Promise<void>(resolve => this.#options.clock.after(waitMs, resolve))
+    }
   }
 
   /** Records the exact image, so that all workers of a release run the same. */
@@ -338,12 +358,14 @@ class Pods implements KubernetesDriver {
     if ((await watch.pins.current()) === null) await watch.pins.pin(exact, null)
   }
 
-  #track(worker: WorkerId, isAdopted: boolean): WorkerPod {
+  /** @param wasMade whether it is known that the cluster has had its pod */
+  #track(worker: WorkerId, isAdopted: boolean, wasMade = false): WorkerPod {
     const { clock, outputs, settings, notifier } = this.#options
     const pod: WorkerPod = new WorkerPod({
       worker,
       clock,
       isAdopted,
+      wasMade,
       output: copied => outputs.copy(copied),
       placeOf: (report, node) => this.#nodes.placeOf(report, node),
       nodeLostMs: settings.nodeLostS * 1000,
@@ -437,7 +459,7 @@ class Pods implements KubernetesDriver {
     const pods = [...this.#pods.values()].filter(({ exit }) => exit === null)
     for (const pod of pods) pod.check()
     this.#endings.sendAgain()
-    const unheard = pods.filter(pod => pod.isMoving && pod.uid !== null && pod.unheardMs >= UNHEARD_MS)
+    const unheard = pods.filter(pod => pod.isMoving && pod.unheardMs >= UNHEARD_MS)
     await this.#askFor(unheard.sort((a, b) => b.unheardMs - a.unheardMs).slice(0, MAX_ASKED))
   }
 

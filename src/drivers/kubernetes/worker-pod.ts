@@ -33,6 +33,8 @@ export interface WorkerPodOptions {
   readonly onChange: () => void
   /** Whether it was there before this server knew of it: unseen it counts as running, until the cluster says something else. */
   readonly isAdopted: boolean
+  /** Whether it is known that the cluster has had it. */
+  readonly wasMade: boolean
 }
 
 const NEW = JSON.stringify({ state: 'unplaced', reason: JUST_ASKED })
@@ -53,6 +55,7 @@ export class WorkerPod {
   readonly #options: WorkerPodOptions
   /** Resolves once its program has been started, or it has ended without that. */
   readonly #begun = Promise.withResolvers<void>()
+  readonly #over = Promise.withResolvers<void>()
   #report: PodReport | null = null
   #seenMs: number
   #exit: ObservedExit | null = null
@@ -122,6 +125,11 @@ export class WorkerPod {
     return this.#begun.promise
   }
 
+  /** Resolves once it is known how it ended, and its output is copied. */
+  get over(): Promise<void> {
+    return this.#over.promise
+  }
+
   /** How long nothing was heard of it, in ms. */
   get unheardMs(): number {
     return this.#options.clock.monotonic() - this.#seenMs
@@ -185,7 +193,7 @@ export class WorkerPod {
       const signal = this.#asked === 'kill' ? 'SIGKILL' : null
       return void this.#settle({ code: null, signal, cause: { kind: 'ended' } })
     }
-    if (this.#report === null && this.#options.isAdopted) {
+    if (this.#report === null && this.#options.isAdopted && !this.#options.wasMade) {
       return void this.#settle({ code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } })
     }
     const why = this.#report?.leaving ?? { kind: 'deleted', said: '' }
@@ -282,6 +290,7 @@ export class WorkerPod {
     await this.#output?.finish(this.#lost ? 0 : OUTPUT_MS)
     this.#exit = exit
     this.#begun.resolve()
+    this.#over.resolve()
     this.#tell()
   }
 

@@ -374,7 +374,8 @@ export class Fleet {
     for (const worker of await store.workers.alive()) {
       const alive = await driver.adopt(worker.id, worker.handle, worker.driver)
       if (!alive) {
-        const reclaimed = await this.#reclaimed(worker.id)
+        // One that was to end has ended by that.
+        const reclaimed = worker.state === 'STOPPING' ? null : await this.#reclaimed(worker.id)
         if (reclaimed === null) await this.recordExit(worker.id, UNSEEN, 'unseen')
         else await this.recordExit(worker.id, reclaimed)
       } else if (!endpoints.has(worker.endpointId)) {

@@ -478,7 +478,28 @@ test('a pod that cannot be seen when a server starts counts as running until the
   api.remove('pods', POD)
   api.failure = () => null
   await clock.advance(30_000)
-  assert.equal(await seen(next), 'exited: ended while the server was away')
+  assert.equal(await seen(next), 'exited: was deleted by somebody other than this server', 'its pod would have stayed')
+})
+
+test('what became of a pod while no server ran is known to the next one at once', async () => {
+  const { api, running, another, seen } = await world()
+  const handle = await running()
+  api.remove('pods', POD)
+  const next = another()
+  assert.equal(await next.adopt(W, handle), false)
+  assert.equal(await seen(next), 'exited: was deleted by somebody other than this server')
+})
+
+test('the pod of a start that was given up is removed once the cluster takes that', async () => {
+  const { api, clock, driver, begin } = await world()
+  await begin()
+  api.failure = call => (call.method === 'DELETE' ? new KubernetesError('too many', 429) : null)
+  await driver.kill(W)
+  await clock.advance(5_000)
+  assert.equal(api.all('pods').length, 1)
+  api.failure = () => null
+  await clock.advance(30_000)
+  assert.deepEqual(api.all('pods'), [])
 })
 
 test('a start that a server was killed in goes on under the next one, and may fail there', async () => {
