@@ -23,8 +23,8 @@ import { Programs } from './programs.ts'
 import { Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
 import { createSimVault } from './vault.ts'
-import { clusterFleet, machineFleet } from './workforce.ts'
 import type { SimWorker } from './workers/worker.ts'
+import { clusterFleet, machineFleet } from './workforce.ts'
 import { type Features, World } from './world.ts'
 
 /** The result of a run. */

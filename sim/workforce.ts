@@ -32,7 +32,8 @@ export function machineFleet(
     onStart: async spec => {
       const { placements, programs, ...rest } = parts()
       placements.started(spec)
-      if (spec.serves === null) workers.set(spec.workerId, new SimWorker(workerParts(world, platform, logs, rest), spec))
+      if (spec.serves === null)
+        workers.set(spec.workerId, new SimWorker(workerParts(world, platform, logs, rest), spec))
       else programs.start(spec)
       if (random.chance(world.faults.start)) {
         world.count('failed starts')

@@ -80,7 +80,7 @@ export class World {
   disturbances = 0
   /** When the store was slow or broken last, in monotonic milliseconds. */
   #slowMs = Number.NEGATIVE_INFINITY
-  #isUnsettled = false
+  #troubles = 0
   /** Mistakes of the system under test, in order. */
   readonly problems: string[] = []
   /** Counts of injected faults and other events, by name. */
@@ -130,10 +130,10 @@ export class World {
     this.trace.add('disk', `${delayMs} ms ${broken ? 'broken' : ''}`)
   }
 
-  /** Servers stand still, are cut off or change, or do so no more. */
-  unsettle(isUnsettled: boolean): void {
+  /** Something of the servers or of the cluster changes. @param troubles how many more of them are in trouble for a while */
+  unsettle(troubles: -1 | 0 | 1): void {
     this.#slowMs = this.clock.monotonic()
-    this.#isUnsettled = isUnsettled
+    this.#troubles += troubles
   }
 
   /** Takes the lead from the server, or restores it. */
@@ -152,7 +152,7 @@ export class World {
 
   /** Whether the store was slow, broken or closed to changes since an instant; calls that waited then may take longer. */
   wasSlow(sinceMs: number): boolean {
-    const isSlow = this.storeDelayMs > 0 || this.diskBroken || !this.leading || this.#isUnsettled
+    const isSlow = this.storeDelayMs > 0 || this.diskBroken || !this.leading || this.#troubles > 0
     return isSlow || this.#slowMs + 10_000 > sinceMs
   }
 

@@ -122,7 +122,7 @@ export class Checks {
     this.#suspects = new SuspectChecker(report)
     this.counters = new CounterChecker(report)
     const storedState = (worker: WorkerId) => database.query<WorkerRow>(STATE, worker)[0]?.state ?? null
-    this.cluster = new ClusterChecker(report)
+    this.cluster = new ClusterChecker(report, database, worker => machine.running().includes(worker))
     this.fleet = new FleetChecker(report, storedState, world.kubernetes ? CLUSTER_NOTICE_MS : undefined)
     this.clients = new ClientChecker(report)
     this.purges = new PurgeChecker(report, clock.latest.bind(clock))

@@ -76,7 +76,9 @@ export class ClusterFaults {
     this.#world.count('kubernetes: times without an API')
     this.#world.trace.add('cluster', 'the API is away')
     this.#cluster.isAway = true
+    this.#world.unsettle(1)
     await this.#life.sleep(this.#random.int(2_000, 40_000))
+    this.#world.unsettle(-1)
     this.#cluster.isAway = false
     this.#world.trace.add('cluster', 'the API is back')
   }

@@ -212,7 +212,8 @@ export class Cluster implements Platform {
   /** A lost node comes back, and has none of its pods. */
   restore(node: Node): void {
     node.isCordoned = false
-    if (!node.isLost) return this.#scheduleSoon()
+    this.#scheduleSoon()
+    if (!node.isLost) return
     node.isLost = false
     this.#world.trace.add('cluster', `${node.name} is back`)
     for (const pod of this.objects.pods()) {
@@ -224,7 +225,6 @@ export class Cluster implements Platform {
         this.#world.clock.after(this.#random.int(50, 2_000), () => this.#run(name, node))
       }
     }
-    this.#scheduleSoon()
   }
 
   /** The control plane hears nothing of a node. */
@@ -255,7 +255,10 @@ export class Cluster implements Platform {
     const pod = this.objects.find('pods', name) as AnyPod | undefined
     const node = this.nodes.find(other => other.name === pod?.spec?.nodeName)
     if (pod === undefined || node === undefined || node.isLost) return
-    if (!this.#processes.has(worker)) return this.objects.remove('pods', name)
+    if (!this.#processes.has(worker)) {
+      this.objects.remove('pods', name)
+      return
+    }
     this.#hooks.terminate(worker)
     this.#world.clock.after(graceS * 1_000, () => {
       if (this.objects.find('pods', name)?.metadata.uid === pod.metadata.uid) this.#kill(worker)

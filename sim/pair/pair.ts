@@ -29,8 +29,6 @@ export class Pair {
   /** Which server requests reach, as a load balancer has learned it. */
   #target = 'a'
   #storeSetByMs = 0
-  /** Number of faults of the pair that last. */
-  #troubles = 0
   #areFaultsOver = false
 
   constructor(parts: PairParts) {
@@ -147,7 +145,7 @@ export class Pair {
     this.terms.taken(before, now, this.#storeMs())
     this.#ranAtTake.set(now.epoch, new Map(this.#hosts.map(host => [host.name, host.ranMs])))
     if (now.epoch > 1) world.disturb('takeovers')
-    world.unsettle(this.#troubles > 0)
+    world.unsettle(0)
     this.#over()
   }
 
@@ -168,11 +166,9 @@ export class Pair {
   /** Something lasts for a while, in which the store seems slow to clients. */
   async #lasts(ms: number): Promise<void> {
     const { world } = this.#parts
-    this.#troubles += 1
-    world.unsettle(true)
+    world.unsettle(1)
     await this.#life.sleep(ms)
-    this.#troubles -= 1
-    world.unsettle(this.#troubles > 0)
+    world.unsettle(-1)
   }
 
   /** A process stands still for a while: now, or in the middle of a change. */
@@ -249,7 +245,7 @@ export class Pair {
   }
 
   async #again(host: Host): Promise<void> {
-    this.#parts.world.unsettle(this.#troubles > 0)
+    this.#parts.world.unsettle(0)
     await this.#life.sleep(this.#random.chance(0.3) ? this.#random.int(8_000, 40_000) : this.#random.int(300, 5_000))
     host.start()
   }
