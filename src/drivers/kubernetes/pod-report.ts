@@ -128,7 +128,9 @@ function causeOf(pod: PodObject, reason: string, exitCode: number | null): ExitC
   if (status?.reason === 'Evicted' && limitGb !== null && OWN_DISK.test(said)) {
     return { kind: 'disk_full', limitGb, of: 'container' }
   }
-  const why = taken(status?.reason ?? '', node, said) ?? leavingOf(pod)
+  // What nodes say of containers that were gone when they came back, as after a loss of power.
+  const isGone = reason === 'ContainerStatusUnknown' || (reason === 'Unknown' && exitCode === 255)
+  const why = taken(isGone ? 'NodeLost' : (status?.reason ?? ''), node, said) ?? leavingOf(pod)
   if (why !== null) return { kind: 'reclaimed', why }
   // Its node did not take it, as when others were faster: the next one may.
   if (exitCode === null && status?.phase === 'Failed') {

@@ -136,6 +136,20 @@ test('what registries say is told apart, with and without a credential, whatever
   assert.match(text(report({ status: waiting('ImagePullBackOff', repeated), image }).life), /^will never start/)
 })
 
+test('a container that was gone when its node came back, as after a loss of power, was taken away', () => {
+  for (const state of [
+    { exitCode: 255, reason: 'Unknown' },
+    { exitCode: 137, reason: 'ContainerStatusUnknown' },
+  ]) {
+    const containerStatuses = [{ name: 'worker', state: { terminated: state } }]
+    const { cause } = exitIn(report({ status: { phase: 'Failed', containerStatuses } }).life)
+    assert.deepEqual(cause, { kind: 'reclaimed', why: { kind: 'node_lost', node: 'node-1', said: '' } })
+  }
+  const containerStatuses = [{ name: 'worker', state: { terminated: { exitCode: 255, reason: 'Error' } } }]
+  const { cause } = exitIn(report({ status: { phase: 'Failed', containerStatuses } }).life)
+  assert.equal(cause.kind, 'ended')
+})
+
 test('a pod that its platform takes away says why, before and after its end', () => {
   const disruption = (reason: string, message: string) => ({
     phase: 'Running',
