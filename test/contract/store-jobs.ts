@@ -164,7 +164,7 @@ export const jobCases: Cases = {
   'chunks are read in order, in parts, and no more once a client has them': async world => {
     const { streams } = world.store
     await world.holder(W1, 'a')
-    assert.deepEqual(await streams.read(jobId('a'), 0, 10), { attempt: 1, streamedSeq: 0, chunks: [] })
+    assert.deepEqual(await streams.read(jobId('a'), 0, 10), { attempt: 1, workerId: W1, streamedSeq: 0, chunks: [] })
     await streams.append(jobId('a'), W1, ['"1234"', '"5678"'], 100, 0)
     await streams.append(jobId('a'), W1, ['"9"'], 100, 0)
     const seqs = async (after: number, bytes: number) =>
@@ -173,11 +173,11 @@ export const jobCases: Cases = {
     assert.deepEqual(await seqs(0, 1), [1], 'one at least')
     assert.deepEqual(await seqs(0, 12), [1, 2])
     assert.deepEqual(await seqs(1, 9), [2, 3])
-    await streams.streamed(jobId('a'), 1, 2)
+    await streams.streamed(jobId('a'), { attempt: 1, workerId: W1 }, 2)
     assert.deepEqual(await seqs(0, 100), [3])
-    await streams.streamed(jobId('a'), 1, 1)
+    await streams.streamed(jobId('a'), { attempt: 1, workerId: W1 }, 1)
     assert.deepEqual(await seqs(0, 100), [3], 'never back')
-    await streams.streamed(jobId('a'), 7, 3)
+    await streams.streamed(jobId('a'), { attempt: 7, workerId: W1 }, 3)
     assert.deepEqual(await seqs(0, 100), [3], 'not for another attempt')
     assert.equal(await streams.read(jobId('b'), 0, 100), null)
   },
@@ -186,12 +186,25 @@ export const jobCases: Cases = {
     const { streams, jobOutcomes } = world.store
     await world.holder(W1, 'a')
     await streams.append(jobId('a'), W1, ['1', '2'], 100, 0)
-    await streams.streamed(jobId('a'), 1, 2)
+    await streams.streamed(jobId('a'), { attempt: 1, workerId: W1 }, 2)
     await jobOutcomes.requeueLost(W1, 'it was lost', T0)
     await world.claim(W1)
     await streams.append(jobId('a'), W1, ['3'], 100, 0)
     const part = await streams.read(jobId('a'), 0, 100)
-    assert.deepEqual(part, { attempt: 2, streamedSeq: 0, chunks: [{ seq: 1, chunk: '3' }] })
+    assert.deepEqual(part, { attempt: 2, workerId: W1, streamedSeq: 0, chunks: [{ seq: 1, chunk: '3' }] })
+  },
+
+  'what a client has of a run that does not count is not noted for the next one, which has its number': async world => {
+    const { streams, jobOutcomes } = world.store
+    await world.holder(W1, 'a')
+    await world.worker(W2)
+    await streams.append(jobId('a'), W1, ['1', '2'], 100, 0)
+    await jobOutcomes.release(W1, 'all')
+    await world.claim(W2)
+    await streams.append(jobId('a'), W2, ['3', '4'], 100, 0)
+    await streams.streamed(jobId('a'), { attempt: 1, workerId: W1 }, 2)
+    const part = await streams.read(jobId('a'), 0, 100)
+    assert.deepEqual([part?.workerId, part?.attempt, part?.chunks.map(({ chunk }) => chunk)], [W2, 1, ['3', '4']])
   },
 
   'chunks that may have been kept already are kept once': async world => {

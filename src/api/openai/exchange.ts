@@ -1,5 +1,6 @@
 import { LARGE_BODY_BYTES } from '../../core/bodies/body-readings.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import { RESULT_BYTES } from '../../core/jobs/result.ts'
 import { readJson } from '../../core/json/json-text.ts'
@@ -69,6 +70,8 @@ export class OpenaiExchange {
   #job: Job
   /** The attempt whose pieces were read; 0 before the first. */
   #attempt = 0
+  /** Its worker: an attempt that did not count is followed by another one with its number. */
+  #workerId: WorkerId | null = null
 
   /** @param ended aborts when the caller may no longer read the response; its reason is the error */
   constructor(parts: OpenaiExchangeParts, job: Job, request: Request, ended: AbortSignal) {
@@ -189,7 +192,7 @@ export class OpenaiExchange {
         return null
       }
       const end = isFinal(answer.status) ? answer.job : null
-      const restarted = this.#attempt > 0 && end === null && this.#isRestarted(answer)
+      const restarted = this.#attempt > 0 && this.#isRestarted(answer)
       let pieces: readonly Piece[] = []
       try {
         if (!restarted) pieces = await this.#take(answer)
@@ -204,7 +207,10 @@ export class OpenaiExchange {
   }
 
   async #take(answer: StreamAnswer): Promise<readonly Piece[]> {
-    if (answer.chunks.length > 0) this.#attempt = answer.attempt
+    if (answer.chunks.length > 0) {
+      this.#attempt = answer.attempt
+      this.#workerId = answer.job.workerId
+    }
     const pieces: Piece[] = []
     for (const item of await this.#itemsOf(answer)) {
       const piece = this.#reader.take(item)
@@ -235,7 +241,8 @@ export class OpenaiExchange {
   }
 
   #isRestarted({ job, chunks, attempt }: StreamAnswer): boolean {
-    return job.status === 'IN_QUEUE' || (chunks.length > 0 && attempt !== this.#attempt)
+    const isOther = attempt !== this.#attempt || job.workerId !== this.#workerId
+    return job.status === 'IN_QUEUE' || (chunks.length > 0 && isOther)
   }
 
   /** Fails the job: another attempt would repeat from the start what the client has received in part. */

@@ -119,9 +119,10 @@ export interface JobStore {
   diagnostics(jobId: JobId): Promise<JobNote[]>
 }
 
-/** Chunks of one attempt, in order. */
+/** Chunks of one run of a job, in order. A run is known by its attempt and its worker: one that does not count has the number of the next. */
 export interface StreamPart {
   readonly attempt: number
+  readonly workerId: WorkerId | null
   /** Number of the last chunk that a client has read, 0 before the first. */
   readonly streamedSeq: number
   readonly chunks: readonly { readonly seq: number; readonly chunk: string }[]
@@ -143,8 +144,8 @@ export interface StreamStore {
   ): Promise<boolean>
   /** Chunks after `afterSeq`: as many as have `maxBytes` together, at least one when there is one. */
   read(jobId: JobId, afterSeq: number, maxBytes: number): Promise<StreamPart | null>
-  /** Notes that a client has got all chunks up to `seq`. */
-  streamed(jobId: JobId, attempt: number, seq: number): Promise<void>
+  /** Notes that a client has got all chunks of a run up to `seq`. */
+  streamed(jobId: JobId, run: Pick<StreamPart, 'attempt' | 'workerId'>, seq: number): Promise<void>
 }
 
 /** A job that ended without its worker, which may still work on it. */

@@ -88,7 +88,7 @@ export class Streams {
     let kept = false
     try {
       const part = await this.#ports.store.streams.read(job.id, 0, PART_BYTES)
-      if (part === null || part.attempt !== job.attempt) return null
+      if (part === null || part.attempt !== job.attempt || part.workerId !== job.workerId) return null
       kept = part.chunks.length > 0
       if (kept) return await this.#deliver(job, part)
       if (!isFinal(job.status)) return null
@@ -108,7 +108,7 @@ export class Streams {
       status: isLast ? job.status : openStatus(job),
       chunks: part.chunks.map(({ chunk }) => chunk),
       attempt: job.attempt,
-      settle: delivered => void this.#settle(job.id, part.attempt, upTo, delivered),
+      settle: delivered => void this.#settle(job.id, part, upTo, delivered),
     }
   }
 
@@ -118,8 +118,8 @@ export class Streams {
   }
 
   /** If it cannot be stored that the chunks were delivered, they are delivered again: better twice than never. */
-  async #settle(jobId: JobId, attempt: number, upTo: number, delivered: boolean): Promise<void> {
-    if (delivered) await this.#ports.store.streams.streamed(jobId, attempt, upTo).catch(() => {})
+  async #settle(jobId: JobId, part: StreamPart, upTo: number, delivered: boolean): Promise<void> {
+    if (delivered) await this.#ports.store.streams.streamed(jobId, part, upTo).catch(() => {})
     this.#unsettled.delete(jobId)
     this.#ports.notifier.publish(`job:${jobId}`)
   }

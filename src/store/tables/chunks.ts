@@ -22,8 +22,8 @@ export const readChunks = `
   ORDER BY seq LIMIT $4`
 
 /** $1 job. */
-export const findPosition = 'SELECT attempt, streamed_seq FROM jobs WHERE id = $1'
+export const findPosition = 'SELECT attempt, worker_id, streamed_seq FROM jobs WHERE id = $1'
 
-/** $1 job, $2 attempt, $3 the chunk up to which a client has all. */
+/** $1 job, $2 attempt, $3 the chunk up to which a client has all, $4 worker. */
 export const setPosition = `
-  UPDATE jobs SET streamed_seq = $3 WHERE id = $1 AND attempt = $2 AND streamed_seq < $3`
+  UPDATE jobs SET streamed_seq = $3 WHERE id = $1 AND attempt = $2 AND worker_id = $4 AND streamed_seq < $3`

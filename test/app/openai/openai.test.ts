@@ -195,6 +195,22 @@ test('an answer that breaks off because its worker is lost is not begun again', 
   assert.equal(await statusOf(id), 'CANCELLED')
 })
 
+test('an answer that breaks off because its worker is taken away is not begun again, although its attempt does not count', async t => {
+  const place = { node: 'a', gpuType: null, gpuCount: 0 }
+  const { rig, worker, chat, statusOf } = await openAi(t, { arrival: () => place })
+  const { answer, id } = await chat({ stream: true })
+  await worker.chunk(id, { output: 'data: 1\n\n' })
+  rig.fleet.reclaim(worker.id, { kind: 'evicted', node: 'a', said: '' })
+  await rig.clock.advance(2_000)
+  const next = rig.worker(-1)
+  assert.equal(await next.takeJob(), id)
+  await next.chunk(id, { output: 'data: 1\n\n' })
+  await rig.clock.advance(60_000)
+  const { text } = await answer
+  assert.match(text, /^data: 1\n\ndata: \{"error":\{"message":"the worker was lost in the middle of its answer"/)
+  assert.equal(await statusOf(id), 'CANCELLED')
+})
+
 test('a server that stops ends what it holds', async t => {
   const { rig, worker, path, chat } = await openAi(t)
   const { answer, id } = await chat()

@@ -6,6 +6,12 @@ import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, wr
 
 const MAX_CHUNKS = 1_000
 
+interface PositionRow {
+  readonly attempt: number
+  readonly worker_id: WorkerId | null
+  readonly streamed_seq: number
+}
+
 /** The chunks of jobs. */
 export const streams = {
   append: write(function* (
@@ -25,19 +31,24 @@ export const streams = {
   }),
 
   read: read(function* (jobId: JobId, afterSeq: number, maxBytes: number): Steps<StreamPart | null> {
-    const job = yield* queryOne<{ attempt: number; streamed_seq: number }>(sql.findPosition, [jobId])
+    const job = yield* queryOne<PositionRow>(sql.findPosition, [jobId])
     if (job === null) return null
     const after = Math.max(afterSeq, job.streamed_seq)
     const chunks = yield* query<{ seq: number; chunk: string }>(sql.readChunks, [jobId, after, maxBytes, MAX_CHUNKS])
     return {
       attempt: job.attempt,
+      workerId: job.worker_id,
       streamedSeq: job.streamed_seq,
       chunks: chunks.map(({ seq, chunk }) => ({ seq, chunk })),
     }
   }),
 
-  streamed: write(function* (jobId: JobId, attempt: number, seq: number): Steps<void> {
-    yield* perform(sql.setPosition, [jobId, attempt, seq])
+  streamed: write(function* (
+    jobId: JobId,
+    { attempt, workerId }: Pick<StreamPart, 'attempt' | 'workerId'>,
+    seq: number,
+  ): Steps<void> {
+    yield* perform(sql.setPosition, [jobId, attempt, seq, workerId])
   }),
 } satisfies OperationsOf<StreamStore>
 
