@@ -85,7 +85,7 @@ export class FleetChecker {
   /** A worker has ended. */
   exited({ workerId, cause }: Events['worker.exited']): void {
     // A server that ended while it started a worker again published no event for it.
-    const isUnseen = cause === 'ended while the server was away'
+    const isUnseen = cause === 'ended while the server was away' || cause === 'was not found'
     if (this.#states.get(workerId) === 'EXITED' && !isUnseen) this.#report(`worker ${workerId} has ended twice`)
     this.#states.set(workerId, 'EXITED')
   }
