@@ -171,6 +171,9 @@ test('every reason for which no worker can be started leads to where it is mende
   const models = '/endpoints/mine/settings#models'
   assert.deepEqual(places, {
     engine: '/machine',
+    cluster: '/machine',
+    cluster_volume: '/endpoints/mine/settings#volumes',
+    cluster_network: '/machine',
     secrets: '/secrets',
     settings: '/endpoints/mine/settings#env',
     volume: '/endpoints/mine/settings#volumes',
