@@ -20,7 +20,7 @@ import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/dr
 import type { Notifier } from '../../ports/notifier.ts'
 import { clean } from '../docker/engine-error.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
-import { type EventObject, type KubernetesApi, kubernetesError, type PodObject } from './api.ts'
+import { type EventObject, type KubernetesApi, KubernetesError, kubernetesError, type PodObject } from './api.ts'
 import { type ListedPage, ListWatch } from './list-watch.ts'
 import { isPodId, ownSelector, podName, workerOf, workerOfPod } from './names.ts'
 import { NodeTypes } from './node-types.ts'
@@ -28,10 +28,11 @@ import { PodCalls } from './pod-calls.ts'
 import { KILL_S, PodEndings } from './pod-endings.ts'
 import { handleOf, parseHandle } from './pod-handle.ts'
 import type { PodOutputs } from './pod-output.ts'
-import { podReport } from './pod-report.ts'
+import { hasPullSecret, podReport } from './pod-report.ts'
 import type { PodSettings } from './pod-spec.ts'
-import { makePod, StartTurns, stopped } from './pod-starts.ts'
+import { aborted, makePod, StartTurns, stopped } from './pod-starts.ts'
 import { StartProgress } from './start-progress.ts'
+import { UnclaimedPods } from './unclaimed-pods.ts'
 import { type PodEnding, WorkerPod } from './worker-pod.ts'
 
 /** What {@link createKubernetesDriver} needs. */
@@ -95,6 +96,7 @@ class Pods implements KubernetesDriver {
   readonly #calls: PodCalls
   readonly #nodes: NodeTypes
   readonly #pods = new Map<WorkerId, WorkerPod>()
+  readonly #unclaimed: UnclaimedPods
   readonly #starts = new Map<WorkerId, Start>()
   readonly #endings: PodEndings
   /** Those whose pods the present list has had so far. */
@@ -113,6 +115,7 @@ class Pods implements KubernetesDriver {
     this.#options = options
     const { api, namespace, installation, clock, settings, notifier } = options
     this.#calls = new PodCalls({ api, namespace, installation })
+    this.#unclaimed = new UnclaimedPods(installation)
     this.#endings = new PodEndings(this.#calls, clock, settings.stopS)
     this.#nodes = new NodeTypes(api, clock, settings.gpus, () => notifier.publish('fleet'))
     this.#podWatch = new ListWatch<PodObject>({
@@ -189,9 +192,12 @@ class Pods implements KubernetesDriver {
     if (known !== undefined) return known.exit === null
     if (handle !== null && parseHandle(handle) === null) return false
     if (!isPodId(worker)) return false
+    await this.#tried.promise
     let found: PodObject | null
     try {
-      found = await this.#calls.find(worker)
+      // Where nobody answers, the next server must not wait for each of thousands.
+      if (this.#away !== null) throw new KubernetesError('the cluster does not answer', null)
+      found = this.#unclaimed.take(worker) ?? (await this.#calls.find(worker))
     } catch {
       // It may run, and counts as running until the cluster says something else.
       this.#track(worker, true, handle !== null)
@@ -378,13 +384,17 @@ class Pods implements KubernetesDriver {
   /** A part of a complete list. A pod that the whole lacks may have been made since, so it is asked for. */
   #listed({ items, isFirst, isLast }: ListedPage<PodObject>): void {
     const seen = this.#seen
-    if (isFirst) seen.clear()
+    if (isFirst) {
+      seen.clear()
+      this.#unclaimed.clear()
+    }
     for (const object of items) {
-      const worker = workerOf(object, this.#options.installation)
-      const pod = worker === null ? undefined : this.#pods.get(worker)
-      if (pod === undefined || worker === null) continue
-      seen.add(worker)
-      this.#see(pod, object)
+      const pod = this.#podOf(object)
+      if (pod === undefined) this.#unclaimed.note(object, true)
+      else {
+        seen.add(pod.worker)
+        this.#see(pod, object)
+      }
     }
     if (!isLast) return
     const lacking = [...this.#pods.values()].filter(pod => pod.exit === null && !seen.has(pod.worker))
@@ -392,12 +402,16 @@ class Pods implements KubernetesDriver {
   }
 
   #happened(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: PodObject): void {
-    const worker = workerOf(object, this.#options.installation)
-    const pod = worker === null ? undefined : this.#pods.get(worker)
-    if (pod === undefined) return
-    if (type !== 'DELETED') this.#see(pod, object)
+    const pod = this.#podOf(object)
+    if (pod === undefined) this.#unclaimed.note(object, type !== 'DELETED')
+    else if (type !== 'DELETED') this.#see(pod, object)
     // Of a pod that was never seen an old event may tell.
     else if (pod.uid !== null && pod.uid === object.metadata.uid) pod.gone(podReport(object, true))
+  }
+
+  #podOf(object: PodObject): WorkerPod | undefined {
+    const worker = workerOf(object, this.#options.installation)
+    return worker === null ? undefined : this.#pods.get(worker)
   }
 
   #see(pod: WorkerPod, object: PodObject): void {
@@ -480,19 +494,8 @@ class Pods implements KubernetesDriver {
   }
 }
 
-function hasPullSecret({ spec }: PodObject): boolean {
-  return ((spec as { imagePullSecrets?: readonly unknown[] } | undefined)?.imagePullSecrets?.length ?? 0) > 0
-}
-
 function lostText({ cause }: ObservedExit): string {
   return cause.kind === 'reclaimed'
     ? `its pod ${reclaimText(cause.why)}`
     : 'its pod ended before its program was started'
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

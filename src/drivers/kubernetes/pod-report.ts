@@ -41,6 +41,11 @@ export const JUST_ASKED: WaitForPlace = { kind: 'no_room', said: 'the cluster ha
 
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
 
+/** Whether the image of a pod is downloaded with a credential. */
+export function hasPullSecret({ spec }: PodObject): boolean {
+  return ((spec as { imagePullSecrets?: readonly unknown[] } | undefined)?.imagePullSecrets?.length ?? 0) > 0
+}
+
 /** Reads a pod. @param hasCredential whether its image is downloaded with one */
 export function podReport(pod: PodObject, hasCredential: boolean): PodReport {
   const { metadata, spec, status } = pod

@@ -124,6 +124,14 @@ export function stopped(): WorkerStartError {
   return new WorkerStartError({ kind: 'stopped', during: 'start' })
 }
 
+/** Resolves when a start is given up. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
 function pause(clock: Clock, signal: AbortSignal, ms: number): Promise<void> {
   return new Promise(resolve => {
     const end = () => {

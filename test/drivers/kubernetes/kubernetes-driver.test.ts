@@ -481,6 +481,24 @@ test('a pod that cannot be seen when a server starts counts as running until the
   assert.equal(await seen(next), 'exited: was deleted by somebody other than this server', 'its pod would have stayed')
 })
 
+test('a server that becomes active asks for no pod that the list had, and waits for no cluster that does not answer', async () => {
+  const { api, clock, running, another, seen } = await world()
+  const handle = await running()
+  const next = another()
+  await clock.settle()
+  const before = api.calls.length
+  assert.equal(await next.adopt(W, handle), true)
+  assert.deepEqual(api.calls.slice(before), [])
+  assert.equal(await seen(next), 'running on node-1')
+
+  api.failure = () => new KubernetesError('nobody listens', null)
+  const third = another()
+  await clock.settle()
+  const tried = api.calls.length
+  assert.equal(await third.adopt(W, handle), true)
+  assert.equal(api.calls.length, tried)
+})
+
 test('what became of a pod while no server ran is known to the next one at once', async () => {
   const { api, running, another, seen } = await world()
   const handle = await running()
