@@ -4,8 +4,8 @@ import { settle } from '../../sim/run.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import { regressions } from './regressions.ts'
 
-for (const { seed, found } of regressions) {
+for (const { seed, found, features } of regressions) {
   test(`seed ${seed} finds no more that ${found}`, async () => {
-    assert.deepEqual((await runSeed(seed, { settle })).problems, [])
+    assert.deepEqual((await runSeed(seed, { settle, ...features })).problems, [])
   })
 }

@@ -1,7 +1,11 @@
+import type { Features } from '../../sim/world.ts'
+
 /** A seed that has once found a mistake, and which. Seeds are kept for ever. */
 export interface Regression {
   readonly seed: number
   readonly found: string
+  /** What the run has beside all that others have. */
+  readonly features?: Features
 }
 
 /** What a seed does changes with the simulator and with the application, so a seed stands for its time only; keep them. */
@@ -21,4 +25,24 @@ export const regressions: readonly Regression[] = [
   },
   { seed: 279, found: 'the notification was lost that a worker had become idle, and it stayed for ever' },
   { seed: 306, found: 'the store failed after an endpoint was deleted, and its workers stayed for ever' },
+  {
+    seed: 5,
+    features: { kubernetes: true },
+    found: 'the API refused to delete the pod of a start that was given up, and it ran for nobody once it had a node',
+  },
+  {
+    seed: 25,
+    features: { kubernetes: true },
+    found: 'the workers of a node that had lost its power had crashed, and their jobs lost an attempt',
+  },
+  {
+    seed: 62,
+    features: { kubernetes: true },
+    found: 'a client got the pieces of a run that was taken away and those of the next one as one answer',
+  },
+  {
+    seed: 6,
+    features: { kubernetes: true, pair: true },
+    found: 'a server asked an API that was away for each pod before it was active',
+  },
 ]
