@@ -124,6 +124,7 @@ async function openRig(maxWorkers: number): Promise<Rig> {
   const machine = new SimMachine(world)
   const platform: Platform = {
     running: () => fleet.running(),
+    known: () => fleet.running(),
     frozen: fleet.frozen,
     exit: (worker, how) => fleet.exit(worker, how),
     driver: ({ notifier }) => {

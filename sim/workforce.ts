@@ -61,6 +61,7 @@ export function machineFleet(
   })
   const platform: Platform = {
     running: () => fleet.running(),
+    known: () => fleet.running(),
     frozen: fleet.frozen,
     exit: (worker, how) => fleet.exit(worker, how),
     driver: ({ notifier }) => {

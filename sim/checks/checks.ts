@@ -96,6 +96,8 @@ export class Checks {
   isPaused = () => false
   /** Whether the clocks of all servers are right. */
   hasRightClocks = () => true
+  /** Workers that the store had as ended when a server ended, and of which the platform still had something. */
+  readonly #forgiven = new Set<WorkerId>()
   #resync = false
   #calmSinceMs: number | null = null
   #restSinceMs: number | null = null
@@ -204,6 +206,9 @@ export class Checks {
   /** The server ended. The store decides which of its operations took effect. */
   serverEnded(): void {
     this.#resync = true
+    // Of what the next server does not know it learns when it tidies up.
+    const alive = new Set(this.#database.query<WorkerRow>(WORKERS).map(({ id }) => id))
+    for (const worker of this.#machine.known()) if (!alive.has(worker)) this.#forgiven.add(worker)
     this.cluster.serverEnded()
     this.jobs.serverEnded()
     this.placements.resync()
@@ -255,7 +260,7 @@ export class Checks {
       // A pod may wait for a node for as long as it takes.
       ended: workers.filter(({ id, state }) => !running.has(id) && !(this.#world.kubernetes && state === 'STARTING')),
       stranded: this.#database.query<StrandedRow>(STRANDED),
-      orphans: [...running].filter(id => !alive.has(id)),
+      orphans: [...running].filter(id => !alive.has(id) && !this.#forgiven.has(id)),
       unsettled: workers.filter(
         ({ id, state }) =>
           running.has(id) &&
@@ -289,6 +294,9 @@ export class Checks {
     if (passedMs < CLEANUP_MS) return 'go on'
     const overByMs = this.#world.clock.now() - RETENTION_OVER_MS
     for (const what of remainingRows(this.#database, overByMs)) this.#world.report(`after the retention period ${what}`)
+    const alive = new Set(this.#database.query<WorkerRow>(WORKERS).map(({ id }) => id))
+    for (const worker of this.#machine.known())
+      if (!alive.has(worker)) this.#world.report(`something of worker ${worker} is left, which has ended`)
     return 'enough'
   }
 

@@ -1,8 +1,8 @@
 import { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
+import { NO_API_FAULTS } from './api-faults.ts'
 import type { Cluster } from './cluster.ts'
-import { NO_API_FAULTS } from './sim-api.ts'
 
 const RECLAIMS = ['evicted', 'drained', 'deleted', 'preempted'] as const
 

@@ -6,8 +6,9 @@ import { PRODUCT_LABEL } from '../../src/drivers/kubernetes/node-choice.ts'
 import type { DriverParts, Platform, SimDriver } from '../platform.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
-import { type AnyPod, Objects, timestamp } from './objects.ts'
-import { type ApiFaults, NO_API_FAULTS, SimApi } from './sim-api.ts'
+import { type ApiFaults, NO_API_FAULTS } from './api-faults.ts'
+import { type AnyObject, type AnyPod, Objects, timestamp } from './objects.ts'
+import { SimApi } from './sim-api.ts'
 
 /** What a node starts. */
 export interface PodProgram {
@@ -89,6 +90,10 @@ export class Cluster implements Platform {
 
   running(): WorkerId[] {
     return [...this.#processes.keys()]
+  }
+
+  known(): WorkerId[] {
+    return [...this.objects.pods(), ...this.objects.all('secrets')].map(workerOf)
   }
 
   /** The workers whose processes run on a node. */
@@ -353,8 +358,8 @@ export class Cluster implements Platform {
   }
 }
 
-function workerOf(pod: AnyPod): WorkerId {
-  return (pod.metadata.labels?.[NAMES.worker] ?? '') as WorkerId
+function workerOf(object: AnyObject): WorkerId {
+  return (object.metadata.labels?.[NAMES.worker] ?? '') as WorkerId
 }
 
 interface PodAffinity {

@@ -2,8 +2,8 @@ import { type ByteStream, KubernetesError } from '../../src/drivers/kubernetes/a
 import type { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
+import type { ApiFaults } from './api-faults.ts'
 import type { AnyObject, Kind, ObjectEvent, Objects } from './objects.ts'
-import type { ApiFaults } from './sim-api.ts'
 
 /** What a stream of events needs. */
 export interface StreamParts {

@@ -7,34 +7,9 @@ import {
 import type { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
+import type { ApiFaults } from './api-faults.ts'
 import { EventStream } from './event-stream.ts'
 import { type AnyObject, type AnyPod, isSelected, type Kind, type Objects } from './objects.ts'
-
-/** What goes wrong with calls and watches, as probabilities; all 0 once the faults are over. */
-export interface ApiFaults {
-  /** A call fails before it does anything. */
-  readonly refused: number
-  /** A call is done, and its answer is lost. */
-  readonly lostAnswer: number
-  /** An event is never told. */
-  readonly forgotten: number
-  /** An event is told twice. */
-  readonly repeated: number
-  /** An event comes after later ones. */
-  readonly late: number
-  /** A watch says that its version is too old. */
-  readonly expired: number
-}
-
-/** No faults. */
-export const NO_API_FAULTS: ApiFaults = {
-  refused: 0,
-  lostAnswer: 0,
-  forgotten: 0,
-  repeated: 0,
-  late: 0,
-  expired: 0,
-}
 
 /** The API server of the simulated cluster, as one process of a server reaches it. */
 export interface ApiParts {
