@@ -62,7 +62,9 @@ const STOPS = 'SELECT job_id, worker_id FROM stops ORDER BY since_ms, worker_id,
 const STOP = 'SELECT job_id FROM stops WHERE worker_id = ? AND job_id = ?'
 const STRANDED = `SELECT id, worker_id FROM jobs WHERE status = 'IN_PROGRESS'
   AND NOT EXISTS (SELECT 1 FROM workers WHERE id = jobs.worker_id AND state <> 'EXITED') ORDER BY id`
-const BATCHES = 'SELECT id, status, total, completed, failed FROM batches ORDER BY id'
+// The jobs of deleted endpoints are removed in steps, and their batches last.
+const BATCHES = `SELECT id, status, total, completed, failed FROM batches
+  WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id) ORDER BY id`
 const COUNTERS = `SELECT endpoint_id AS id, SUM(completed) AS completed, SUM(failed) AS failed, SUM(retried) AS retried
   FROM endpoint_counters GROUP BY endpoint_id`
 
