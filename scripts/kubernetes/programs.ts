@@ -3,7 +3,8 @@ import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The version of Kubernetes, as `programs/go.mod` requires it. */
 export const KUBERNETES_VERSION = '1.34.4'
@@ -23,25 +24,55 @@ export function hasPrograms(folder: string): boolean {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === sourcesStamp()
 }
 
-/** Builds the programs into a folder that does not have them: six minutes on two processors, with an empty cache of Go. */
+/**
+ * Builds the programs into a folder that does not have them: six minutes on two processors, with an empty cache of Go. When another process does so,
+ * it waits for that.
+ */
 export async function buildPrograms(folder: string): Promise<void> {
-  if (hasPrograms(folder)) return
+  mkdirSync(dirname(folder), { recursive: true })
+  const lock = `${folder}.builder`
+  while (!hasPrograms(folder)) {
+    if (isTaken(lock)) await sleep(500)
+    else await build(folder, lock)
+  }
+}
+
+/** Whether a process that lives builds. When none does, this one has the lock now. */
+function isTaken(lock: string): boolean {
+  try {
+    writeFileSync(lock, String(process.pid), { flag: 'wx' })
+    return false
+  } catch {
+    const builder = existsSync(lock) ? readFileSync(lock, 'utf8') : ''
+    // Between its creation and its content a lock is empty.
+    if (builder !== '' && !existsSync(`/proc/${builder}`)) rmSync(lock, { force: true })
+    return true
+  }
+}
+
+async function build(folder: string, lock: string): Promise<void> {
   const unfinished = `${folder}.${process.pid}`
-  mkdirSync(unfinished, { recursive: true })
   const [major, minor] = KUBERNETES_VERSION.split('.')
   const version = Object.entries({ gitVersion: `v${KUBERNETES_VERSION}`, gitMajor: major, gitMinor: minor })
   const flags = ['-s', '-w', ...version.map(([name, value]) => `-X ${VERSION_PACKAGE}.${name}=${value}`)]
-  const packages = NAMES.map(name => `k8s.io/kubernetes/cmd/${name}`)
   try {
     checkGo()
-    await go(['build', `-ldflags=${flags.join(' ')}`, '-o', `${unfinished}/`, ...packages, './pause'], {})
-    // Runs in an image with nothing else.
+    mkdirSync(unfinished)
+    await go([
+      'build',
+      `-ldflags=${flags.join(' ')}`,
+      '-o',
+      `${unfinished}/`,
+      ...NAMES.map(name => `k8s.io/kubernetes/cmd/${name}`),
+    ])
+    // It runs in an image with nothing else.
     await go(['build', '-o', join(unfinished, 'pause'), './pause'], { CGO_ENABLED: '0' })
     writeFileSync(join(unfinished, 'stamp'), sourcesStamp())
     rmSync(folder, { recursive: true, force: true })
     renameSync(unfinished, folder)
   } finally {
     rmSync(unfinished, { recursive: true, force: true })
+    rmSync(lock, { force: true })
   }
 }
 
@@ -63,7 +94,7 @@ function checkGo(): void {
   if (Number(minor) < 24) throw new Error(`Kubernetes is built with Go 1.24 or later, not with ${printed.trim()}`)
 }
 
-async function go(args: readonly string[], env: Readonly<Record<string, string>>): Promise<void> {
+async function go(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<void> {
   const child = spawn('go', args, { cwd: SOURCES, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let printed = ''
   child.stdout.on('data', block => (printed += block))

@@ -56,8 +56,10 @@ const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
 const isWaiting = (file: string) => WAITING.includes(file)
 /** Tests with a browser, which uses a processor for itself: only one at a time. */
 const isBrowser = (file: string) => /^test\/browser\//.test(file)
+/** Tests with a real Kubernetes, most of whose time is waiting: only one at a time. */
+const isKubernetes = (file: string) => /^test\/(?:wire\/kubernetes\/|contract\/driver-kubernetes)/.test(file)
 const isWire = (file: string) =>
-  isOverSockets(file) && ![stopsEngine, isGateway, isWaiting, isBrowser].some(is => is(file))
+  isOverSockets(file) && ![stopsEngine, isGateway, isWaiting, isBrowser, isKubernetes].some(is => is(file))
 
 /** Whether a file starts real servers. Such a file that fails runs once more, alone. */
 export function isOverSockets(file: string): boolean {
@@ -75,7 +77,7 @@ const MAX_BATCH = 8
 
 /** The tasks of a run by kind. Lanes take them from the front. */
 export type Queues = Record<
-  'engine' | 'gateway' | 'browser' | 'waiting' | 'waitingContainers' | 'wire' | 'containers' | 'rest',
+  'engine' | 'gateway' | 'browser' | 'waiting' | 'waitingContainers' | 'kubernetes' | 'wire' | 'containers' | 'rest',
   Task[]
 >
 
@@ -87,7 +89,7 @@ export const LANES: readonly (readonly (keyof Queues)[])[] = [
   ['engine', 'gateway', 'containers', 'wire', 'rest'],
   ['browser', 'wire', 'containers', 'rest'],
   ['wire', 'containers', 'rest'],
-  ['waiting', 'waitingContainers'],
+  ['waiting', 'waitingContainers', 'kubernetes'],
 ]
 
 /** The tasks of a run, and why tests with workers in containers are skipped; null when they are not. */
@@ -104,7 +106,7 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   const [paths, containers] = isWhole ? ([everyRunFiles, 'main'] as const) : ([containerFiles, 'all'] as const)
   const again = wanted && hasEngine ? slowestFirst(files.filter(file => paths.includes(file))) : []
   const inContainers = again.map(file => ({ file, others: [], containers }))
-  const rest = own(file => ![stopsEngine, isGateway, isBrowser, isWaiting, isWire].some(is => is(file)))
+  const rest = own(file => ![stopsEngine, isGateway, isBrowser, isWaiting, isKubernetes, isWire].some(is => is(file)))
   return {
     queues: {
       engine: own(stopsEngine),
@@ -112,6 +114,7 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
       browser: own(isBrowser),
       waiting: own(isWaiting),
       waitingContainers: inContainers.filter(({ file }) => isWaiting(file)),
+      kubernetes: own(isKubernetes),
       wire: own(isWire),
       containers: inContainers.filter(({ file }) => !isWaiting(file)),
       rest: list ? rest : inBatches(rest),

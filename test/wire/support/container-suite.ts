@@ -117,7 +117,7 @@ export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Beginnings of the names of files that have containers of their own, or workers that the test plays. */
-export const OF_CONTAINERS: readonly string[] = ['docker/', 'gateway/', 'attacks/']
+export const OF_CONTAINERS: readonly string[] = ['docker/', 'kubernetes/', 'gateway/', 'attacks/']
 
 /** Files that do not, and why. */
 export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
