@@ -10,24 +10,45 @@ export interface ApiAnswer {
   readonly text: string
 }
 
-/** Makes one call. @param type of the body, where it is not JSON: that of a patch */
-export type Api = (method: string, path: string, body?: unknown, type?: string) => Promise<ApiAnswer>
+/** The API of a cluster as an administrator. */
+export interface Api {
+  /** Makes one call. @param type of the body, where it is not JSON: that of a patch */
+  (method: string, path: string, body?: unknown, type?: string): Promise<ApiAnswer>
+  /** Passes on each line of a response that goes on, such as that of a watch, until it is closed. */
+  follow(path: string, onLine: (line: string) => void, onEnd?: () => void): { close(): void }
+}
 
 /** Calls an API server with a token. */
 export function openApi(url: string, authority: string, token: string): Api {
-  const agent = new Agent({ ca: readFileSync(authority), keepAlive: true, maxSockets: 32 })
-  return (method, path, body, type = 'application/json') =>
-    new Promise((resolve, reject) => {
-      const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': type }) }
-      const call = request(new URL(path, url), { method, agent, headers, timeout: 10_000 }, response => {
+  const agent = new Agent({ ca: readFileSync(authority), keepAlive: true, maxSockets: 64 })
+  const authorization = `Bearer ${token}`
+  const call = (method: string, path: string, body?: unknown, type = 'application/json') =>
+    new Promise<ApiAnswer>((resolve, reject) => {
+      const headers = { authorization, ...(body === undefined ? {} : { 'content-type': type }) }
+      const sent = request(new URL(path, url), { method, agent, headers, timeout: 10_000 }, response => {
         let text = ''
         response.setEncoding('utf8').on('data', (block: string) => (text += block))
         response.on('error', reject)
         response.on('end', () => resolve({ status: response.statusCode ?? 0, json: parsed(text), text }))
       })
-      call.on('error', reject).on('timeout', () => call.destroy(new Error('the API server does not answer')))
-      call.end(body === undefined ? undefined : JSON.stringify(body))
+      sent.on('error', reject).on('timeout', () => sent.destroy(new Error('the API server does not answer')))
+      sent.end(body === undefined ? undefined : JSON.stringify(body))
     })
+  return Object.assign(call, {
+    follow(path: string, onLine: (line: string) => void, onEnd: () => void = () => {}) {
+      const sent = request(new URL(path, url), { agent, headers: { authorization } }, response => {
+        let rest = ''
+        response.setEncoding('utf8').on('data', (block: string) => {
+          const lines = (rest + block).split('\n')
+          rest = lines.pop() ?? ''
+          for (const line of lines) onLine(line)
+        })
+      })
+      sent.on('error', () => {}).on('close', onEnd)
+      sent.end()
+      return { close: () => void sent.destroy() }
+    },
+  })
 }
 
 function parsed(text: string): unknown {
