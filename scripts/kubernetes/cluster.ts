@@ -64,6 +64,8 @@ export async function startCluster({ programs, say = () => {}, ...options }: Clu
   mkdirSync(folder, { recursive: true })
   const machine = await openMachine(folder)
   try {
+    // Where pods look for the API server. Nothing passes other addresses of services on.
+    await machine.run(`ip addr add ${SERVICES}.1/32 dev lo`)
     const api = writeFiles(machine)
     const commands = programCommands(machine, programs)
     const start = (name: ClusterProgram) => machine.start(name, commands[name])
@@ -150,7 +152,7 @@ function writeFiles(machine: Machine): Api {
   sign('kubelet', `/CN=${NODE}`, [`IP:${addresses.machine}`, `DNS:${NODE}`], 'serverAuth')
   sign('apiserver-client', '/O=system:masters/CN=kube-apiserver', ['DNS:apiserver'], 'clientAuth')
   createAccountKeys(keys)
-  const url = `https://${addresses.machine}:6443`
+  const url = `https://${addresses.machine}`
   const tokens = createCallers(folder, url, {
     admin: { name: 'admin', groups: ['system:masters'] },
     controllers: { name: 'system:kube-controller-manager', groups: [] },
@@ -265,7 +267,7 @@ function programCommands(machine: Machine, programs: string): Record<ClusterProg
         '--bind-address',
         '0.0.0.0',
         '--secure-port',
-        '6443',
+        '443',
       ],
       ...['--advertise-address', addresses.machine, '--service-cluster-ip-range', `${SERVICES}.0/24`],
       ...['--tls-cert-file', file('keys/apiserver.crt'), '--tls-private-key-file', file('keys/apiserver.key')],

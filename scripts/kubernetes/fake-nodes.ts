@@ -3,7 +3,7 @@
  * pod takes jobs as a worker of a queue would and gives an empty result, all in this process.
  */
 import { Agent, request } from 'node:http'
-import type { Api } from '../../scripts/kubernetes/api.ts'
+import type { Api } from './api.ts'
 
 const MERGE = 'application/strategic-merge-patch+json'
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
