@@ -63,11 +63,13 @@ interface World {
   seen(driver?: KubernetesDriver): Promise<string>
 }
 
-async function world(api = new PlayedKubernetes()): Promise<World> {
+/** @param outputMs how long the rest of an output takes to be copied */
+async function world(api = new PlayedKubernetes(), outputMs = 0): Promise<World> {
   const clock = new VirtualClock()
   const notifier = createNotifier()
+  const finish = () => new Promise<void>(done => (outputMs === 0 ? done() : clock.after(outputMs, done)))
   const outputs = {
-    copy: () => ({ finish: async () => {}, resume: () => {}, close: async () => {} }),
+    copy: () => ({ finish, resume: () => {}, close: async () => {} }),
     forget: () => {},
   }
   const make = () =>
@@ -465,6 +467,19 @@ test('the next server adopts by name, with and without a handle, and knows how t
   await clock.settle()
   assert.equal(await seen(last), 'exited: exited with code 3')
   assert.equal(await another().adopt(W, handle), false)
+})
+
+test('a pod that has ended before a server starts is adopted by none, and can be released at once', async () => {
+  const { api, clock, driver, running, another } = await world(new PlayedKubernetes(), 2_000)
+  const handle = await running()
+  await driver.close()
+  api.end(POD, { exitCode: 3 })
+  const next = another()
+  const released = next.adopt(W, handle).then(async isAlive => {
+    assert.equal(isAlive, false)
+    await next.release(W)
+  })
+  await Promise.all([released, clock.advance(3_000)])
 })
 
 test('a pod that cannot be seen when a server starts counts as running until the cluster says something else', async () => {
