@@ -21,10 +21,11 @@ export interface Api {
 /** Calls an API server with a token. */
 export function openApi(url: string, authority: string, token: string): Api {
   const agent = new Agent({ ca: readFileSync(authority), keepAlive: true, maxSockets: 64 })
-  const authorization = `Bearer ${token}`
+  // Tells these calls from those of a server in the notes of the API server.
+  const identity = { authorization: `Bearer ${token}`, 'user-agent': 'runyard-tests' }
   const call = (method: string, path: string, body?: unknown, type = 'application/json') =>
     new Promise<ApiAnswer>((resolve, reject) => {
-      const headers = { authorization, ...(body === undefined ? {} : { 'content-type': type }) }
+      const headers = { ...identity, ...(body === undefined ? {} : { 'content-type': type }) }
       const sent = request(new URL(path, url), { method, agent, headers, timeout: 10_000 }, response => {
         let text = ''
         response.setEncoding('utf8').on('data', (block: string) => (text += block))
@@ -36,7 +37,7 @@ export function openApi(url: string, authority: string, token: string): Api {
     })
   return Object.assign(call, {
     follow(path: string, onLine: (line: string) => void, onEnd: () => void = () => {}) {
-      const sent = request(new URL(path, url), { agent, headers: { authorization } }, response => {
+      const sent = request(new URL(path, url), { agent, headers: identity }, response => {
         let rest = ''
         response.setEncoding('utf8').on('data', (block: string) => {
           const lines = (rest + block).split('\n')

@@ -53,12 +53,19 @@ export interface ClusterOptions {
   readonly programs: string
   /** An empty folder for its files; a temporary one unless given. */
   readonly folder?: string
+  /** Whether the API server notes each request in `audit.log` in the folder of the cluster; not unless told. */
+  readonly audits?: boolean
   /** Receives what was done. */
   readonly say?: (text: string) => void
 }
 
 /** Starts a cluster. It ends with this process, whatever ends that. */
-export async function startCluster({ programs, say = () => {}, ...options }: ClusterOptions): Promise<Cluster> {
+export async function startCluster({
+  programs,
+  audits = false,
+  say = () => {},
+  ...options
+}: ClusterOptions): Promise<Cluster> {
   removeRemains(tmpdir(), PREFIX)
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), PREFIX))
   mkdirSync(folder, { recursive: true })
@@ -68,6 +75,7 @@ export async function startCluster({ programs, say = () => {}, ...options }: Clu
     await machine.run(`ip addr add ${SERVICES}.1/32 dev lo`)
     const api = writeFiles(machine)
     const commands = programCommands(machine, programs)
+    if (audits) commands.apiserver.push(...auditWords(machine))
     const start = (name: ClusterProgram) => machine.start(name, commands[name])
     for (const name of ['etcd', 'containerd', 'apiserver'] as const) await start(name)
     say('etcd, containerd and the API server were started')
@@ -238,7 +246,7 @@ function kubeletSettings({ folder, addresses, controlGroup }: Machine): object {
 }
 
 /** The command of each program. */
-function programCommands(machine: Machine, programs: string): Record<ClusterProgram, readonly string[]> {
+function programCommands(machine: Machine, programs: string): Record<ClusterProgram, string[]> {
   const { folder, addresses } = machine
   const file = (name: string) => join(folder, name)
   const etcd = 'http://127.0.0.1:2379'
@@ -309,6 +317,18 @@ function programCommands(machine: Machine, programs: string): Record<ClusterProg
   }
 }
 
+/** Makes the API server note who asked for what, without bodies. */
+function auditWords({ folder }: Machine): string[] {
+  const policy = {
+    apiVersion: 'audit.k8s.io/v1',
+    kind: 'Policy',
+    omitStages: ['RequestReceived'],
+    rules: [{ level: 'Metadata' }],
+  }
+  writeFileSync(join(folder, 'audit.json'), JSON.stringify(policy))
+  return ['--audit-policy-file', join(folder, 'audit.json'), '--audit-log-path', join(folder, 'audit.log')]
+}
+
 function pauseImage({ folder }: Machine, programs: string): string {
   const files = join(folder, 'pause')
   mkdirSync(files)
@@ -325,7 +345,11 @@ async function containerd({ folder }: Machine, ...words: readonly string[]): Pro
 function trustRegistry({ folder }: Machine, host: string): void {
   const registry = join(folder, 'registries', host)
   mkdirSync(registry, { recursive: true })
-  writeFileSync(join(registry, 'hosts.toml'), `server = "http://${host}"\n`)
+  // Without the table of the host it is called with TLS.
+  writeFileSync(
+    join(registry, 'hosts.toml'),
+    `server = "http://${host}"\n[host."http://${host}"]\n  capabilities = ["pull", "resolve"]\n`,
+  )
 }
 
 export type { Api, ApiAnswer }

@@ -88,29 +88,20 @@ export async function addFakeNodes(api: Api, count: number, each: number): Promi
 
 async function addNode(api: Api, name: string, pods: number): Promise<void> {
   const room = { cpu: '4000', memory: '16Ti', 'ephemeral-storage': '100Ti', pods: String(pods) }
-  const now = new Date().toISOString()
-  const conditions = [
-    { type: 'Ready', status: 'True', reason: 'KubeletReady', lastHeartbeatTime: now, lastTransitionTime: now },
-  ]
   const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', 'kubernetes.io/arch': 'amd64' }
   await api('POST', '/api/v1/nodes', { metadata: { name, labels } })
+  await api('PATCH', `/api/v1/nodes/${name}/status`, { status: { capacity: room, allocatable: room } }, MERGE)
   await renew(api, name)
-  await api(
-    'PATCH',
-    `/api/v1/nodes/${name}/status`,
-    { status: { capacity: room, allocatable: room, conditions } },
-    MERGE,
-  )
 }
 
+/** Says that a node lives. One that was taken for lost meanwhile, such as while the API server was away, is ready only when it says so itself. */
 async function renew(api: Api, name: string): Promise<void> {
-  const spec = {
-    holderIdentity: name,
-    leaseDurationSeconds: 40,
-    renewTime: new Date().toISOString().replace('Z', '000Z'),
-  }
+  const now = new Date().toISOString()
+  const spec = { holderIdentity: name, leaseDurationSeconds: 40, renewTime: now.replace('Z', '000Z') }
   const { status } = await api('PATCH', `${LEASES}/${name}`, { spec }, 'application/merge-patch+json')
   if (status === 404) await api('POST', LEASES, { metadata: { name }, spec })
+  const ready = { type: 'Ready', status: 'True', reason: 'KubeletReady', lastHeartbeatTime: now }
+  await api('PATCH', `/api/v1/nodes/${name}/status`, { status: { conditions: [ready] } }, MERGE)
 }
 
 /** Shows each pod of the cluster and its changes; after the watch has ended, all again. */

@@ -19,13 +19,18 @@ export interface ImageParts {
   readonly name: string
   /** A folder whose content is its file system. */
   readonly files: string
+  /** What runs before the command; nothing unless given. */
+  readonly entrypoint?: readonly string[]
   readonly command: readonly string[]
   readonly env?: readonly string[]
   readonly workingDir?: string
 }
 
 /** Packs an image. @param archive the file to write */
-export function packImage(archive: string, { name, files, command, env = [], workingDir = '/' }: ImageParts): void {
+export function packImage(
+  archive: string,
+  { name, files, entrypoint = [], command, env = [], workingDir = '/' }: ImageParts,
+): void {
   const folder = `${archive}.parts`
   mkdirSync(folder, { recursive: true })
   execFileSync('tar', ['-C', files, '--owner=0', '--group=0', '--numeric-owner', '-cf', join(folder, 'layer.tar'), '.'])
@@ -35,7 +40,12 @@ export function packImage(archive: string, { name, files, command, env = [], wor
   const config = {
     architecture: process.arch === 'x64' ? 'amd64' : process.arch,
     os: 'linux',
-    config: { Cmd: command, Env: ['PATH=/usr/local/bin:/usr/bin:/bin', ...env], WorkingDir: workingDir },
+    config: {
+      Entrypoint: entrypoint,
+      Cmd: command,
+      Env: ['PATH=/usr/local/bin:/usr/bin:/bin', ...env],
+      WorkingDir: workingDir,
+    },
     rootfs: { type: 'layers', diff_ids: [`sha256:${layer}`] },
   }
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config))
@@ -67,7 +77,8 @@ export function workerFiles(repository: string, folder: string): void {
   writeFileSync(join(folder, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\n')
 }
 
-function addProgram(folder: string, program: string, path: string): void {
+/** Copies a program of this machine and its libraries. @param folder the root of the file system */
+export function addProgram(folder: string, program: string, path: string): void {
   const copy = (from: string, to: string) => {
     mkdirSync(dirname(join(folder, to)), { recursive: true })
     copyFileSync(realpathSync(from), join(folder, to))
