@@ -92,7 +92,7 @@ export interface DriverTraits {
 
 /** Runs the contract. */
 export function driverContract(name: string, open: () => Promise<DriverHarness>, traits: DriverTraits = {}): void {
-  describe(`the ${name} driver`, { timeout: 120_000 }, () => {
+  describe(`the ${name} driver`, { timeout: 280_000 }, () => {
     let harness: DriverHarness
     beforeEach(async () => {
       harness = await open()

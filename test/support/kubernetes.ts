@@ -25,6 +25,7 @@ export interface TestCluster extends Cluster {
 
 /** Starts a cluster that has {@link nodeImage}. It ends with this process; `stop` also removes its files. */
 export async function openCluster(): Promise<TestCluster> {
+  if (noKubernetes !== false) throw new Error(noKubernetes)
   await buildPrograms(programs)
   const cluster = await startCluster({ programs })
   const files = join(cluster.folder, 'image')

@@ -1,4 +1,4 @@
-/** An image registry for the tests, with plain HTTP on the loopback address and one user. */
+/** An image registry for the tests, with plain HTTP and one user. */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
@@ -24,8 +24,8 @@ export interface TestRegistry {
 
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json'
 
-/** Starts a registry. @param open whether it allows anonymous reads */
-export async function openRegistry(open = false): Promise<TestRegistry> {
+/** Starts a registry. @param open whether it allows anonymous reads @param address to listen on */
+export async function openRegistry(open = false, address = '127.0.0.1'): Promise<TestRegistry> {
   const user = { username: 'me', password: 'open sesame' }
   const expected = `Basic ${Buffer.from(`${user.username}:${user.password}`).toString('base64')}`
   const blobs = new Map<string, Buffer>()
@@ -60,13 +60,13 @@ export async function openRegistry(open = false): Promise<TestRegistry> {
     response.end(request.method === 'HEAD' ? undefined : found)
   }
   const server = createServer((request, response) => void answer(request, response))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>(resolve => server.listen(0, address, resolve))
   const keep = (content: Buffer) => {
     blobs.set(digestOf(content), content)
     return { size: content.length, digest: digestOf(content) }
   }
   return {
-    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    host: `${address}:${(server.address() as AddressInfo).port}`,
     user,
     calls,
     publish(name, tag, marker) {

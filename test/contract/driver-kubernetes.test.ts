@@ -1,0 +1,52 @@
+import { after, before, test } from 'node:test'
+import { noKubernetes, openCluster, type TestCluster } from '../support/kubernetes.ts'
+import { openPodMachine } from '../support/pods.ts'
+import { type Behaviour, driverContract } from './driver.ts'
+
+const SERVE = `for (const port of [process.env.PORT, process.env.PORT_HEALTH])
+  require('node:http').createServer((_, response) => response.end()).on('error', () => {}).listen(port)
+setTimeout(() => console.log('ready'), 300)`
+
+const WORDS: Record<Behaviour, readonly string[]> = {
+  obedient: ['sh', '-c', 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done'],
+  stubborn: ['sh', '-c', 'trap "echo asked" TERM; trap "echo later" WINCH; echo ready; while :; do sleep 0.05; done'],
+  failing: ['sh', '-c', 'exit 3'],
+  serving: ['node', '-e', SERVE],
+}
+
+if (noKubernetes === false) {
+  let cluster: TestCluster
+  before(async () => {
+    cluster = await openCluster()
+  })
+  after(() => cluster.stop())
+  driverContract(
+    'Kubernetes',
+    async () => {
+      const machine = openPodMachine(cluster)
+      let driver = machine.driver()
+      return {
+        notifier: machine.notifier,
+        get driver() {
+          return driver
+        },
+        spec: (behaviour, changes) => machine.spec(WORDS[behaviour], changes),
+        sharesPorts: false,
+        answers: true,
+        unusable: { image: 'Not an image', args: '' },
+        ready: worker => machine.said(worker, 'ready'),
+        asked: worker => machine.asked(worker),
+        frozen: async () => false,
+        responds: worker => machine.responds(worker),
+        restart: async () => {
+          await driver.close()
+          driver = machine.driver()
+          return driver
+        },
+        close: machine.close,
+        platform: machine.platform,
+      }
+    },
+    { freezes: false, places: true },
+  )
+} else test('the Kubernetes driver', { skip: noKubernetes })
