@@ -1,0 +1,141 @@
+/**
+ * What goes wrong around workers in pods on a real cluster: images, memory, disks, evictions, drains, deleted pods and quotas. Each shows as its reason, and no job is lost.
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { giveGpus } from '../../support/pods.ts'
+import { openRegistry } from '../../support/registry.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { graphql, statusOf, submit, whenFinal } from '../support/client.ts'
+import type { ContainerWish } from '../support/containers.ts'
+import {
+  cordon,
+  dropEndpoint,
+  evict,
+  explained,
+  type Gates,
+  jobAtGate,
+  nodeWords,
+  openGates,
+  POD_MS,
+  type PodServer,
+  passGate,
+  podEndpoint,
+  podPath,
+  startPodServer,
+} from '../support/pods.ts'
+import { until } from '../support/until.ts'
+
+/** A worker with a limit of memory, and nothing else of the node. */
+const SMALL = { gpuIds: undefined, gpuCount: undefined, instanceIds: ['cpu3c-2-4'] }
+const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
+
+describe('faults around pods', { skip: noKubernetes, timeout: 295_000 }, () => {
+  let cluster: TestCluster
+  let server: PodServer
+  let gates: Gates
+  before(async () => {
+    cluster = await openCluster()
+    await giveGpus(cluster, 8)
+    gates = await openGates(cluster)
+    server = await startPodServer(cluster, { args: ['--drain-timeout', '2'] })
+  })
+  after(async () => {
+    await server?.stop()
+    await cluster?.stop()
+  })
+
+  /** The cause that is shown for an endpoint whose job waits. */
+  const causeOf = async (wish: ContainerWish, pattern: RegExp) => {
+    const endpoint = await podEndpoint(server, wish)
+    const job = await submit(server, endpoint, {})
+    const reason = await explained(server, endpoint, pattern)
+    assert.notEqual(reason.action, null)
+    assert.equal((await statusOf(server, endpoint, job)).status, 'IN_QUEUE', 'no job is lost')
+    await dropEndpoint(server, endpoint)
+    return reason.cause
+  }
+  test('an image that is nowhere, a wrong credential and none each show as the reason', async () => {
+    const depot = await openRegistry(false, cluster.hostAddress)
+    const open = await openRegistry(true, cluster.hostAddress)
+    for (const { host, close } of [depot, open]) {
+      cluster.trustRegistry(host)
+      atEnd(close)
+    }
+    depot.publish('private', '1', 'hello')
+    const { saveRegistryAuth } = await graphql(
+      server,
+      'mutation ($input: SaveRegistryAuthInput) { saveRegistryAuth(input: $input) { id } }',
+      { input: { name: 'wrong', username: 'me', password: 'let me in' } },
+    )
+    const image = `${depot.host}/private:1`
+    const causes = [
+      await causeOf({ image, registry: saveRegistryAuth.id }, /does not accept the credential/),
+      await causeOf({ image }, /wants a credential/),
+      await causeOf({ image: `${open.host}/nothing:1` }, /has no such image/),
+    ]
+    assert.deepEqual(causes, ['image_error', 'image_error', 'image_error'])
+    assert.ok(server.lines.every(line => !line.includes('let me in')))
+  })
+
+  test('a program that is missing, and a crash at the start, show as the reason', async () => {
+    assert.equal(
+      await causeOf({ words: ['/nowhere/start.sh'] }, /program does not exist in the image.*\/nowhere\/start\.sh/),
+      'image_error',
+    )
+    assert.equal(await causeOf({ words: ['sh', '-c', 'exit 7'] }, /exited with code 7/), 'crash_loop')
+  })
+
+  test('a worker that is killed for its memory gives its job back, which runs again', async () => {
+    const endpoint = await podEndpoint(server, { words: nodeWords, settings: SMALL })
+    const job = await submit(server, endpoint, { say: 'enough', eat: gates.url('greedy') })
+    await gates.reached('greedy')
+    const done = await whenFinal(server, endpoint, job, 2 * POD_MS)
+    assert.deepEqual([done.status, done.output, done.retries], ['COMPLETED', 'enough', 1])
+    assert.ok(server.events('worker.exited').some(event => /memory/.test(JSON.stringify(event))))
+    await dropEndpoint(server, endpoint)
+  })
+
+  test('an evicted worker, one on a node that is drained, and one that somebody deletes: their jobs run on others, and no attempt counts', async () => {
+    const takers: Record<string, (worker: string) => Promise<unknown>> = {
+      evicted: worker => evict(cluster, worker),
+      deleted: worker => cluster.api('DELETE', `${podPath(worker)}?gracePeriodSeconds=1`),
+    }
+    for (const [gate, take] of Object.entries(takers)) {
+      const it = await jobAtGate(server, gates, gate)
+      await take(it.worker)
+      await until(
+        'its pod to be gone',
+        async () => (await cluster.api('GET', podPath(it.worker))).status === 404,
+        POD_MS,
+      )
+      const done = await passGate(server, gates, it)
+      assert.notEqual(done.workerId, it.worker)
+      assert.equal(done.retries ?? 0, 0, gate)
+    }
+    const drained = await jobAtGate(server, gates, 'drained')
+    await cordon(cluster, true)
+    await evict(cluster, drained.worker)
+    const { cause } = await explained(server, drained.endpoint, /no node of the cluster has room/)
+    assert.equal(cause, 'no_capacity')
+    await cordon(cluster, false)
+    const done = await passGate(server, gates, drained)
+    assert.equal(done.retries ?? 0, 0)
+  })
+
+  test('a quota of the namespace shows as the reason, and the job runs when there is room in it', async () => {
+    await cluster.api('POST', QUOTAS, { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } })
+    await until('the quota to be in force', async () =>
+      (await cluster.api('GET', `${QUOTAS}/none`)).text.includes('"used"'),
+    )
+    const endpoint = await podEndpoint(server)
+    const job = await submit(server, endpoint, { say: 'in the end' })
+    const { cause, summary } = await explained(server, endpoint, /quota/)
+    assert.equal(cause, 'cluster_quota')
+    assert.match(summary, /exceeded quota: none/)
+    await cluster.api('DELETE', `${QUOTAS}/none`)
+    assert.equal((await whenFinal(server, endpoint, job, POD_MS)).output, 'in the end')
+    await dropEndpoint(server, endpoint)
+  })
+})
