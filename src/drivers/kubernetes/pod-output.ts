@@ -30,20 +30,31 @@ export interface PodOutputs {
 /** Outputs that are followed at once; each takes a connection. More are asked for from time to time. */
 const MAX_FOLLOWED = 256
 const ASK_AGAIN_MS = 5_000
+/** So that thousands of them are no burden for the API. */
+const MOST_ASKED_A_SECOND = 25
 const RETRY_MS = { first: 500, most: 10_000 }
 /** Longer lines come in parts of this length, wherever the stream was cut. */
 const MAX_PART_BYTES = 64 * 1024
+
+/** How long to wait before an output is asked for again. @param asked number of outputs that are asked for instead of followed */
+export function askPauseMs(asked: number): number {
+  return Math.max(ASK_AGAIN_MS, (asked * 1000) / MOST_ASKED_A_SECOND)
+}
 
 /** Copies outputs through the API of a cluster. */
 export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
   const { api, namespace, clock, logs, stateDir } = options
   let followed = 0
+  /** Those that are asked for from time to time. */
+  const asked = new Set<WorkerId>()
   const noteFile = (worker: WorkerId) => join(stateDir, `${worker}.json`)
   const copy = (pod: WorkerPod) => {
     let pauseMs = 0
     const read = async (sinceS: number, signal: AbortSignal) => {
       const follows = followed < MAX_FOLLOWED
       if (follows) followed += 1
+      if (follows) asked.delete(pod.worker)
+      else asked.add(pod.worker)
       const free = () => {
         if (follows) followed -= 1
       }
@@ -59,7 +70,7 @@ export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
           },
           signal,
         })
-        pauseMs = follows ? RETRY_MS.first : ASK_AGAIN_MS
+        pauseMs = follows ? RETRY_MS.first : askPauseMs(asked.size)
         return entriesOf(stream, () => pod.isEnding, free)
       } catch (thrown) {
         free()
@@ -70,7 +81,11 @@ export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
     const { worker } = pod
     return new LogCopy({ clock, logFile: logs.path(worker), noteFile: noteFile(worker), read, pauseMs: () => pauseMs })
   }
-  return { copy, forget: worker => forgetCopy(noteFile(worker)) }
+  const forget = (worker: WorkerId) => {
+    asked.delete(worker)
+    forgetCopy(noteFile(worker))
+  }
+  return { copy, forget }
 }
 
 /**

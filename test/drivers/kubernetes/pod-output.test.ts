@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import type { ByteStream, KubernetesCall } from '../../../src/drivers/kubernetes/api.ts'
-import { createPodOutputs, OutputLines } from '../../../src/drivers/kubernetes/pod-output.ts'
+import { askPauseMs, createPodOutputs, OutputLines } from '../../../src/drivers/kubernetes/pod-output.ts'
 import type { WorkerPod } from '../../../src/drivers/kubernetes/worker-pod.ts'
 import type { WorkerLogs } from '../../../src/ports/worker-logs.ts'
 import { systemClock } from '../../../src/system/clock.ts'
@@ -97,4 +97,8 @@ test('what was written after a note is not written again when a stream breaks of
   await server.copy(LINES.slice(0, 30), 700)
   await server.copy(LINES)
   assert.equal(server.text(), whole(60))
+})
+
+test('outputs of thousands of pods are asked for less often than those of a few, so that all together are no burden', () => {
+  assert.deepEqual([1, 100, 744, 9_744].map(askPauseMs), [5_000, 5_000, 29_760, 389_760])
 })
