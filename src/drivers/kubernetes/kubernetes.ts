@@ -77,6 +77,8 @@ const MAX_ASKED = 20
 /** How long a caller waits for the cluster to take a call that ends a pod; it goes on after that. */
 const ENDING_WAIT_MS = 1_000
 const FIRST_MS = 10_000
+/** How long a server that becomes active waits for the first answer: another one is to act within seconds. */
+const TAKEOVER_MS = 1_500
 /** Pauses between calls that remove the pod of a start that failed. */
 const GIVE_UP_MS = { first: 1_000, most: 15_000 }
 /** Objects that are younger may be those of a server that has taken over meanwhile. */
@@ -108,6 +110,8 @@ class Pods implements KubernetesDriver {
   /** Why the API cannot be called; null when it can, undefined before the first answer. */
   #away: string | null | undefined = undefined
   readonly #tried = Promise.withResolvers<void>()
+  /** Resolves when a takeover waits for the cluster no longer. */
+  readonly #waited: Promise<void>
   #cancelCheck: () => void = () => {}
   #closed = false
 
@@ -139,6 +143,7 @@ class Pods implements KubernetesDriver {
       onAway: () => {},
     })
     const cancel = clock.after(FIRST_MS, this.#tried.resolve)
+    this.#waited = new Promise(resolve => clock.after(TAKEOVER_MS, resolve))
     void this.#tried.promise.then(cancel)
     this.#checkSoon()
   }
@@ -192,7 +197,7 @@ class Pods implements KubernetesDriver {
     if (known !== undefined) return known.exit === null
     if (handle !== null && parseHandle(handle) === null) return false
     if (!isPodId(worker)) return false
-    await this.#tried.promise
+    await Promise.race([this.#tried.promise, this.#waited])
     let found: PodObject | null
     try {
       // Where nobody answers, the next server must not wait for each of thousands.

@@ -514,6 +514,17 @@ test('a server that becomes active asks for no pod that the list had, and waits 
   assert.equal(api.calls.length, tried)
 })
 
+test('a server that becomes active does not wait long for a cluster of which nothing comes', async () => {
+  const { api, clock, running, another, seen } = await world()
+  const handle = await running()
+  api.call = () => new Promise<never>(() => {})
+  const next = another()
+  const adopted = next.adopt(W, handle)
+  await clock.advance(2_000)
+  assert.equal(await adopted, true)
+  assert.equal(await seen(next), 'running on an unknown node')
+})
+
 test('what became of a pod while no server ran is known to the next one at once', async () => {
   const { api, running, another, seen } = await world()
   const handle = await running()
