@@ -82,7 +82,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
   const { platform, machine, vault, logs, programs, requestQueues: checker, mutateRequestQueues } = parts
   const { life, clock, random, store, leader, outbound, emit, around } = options
   const notifier = createFaultyNotifier(world, life, options.number)
-  const { driver, close } = platform.driver({ life, clock, notifier })
+  const { driver, close } = platform.driver({ life, clock, notifier, leader })
   const gated = gatedDriver(driver, life)
   const fenced = fencedDriver(around?.inside(gated) ?? gated, leader)
   const ports: Ports = {

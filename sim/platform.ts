@@ -1,6 +1,7 @@
 import type { WorkerId } from '../src/core/ids.ts'
 import type { Clock } from '../src/ports/clock.ts'
 import type { Driver } from '../src/ports/driver.ts'
+import type { Leader } from '../src/ports/leader.ts'
 import type { Notifier } from '../src/ports/notifier.ts'
 import type { Life } from './life.ts'
 
@@ -9,6 +10,7 @@ export interface DriverParts {
   readonly life: Life
   readonly clock: Clock
   readonly notifier: Notifier
+  readonly leader: Leader
 }
 
 /** A driver of one run of the server. */

@@ -1,5 +1,6 @@
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { Reclaim } from '../../src/core/workers/platform-report.ts'
+import { fencedApi } from '../../src/drivers/kubernetes/fenced-api.ts'
 import { createKubernetesDriver } from '../../src/drivers/kubernetes/kubernetes.ts'
 import { CONTAINER, NAMES } from '../../src/drivers/kubernetes/names.ts'
 import { PRODUCT_LABEL } from '../../src/drivers/kubernetes/node-choice.ts'
@@ -115,7 +116,7 @@ export class Cluster implements Platform {
     this.#ended(process, signal === 'SIGKILL' ? 137 : (code ?? 0))
   }
 
-  driver({ life, clock, notifier }: DriverParts): SimDriver {
+  driver({ life, clock, notifier, leader }: DriverParts): SimDriver {
     this.#drivers += 1
     const api = new SimApi({
       world: this.#world,
@@ -127,7 +128,7 @@ export class Cluster implements Platform {
       end: (pod, graceS) => this.end(pod, graceS),
     })
     const driver = createKubernetesDriver({
-      api,
+      api: fencedApi(api, leader),
       namespace: NAMESPACE,
       clock,
       notifier,

@@ -45,7 +45,8 @@ export class SimApi implements KubernetesApi {
   async call<Result>(call: KubernetesCall): Promise<Result> {
     const { world, life, random, faults, isAway } = this.#parts
     world.activity += 1
-    await life.sleep(random.int(1, 30))
+    // What was sent arrives also when the process stands still or has ended.
+    await new Promise<void>(resolve => world.clock.after(random.int(1, 30), resolve))
     this.#failEarly(call)
     if (isAway()) {
       await life.sleep(random.chance(0.5) ? DEADLINE_MS : 1)

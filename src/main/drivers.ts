@@ -20,6 +20,7 @@ import { VOLUME_PATH } from '../drivers/process/volume-link.ts'
 import { createRoutedDriver } from '../drivers/routed.ts'
 import { PORT_RANGE } from '../drivers/served-ports.ts'
 import type { Driver } from '../ports/driver.ts'
+import type { Leader } from '../ports/leader.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
 import { workerSocket } from '../relay/relay-file.ts'
@@ -36,6 +37,8 @@ export interface DriverParts {
   readonly log: ReturnType<typeof createLog>
   /** How new containers are connected. @throws AppError with the reason why they cannot be */
   readonly connection: () => Promise<ContainerConnection>
+  /** Whether this server acts. */
+  readonly leader: Leader
 }
 
 /** The driver of a server. */

@@ -6,11 +6,13 @@ import { KILL_GRACE_MS } from '../control/reaper.ts'
 import { AppError } from '../core/errors.ts'
 import { clusterAccess } from '../drivers/kubernetes/access.ts'
 import { kubernetesError } from '../drivers/kubernetes/api.ts'
+import { fencedApi } from '../drivers/kubernetes/fenced-api.ts'
 import { createHttpsApi } from '../drivers/kubernetes/https-api.ts'
 import { createKubernetesDriver, type KubernetesDriver } from '../drivers/kubernetes/kubernetes.ts'
 import { applyPolicy } from '../drivers/kubernetes/network-policy.ts'
 import { createPodOutputs } from '../drivers/kubernetes/pod-output.ts'
 import type { PodSettings, Toleration } from '../drivers/kubernetes/pod-spec.ts'
+import type { Leader } from '../ports/leader.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
 import type { ContainerUrls } from '../services/workers/worker-addresses.ts'
@@ -23,6 +25,8 @@ export interface KubernetesParts {
   readonly notifier: Notifier
   readonly logs: WorkerLogs
   readonly log: ReturnType<typeof createLog>
+  /** Whether this server acts. */
+  readonly leader: Leader
 }
 
 /** Whether workers are pods of a cluster. */
@@ -36,7 +40,8 @@ export function kubernetesDriver(config: Config, stateDir: string, parts: Kubern
   refuseGaps(config)
   const { where, context, networkPolicy: egress, workerPort } = kubernetes
   const access = clusterAccess({ where, context, env: process.env, clock: systemClock })
-  const api = createHttpsApi(access, systemClock)
+  const plain = createHttpsApi(access, systemClock)
+  const api = fencedApi(plain, parts.leader)
   const { isInside } = access
   const namespace = kubernetes.namespace ?? access.namespace
   const installation = kubernetes.installation ?? installationFor(config)
@@ -65,7 +70,7 @@ export function kubernetesDriver(config: Config, stateDir: string, parts: Kubern
     onUp: () => void protect(),
   })
   return Object.assign(driver, {
-    close: closing(driver.close.bind(driver), () => api.close()),
+    close: closing(driver.close.bind(driver), () => plain.close()),
   })
 }
 

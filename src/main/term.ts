@@ -97,7 +97,13 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   opened.defer(() => notifier.close?.())
   const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
   const connection = connectionTo(() => late.containers)
-  const driver = driverFor(config, folders.inProcesses, { notifier, logs, log, connection })
+  const driver = driverFor(config, folders.inProcesses, {
+    notifier,
+    logs,
+    log,
+    connection,
+    leader: lease ?? singleLeader,
+  })
   // It starts while the store is opened.
   const relayStart = hasRelay(shell) ? openRelay(config, relayTermOf(config, lease), log) : Promise.resolve(null)
   opened.defer(async () => (late.isHandedOver ? (await relayStart)?.release() : (await relayStart)?.leave()))
