@@ -163,6 +163,11 @@ export class Engine {
     let waitMs = RETRY_MS.first
     while (!this.#closed) {
       const events = await this.#find()
+      // Closed while it was being looked for: nobody else would end this connection.
+      if (this.#closed) {
+        events?.destroy()
+        return
+      }
       this.#tried.resolve()
       this.#log()
       if (events !== null) {

@@ -89,6 +89,19 @@ test('one that goes is noticed by its events, and found again', { timeout: 20_00
   await played.until(() => played.ups() === 2)
 })
 
+test('one that is found while the server lets go of it is let go of', { timeout: 20_000 }, async context => {
+  const ended = Promise.withResolvers<void>()
+  const answers = new Map<string, (response: ServerResponse) => void>()
+  const played = await play(context, { answers }, systemClock)
+  answers.set('/events', response => {
+    played.engine.close()
+    response.on('close', ended.resolve)
+    response.writeHead(200).flushHeaders()
+  })
+  await ended.promise
+  assert.equal(played.ups(), 0)
+})
+
 test('one that hangs while its events stay open counts as unavailable', { timeout: 20_000 }, async context => {
   const answers = new Map<string, (response: ServerResponse) => void>()
   const played = await play(context, { answers })
