@@ -158,8 +158,9 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
     assert.equal(roleOf(standby!), 'standby')
     const { status } = await ask(serverAt(leader), '/readyz')
     assert.equal(status, 200)
-    // Whoever has an old address of the Service gets an answer all the same.
-    assert.equal((await ask(serverAt(standby!), '/v2/serverless')).status, 200)
+    // Whoever has an old address of the Service gets an answer all the same, if not at the first try of a busy machine.
+    const passedOn = async () => (await ask(serverAt(standby!), '/v2/serverless')).status === 200
+    await until('the one that stands by to pass calls on', passedOn, TAKEOVER_MS, 500)
   })
 
   test('the rights of the chart are enough for a worker, and are no more than that', async () => {
