@@ -52,9 +52,17 @@ async function storeOn(context: TestContext, { url }: TestSchema, { fence }: Fen
 async function takeOver(context: TestContext, schema: TestSchema): Promise<DatabaseLease> {
   const lease = new DatabaseLease(schema.url)
   context.after(() => lease.close())
-  await schema.query('UPDATE server_lease SET until = clock_timestamp()')
-  assert.ok((await lease.take('rival', OTHER, 60_000)) !== null)
+  await takeAnyway(schema, lease)
   return lease
+}
+
+/** Takes a lease that its server may renew between the end of it and the next one's call. @returns the epoch */
+async function takeAnyway(schema: TestSchema, lease: DatabaseLease): Promise<number> {
+  for (;;) {
+    await schema.query('UPDATE server_lease SET until = clock_timestamp()')
+    const epoch = await lease.take('rival', OTHER, 60_000)
+    if (epoch !== null) return epoch
+  }
 }
 
 function stateOf(term: FencedTerm, state: Leadership): Promise<string | null> {
@@ -321,10 +329,10 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
     await taking.query('BEGIN')
     await taking.query(`SELECT pg_advisory_xact_lock(${0x52756e79}, 'server_lease'::regclass::oid::int4)`)
     const insert = store.jobs.insert(jobOf('late'))
-    const waits = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`
+    // Other tests wait for locks of their own in the same PostgreSQL.
+    const waits = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = 'server_lease'::regclass::oid`
     for (let tries = 0; (await schema.query(waits)).length === 0; tries += 1) assert.ok(tries < 1_000, 'it waits')
-    await schema.query('UPDATE server_lease SET until = clock_timestamp()')
-    assert.equal(await lease.take('rival', OTHER, 60_000), 2)
+    assert.equal(await takeAnyway(schema, lease), 2)
     await taking.query('COMMIT')
     await assert.rejects(insert, refused)
   })
