@@ -100,7 +100,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   recorders.metrics.countRequests(loads => balancing.balancing.loaded(loads))
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)
-  const observing = createObservingServices(ports, config, workers, balancing, { ...recorders, feed }, signals)
+  const observing = createObservingServices(ports, config, workers, balancing, jobs, { ...recorders, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)

@@ -4,6 +4,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { EventFeed } from '../services/observing/event-feed.ts'
 import { Explainer } from '../services/observing/explainer.ts'
+import { JobStories } from '../services/observing/job-stories.ts'
 import { LogReading } from '../services/observing/log-reading.ts'
 import { MachineReading } from '../services/observing/machine-reading.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
@@ -14,6 +15,7 @@ import { WhatIf } from '../services/observing/what-if.ts'
 import { WorkerReading } from '../services/observing/worker-reading.ts'
 import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig, Stopping } from './config.ts'
+import type { JobServices } from './job-services.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 /** Services that explain and show the state, and whether the server is ready. */
@@ -21,6 +23,7 @@ export interface ObservingServices {
   readonly explaining: Explainer
   readonly overview: Overview
   readonly machineReading: MachineReading
+  readonly stories: JobStories
   readonly workers: WorkerReading
   readonly logs: LogReading
   readonly scraping: MetricsReader
@@ -42,6 +45,7 @@ export function createObservingServices(
   { placing, prices, freezing, inspection }: AppConfig,
   { fleet, models, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
+  { jobRecords }: JobServices,
   { metrics, attemptTimes, feed }: EventReaders,
   { stopping }: Stopping,
 ): ObservingServices {
@@ -50,6 +54,7 @@ export function createObservingServices(
     explaining,
     overview: new Overview(ports, { balancing, explaining, recent: metrics.recent }),
     machineReading: new MachineReading(ports, inspection ?? null),
+    stories: new JobStories(ports, { jobRecords, explaining }),
     workers: new WorkerReading(ports, { running, models, balancing, explaining }),
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),

@@ -67,7 +67,12 @@ export function createSurfaces(
     rest: restSurface(common, restRoutes(routes)),
     restV1: restSurface(common, v1Routes(routes), V1_ERRORS),
     graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...endpoints, store }),
-    jobs: jobSurface({ ...asked, balancing: balancing.balancing, explaining: observing.explaining }),
+    jobs: jobSurface({
+      ...asked,
+      balancing: balancing.balancing,
+      explaining: observing.explaining,
+      stories: observing.stories,
+    }),
     openai: openAiSurface(asked),
     worker: workerSurface({ ...workers, access: accounts.access, vault, emit, resultRoom }),
     ops: opsSurface({

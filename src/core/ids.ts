@@ -63,6 +63,12 @@ export function timeOrderedUuid(random: string, nowMs: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice('xxxxxxxx-xxxx-v'.length)}`
 }
 
+/** The instant of an id that {@link timeOrderedUuid} made, whatever is around it; null for any other id. */
+export function timeOfId(id: string): number | null {
+  const [, high, low] = /(?:^|-)([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/.exec(id) ?? []
+  return high === undefined ? null : Number.parseInt(`${high}${low}`, 16)
+}
+
 /** Whether a path segment has the shape of a job id that this server could have given out. */
 export function isJobId(text: string): text is JobId {
   return /^[A-Za-z0-9_-]{1,128}$/.test(text)

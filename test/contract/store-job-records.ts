@@ -57,6 +57,7 @@ export const jobRecordCases: Cases = {
       ...before,
       expiresAtMs: null,
       input: null,
+      chunks: null,
     })
     const { input, notes, workerId, fingerprint, error } = before!
     assert.deepEqual([input, notes, workerId, error], ['{"n": 12345678901234567890}', [], W1, BROKEN.error])
@@ -211,6 +212,15 @@ export const jobRecordCases: Cases = {
     assert.equal(await jobRecords.remove(E1, jobId('old'), T0 + 7), 'record')
     assert.equal(await jobRecords.remove(E1, jobId('old'), T0 + 7), null)
     assert.deepEqual(await listed(world, {}, {}, T0 + 7), ['runs'])
+  },
+
+  'a job that is kept knows how many chunks its last attempt has streamed': async world => {
+    const { jobRecords, streams } = world.store
+    await world.holder(W1, 'a')
+    const chunks = async () => (await jobRecords.find(E1, jobId('a'), T0, true))?.chunks
+    assert.equal(await chunks(), 0)
+    await streams.append(jobId('a'), W1, ['1', '2'], 100, 0)
+    assert.equal(await chunks(), 2)
   },
 
   'a lost attempt and a retry are notes on the job, and stay in its record': async world => {

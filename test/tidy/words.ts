@@ -6,7 +6,7 @@ const REPLACED: readonly (readonly [word: string, instead: string])[] = [
   ['in line', 'in the queue'],
   ['take lines?', 'poll queue'],
   ['sightings?', 'worker activity'],
-  ['stor(?:y|ies)', 'worker history'],
+  ['worker stor(?:y|ies)', 'worker history'],
   ['clock on the wall', 'wall clock'],
   ['answered for', 'acknowledged'],
   ['isStranger', 'isAnonymous'],

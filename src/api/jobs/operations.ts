@@ -17,6 +17,7 @@ import {
   JobRecordPage,
   JobRequest,
   JobState,
+  JobStory,
   JobStream,
   ManyJobs,
   ManyJobsRequest,
@@ -159,6 +160,16 @@ const RECORDS: readonly DocumentedOperation[] = [
     summary: 'Returns one job with its times, attempts and notes, and with input and output where they are kept.',
     params: JobParams,
     response: JobRecord,
+  },
+  {
+    method: 'get',
+    path: '/v2/{endpoint}/requests/{job}/story',
+    operationId: 'getJobStory',
+    tag: HISTORY,
+    summary:
+      'Returns what happened to one job, with times: waits, starts of workers, attempts, ends, and calls of its webhook.',
+    params: JobParams,
+    response: JobStory,
   },
   {
     method: 'delete',

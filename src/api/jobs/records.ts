@@ -9,6 +9,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { JobRecords, ManyChange } from '../../services/jobs/job-records.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
+import type { JobStories } from '../../services/observing/job-stories.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
@@ -20,6 +21,7 @@ export interface RecordParts {
   readonly clock: Clock
   readonly jobs: Jobs
   readonly jobRecords: JobRecords
+  readonly stories: JobStories
   readonly room: BodyRoom
   readonly bodies: BodyParser
 }
@@ -61,6 +63,20 @@ export async function oneRecord(
   }
   const record = await parts.jobRecords.find(endpoint.id, jobId)
   return jsonText(jobRecordViewParts(record, parts.clock.now()))
+}
+
+/** `GET /requests/{job_id}/story`: what happened to one job. */
+export async function story(
+  { stories }: RecordParts,
+  _call: Call,
+  endpoint: Endpoint,
+  { jobId }: { readonly jobId: JobId },
+): Promise<Response> {
+  const { id, endpointId, status, events } = await stories.of(endpoint.id, jobId)
+  const shown = events.map(({ kind, atMs, untilMs, text, workerId, attempt, cause }) => {
+    return { kind, at: atMs, until: untilMs, text, workerId, attempt, cause }
+  })
+  return jsonText(JSON.stringify({ id, endpointId, status, events: shown }))
 }
 
 /** `POST /requests/{job_id}/replay`: a new job like an old one. A body is one of `/run`, and replaces the old input. */

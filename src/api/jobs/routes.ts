@@ -22,6 +22,7 @@ import type { Streams } from '../../services/jobs/streams.ts'
 import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
+import type { JobStories } from '../../services/observing/job-stories.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import {
   admitTo,
@@ -34,7 +35,7 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
-import { changeMany, groupErrors, listRecords, oneRecord, replay } from './records.ts'
+import { changeMany, groupErrors, listRecords, oneRecord, replay, story } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listWebhooks, pageOfWebhooks, webhookKey } from './webhooks.ts'
 
@@ -49,6 +50,7 @@ export interface JobSurfaceParts {
   readonly endpoints: KnownEndpoints
   readonly jobs: Jobs
   readonly jobRecords: JobRecords
+  readonly stories: JobStories
   readonly batches: Batches
   readonly streams: Streams
   readonly webhooks: Webhooks
@@ -106,6 +108,7 @@ const ROUTES: readonly Route[] = [
     changes: true,
     run: recordOf(oneRecord),
   },
+  { path: '/requests/:job/story', methods: ['GET'], level: 'read', limit: 'requests', run: recordOf(story) },
   { path: '/requests/:job/replay', methods: ['POST'], level: 'write', limit: 'run', run: recordOf(replay) },
   { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', changes: true, run: batch(batchesOf) },
   { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', changes: true, run: batch(oneBatch) },

@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi'
 import { FINGERPRINT } from '../../core/jobs/error-fingerprint.ts'
 import { JOB_STATUSES } from '../../core/jobs/job.ts'
 import { DELIVERY_STATES } from '../../core/jobs/webhook.ts'
+import { STORY_KINDS } from '../../core/observing/job-story.ts'
 import { CURSOR } from '../../core/pages.ts'
 
 /** Error body of job operations. */
@@ -136,6 +137,28 @@ export const JobRecord = z
     output: z.unknown(),
   })
   .openapi('JobRecord')
+
+/** What happened to a job. */
+export const JobStory = z
+  .object({
+    id: z.string(),
+    endpointId: z.string(),
+    status: JobStatus,
+    events: z.array(
+      z
+        .object({
+          kind: z.enum(STORY_KINDS),
+          at: z.int(),
+          until: Instant,
+          text: z.string(),
+          workerId: z.string().nullable(),
+          attempt: z.int().nullable(),
+          cause: z.string().nullable(),
+        })
+        .openapi('JobStoryEvent'),
+    ),
+  })
+  .openapi('JobStory')
 
 const states = JOB_STATUSES.join('|')
 /** A date and time, or milliseconds since 1970. */

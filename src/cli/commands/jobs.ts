@@ -17,9 +17,10 @@ import {
   showJob,
   withMany,
 } from './job-history.ts'
+import { showStory } from './job-story.ts'
 import { type SubmitOptions, submission, withInput, withSubmission } from './run.ts'
 
-/** `runyard jobs list|get|create|cancel|retry|replay|webhooks|purge|delete`. */
+/** `runyard jobs list|get|create|cancel|retry|replay|story|webhooks|purge|delete`. */
 export function addJobs(program: Command): void {
   const group = program.command('jobs').description('list, show, submit and change jobs')
   addJobList(group)
@@ -36,6 +37,7 @@ export function addJobs(program: Command): void {
       const body = options.input === undefined ? {} : { body: submission(options) }
       printJob(options, await ask(options, path, { method: 'POST', ...body }))
     })
+  onJob(group, 'story', 'tell what happened to a job: waits, starts, attempts, losses, its end, its webhook', showStory)
   onJob(group, 'webhooks', 'list the deliveries of the webhook of a job', async (options, path, id) => {
     const { deliveries } = (await (await ask(options, `${path}/webhooks/${id}`)).json()) as { deliveries: TableRow[] }
     printList(options, deliveries, RESOURCE_COLUMNS.deliveries, 'deliveries')

@@ -65,6 +65,8 @@ export interface JobRecord extends JobSummary {
   /** JSON texts; null where there is none, or where it was not kept. */
   readonly input: string | null
   readonly output: string | null
+  /** Chunks that the last attempt streamed; null where only the record is left. */
+  readonly chunks: number | null
   /** Oldest first. */
   readonly notes: readonly JobNote[]
 }

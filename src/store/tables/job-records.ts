@@ -58,12 +58,13 @@ const DETAILS = 'owner, endpoint_id, execution_timeout_ms, ttl_ms, low_priority'
 
 /** $1 endpoint, $2 job, $3 the instant up to which expired ones are hidden, $4 now. */
 export const findKept = `
-  SELECT ${COLUMNS.jobs.all}, ${DETAILS}, ${payload('input')} AS input, ${payload('output')} AS output, NULL AS notes
+  SELECT ${COLUMNS.jobs.all}, ${DETAILS}, ${payload('input')} AS input, ${payload('output')} AS output, NULL AS notes,
+    (SELECT COALESCE(MAX(seq), 0) FROM chunks WHERE job_id = jobs.id) AS chunks
   FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
 /** $1 endpoint, $2 job. */
 export const findRecord = `
-  SELECT ${COLUMNS.job_records.all}, ${DETAILS}, input, output, notes
+  SELECT ${COLUMNS.job_records.all}, ${DETAILS}, input, output, notes, NULL AS chunks
   FROM job_records WHERE id = $2 AND endpoint_id = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
 
 /** $1 owner, $2 job. */
@@ -139,6 +140,7 @@ export interface RecordRow extends ListedRow {
   readonly input: string | null
   readonly output: string | null
   readonly notes: string | null
+  readonly chunks: number | null
 }
 
 /** Where a job stands in a list. */
@@ -183,6 +185,7 @@ export function toRecord(row: RecordRow, notes: readonly JobNote[]): JobRecord {
     lowPriority: row.low_priority === 1,
     input: row.input,
     output: row.output,
+    chunks: row.chunks,
     notes: row.notes === null ? notes : (JSON.parse(row.notes) as JobNote[]),
   }
 }

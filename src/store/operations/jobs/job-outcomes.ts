@@ -8,6 +8,7 @@ import {
   SUSPECT_LOST_ATTEMPTS,
   type Transition,
 } from '../../../core/jobs/job.ts'
+import { lossNote, retryNote } from '../../../core/jobs/job-note.ts'
 import type { JobRecordRules } from '../../../core/jobs/job-record.ts'
 import { earliest } from '../../../core/scaling/plan.ts'
 import type {
@@ -47,9 +48,6 @@ import { countInBatches } from './batch-counts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
 import { removeJobs } from './removed-jobs.ts'
 import { addDeliveries } from './webhooks.ts'
-
-/** Characters of an error in the note of the attempt that it ended. */
-const NOTED_ERROR = 500
 
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
@@ -151,7 +149,13 @@ export const jobOutcomes = {
     if (before === null || row === null) return null
     yield* perform(deleteOutput, [jobId])
     yield* perform(dropChunks, [jobId])
-    yield* perform(addDiagnostic, [jobId, nowMs, before.worker_id ?? '', retryNote(before), MAX_DIAGNOSTICS])
+    yield* perform(addDiagnostic, [
+      jobId,
+      nowMs,
+      before.worker_id ?? '',
+      retryNote(before.attempt, before.status, before.error),
+      MAX_DIAGNOSTICS,
+    ])
     const move = { job: toJob(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
     yield* countJobUsage([move], nowMs)
@@ -188,14 +192,6 @@ export const jobOutcomes = {
     return row === null ? null : earliest([row.timeout_at_ms, row.expires_at_ms])
   }),
 } satisfies OperationsOf<JobOutcomeStore>
-
-function lossNote(attempt: number, cause: string): string {
-  return `attempt ${attempt} was lost: ${cause}`
-}
-
-function retryNote({ attempt, status, error }: JobRow): string {
-  return `attempt ${attempt} was ${status}, and a client queued the job again; ${(error ?? 'it had no error').slice(0, NOTED_ERROR)}`
-}
 
 /** A job in the queue has no start, so an ended job without one came from there. */
 export function statusBeforeEnd(row: JobRow): JobStatus {

@@ -1,0 +1,221 @@
+/** The story of a job: all that is known of what happened to it, as one list. */
+import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
+import { isFinal, type JobStatus } from '../jobs/job.ts'
+import { type JobNoteKind, noteKind } from '../jobs/job-note.ts'
+import type { JobRecord } from '../jobs/job-record.ts'
+import { WEBHOOK, type WebhookDelivery } from '../jobs/webhook.ts'
+import type { Worker } from '../workers/worker.ts'
+import { COLD_START_PHASES, type ColdStartPhase, timeLineOf } from '../workers/worker-phase.ts'
+import type { Explanation, WaitCause } from './explain.ts'
+
+/** What an event of a story is about. */
+export const STORY_KINDS = [
+  'accepted',
+  'queued',
+  'waited',
+  'worker',
+  'attempt',
+  'lost',
+  'noted',
+  'finished',
+  'retried',
+  'webhook',
+  'expires',
+] as const
+/** One of {@link STORY_KINDS}. */
+export type StoryKind = (typeof STORY_KINDS)[number]
+
+/** One event of a story. Instants are epoch milliseconds, and may be ahead. */
+export interface StoryEvent {
+  readonly kind: StoryKind
+  readonly atMs: number
+  /** The end of what takes time, `atMs` for a moment, null while it goes on. */
+  readonly untilMs: number | null
+  /** A clause for people. */
+  readonly text: string
+  /** The worker that it is about; null where it is about none, or which one is not known. */
+  readonly workerId: WorkerId | null
+  /** The number of the attempt; null where it is about none. */
+  readonly attempt: number | null
+  /** Why the job waits; null for everything but a wait that goes on. */
+  readonly cause: WaitCause | null
+}
+
+/** The story of one job, in the order of time. */
+export interface JobStory {
+  readonly id: JobId
+  readonly endpointId: EndpointId
+  readonly status: JobStatus
+  readonly events: readonly StoryEvent[]
+}
+
+/** What a story is made of. */
+export interface StorySources {
+  readonly job: JobRecord
+  /** The worker that has the job, or had it last; null where it is not known any more. */
+  readonly worker: Worker | null
+  /** All that are kept, also of ends before a retry. */
+  readonly deliveries: readonly WebhookDelivery[]
+  /** Why the job waits; null unless it does. */
+  readonly wait: Pick<Explanation, 'cause' | 'summary'> | null
+}
+
+/** What the worker of an attempt did while the job waited for it. */
+const STARTING: Readonly<Record<ColdStartPhase, string>> = {
+  queued: 'the new worker waited for a place',
+  downloading: 'the models of the endpoint were downloaded',
+  pulling: 'the image of the worker was downloaded',
+  starting: 'the worker was started',
+  initializing: 'the worker loaded until it asked for its first job',
+}
+
+/**
+ * What happened to a job. Nothing is written for it: it is made of the job or its record, its notes, the worker of the last attempt, and
+ * the deliveries of its webhook. So earlier attempts have an end and no beginning, and a read of the result is not in it.
+ */
+export function jobStory(sources: StorySources): JobStory {
+  const { id, endpointId, status } = sources.job
+  const events = [
+    ...beginOf(sources),
+    ...notesOf(sources),
+    ...waitOf(sources),
+    ...attemptOf(sources),
+    ...endsOf(sources),
+    ...deliveriesOf(sources),
+    ...expiryOf(sources),
+  ]
+  // The sort is stable, so simultaneous events keep the order above.
+  return { id, endpointId, status, events: events.sort((a, b) => a.atMs - b.atMs) }
+}
+
+type Rest = Partial<Pick<StoryEvent, 'untilMs' | 'workerId' | 'attempt' | 'cause'>>
+
+function event(kind: StoryKind, atMs: number, text: string, rest: Rest = {}): StoryEvent {
+  return { kind, atMs, untilMs: atMs, text, workerId: null, attempt: null, cause: null, ...rest }
+}
+
+/** The id of a job has the instant at which it was made. */
+function acceptedAtMs({ id, queuedAtMs }: JobRecord): number {
+  return Math.min(timeOfId(id) ?? queuedAtMs, queuedAtMs)
+}
+
+function beginOf({ job }: StorySources): StoryEvent[] {
+  const atMs = acceptedAtMs(job)
+  const priority = job.lowPriority ? ', with low priority: it starts no worker' : ''
+  const accepted = event('accepted', atMs, `accepted with an input of ${bytes(job.inputBytes)}${priority}`)
+  const isLater = job.queuedAtMs > atMs && !job.notes.some(note => isRetryAt(note, job.queuedAtMs))
+  return isLater ? [accepted, event('queued', job.queuedAtMs, 'queued')] : [accepted]
+}
+
+const KIND_OF_NOTE: Readonly<Record<JobNoteKind, StoryKind>> = { lost: 'lost', retried: 'retried', other: 'noted' }
+
+function notesOf({ job }: StorySources): StoryEvent[] {
+  return job.notes.map(({ atMs, workerId, text }) => {
+    const { kind, attempt } = noteKind(text)
+    return event(KIND_OF_NOTE[kind], atMs, text, { workerId: workerIn(workerId), attempt })
+  })
+}
+
+/** Since when the job has waited for its last attempt, or waits for its next one. */
+function waitingSinceMs({ notes, queuedAtMs, startedAtMs }: JobRecord): number {
+  const lost = notes.filter(({ atMs, text }) => noteKind(text).kind === 'lost' && atMs <= (startedAtMs ?? atMs))
+  return Math.max(queuedAtMs, ...lost.map(({ atMs }) => atMs))
+}
+
+function waitOf({ job, worker, wait }: StorySources): StoryEvent[] {
+  const sinceMs = waitingSinceMs(job)
+  const untilMs = job.startedAtMs ?? job.finishedAtMs
+  if (job.status === 'IN_QUEUE') {
+    const why = wait === null ? 'waits for a worker' : `waits: ${wait.summary}`
+    return [event('waited', sinceMs, why, { untilMs: null, cause: wait?.cause ?? null })]
+  }
+  if (untilMs === null || untilMs <= sinceMs) return []
+  // The job that ended while it waited had no worker then.
+  if (job.startedAtMs === null || worker === null) return [event('waited', sinceMs, 'waited for a worker', { untilMs })]
+  const steps = startOf(worker, sinceMs, untilMs)
+  const text = steps.length > 0 ? 'waited for the start of its worker' : 'waited until a worker was free'
+  return [event('waited', sinceMs, text, { untilMs }), ...steps]
+}
+
+/** What the worker did until its first take, as far as the job waited for that. */
+function startOf(worker: Worker, sinceMs: number, untilMs: number): StoryEvent[] {
+  const { id, readyAtMs, thawedAtMs } = worker
+  const steps: StoryEvent[] = []
+  if (readyAtMs !== null && readyAtMs > sinceMs) {
+    for (const { phase, startedAtMs, ms } of timeLineOf(worker, untilMs)) {
+      const begin = COLD_START_PHASES.find(known => known === phase)
+      const [fromMs, toMs] = [Math.max(startedAtMs, sinceMs), Math.min(startedAtMs + ms, untilMs)]
+      if (begin !== undefined && toMs > fromMs)
+        steps.push(event('worker', fromMs, STARTING[begin], { untilMs: toMs, workerId: id }))
+    }
+  }
+  if (thawedAtMs !== null && thawedAtMs > sinceMs && thawedAtMs <= untilMs)
+    steps.push(event('worker', thawedAtMs, 'the frozen worker was thawed', { workerId: id }))
+  return steps
+}
+
+function attemptOf({ job }: StorySources): StoryEvent[] {
+  const { startedAtMs, finishedAtMs, workerId, attempt, status, chunks } = job
+  if (startedAtMs === null) return []
+  const streamed =
+    chunks === null || chunks === 0 ? '' : `, with ${chunks} ${chunks === 1 ? 'chunk' : 'chunks'} of output`
+  const runs = status === 'IN_PROGRESS' ? 'runs' : 'ran'
+  const text = `attempt ${attempt} ${runs} on worker ${workerId}${streamed}`
+  return [event('attempt', startedAtMs, text, { untilMs: finishedAtMs, workerId, attempt })]
+}
+
+function endsOf({ job, deliveries }: StorySources): StoryEvent[] {
+  const { queuedAtMs, finishedAtMs, status, error, outputBytes, startedAtMs, workerId, attempt } = job
+  // A job that was retried has forgotten its earlier ends; the messages about them have not.
+  const earlier = deliveries.filter(({ createdAtMs }) => createdAtMs < queuedAtMs)
+  const ends = earlier.map(({ createdAtMs, jobStatus }) => event('finished', createdAtMs, jobStatus))
+  if (finishedAtMs === null || !isFinal(status)) return ends
+  const output = outputBytes === null ? '' : ` with an output of ${bytes(outputBytes)}`
+  const late = startedAtMs === null && status === 'COMPLETED' ? `, by a late result of worker ${workerId}` : ''
+  const why = error === null ? '' : `: ${firstLine(error)}`
+  const done = attempt === 0 ? null : attempt
+  return [
+    ...ends,
+    event('finished', finishedAtMs, `${status}${output}${late}${why}`, { workerId: workerIn(workerId), attempt: done }),
+  ]
+}
+
+function deliveriesOf({ deliveries }: StorySources): StoryEvent[] {
+  return deliveries.flatMap(({ state, jobStatus, dueAtMs, tries }) => {
+    const events = tries.map(({ number, atMs, tookMs, status, error }) => {
+      const answer = status === null ? `got no answer: ${error}` : `was answered ${status}`
+      const last = status !== 200 && number >= WEBHOOK.tries ? '; there are no more tries' : ''
+      const text = `try ${number} of the webhook about ${jobStatus} ${answer}${last}`
+      return event('webhook', atMs, text, { untilMs: atMs + tookMs })
+    })
+    if (state !== 'PENDING' || dueAtMs === null) return events
+    return [...events, event('webhook', dueAtMs, `try ${tries.length + 1} of the webhook about ${jobStatus} is due`)]
+  })
+}
+
+function expiryOf({ job }: StorySources): StoryEvent[] {
+  const { expiresAtMs, status } = job
+  if (expiresAtMs === null) return []
+  const text = isFinal(status) ? 'its result goes' : 'its ttl ends: it times out unless it is done by then'
+  return [event('expires', expiresAtMs, text)]
+}
+
+function isRetryAt({ atMs, text }: JobRecord['notes'][number], queuedAtMs: number): boolean {
+  return atMs === queuedAtMs && noteKind(text).kind === 'retried'
+}
+
+/** Longest first line of an error in a story; `/requests/{job}` has all of it. */
+const MAX_LINE = 500
+
+function firstLine(error: string): string {
+  return (error.split('\n', 1)[0] ?? '').slice(0, MAX_LINE)
+}
+
+/** The store has '' for a worker that there was not. */
+function workerIn(id: WorkerId | null): WorkerId | null {
+  return id === '' ? null : id
+}
+
+function bytes(count: number): string {
+  return count === 1 ? '1 byte' : `${count} bytes`
+}

@@ -1,0 +1,51 @@
+import { toAppError } from '../../core/errors.ts'
+import type { EndpointId, JobId } from '../../core/ids.ts'
+import type { JobRecord } from '../../core/jobs/job-record.ts'
+import type { Explanation } from '../../core/observing/explain.ts'
+import { type JobStory, jobStory } from '../../core/observing/job-story.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Explainer } from './explainer.ts'
+
+/** Finds a job, or the record of it. */
+export interface KnownJobs {
+  /** @throws AppError `not_found` when nothing is known of it */
+  find(endpointId: EndpointId, jobId: JobId): Promise<JobRecord>
+}
+
+/** Tells what happened to a job, from what the store keeps anyway. */
+export class JobStories {
+  readonly #ports: Pick<Ports, 'store'>
+  readonly #jobRecords: KnownJobs
+  readonly #explaining: Pick<Explainer, 'job'>
+
+  constructor(
+    ports: Pick<Ports, 'store'>,
+    parts: { readonly jobRecords: KnownJobs; readonly explaining: Pick<Explainer, 'job'> },
+  ) {
+    this.#ports = ports
+    this.#jobRecords = parts.jobRecords
+    this.#explaining = parts.explaining
+  }
+
+  /** @throws AppError `not_found` when nothing is known of the job, or it is of another endpoint */
+  async of(endpointId: EndpointId, jobId: JobId): Promise<JobStory> {
+    const job = await this.#jobRecords.find(endpointId, jobId)
+    const [worker, deliveries, wait] = await Promise.all([
+      job.workerId === null ? null : this.#ports.store.workers.find(job.workerId),
+      this.#ports.store.webhooks.list(endpointId, jobId),
+      job.status === 'IN_QUEUE' ? this.#wait(endpointId, jobId) : null,
+    ])
+    return jobStory({ job, worker, deliveries, wait })
+  }
+
+  /** Null where the job has moved since it was read. */
+  async #wait(endpointId: EndpointId, jobId: JobId): Promise<Explanation | null> {
+    try {
+      const { job, explanation } = await this.#explaining.job(endpointId, jobId)
+      return job.status === 'IN_QUEUE' ? explanation : null
+    } catch (thrown) {
+      if (toAppError(thrown).code === 'not_found') return null
+      throw thrown
+    }
+  }
+}
