@@ -8,8 +8,13 @@ const ids = (jobs: readonly { id: string }[]) => jobs.map(job => job.id)
 export const claimCases: Cases = {
   'a claim hands out the head of the line and notes who has it since when': async world => {
     await world.worker()
-    await world.job('a', { policy: '{"ttl":1}', webhook: 'https://example.com', s3Config: 'sealed' })
-    const texts = { policy: '{"ttl":1}', webhook: 'https://example.com', s3Config: 'sealed' }
+    const texts = {
+      policy: '{"ttl":1}',
+      webhook: 'https://example.com',
+      s3Config: 'sealed',
+      traceparent: '00-ab-cd-01',
+    }
+    await world.job('a', texts)
     const input = '{"n": 12345678901234567890}'
     const [claimed] = await world.claim(W1, 1, T0 + 5)
     assert.deepEqual(claimed, { id: 'a', attempt: 1, input, ...texts, batchId: null, waitedMs: 5 })

@@ -39,7 +39,15 @@ export const webhookCases: Cases = {
     assert.deepEqual([due.endpointId, due.dueAtMs], [E1, T0 + 500])
     const open = await world.store.webhooks.open(due.id)
     const payload = jobView(move!.job, T0 + 500)
-    assert.deepEqual(open, { ...due, owner: OWNER, jobId: jobId('a'), url: webhook, payload, tries: 0 })
+    assert.deepEqual(open, {
+      ...due,
+      owner: OWNER,
+      jobId: jobId('a'),
+      url: webhook,
+      payload,
+      traceparent: null,
+      tries: 0,
+    })
     assert.doesNotMatch(due.id, /\./)
     assert.deepEqual(await world.store.webhooks.list(E1, jobId('a')), [
       {

@@ -181,6 +181,7 @@ export function jobOf(id: string, changes: Partial<Job> = {}): Job {
     progress: null,
     warning: null,
     batchId: null,
+    traceparent: null,
     ...changes,
   }
 }

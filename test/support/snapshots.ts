@@ -42,6 +42,7 @@ export function aJob(fields: Partial<Job> = {}): Job {
     progress: null,
     warning: null,
     batchId: null,
+    traceparent: null,
     ...fields,
   }
 }

@@ -32,7 +32,10 @@ const JOBS = 'Jobs'
 const HISTORY = 'Job history'
 const STATE = 'State of an endpoint'
 
-const IdempotencyKey = { 'Idempotency-Key': z.string().min(1).max(255).optional() }
+const SubmissionHeaders = {
+  'Idempotency-Key': z.string().min(1).max(255).optional(),
+  traceparent: z.string().optional(),
+}
 const Wait = { wait: z.int().min(0).max(300_000).optional() }
 
 const SUBMITTING: readonly DocumentedOperation[] = [
@@ -43,7 +46,7 @@ const SUBMITTING: readonly DocumentedOperation[] = [
     tag: JOBS,
     summary: 'Submits a job and returns its id once the job is on stable storage.',
     params: EndpointParam,
-    headers: IdempotencyKey,
+    headers: SubmissionHeaders,
     body: { schema: JobRequest, required: true },
     response: JobState,
     errors: [409, 413],
@@ -56,7 +59,7 @@ const SUBMITTING: readonly DocumentedOperation[] = [
     summary: 'Submits a job and returns it once it is final, or as it is after `wait` milliseconds (default 90000).',
     params: EndpointParam,
     query: { wait: z.int().min(1_000).max(300_000).optional() },
-    headers: IdempotencyKey,
+    headers: SubmissionHeaders,
     body: { schema: JobRequest, required: true },
     response: Job,
     errors: [409, 413],
@@ -188,7 +191,7 @@ const RECORDS: readonly DocumentedOperation[] = [
     tag: HISTORY,
     summary: 'Submits a new job like an old one; a body replaces the old input.',
     params: JobParams,
-    headers: IdempotencyKey,
+    headers: SubmissionHeaders,
     body: { schema: JobRequest, required: false },
     response: JobState,
     errors: [409, 413],

@@ -5,6 +5,7 @@ import type { JobId } from '../../core/ids.ts'
 import { readJobFilter, readJobListing, readManyJobs } from '../../core/jobs/job-list.ts'
 import { jobRecordViewParts, jobSummaryView } from '../../core/jobs/job-view.ts'
 import { readSubmission } from '../../core/jobs/submission.ts'
+import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { JobRecords, ManyChange } from '../../services/jobs/job-records.ts'
@@ -86,16 +87,17 @@ export function replay(
   endpoint: Endpoint,
   { jobId, key }: { readonly jobId: JobId; readonly key: string | undefined },
 ): Promise<Response> {
+  const how = { idempotencyKey: key, traceparent: readTraceparent(call.req.header('traceparent')) }
   return parts.room.of(endpoint.owner).body(requestOf(call), BODY_BYTES.replay, async body => {
     if (typeof body === 'string' && /^\s*(?:\{\s*\}\s*)?$/.test(body)) {
-      const { id, status } = await parts.jobRecords.replay(endpoint, jobId, key)
+      const { id, status } = await parts.jobRecords.replay(endpoint, jobId, how)
       return jsonText(JSON.stringify({ id, status }))
     }
     // A job that was never there is an error also where its input is not needed.
     await parts.jobRecords.find(endpoint.id, jobId)
     const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
-    const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: key })
+    const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', ...how })
     return jsonText(JSON.stringify({ id, status }))
   })
 }

@@ -9,6 +9,7 @@ import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import { jobViewParts } from '../../core/jobs/job-view.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/jobs/submission.ts'
+import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -226,7 +227,8 @@ function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Re
     const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
-    const job = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: keyOf(call) })
+    const how = { kind: 'run', idempotencyKey: keyOf(call), traceparent: traceOf(call) } as const
+    const job = await parts.jobs.submit(endpoint, reading.submission, how)
     return jsonText(JSON.stringify({ id: job.id, status: job.status }))
   })
 }
@@ -243,7 +245,8 @@ async function runSync(
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)
-    const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
+    const key = keyOf(call)
+    const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: key, traceparent: traceOf(call) } as const
     return parts.jobs.submit(endpoint, reading.submission, how)
   })
   const ended = held()
@@ -331,6 +334,11 @@ function keyOf(call: Call): string | undefined {
   if (key === undefined) return undefined
   if (/^[\x20-\x7e]{1,255}$/.test(key)) return key
   throw invalidRequest(['"Idempotency-Key" must have 1 to 255 visible ASCII characters'])
+}
+
+/** The context of the client's trace, if any. */
+function traceOf(call: Call): string | null {
+  return readTraceparent(call.req.header('traceparent'))
 }
 
 /** Length of the long poll of a stream or status-sync: `wait`, clamped, or the default. */

@@ -2,6 +2,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, notFound, toAppError } from '../../core/errors.ts'
 import { isEndpointId } from '../../core/ids.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
+import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
@@ -54,7 +55,8 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
     if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
     // A client that reads a long stream slowly gets more time to receive its end.
     const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
-    const submitted = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', ...kept })
+    const traceparent = readTraceparent(request.headers.get('traceparent'))
+    const submitted = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', traceparent, ...kept })
     return { job: submitted, stream: call.stream }
   })
   const exchange = new OpenaiExchange(parts, job, request, heldFor(parts.access, env, caller, requireRight))

@@ -205,6 +205,7 @@ function jobText(job: ClaimedJob, vault: Vault): string[] {
   if (job.policy !== null) members.push(`"policy":${job.policy}`)
   if (job.s3Config !== null) members.push(`"s3Config":${vault.open(job.s3Config, jobPlace(job.id))}`)
   if (job.batchId !== null) members.push(`"batchId":${JSON.stringify(job.batchId)}`)
+  if (job.traceparent !== null) members.push(`"traceparent":${JSON.stringify(job.traceparent)}`)
   const rest = members.map(member => `,${member}`).join('')
   return [`{"id":${JSON.stringify(job.id)},"input":`, job.input, `${rest}}`]
 }

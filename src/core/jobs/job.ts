@@ -108,6 +108,8 @@ export interface Job {
   readonly warning: string | null
   /** Its batch; null for a job that was submitted alone. */
   readonly batchId: BatchId | null
+  /** The context of the trace that the client gave; see trace-context.ts. */
+  readonly traceparent: string | null
 }
 
 /** After this many lost attempts a job is FAILED instead of queued again. */
@@ -143,6 +145,7 @@ export interface ClaimedJob {
   /** Milliseconds that it waited in the queue for this attempt. */
   readonly waitedMs: number
   readonly batchId: BatchId | null
+  readonly traceparent: string | null
 }
 
 /** The error of a job that lost its last attempt. */

@@ -182,6 +182,8 @@ export interface OpenWebhook extends DueWebhook {
   readonly url: string
   /** The status payload of the job as it was at its end. */
   readonly payload: string
+  /** The context of the trace of the job; null where it has none. */
+  readonly traceparent: string | null
   /** How many tries there were. */
   readonly tries: number
 }

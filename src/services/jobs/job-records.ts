@@ -15,7 +15,7 @@ import type { Submission } from '../../core/jobs/submission.ts'
 import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
-import type { Jobs } from './jobs.ts'
+import type { Jobs, Submitting } from './jobs.ts'
 
 /** Limit of jobs that one call changes. */
 export const MAX_CHANGED = 1_000
@@ -132,7 +132,7 @@ export class JobRecords {
    * A new job with the input, the times and the priority of an old one. Its webhook and its `s3Config` are not taken over.
    * @throws AppError `not_found` as {@link find}, `conflict` where the input was not kept, or as {@link Jobs.submit}
    */
-  async replay(endpoint: Endpoint, jobId: JobId, idempotencyKey: string | undefined): Promise<Job> {
+  async replay(endpoint: Endpoint, jobId: JobId, how: Omit<Submitting, 'kind'>): Promise<Job> {
     const { input, executionTimeoutMs, ttlMs, lowPriority } = await this.find(endpoint.id, jobId)
     if (input === null) {
       const why = `the input of job ${jobId} is not kept any more; give one, or start the server with --keep-payloads for later jobs`
@@ -141,7 +141,7 @@ export class JobRecords {
     const policy = JSON.stringify({ executionTimeout: executionTimeoutMs, ttl: ttlMs, lowPriority })
     const given = { input, policy, executionTimeoutMs, ttlMs, lowPriority }
     const submission: Submission = { ...given, webhook: null, s3Config: null }
-    return this.#jobs.submit(endpoint, submission, { kind: 'run', idempotencyKey })
+    return this.#jobs.submit(endpoint, submission, { ...how, kind: 'run' })
   }
 
   /**

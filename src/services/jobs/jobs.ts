@@ -38,6 +38,8 @@ export interface Submitting {
   readonly askedWaitMs?: number | undefined
   /** A key of the client's choice: the same key within a day stands for the first job. */
   readonly idempotencyKey?: string | undefined
+  /** The context of the client's trace, which goes with the job. */
+  readonly traceparent?: string | null
 }
 
 /** What cancelling a job led to. */
@@ -110,7 +112,7 @@ export class Jobs {
     )
   }
 
-  #newJob(endpoint: Endpoint, submission: Submission, { kind, askedWaitMs }: Submitting): Job {
+  #newJob(endpoint: Endpoint, submission: Submission, { kind, askedWaitMs, traceparent = null }: Submitting): Job {
     const { clock, random, vault } = this.#ports
     const nowMs = clock.now()
     const uuid = timeOrderedUuid(random.uuid(), nowMs)
@@ -143,6 +145,7 @@ export class Jobs {
       progress: null,
       warning: null,
       batchId: null,
+      traceparent,
     }
   }
 

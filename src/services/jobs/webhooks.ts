@@ -170,7 +170,7 @@ export class Webhooks {
     const onTarget = (found: boolean) => {
       isPublic = found
     }
-    const { id, url, payload: body } = delivery
+    const { id, url, payload: body, traceparent } = delivery
     const timestamp = String(Math.floor(atMs / 1000))
     const signature = await vault.sign(key.slice(KEY_PREFIX.length), [`${id}.${timestamp}.`, body])
     const headers = {
@@ -179,6 +179,7 @@ export class Webhooks {
       'webhook-id': id,
       'webhook-timestamp': timestamp,
       'webhook-signature': `v1,${signature}`,
+      ...(traceparent === null ? {} : { traceparent }),
     }
     const late = new AbortController()
     const cancelTimer = clock.after(WEBHOOK.timeoutMs, () => late.abort())

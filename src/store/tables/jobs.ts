@@ -12,7 +12,7 @@ import { ALIVE, ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } fro
 const OWN_COLUMNS =
   "id, owner, endpoint_id, kind, status, '' AS input, policy, webhook, s3_config, execution_timeout_ms, low_priority, " +
   'position, ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
-  'worker_id, error, warning, batch_id'
+  'worker_id, error, warning, batch_id, traceparent'
 
 /** To this size a text stays beside the state of its job. A larger one would be written again whenever the job moves. */
 export const SMALL_BYTES = 2_048
@@ -33,20 +33,20 @@ export const MOVED_COLUMNS = `${OWN_COLUMNS}, NULL AS output, NULL AS progress,
 /** A new job; no row when its endpoint is gone. */
 export const insertJob = `
   INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms,
-    low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, input_bytes, attempt, lost_attempts, streamed_seq)
-  SELECT $1, $2, $3, $4, 'IN_QUEUE', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CAST($16 AS {{integer}}), 0, 0, 0
+    low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, input_bytes, traceparent, attempt, lost_attempts, streamed_seq)
+  SELECT $1, $2, $3, $4, 'IN_QUEUE', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CAST($16 AS {{integer}}), $17, 0, 0, 0
   WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = $3)
   RETURNING id`
 
 const NEW_JOB_COLUMNS = `id, owner, endpoint_id, kind, input, policy, webhook, s3_config, execution_timeout_ms, low_priority, position,
-    ttl_ms, retention_ms, queued_at_ms, expires_at_ms, input_bytes`
+    ttl_ms, retention_ms, queued_at_ms, expires_at_ms, input_bytes, traceparent`
 
 /** As `insertJob` for several jobs, in PostgreSQL: each parameter is the list of their values. */
 export const insertJobs = `
   INSERT INTO jobs (${NEW_JOB_COLUMNS}, status, attempt, lost_attempts, streamed_seq)
   SELECT ${NEW_JOB_COLUMNS}, 'IN_QUEUE', 0, 0, 0
   FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-    $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[]) AS given (${NEW_JOB_COLUMNS})
+    $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[]) AS given (${NEW_JOB_COLUMNS})
   WHERE EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = given.endpoint_id)
   RETURNING id`
 
@@ -108,7 +108,7 @@ const claim = (which: string, unless = '') => `
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
       AND (version = (SELECT version FROM endpoints WHERE id = $1) OR ${OLDER_GO_ON}))${unless}
-  RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id,
+  RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id, traceparent,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
 /** A job that the worker has yet to stop, though its client has queued it again, is left to others until it has. */
@@ -244,13 +244,23 @@ export interface JobRow {
   readonly progress: string | null
   readonly warning: string | null
   readonly batch_id: BatchId | null
+  readonly traceparent: string | null
 }
 
 /** What a claim returns of each row. */
 export interface ClaimedRow
   extends Pick<
     JobRow,
-    'id' | 'attempt' | 'input' | 'policy' | 'webhook' | 's3_config' | 'low_priority' | 'position' | 'batch_id'
+    | 'id'
+    | 'attempt'
+    | 'input'
+    | 'policy'
+    | 'webhook'
+    | 's3_config'
+    | 'low_priority'
+    | 'position'
+    | 'batch_id'
+    | 'traceparent'
   > {
   readonly waited_ms: number
 }
@@ -316,14 +326,15 @@ export function toJob(row: JobRow): Job {
     progress: row.progress,
     warning: row.warning,
     batchId: row.batch_id,
+    traceparent: row.traceparent,
   }
 }
 
 /** A row as what a worker gets. */
 export function toClaimedJob(row: ClaimedRow): ClaimedJob {
-  const { id, attempt, input, policy, webhook } = row
+  const { id, attempt, input, policy, webhook, traceparent } = row
   const { s3_config: s3Config, batch_id: batchId } = row
-  return { id, attempt, input, policy, webhook, s3Config, batchId, waitedMs: Math.max(0, row.waited_ms) }
+  return { id, attempt, input, policy, webhook, s3Config, batchId, traceparent, waitedMs: Math.max(0, row.waited_ms) }
 }
 
 /** A row as the job that it was. What its texts were is not known any more. */
@@ -375,6 +386,7 @@ export function newJobParams(job: Job, input: Payload): SqlValue[] {
     job.queuedAtMs,
     job.expiresAtMs,
     input.bytes,
+    job.traceparent,
   ]
 }
 

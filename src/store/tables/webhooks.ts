@@ -10,11 +10,11 @@ const PENDING = `state = 'PENDING'`
 /** $1 job. The number of its latest delivery. */
 export const lastDelivery = 'SELECT MAX(seq) AS seq FROM webhook_deliveries WHERE job_id = $1'
 
-/** $1 id, $2 owner, $3 endpoint, $4 job, $5 number, $6 status of the job, $7 URL, $8 now, $9 payload. Due at once. */
+/** $1 id, $2 owner, $3 endpoint, $4 job, $5 number, $6 status of the job, $7 URL, $8 now, $9 payload, $10 context of the trace. Due at once. */
 export const insertDelivery = `
   INSERT INTO webhook_deliveries (id, owner, endpoint_id, job_id, seq, job_status, state, url, created_at_ms, due_at_ms,
-    payload)
-  VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', $7, $8, $8, $9)`
+    payload, traceparent)
+  VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', $7, $8, $8, $9, $10)`
 
 /** The first endpoint with a delivery that waits. */
 export const firstPendingEndpoint = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING}`
@@ -32,7 +32,7 @@ export const nextDue = `SELECT MIN(due_at_ms) AS at_ms FROM webhook_deliveries W
 
 /** $1 delivery. */
 export const openDelivery = `
-  SELECT id, owner, endpoint_id, job_id, url, due_at_ms, payload,
+  SELECT id, owner, endpoint_id, job_id, url, due_at_ms, payload, traceparent,
     (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = $1) AS tries
   FROM webhook_deliveries WHERE id = $1 AND ${PENDING}`
 
@@ -121,6 +121,7 @@ export interface OpenRow extends DueRow {
   readonly job_id: JobId
   readonly url: string
   readonly payload: string
+  readonly traceparent: string | null
   readonly tries: number
 }
 
@@ -160,8 +161,8 @@ export function toDue({ id, endpoint_id, due_at_ms }: DueRow): DueWebhook {
 
 /** A row as what a try needs. */
 export function toOpen(row: OpenRow): OpenWebhook {
-  const { owner, job_id, url, payload, tries } = row
-  return { ...toDue(row), owner, jobId: job_id, url, payload, tries }
+  const { owner, job_id, url, payload, traceparent, tries } = row
+  return { ...toDue(row), owner, jobId: job_id, url, payload, traceparent, tries }
 }
 
 /** A row, with the rows of its tries, as a delivery. */

@@ -98,6 +98,15 @@ describe('the head of a request', () => {
     ])
   })
 
+  test('has the context of the trace of the client, as it was sent', async () => {
+    const context = ['traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', 'tracestate: vendor=1']
+    const { seen } = await through(get(context), PLAIN)
+    assert.deepEqual(
+      linesOf(seen[0]!).filter(line => line.startsWith('trace')),
+      context,
+    )
+  })
+
   test('says that it came through us, behind the proxies before', async () => {
     const { seen } = await through(get(['Via: 1.0 fred, 1.1 p.example']), PLAIN)
     const via = linesOf(seen[0]!).filter(line => line.startsWith('Via:'))

@@ -37,6 +37,6 @@ export function* countInBatches(moves: readonly JobMove[], nowMs: number): Steps
 /** A delivery for a batch that has just finished, if it names a receiver. */
 export function* tellEnd(batch: Batch, nowMs: number): Steps<void> {
   const { id, owner, endpointId, webhook } = batch
-  const message = { owner, endpointId, id, status: ENDS[batchStatus(batch)], webhook, payload: batchView(batch) }
-  yield* addDelivery(message, nowMs)
+  const about = { owner, endpointId, id, status: ENDS[batchStatus(batch)], webhook }
+  yield* addDelivery({ ...about, payload: batchView(batch), traceparent: null }, nowMs)
 }

@@ -114,11 +114,12 @@ export function* addDeliveries(jobs: readonly Job[], nowMs: number): Steps<void>
 type Message = Pick<Job, 'owner' | 'endpointId' | 'status' | 'webhook'> & {
   readonly id: JobId | BatchId
   readonly payload: string
+  readonly traceparent: string | null
 }
 
 /** Adds a delivery if there is a receiver. */
 export function* addDelivery(
-  { id: about, owner, endpointId, status, webhook, payload }: Message,
+  { id: about, owner, endpointId, status, webhook, payload, traceparent }: Message,
   nowMs: number,
 ): Steps<void> {
   if (webhook === null) return
@@ -126,7 +127,7 @@ export function* addDelivery(
   // Numbers grow with time, so one is never given again after the deliveries before it were removed.
   const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
   const id = `msg_${about}_${seq}`
-  yield* perform(sql.insertDelivery, [id, owner, endpointId, about, seq, status, webhook, nowMs, payload])
+  yield* perform(sql.insertDelivery, [id, owner, endpointId, about, seq, status, webhook, nowMs, payload, traceparent])
 }
 
 function* withTries(rows: readonly DeliveryRow[]): Steps<WebhookDelivery[]> {

@@ -3,7 +3,7 @@
 /**
  * The checks repeat the life of a job as core/jobs/job.ts has it, so that no statement can leave it by mistake.
  * `queue` is where the job waits: '' for the queue of its endpoint, the id of its batch, or that of suspects (SUSPECT_QUEUE).
- * `waiting_since_ms` is null where the job has waited since it was queued. Input, progress and output are here while they are small, else in
+ * `traceparent` is the context of the trace that the client gave. `waiting_since_ms` is null where the job has waited since it was queued. Input, progress and output are here while they are small, else in
  * `job_payloads`.
  */
 export const jobs = [
@@ -35,6 +35,7 @@ export const jobs = [
     webhook TEXT,
     s3_config TEXT,
     policy TEXT,
+    traceparent TEXT,
     warning TEXT,
     input_bytes {{integer}} NOT NULL,
     progress_bytes {{integer}},

@@ -15,6 +15,7 @@ export const webhookDeliveries = [
     due_at_ms {{integer}},
     over_at_ms {{integer}},
     payload TEXT,
+    traceparent TEXT,
     UNIQUE (job_id, seq),
     CHECK ((state = 'PENDING') = (due_at_ms IS NOT NULL)),
     CHECK ((state = 'PENDING') = (payload IS NOT NULL)),
