@@ -27,6 +27,7 @@ import type { createLog } from '../system/observing/log.ts'
 import { givenConsoleHost } from './console.ts'
 import type { Front, Offered } from './front.ts'
 import { hostsOf } from './hosts.ts'
+import { inheritedSocket } from './inherited-socket.ts'
 import type { RelayTokens } from './relay-tokens.ts'
 
 /** A reason for which the server cannot start, as a sentence for the person who started it. */
@@ -152,7 +153,8 @@ export async function bind(front: Front, config: Config, log: Log): Promise<List
   const ofOpen = { maxConnections, limits, ...shared, standIn: () => standIn(adminPort === null ? 'all' : 'open') }
   const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
   const surfaces = adminPort === null ? undefined : PUBLIC
-  const open = await listenAt(front, surfaces, { host, port, ...ofOpen, mount: mountOf(front, config) }, '--port')
+  const mount = mountOf(front, config)
+  const open = await listenAt(front, surfaces, { host, port, ...inherited(), ...ofOpen, mount }, '--port')
   const opened: Listener[] = [open]
   const also = async (surfaces: readonly SurfaceName[], options: ListenOptions, option: string) => {
     const listener = await listenAt(front, surfaces, options, option)
@@ -171,6 +173,12 @@ export async function bind(front: Front, config: Config, log: Log): Promise<List
     await close(0)
     throw error
   }
+}
+
+/** The socket for clients, where systemd has opened it. @throws AppError */
+function inherited(): Pick<ListenOptions, 'inherited'> {
+  const socket = inheritedSocket(process.env, process.pid)
+  return socket === null ? {} : { inherited: socket }
 }
 
 /** Where pods call this server, and nothing else is answered; null where no worker is a pod, or they call the port of clients. */
@@ -204,7 +212,7 @@ function listenProblem(error: NodeJS.ErrnoException, host: string, port: number,
  * @throws StartError when the server could not listen at one
  */
 export async function tryPorts({ host, port, adminHost, adminPort }: Config): Promise<void> {
-  await tryPort(host, port, '--port')
+  if (inherited().inherited === undefined) await tryPort(host, port, '--port')
   if (adminPort !== null) await tryPort(adminHost, adminPort, '--admin-port')
 }
 

@@ -219,6 +219,11 @@ export class Connections {
     socket.setTimeout(0)
   }
 
+  /** Ends connections between two requests; those whose first request may be on its way stay. */
+  endIdle(): void {
+    for (const socket of this.#idle.keys()) socket.destroy()
+  }
+
   /** Ends all connections, also upgraded ones, which Node's server has forgotten. */
   endAll(): void {
     for (const socket of this.#open.keys()) socket.destroy()

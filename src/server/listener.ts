@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import type { Delivery, IncomingBody, Surface } from '../api/surface.ts'
@@ -22,6 +22,8 @@ const HEADERS_MS = 30_000
 /** Limit of bytes of the line and the headers of a request; above it the response is 431. */
 const HEADER_BYTES = 16_384
 const CHECK_MS = 5_000
+/** How long new connections may be silent when the listener is closed. */
+const SILENT_MS = 250
 
 /** Options of a listener. */
 export interface ListenOptions {
@@ -29,6 +31,8 @@ export interface ListenOptions {
   readonly port: number
   /** A socket in the file system to listen at instead of host and port. */
   readonly file?: string
+  /** The descriptor of a listening socket to take over instead of opening one; it has to be at host and port. */
+  readonly inherited?: number
   readonly maxConnections: number
   /** Called for each connection that is refused because there are too many. */
   readonly onFull?: () => void
@@ -136,19 +140,30 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
 }
 
 /** @returns the port */
-async function bind(server: Server, { host, port, file }: ListenOptions): Promise<number> {
+async function bind(server: Server, { host, port, file, inherited }: ListenOptions): Promise<number> {
   if (file !== undefined) {
     await listenAtFile(server, file)
     return port
   }
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host, port }, () => {
+    server.listen(inherited === undefined ? { host, port } : { fd: inherited }, () => {
       server.off('error', reject)
       resolve()
     })
   })
+  if (inherited !== undefined) checkAddress(server, host, port)
   return (server.address() as AddressInfo).port
+}
+
+/** The settings say who reaches the server, so a socket that says something else is refused. */
+function checkAddress(server: Server, host: string, port: number): void {
+  const bound = server.address()
+  const at = bound === null || typeof bound === 'string' ? null : bound
+  if (at !== null && at.address === host && (port === 0 || at.port === port)) return
+  server.close()
+  const where = at === null ? 'no port' : `${at.address} port ${at.port}`
+  throw new Error(`the socket that was passed on has ${where}; --host and --port have to name its address`)
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json' }
@@ -210,12 +225,15 @@ function deliveryOf(outgoing: ServerResponse): Delivery {
 }
 
 async function closeServer(server: Server, graceMs: number, connections: Connections): Promise<void> {
-  const closed = new Promise<void>(resolve => server.close(() => resolve()))
-  server.closeIdleConnections()
+  // That of HTTP also ends new connections, whose first request may be on its way: with a socket that outlives the server it is answered.
+  const closed = new Promise<void>(resolve => void NetServer.prototype.close.call(server, () => resolve()))
+  connections.endIdle()
+  const ofSilent = setTimeout(() => server.closeIdleConnections(), Math.min(SILENT_MS, graceMs))
   const timer = setTimeout(() => {
     server.closeAllConnections()
     connections.endAll()
   }, graceMs)
   await closed
+  clearTimeout(ofSilent)
   clearTimeout(timer)
 }

@@ -155,6 +155,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'workers/python-served': 'the development server of the SDK runs without a platform',
   'clients/python-surface': 'it is about each method of the client; python-client.test.ts runs with containers',
   'faults/relay': NOTHING_RUNS,
+  'faults/socket-activation': NOTHING_RUNS,
   'faults/relay-terms': NOTHING_RUNS,
   'clients/rest-clients': 'it makes and changes definitions',
   'clients/schemathesis': NOTHING_RUNS,
