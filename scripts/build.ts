@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join, relative } from 'node:path'
 import { build as bundle } from 'esbuild'
 import { PROGRAMS } from '../src/disk/package-files.ts'
+import { billOfMaterials } from './bill-of-materials.ts'
 import { buildConsole } from './console.ts'
 
 /** Packages that stay packages: they are large and few servers need them, or handlers of users import them. */
@@ -19,7 +20,7 @@ const ROOT = dirname(import.meta.dirname)
 if (import.meta.main) {
   const folder = process.argv[2] ?? 'dist'
   rmSync(folder, { recursive: true, force: true })
-  writeFiles(await buildFiles(), folder)
+  writeFiles(await publishedFiles(), folder)
 }
 
 /** Writes a built program, whose entry is `cli/runyard.js`. The folder is named `dist`: by that name the program finds its parts. */
@@ -38,6 +39,18 @@ export interface BuiltFile {
 
 /** The files of the built program. */
 export async function buildFiles(): Promise<BuiltFile[]> {
+  return (await built()).files
+}
+
+/** The files of the built program, with the bill of its materials. */
+export async function publishedFiles(): Promise<BuiltFile[]> {
+  const { files, packages } = await built()
+  const bill = `${JSON.stringify(billOfMaterials(packages), null, 1)}\n`
+  return [...files, { path: 'runyard.cdx.json', contents: bill }]
+}
+
+/** The built program, and the folders of the packages whose files are in it. */
+async function built(): Promise<{ readonly files: BuiltFile[]; readonly packages: readonly string[] }> {
   const { metafile, outputFiles } = await bundle({
     absWorkingDir: ROOT,
     entryPoints: ['cli/runyard', ...PROGRAMS].map(name => `src/${name}.ts`),
@@ -56,18 +69,23 @@ export async function buildFiles(): Promise<BuiltFile[]> {
     logLevel: 'warning',
   })
   const page = await buildConsole()
-  const inputs = [...Object.keys(metafile.inputs), ...page.inputs]
-  return [
+  const packages = packagesOf([...Object.keys(metafile.inputs), ...page.inputs])
+  const files = [
     ...outputFiles.map(({ path, contents }) => ({ path: relative(ROOT, path), contents })),
     ...page.files.map(({ path, contents }) => ({ path: join('console', path), contents })),
-    { path: 'third-party-licenses.txt', contents: licensesOf(inputs) },
+    { path: 'third-party-licenses.txt', contents: licensesOf(packages) },
   ]
+  return { files, packages }
+}
+
+function packagesOf(files: readonly string[]): string[] {
+  const folders = files.flatMap(file => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [])
+  return [...new Set(folders)].sort()
 }
 
 /** Licenses of the packages whose files are in the built program. */
-function licensesOf(files: readonly string[]): string {
-  const folders = files.flatMap(file => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [])
-  const texts = [...new Set(folders)].sort().map(folder => {
+function licensesOf(packages: readonly string[]): string {
+  const texts = packages.map(folder => {
     const { name, version, license } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Record<
       string,
       string

@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } fro
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { buildFiles, writeFiles } from './build.ts'
+import { publishedFiles, writeFiles } from './build.ts'
 
 const HELP = `npm run image -- [options]
 
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
 export async function writeContext(folder: string): Promise<void> {
   const { files } = manifest()
   for (const name of ['package.json', 'LICENSE', ...files.filter(file => file !== 'dist')]) take(name, folder)
-  writeFiles(await buildFiles(), join(folder, 'dist'))
+  writeFiles(await publishedFiles(), join(folder, 'dist'))
   for (const path of installedPackages().filter(path => path !== WORKER)) take(path, folder)
   takeWorker(folder)
   // The user of the image is nobody's here, and may see none of what is private to whoever builds it.
