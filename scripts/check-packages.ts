@@ -44,7 +44,9 @@ async function check(folder: string): Promise<void> {
   npm(['pack', '--silent', '--pack-destination', folder], 'packages/worker')
   writeFileSync(join(empty, 'package.json'), '{"private":true}\n')
   writeFileSync(join(handler, 'handler.mjs'), HANDLER)
-  npm(['install', '--silent', '--no-audit', '--no-fund', '../runyard-0.1.0.tgz', '../runyard-worker-0.1.0.tgz'], empty)
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+  const packed = [`../runyard-${version}.tgz`, `../runyard-worker-${version}.tgz`]
+  npm(['install', '--silent', '--no-audit', '--no-fund', ...packed], empty)
   checkLicense(empty)
   checkEntries(empty)
   const commonjs = compileToCommonJs(empty)
