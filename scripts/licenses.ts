@@ -1,7 +1,7 @@
 /** Which licenses the packages that Runyard uses may have. */
 
 /** Licenses that ask for no more than their text beside the program. */
-const PERMITTED = new Set(['MIT', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', '0BSD', 'Unlicense'])
+const PERMITTED = new Set(['MIT', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', '0BSD', 'Unlicense', 'CC0-1.0'])
 
 /** Packages whose manifest does not name their license in a form that npm reads, and where they do. */
 const SAID_ELSEWHERE: Readonly<Record<string, string>> = {

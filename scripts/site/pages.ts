@@ -1,0 +1,167 @@
+/** The pages of the site, from the files of the repository: where each lies, and links that lead to what lies elsewhere. */
+import { basename, dirname, extname, join, relative } from 'node:path/posix'
+import { API_PAGE, type Part, partsOf } from './parts.ts'
+
+/** What the pages are made of. */
+export interface SiteSources {
+  /** All files of the repository, by their paths from the root. */
+  readonly files: readonly string[]
+  readonly read: (path: string) => string
+  /** The page of the API. */
+  readonly api: string
+}
+
+/** A page or a picture of the site. */
+export interface SitePage {
+  /** Where it comes from, a path from the root. */
+  readonly source: string
+  readonly text: string
+}
+
+/** A finished site, before it is turned into HTML. */
+export interface Site {
+  readonly parts: readonly Part[]
+  /** By their paths on the site. */
+  readonly pages: ReadonlyMap<string, SitePage>
+  /** Pictures that pages show: where they lie in the repository, by their paths on the site. */
+  readonly pictures: ReadonlyMap<string, string>
+  /** Links that lead nowhere, as sentences. */
+  readonly deadLinks: readonly string[]
+}
+
+const HOME = 'docs/README.md'
+const PICTURES = new Set(['.png', '.svg'])
+const LINK = /\]\(([^\s()]+)\)/g
+
+/** Where a page, picture or other file of the repository lies on the site. */
+export function sitePath(source: string): string {
+  if (source === HOME || source === 'README.md') return 'index.md'
+  if (source.startsWith('docs/')) return source.slice('docs/'.length)
+  if (source.endsWith('.md')) return `more/${source.toLowerCase().replace(/\/readme\.md$/, '.md')}`
+  // VitePress takes `page.html.md` for `page.html`.
+  return `more/files/${source.replaceAll('.', '-')}.md`
+}
+
+/** Makes all pages: those of the parts, and from there whatever they link to. */
+export function makeSite({ files, read, api }: SiteSources): Site {
+  const known = new Set(files)
+  const pages = new Map<string, SitePage>()
+  const pictures = new Map<string, string>()
+  const deadLinks: string[] = []
+  const anchors: { readonly from: string; readonly target: string; readonly anchor: string }[] = []
+  const parts = partsOf(files)
+  const waiting = [HOME, ...parts.flatMap(part => part.pages), ...files.filter(path => path.startsWith('docs/adr/'))]
+  const follow = (from: string, link: string): string => {
+    if (/^[a-z][a-z0-9+.-]*:/i.test(link)) return link
+    const [path = '', anchor] = link.split('#')
+    const target = path === '' ? from : fileOf(join(dirname(from), decodeURI(path)), known)
+    if (target === undefined || !(known.has(target) || target === API_PAGE)) {
+      deadLinks.push(`${from}: ${link} leads nowhere`)
+      return link
+    }
+    if (anchor !== undefined) anchors.push({ from, target, anchor })
+    const place = relative(dirname(sitePath(from)), sitePath(target))
+    if (PICTURES.has(extname(target))) pictures.set(sitePath(target), target)
+    else waiting.push(target)
+    return `${place.startsWith('.') ? place : `./${place}`}${anchor === undefined ? '' : `#${anchor}`}`
+  }
+  for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
+    const place = sitePath(source)
+    if (pages.has(place)) continue
+    const from = source
+    const text = source === API_PAGE ? api : read(source)
+    const shown = source.endsWith('.md') ? withLinks(text, link => follow(from, link)) : asCode(source, text)
+    pages.set(place, { source, text: shown })
+  }
+  for (const { from, target, anchor } of anchors) {
+    const page = pages.get(sitePath(target))
+    if (target.endsWith('.md') && page !== undefined && !anchorsOf(page.text).has(anchor))
+      deadLinks.push(`${from}: ${target} has no heading #${anchor}`)
+  }
+  return { parts, pages, pictures, deadLinks }
+}
+
+/** A folder stands for the page in it. */
+function fileOf(path: string, known: ReadonlySet<string>): string | undefined {
+  if (known.has(path)) return path
+  const folder = path.replace(/\/$/, '')
+  if (known.has(`${folder}/README.md`)) return `${folder}/README.md`
+  return path === API_PAGE ? path : undefined
+}
+
+/** Rewrites the links of a page outside of its fenced blocks, and pictures that have a form for each theme. */
+function withLinks(text: string, follow: (link: string) => string): string {
+  const plain = text
+    .replace(/<!--[\s\S]*?-->\n?/g, '')
+    .replace(/<picture>[\s\S]*?<img alt="([^"]*)" src="([^"]*)"[\s\S]*?<\/picture>/g, '![$1]($2)')
+  return outsideFences(plain, line => line.replace(LINK, (_, link: string) => `](${follow(link)})`))
+}
+
+function outsideFences(text: string, change: (line: string) => string): string {
+  let fence = ''
+  const lines = text.split('\n').map(line => {
+    const mark = /^\s*(?:[-*>]\s+)?(`{3,}|~{3,})/.exec(line)?.[1]
+    if (fence !== '') {
+      if (mark?.startsWith(fence)) fence = ''
+      return line
+    }
+    if (mark !== undefined) {
+      fence = mark
+      return line
+    }
+    return change(line)
+  })
+  return lines.join('\n')
+}
+
+function asCode(path: string, text: string): string {
+  const language = extname(path).slice(1).replace('mjs', 'js')
+  return `# ${basename(path)}\n\n\`${path}\`\n\n\`\`\`\`${language}\n${text.trimEnd()}\n\`\`\`\`\n`
+}
+
+/** The anchors of the headings of a page, as GitHub makes them. */
+export function anchorsOf(text: string): ReadonlySet<string> {
+  const anchors = new Set<string>()
+  outsideFences(text, line => {
+    const heading = /^#{1,6} (.+)$/.exec(line)?.[1]
+    if (heading !== undefined) {
+      const anchor = anchorOf(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', ''))
+      for (let count = 0; ; count += 1) {
+        const numbered = count === 0 ? anchor : `${anchor}-${count}`
+        if (anchors.has(numbered)) continue
+        anchors.add(numbered)
+        break
+      }
+    }
+    return line
+  })
+  return anchors
+}
+
+function anchorOf(heading: string): string {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-')
+}
+
+/** The title of a page. */
+export function titleOf(text: string): string {
+  return /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? ''
+}
+
+/** The list of pages for language models (llms.txt): each with its title and its first sentence. */
+export function llmsText(site: Site): string {
+  const entry = (source: string) => {
+    const page = site.pages.get(sitePath(source))!
+    const lines = page.text.split('\n').slice(1)
+    const prose = lines.find(line => /^[A-Z`*[]/.test(line)) ?? ''
+    const sentence = /^.*?[.:](?= |$)/.exec(prose.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1'))?.[0] ?? ''
+    return `- [${titleOf(page.text)}](/${sitePath(source)})${sentence === '' ? '' : `: ${sentence}`}\n`
+  }
+  const parts = site.parts.map(({ title, pages }) => `## ${title}\n\n${pages.map(entry).join('')}`)
+  const summary =
+    'Self-hosted serverless endpoints for containers and GPUs, compatible with RunPod Serverless clients and workers.'
+  return `# Runyard\n\n> ${summary}\n\n${parts.join('\n')}`
+}
