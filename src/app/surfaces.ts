@@ -84,6 +84,7 @@ export function createSurfaces(
       stopping,
       metricsPublic,
       status: config.status,
+      backups: config.backups,
     }),
     console: consoleSurface(consoleParts),
   }

@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander'
 import { packageVersion } from '../disk/package-files.ts'
+import { addBackup } from './commands/backup.ts'
 import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
 import { addCatalog } from './commands/catalog.ts'
@@ -86,7 +87,7 @@ export function commandLine(): Command {
       addConsole,
       addTest,
     ],
-    ...[addDoctor, addMasterKey, addCompletion],
+    ...[addDoctor, addBackup, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)
   return program

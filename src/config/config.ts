@@ -63,7 +63,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
 }
 
 /** Variables besides settings that Runyard itself or its commands read; those of its tests begin with TEST_. */
-const OTHER_VARIABLES = ['API_KEY', 'MASTER_KEY', 'URL', 'MAX_CONCURRENCY', 'WORKING_FOLDER']
+const OTHER_VARIABLES = ['API_KEY', 'MASTER_KEY', 'BACKUP_PASSPHRASE', 'URL', 'MAX_CONCURRENCY', 'WORKING_FOLDER']
 
 /** Sentences about variables that look like settings and are none, with the setting that may be meant. They have no effect. */
 export function strayVariables(env: GivenSettings['env']): string[] {

@@ -6,6 +6,7 @@ export const PROGRAMS = [
   'relay/program',
   'drivers/cage/door',
   'store/engines/sqlite-thread',
+  'store/engines/sqlite-copy-thread',
   'system/bodies/body-thread',
 ] as const
 

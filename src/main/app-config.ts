@@ -3,6 +3,7 @@ import type { AppConfig } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { givenConsoleUrl } from '../config/console.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import { backupsOf } from './backup.ts'
 
 /** The settings that the application reads. */
 export function appConfigOf(config: Config): AppConfig {
@@ -25,5 +26,6 @@ export function appConfigOf(config: Config): AppConfig {
     sharing,
     ...limits,
     ...chosen,
+    backups: backupsOf(config),
   }
 }

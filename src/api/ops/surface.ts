@@ -6,6 +6,7 @@ import type { Explanation } from '../../core/observing/explain.ts'
 import type { ServerStatus } from '../../core/observing/server-status.ts'
 import type { PageRequest } from '../../core/pages.ts'
 import type { Emit } from '../../events.ts'
+import type { Backups } from '../../ports/backups.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { Endpoints } from '../../services/endpoints/endpoints.ts'
@@ -14,6 +15,7 @@ import type { Explainer } from '../../services/observing/explainer.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
 import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
 import type { WorkerReading } from '../../services/observing/worker-reading.ts'
+import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
   callerOf,
@@ -24,6 +26,7 @@ import {
   type Surface,
   type SurfaceEnv,
 } from '../surface.ts'
+import { addBackupRoute } from './backup.ts'
 import { logs } from './logs.ts'
 import { addModelRoutes } from './models.ts'
 import { watchView } from './watch.ts'
@@ -41,6 +44,9 @@ export interface OpsParts {
   readonly models: ModelOperations
   /** What this server says of itself and of the active one; undefined where it says nothing. */
   readonly status: (() => Promise<ServerStatus>) | undefined
+  /** What makes backups; undefined where none are made. */
+  readonly backups: Backups | undefined
+  readonly room: BodyRoom
   readonly emit: Emit
   /** Whether the database responds and the server is not stopping. */
   readonly ready: () => Promise<boolean>
@@ -49,7 +55,7 @@ export interface OpsParts {
 
 /**
  * Server health and the routes of the command line: `/healthz`, `/readyz`, `/metrics`, `/ops/status`,
- * `/ops/why`, `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`, `/ops/models`.
+ * `/ops/why`, `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`, `/ops/models`, `/ops/backup`.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
@@ -112,6 +118,15 @@ export function opsSurface(parts: OpsParts): Surface {
     models: parts.models,
     caller: (request, env, right) => authenticate(parts, request, env, right),
   })
+  const { backups, room } = parts
+  if (backups !== undefined) {
+    const operator = async (request: Request, env: SurfaceEnv) => {
+      const caller = await authenticate(parts, request, env, 'write')
+      requireOperator(caller)
+      return caller
+    }
+    addBackupRoute(app, { backups, room, operator })
+  }
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)
   })

@@ -141,6 +141,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'workers/gpus': 'containers get GPUs from the engine, which would need real ones',
   'clients/graphql-http': NOTHING_RUNS,
   'clients/hub-tests': 'its servers and workers are those of a command that runs a folder',
+  'faults/backup': 'what is restored does not depend on how its workers ran',
   'faults/master-key': NOTHING_RUNS,
   'workers/rollouts': 'it breaks the command line of a process; docker-rollouts.test.ts breaks that of containers',
   'workers/worker-models': 'it has containers of its own',

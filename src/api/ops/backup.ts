@@ -1,0 +1,68 @@
+import type { Hono } from 'hono'
+import type { Caller } from '../../core/accounts/permission.ts'
+import { AppError } from '../../core/errors.ts'
+import { readJson } from '../../core/json/json-text.ts'
+import type { Backups, BackupWish } from '../../ports/backups.ts'
+import { type BodyRoom, requestOf } from '../body.ts'
+import type { SurfaceEnv } from '../surface.ts'
+
+/** What the route of backups needs. */
+export interface BackupRouteParts {
+  readonly backups: Backups
+  readonly room: BodyRoom
+  /** The caller of a request. @throws AppError unless it is the operator with the right to change */
+  readonly operator: (request: Request, env: SurfaceEnv) => Promise<Caller>
+}
+
+const BODY_BYTES = 8_192
+const PASSPHRASE_CHARACTERS = { min: 12, max: 1_024 }
+
+/** `POST /ops/backup`: a backup of the server as it is now, as the body of the response. */
+export function addBackupRoute(
+  app: Hono<{ Bindings: SurfaceEnv }>,
+  { backups, room, operator }: BackupRouteParts,
+): void {
+  app.post('/ops/backup', async call => {
+    const { owner } = await operator(call.req.raw, call.env)
+    const wish = await room.of(owner).body(requestOf(call), BODY_BYTES, async body => wishIn(body))
+    const backup = await backups.make(wish)
+    call.env.delivery.onSettled(() => void backup.drop())
+    return new Response(streamOf(backup.pieces), { headers: { 'content-type': 'application/octet-stream' } })
+  })
+}
+
+function wishIn(body: unknown): BackupWish {
+  const reading = typeof body === 'string' ? readJson(body) : null
+  const value: unknown = reading?.ok === true ? reading.value : null
+  const { passphrase, withLogs = false, ...others } = Object(value) as Record<string, unknown>
+  const isPassphrase = passphrase === null || typeof passphrase === 'string'
+  if (!isPassphrase || typeof withLogs !== 'boolean' || Object.keys(others).length > 0) {
+    throw new AppError(
+      'invalid',
+      'the body must be {"passphrase": "<text>", "withLogs": false}; with the passphrase null the keys are left out',
+    )
+  }
+  const { min, max } = PASSPHRASE_CHARACTERS
+  if (passphrase !== null && (passphrase.length < min || passphrase.length > max)) {
+    throw new AppError('invalid', `the passphrase must have ${min} to ${max} characters`)
+  }
+  return { passphrase, withLogs }
+}
+
+/** A stream of pieces, as fast as the client reads. */
+function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const iterator = pieces[Symbol.asyncIterator]()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { value, done } = await iterator.next()
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      async cancel() {
+        await iterator.return?.()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,163 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { readConfig } from '../../config/config.ts'
+import { AppError } from '../../core/errors.ts'
+import { sizeText } from '../../core/models/model-problem.ts'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+interface KeyOptions {
+  readonly passphraseFile?: string
+  /** False with `--without-keys`. */
+  readonly withoutKeys?: boolean
+}
+
+interface BackupOptions extends ConnectionOptions, KeyOptions {
+  readonly withLogs?: boolean
+}
+
+interface RestoreOptions extends KeyOptions {
+  readonly dataDir: string
+}
+
+/** What is said of a backup. */
+interface Header {
+  readonly bytes: number
+  readonly createdAt: string
+  readonly version: string
+  readonly keys: 'sealed' | 'left out'
+  readonly keyIsGiven: boolean
+  readonly postgres: string | null
+}
+
+const ABOUT_KEYS = `
+The encryption key and the API key are sealed with the passphrase in
+RUNYARD_BACKUP_PASSPHRASE or in the file of --passphrase-file. Without it
+neither can be had from the backup.`
+
+/** Adds `runyard backup` and `runyard restore`. */
+export function addBackup(program: Command): void {
+  withKeys(withConnection(program.command('backup').argument('<file>', 'a file that is not there yet')))
+    .description('back up a running server into one file')
+    .option('--with-logs', 'also the output of workers')
+    .addHelpText('after', ABOUT_KEYS)
+    .action(backup)
+  withKeys(program.command('restore').argument('<file>', 'a file of runyard backup'))
+    .description('make a data directory out of a backup')
+    .requiredOption('--data-dir <folder>', 'an empty or new folder')
+    .addHelpText('after', ABOUT_KEYS)
+    .action(restore)
+}
+
+function withKeys(command: Command): Command {
+  return command
+    .option('--passphrase-file <file>', 'has the passphrase of the keys (default: RUNYARD_BACKUP_PASSPHRASE)')
+    .option('--without-keys', 'leave out the encryption key and the API key')
+}
+
+async function backup(file: string, options: BackupOptions): Promise<void> {
+  const path = resolve(file)
+  if (existsSync(path)) throw new CliError(`${path} is there already; give another file`, EXIT.usage)
+  const passphrase = passphraseOf(options)
+  const { keepBackup } = await import('../../main/backup.ts')
+  const body = { passphrase, withLogs: options.withLogs === true }
+  const answer = await ask(options, '/ops/backup', { method: 'POST', body })
+  const header = await refusing(() => keepBackup(answer.body!, path, progress()))
+  if (wantsJson(options)) return printText(`${JSON.stringify({ file: path, ...header })}\n`)
+  printText(`${path} has the server as of ${header.createdAt}, ${sizeText(header.bytes)}\n`)
+  for (const line of notesOn(header, path)) printText(`${line}\n`)
+}
+
+/** What people have to do besides. */
+function notesOn({ keys, keyIsGiven, postgres }: Header, path: string): string[] {
+  return [
+    ...(keys === 'sealed' ? [] : ['It has no keys: keep encryption-key of the data directory somewhere else']),
+    ...(keyIsGiven ? ['RUNYARD_MASTER_KEY is not in it: keep it somewhere else'] : []),
+    ...(postgres === null
+      ? []
+      : [
+          'The database is not in it. Back it up with',
+          `  pg_dump --format=custom --file=${quoted(`${path}.dump`)} --dbname=${quoted(postgres)}`,
+          'and restore it into an empty one with',
+          `  pg_restore --exit-on-error --no-owner --dbname=${quoted(postgres)} ${quoted(`${path}.dump`)}`,
+          'Both read the password from PGPASSWORD or ~/.pgpass',
+        ]),
+  ]
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+async function restore(file: string, options: RestoreOptions): Promise<void> {
+  const dataDir = resolve(options.dataDir)
+  const reading = readConfig({ options: { dataDir }, env: {}, absolute: path => resolve(path) })
+  if ('mistakes' in reading) throw new CliError(reading.mistakes.join('; '), EXIT.usage)
+  if (!existsSync(file)) throw new CliError(`there is no file ${resolve(file)}`, EXIT.usage)
+  const [{ StartError }, { headerOf, restoreBackup }] = await Promise.all([
+    import('../../main/listeners.ts'),
+    import('../../main/backup.ts'),
+  ])
+  const { config } = reading
+  const header = await refusing(async () => {
+    const passphrase = (await headerOf(file)).keys === 'sealed' ? passphraseOf(options) : null
+    return await restoreBackup({ config, file, passphrase, report: progress() })
+  }, StartError)
+  printText(`${dataDir} is the server as of ${header.createdAt}, of Runyard ${header.version}\n`)
+  const hasKeys = header.keys === 'sealed' && options.withoutKeys !== true
+  if (!hasKeys && !header.keyIsGiven)
+    printText(`It has no keys: put encryption-key of the server into ${dataDir} before the start\n`)
+  if (header.keyIsGiven) printText('Start it with the RUNYARD_MASTER_KEY of the server\n')
+  if (header.postgres !== null)
+    printText(`Its database is PostgreSQL at ${header.postgres}: restore it with pg_restore\n`)
+}
+
+/** @returns null where the keys are to be left out @throws CliError when there is none */
+function passphraseOf({ passphraseFile, withoutKeys }: KeyOptions): string | null {
+  if (withoutKeys === true) return null
+  const text = passphraseFile === undefined ? process.env.RUNYARD_BACKUP_PASSPHRASE : textOf(passphraseFile)
+  if (text !== undefined && text !== '') return text
+  throw new CliError(
+    'the keys need a passphrase: set RUNYARD_BACKUP_PASSPHRASE or give --passphrase-file; --without-keys leaves the keys out',
+    EXIT.usage,
+  )
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trimEnd()
+  } catch (error) {
+    throw new CliError(`the passphrase cannot be read: ${(error as Error).message}`, EXIT.usage)
+  }
+}
+
+/** Says how far it is, on a terminal. */
+function progress(): (bytes: number, header: Header) => void {
+  if (process.stderr.isTTY !== true) return () => {}
+  return (bytes, header) => {
+    const end = bytes >= header.bytes ? '\n' : ''
+    process.stderr.write(`\r${sizeText(bytes)} of ${sizeText(header.bytes)}${end}`)
+  }
+}
+
+/** Errors of the work as those of a command. */
+async function refusing<Value>(
+  work: () => Promise<Value>,
+  ...known: readonly (abstract new (
+    ...args: never[]
+  ) => Error)[]
+): Promise<Value> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof AppError) throw new CliError(error.message, EXIT.data)
+    // Of the disk, or of a connection that the server has ended.
+    const { code, cause } = error as NodeJS.ErrnoException
+    if (code !== undefined) throw new CliError((error as Error).message, EXIT.unavailable)
+    if (cause instanceof Error) throw new CliError(`the server ended the backup (${cause.message})`, EXIT.unavailable)
+    if (known.some(kind => error instanceof kind)) throw new CliError((error as Error).message, EXIT.unavailable)
+    throw error
+  }
+}

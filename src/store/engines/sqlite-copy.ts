@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { touchDurably } from '../../disk/durable-file.ts'
+import { programFile } from '../../disk/package-files.ts'
+import { migrations } from '../schema/migrations.ts'
+import { fromSqlite } from './sqlite-errors.ts'
+
+/**
+ * Copies a database as it is at one moment, with all that was committed before the call, also of a server that runs. The copy is made in
+ * another thread by a transaction that reads, so writers go on meanwhile. It has no free pages, in which old texts would stay.
+ * @param to a file that is not there yet
+ * @returns the number of the newest step of its schema
+ * @throws AppError `unavailable` when it cannot be copied
+ */
+export async function copySqlite(from: string, to: string): Promise<number> {
+  // For its owner alone; SQLite takes an empty file.
+  touchDurably(to)
+  try {
+    await copyBeside(from, to)
+    using copy = new DatabaseSync(to, { readOnly: true })
+    return schemaOf(copy)
+  } catch (error) {
+    throw fromSqlite(error)
+  }
+}
+
+function copyBeside(from: string, to: string): Promise<void> {
+  const program = pathToFileURL(programFile('store/engines/sqlite-copy-thread'))
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const thread = new Worker(program, { workerData: { from, to }, name: 'backup' })
+  thread.once('error', reject)
+  thread.once('exit', () => resolve())
+  return promise
+}
+
+/** Why this version cannot use the file of a database, as the end of a sentence; null when all is well. Reads all of it. */
+export function problemOfFile(file: string): string | null {
+  if (!existsSync(file)) return 'it has no database'
+  try {
+    using database = new DatabaseSync(file)
+    const [row] = database.prepare('PRAGMA integrity_check(1)').all()
+    const found = String(row?.integrity_check)
+    if (found !== 'ok') return `its database is damaged: ${found}`
+    const known = migrations.at(-1)?.version ?? 0
+    const schema = schemaOf(database)
+    return schema > known ? `its database has schema ${schema}, and this version knows ${known}` : null
+  } catch (error) {
+    return `its database is damaged: ${(error as Error).message}`
+  }
+}
+
+function schemaOf(database: DatabaseSync): number {
+  return Number(database.prepare('SELECT max(version) AS version FROM migrations').get()?.version ?? 0)
+}
