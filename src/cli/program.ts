@@ -4,6 +4,7 @@ import { addBackup } from './commands/backup.ts'
 import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
 import { addCatalog } from './commands/catalog.ts'
+import { addCheck } from './commands/check.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addConsole } from './commands/console.ts'
 import { addDeploy } from './commands/deploy.ts'
@@ -87,7 +88,7 @@ export function commandLine(): Command {
       addConsole,
       addTest,
     ],
-    ...[addDoctor, addBackup, addMasterKey, addCompletion],
+    ...[addDoctor, addBackup, addCheck, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)
   return program

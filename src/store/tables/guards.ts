@@ -21,3 +21,7 @@ export const ALIVE = `state <> 'EXITED'`
 
 /** A job whose endpoint was not deleted. The rows of others are being removed, and nothing else may happen to them. */
 export const ENDPOINT_THERE = 'EXISTS (SELECT 1 FROM endpoints WHERE id = jobs.endpoint_id)'
+
+/** What each step back into the queue sets. */
+export const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL,
+    progress_bytes = NULL`

@@ -1,5 +1,5 @@
 /** Statements by which jobs end or step back. Each is one guarded change that returns what it moved. */
-import { ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE } from './guards.ts'
+import { ENDPOINT_THERE, guard, RUNNING, STEP_BACK, SUSPECT_QUEUE } from './guards.ts'
 import { MOVED_COLUMNS } from './jobs.ts'
 
 /** What is known of the chunks that an attempt has sent. */
@@ -14,10 +14,6 @@ function end(now: string): string {
   return `progress = NULL, progress_bytes = NULL, finished_at_ms = ${now}, expires_at_ms =
       CASE WHEN ${now} + retention_ms < expires_at_ms THEN ${now} + retention_ms ELSE expires_at_ms END`
 }
-
-/** What each step back into the queue sets. */
-const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL,
-    progress_bytes = NULL`
 
 /**
  * $1 job, $2 worker, $3 the final status, $4 the output if it is small, $5 error, $6 warning, $7 now, $8 how many bytes the output has. The

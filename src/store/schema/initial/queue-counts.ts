@@ -3,7 +3,7 @@ import { SUSPECT_QUEUE } from '../../tables/guards.ts'
 import type { DialectStatements } from '../migration.ts'
 
 /** What is counted of the jobs of an endpoint, and which jobs count: a condition on their columns. */
-const COUNTS = {
+export const COUNTS = {
   queued: `status = 'IN_QUEUE' AND low_priority = 0`,
   queued_low_priority: `status = 'IN_QUEUE' AND low_priority = 1`,
   queued_of_batches: `status = 'IN_QUEUE' AND queue NOT IN ('', '${SUSPECT_QUEUE}')`,
