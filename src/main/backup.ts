@@ -7,11 +7,14 @@ import { ensureFolder, moveDurably, removeDurably, streamDurably, writeDurably }
 import { packageVersion } from '../disk/package-files.ts'
 import type { Backups } from '../ports/backups.ts'
 import { problemOfFile } from '../store/engines/sqlite-copy.ts'
+import { backupName } from '../system/backup/backup-folder.ts'
 import { type BackupHeader, type BackupPiece, readBackup } from '../system/backup/backup-format.ts'
 import { createBackups, DATABASE_NAME, isBackupName, KEYS_NAME } from '../system/backup/data-dir-backups.ts'
 import { openKeys } from '../system/backup/key-seal.ts'
 import { systemClock } from '../system/clock.ts'
 import { acquire } from './store.ts'
+
+export { keepNewest } from '../system/backup/backup-folder.ts'
 
 /** Makes the backups of a server with these settings. */
 export function backupsOf(config: Config): Backups {
@@ -24,6 +27,11 @@ export function backupsOf(config: Config): Backups {
     settings,
     now: () => systemClock.now(),
   })
+}
+
+/** The file of a backup that is made now in a folder. */
+export function backupFileIn(folder: string): string {
+  return join(folder, backupName(systemClock.now()))
 }
 
 /** The address of a PostgreSQL for arguments of commands. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../../config/config.ts'
@@ -16,6 +16,7 @@ interface KeyOptions {
 
 interface BackupOptions extends ConnectionOptions, KeyOptions {
   readonly withLogs?: boolean
+  readonly keep?: string
 }
 
 interface RestoreOptions extends KeyOptions {
@@ -39,9 +40,10 @@ neither can be had from the backup.`
 
 /** Adds `runyard backup` and `runyard restore`. */
 export function addBackup(program: Command): void {
-  withKeys(withConnection(program.command('backup').argument('<file>', 'a file that is not there yet')))
+  withKeys(withConnection(program.command('backup').argument('<file>', 'a file that is not there yet, or a folder')))
     .description('back up a running server into one file')
     .option('--with-logs', 'also the output of workers')
+    .option('--keep <number>', 'remove all but the newest backups of the folder afterwards')
     .addHelpText('after', ABOUT_KEYS)
     .action(backup)
   withKeys(program.command('restore').argument('<file>', 'a file of runyard backup'))
@@ -58,16 +60,29 @@ function withKeys(command: Command): Command {
 }
 
 async function backup(file: string, options: BackupOptions): Promise<void> {
-  const path = resolve(file)
-  if (existsSync(path)) throw new CliError(`${path} is there already; give another file`, EXIT.usage)
+  const folder = statSync(file, { throwIfNoEntry: false })?.isDirectory() === true ? resolve(file) : null
+  const keep = keptOf(options, folder)
   const passphrase = passphraseOf(options)
-  const { keepBackup } = await import('../../main/backup.ts')
+  const { backupFileIn, keepBackup, keepNewest } = await import('../../main/backup.ts')
+  const path = folder === null ? resolve(file) : backupFileIn(folder)
+  if (existsSync(path)) throw new CliError(`${path} is there already; give another file`, EXIT.usage)
   const body = { passphrase, withLogs: options.withLogs === true }
   const answer = await ask(options, '/ops/backup', { method: 'POST', body })
   const header = await refusing(() => keepBackup(answer.body!, path, progress()))
+  // Only now that there is a new one.
+  const removed = folder === null || keep === null ? 0 : keepNewest(folder, keep)
   if (wantsJson(options)) return printText(`${JSON.stringify({ file: path, ...header })}\n`)
   printText(`${path} has the server as of ${header.createdAt}, ${sizeText(header.bytes)}\n`)
+  if (removed > 0) printText(`${removed} older backups were removed\n`)
   for (const line of notesOn(header, path)) printText(`${line}\n`)
+}
+
+/** How many backups stay; null for all. @throws CliError when that means nothing */
+function keptOf({ keep }: BackupOptions, folder: string | null): number | null {
+  if (keep === undefined) return null
+  if (folder === null) throw new CliError('--keep needs a folder in place of the file', EXIT.usage)
+  if (!/^[1-9]\d{0,5}$/.test(keep)) throw new CliError('--keep must be a number from 1', EXIT.usage)
+  return Number(keep)
 }
 
 /** What people have to do besides. */

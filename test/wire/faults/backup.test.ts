@@ -1,6 +1,6 @@
 /** A server that is lost with its machine comes back from a backup that was made while it worked. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
@@ -101,6 +101,12 @@ test('a backup is for the operator alone, and a restore takes neither a full fol
   assert.deepEqual(made.code, 0, made.stderr)
   const header = JSON.parse(made.stdout)
   assert.deepEqual([header.keys, header.postgres, header.schema], ['left out', null, 1])
+
+  const nightly = temporaryFolder()
+  const eachNight = ['backup', nightly, '--without-keys', '--keep', '1', '--data-dir', dataDir]
+  writeFileSync(join(nightly, 'runyard-20200101T000000Z.backup'), 'an old one')
+  assert.match((await runCommand(eachNight)).stdout, /1 older backups were removed/)
+  assert.equal(readdirSync(nightly).length, 1)
 
   const full = await runCommand(['restore', file, '--data-dir', dataDir])
   assert.equal(full.code, 65)
