@@ -34,5 +34,10 @@ export async function openCluster(): Promise<TestCluster> {
   const archive = join(cluster.folder, 'image.tar')
   packImage(archive, { name: `docker.io/library/${nodeImage}`, files, command: ['node'], workingDir: '/app' })
   await cluster.load(archive)
-  return { ...cluster, env: { KUBECONFIG: cluster.kubeconfig, PATH: `${programs}:${process.env.PATH ?? ''}` } }
+  // Without a home, kubectl would keep what it has learned in the folder that the tests run in.
+  const KUBECACHEDIR = join(cluster.folder, 'kubectl')
+  return {
+    ...cluster,
+    env: { KUBECONFIG: cluster.kubeconfig, KUBECACHEDIR, PATH: `${programs}:${process.env.PATH ?? ''}` },
+  }
 }
