@@ -1,14 +1,13 @@
 /** The contract of drivers for pods of a cluster in memory, with nodes that do what nodes do. On a real one it runs where there is one. */
 import assert from 'node:assert/strict'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/workers/placement.ts'
-import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import type { KubernetesCall, PodObject } from '../../src/drivers/kubernetes/api.ts'
 import { createKubernetesDriver } from '../../src/drivers/kubernetes/kubernetes.ts'
 import { podName } from '../../src/drivers/kubernetes/names.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { PlayedKubernetes } from '../support/played-kubernetes.ts'
+import { PLAIN_WORKER, POD_SETTINGS } from '../support/worker-spec.ts'
 import { type DriverHarness, driverContract, type PlatformHand } from './driver.ts'
 
 const WAITS: Readonly<Record<string, string>> = {
@@ -79,18 +78,7 @@ async function open(): Promise<DriverHarness> {
       outputs: { copy: () => ({ finish: async () => {}, resume: () => {}, close: async () => {} }), forget: () => {} },
       namespace: 'n',
       installation: 'inst1',
-      settings: {
-        gpus: { resource: 'nvidia.com/gpu', products: new Map() },
-        graceS: 30,
-        stopS: 10,
-        nodeLostS: 300,
-        volumeClaim: null,
-        modelFolder: null,
-        priorityClass: null,
-        runtimeClass: null,
-        nodeSelector: {},
-        tolerations: [],
-      },
+      settings: POD_SETTINGS,
       maxWorkers: 8,
       reachesPods: true,
       note: () => {},
@@ -133,20 +121,11 @@ async function open(): Promise<DriverHarness> {
 
 function aSpec(id: string) {
   return {
+    ...PLAIN_WORKER,
     workerId: id as WorkerId,
     endpointId: 'e1' as EndpointId,
     image: 'app:1',
     args: '',
-    env: {},
-    protocolEnv: {},
-    wish: ANY_PLACE,
-    placement: UNPLACED,
-    diskGb: null,
-    ports: [],
-    serves: null,
-    volume: null,
-    models: [],
-    credential: null,
   }
 }
 

@@ -4,8 +4,6 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/workers/placement.ts'
-import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import {
   createProcessDriver,
   type ProcessDriver,
@@ -17,6 +15,7 @@ import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
+import { PLAIN_WORKER } from '../support/worker-spec.ts'
 
 /** What a process of a test tells about itself. */
 export interface Told {
@@ -156,20 +155,12 @@ export async function openMachine() {
     spec(words: string, changes: Partial<WorkerSpec> = {}): WorkerSpec {
       const workerId = `worker-${process.pid}-${count++}` as WorkerId
       return {
+        ...PLAIN_WORKER,
         workerId,
         endpointId: 'endpoint' as EndpointId,
         image: 'dir:app',
         args: `'${process.execPath}' worker.mjs ${words}`,
-        env: {},
         protocolEnv: { LIFELINE: join(folder, 'line'), RUNPOD_POD_ID: workerId },
-        wish: ANY_PLACE,
-        placement: UNPLACED,
-        diskGb: null,
-        ports: [],
-        serves: null,
-        volume: null,
-        models: [],
-        credential: null,
         ...changes,
       }
     },

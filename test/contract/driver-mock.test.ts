@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/workers/placement.ts'
 import { observedExitText } from '../../src/core/workers/worker-exit.ts'
-import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { createMockDriver, createMockFleet, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
+import { PLAIN_WORKER } from '../support/worker-spec.ts'
 import { type DriverHarness, driverContract, exitOf, type PlatformHand } from './driver.ts'
 
 const NODE = { node: 'n1', gpuType: null, gpuCount: 0 }
@@ -129,19 +128,10 @@ test('a server that dies in the middle of a start leaves a worker that the next 
 function spec(name: string, args: string): WorkerSpec {
   const workerId = name as WorkerId
   return {
+    ...PLAIN_WORKER,
     workerId,
     endpointId: 'endpoint' as EndpointId,
     image: 'image',
     args,
-    env: {},
-    protocolEnv: {},
-    wish: ANY_PLACE,
-    placement: UNPLACED,
-    diskGb: null,
-    ports: [],
-    serves: null,
-    volume: null,
-    models: [],
-    credential: null,
   }
 }

@@ -1,33 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/workers/placement.ts'
-import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { createMockFleet } from '../../src/drivers/mock/mock.ts'
 import { createNoDriver } from '../../src/drivers/none.ts'
 import { createRoutedDriver } from '../../src/drivers/routed.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
+import { PLAIN_WORKER } from '../support/worker-spec.ts'
 
 const MAX = 5
 const id = (name: string) => name as WorkerId
 
 function spec(name: string, image: string): WorkerSpec {
   return {
+    ...PLAIN_WORKER,
     workerId: id(name),
     endpointId: 'endpoint' as EndpointId,
     image,
     args: '',
-    env: {},
-    protocolEnv: {},
-    wish: ANY_PLACE,
-    placement: UNPLACED,
-    diskGb: null,
-    ports: [],
-    serves: null,
-    volume: null,
-    models: [],
-    credential: null,
   }
 }
 

@@ -5,8 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Dockerode from 'dockerode'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/workers/placement.ts'
-import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { containerName } from '../../src/drivers/docker/container-spec.ts'
 import { createDockerDriver, type DockerDriver, type DockerDriverOptions } from '../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
@@ -15,6 +13,7 @@ import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
+import { PLAIN_WORKER } from './worker-spec.ts'
 
 /** The address of the engine of the tests; empty when there is none. */
 export const engineUrl = process.env.RUNYARD_TEST_DOCKER ?? ''
@@ -83,20 +82,12 @@ export async function openDockerMachine(url = engineUrl) {
       count += 1
       const workerId = `w${process.pid}x${count}` as WorkerId
       return {
+        ...PLAIN_WORKER,
         workerId,
         endpointId: 'endpoint' as EndpointId,
         image: workerImage,
         args: JSON.stringify({ cmd: words }),
-        env: {},
         protocolEnv: { RUNPOD_POD_ID: workerId },
-        wish: ANY_PLACE,
-        placement: UNPLACED,
-        diskGb: null,
-        ports: [],
-        serves: null,
-        volume: null,
-        models: [],
-        credential: null,
         ...changes,
       }
     },

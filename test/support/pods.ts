@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/workers/placement.ts'
 import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { clusterAccess } from '../../src/drivers/kubernetes/access.ts'
 import { createHttpsApi } from '../../src/drivers/kubernetes/https-api.ts'
@@ -21,6 +20,7 @@ import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 import { nodeImage, type TestCluster } from './kubernetes.ts'
+import { PLAIN_WORKER, POD_SETTINGS } from './worker-spec.ts'
 
 /** Where the pods of tests are. */
 export const NAMESPACE = 'default'
@@ -66,20 +66,12 @@ function specOf(words: readonly string[], changes: Partial<WorkerSpec> = {}): Wo
   count += 1
   const workerId = `w${process.pid}x${count}` as WorkerId
   return {
+    ...PLAIN_WORKER,
     workerId,
     endpointId: 'endpoint' as EndpointId,
     image: nodeImage,
     args: JSON.stringify({ cmd: words }),
-    env: {},
     protocolEnv: { RUNPOD_POD_ID: workerId },
-    wish: ANY_PLACE,
-    placement: UNPLACED,
-    diskGb: null,
-    ports: [],
-    serves: null,
-    volume: null,
-    models: [],
-    credential: null,
     ...changes,
   }
 }
@@ -120,16 +112,9 @@ export function openPodMachine(cluster: TestCluster) {
         namespace: NAMESPACE,
         clock: systemClock,
         settings: {
-          gpus: { resource: 'nvidia.com/gpu', products: new Map() },
+          ...POD_SETTINGS,
           graceS: 120,
           stopS: 3,
-          nodeLostS: 300,
-          volumeClaim: null,
-          modelFolder: null,
-          priorityClass: null,
-          runtimeClass: null,
-          nodeSelector: {},
-          tolerations: [],
         },
         maxWorkers: 8,
         reachesPods: true,

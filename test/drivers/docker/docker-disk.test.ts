@@ -4,9 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
-import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
-import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
 import { LABELS } from '../../../src/drivers/docker/container-spec.ts'
 import { diskFault } from '../../../src/drivers/docker/disk-watch.ts'
 import { createDockerDriver } from '../../../src/drivers/docker/docker.ts'
@@ -17,6 +15,7 @@ import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts
 import { exitOf } from '../../contract/driver.ts'
 import { noDocker, openDockerMachine } from '../../support/docker.ts'
 import { fastClock, type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
+import { PLAIN_WORKER } from '../../support/worker-spec.ts'
 
 const MINUTE_MS = 60_000
 
@@ -163,20 +162,12 @@ test('the engine bounds the disk of a container where it can, and gets a call wi
   const start = async (id: string) => {
     bodies.length = 0
     const spec = {
+      ...PLAIN_WORKER,
       workerId: id as WorkerId,
       endpointId: 'e' as EndpointId,
       image: 'image:1',
       args: '',
-      env: {},
-      protocolEnv: {},
-      wish: ANY_PLACE,
-      placement: UNPLACED,
       diskGb: 7,
-      ports: [],
-      serves: null,
-      volume: null,
-      models: [],
-      credential: null,
     }
     await driver.start(spec)
     return bodies.map(({ HostConfig, Labels }) => [HostConfig.StorageOpt ?? null, Labels[LABELS.diskGb] ?? null])

@@ -6,11 +6,11 @@ import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { type AssignedGpu, UNPLACED } from '../../../src/core/workers/placement.ts'
-import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
 import { amdDevices } from '../../../src/drivers/docker/amd-devices.ts'
 import type { GpuContext } from '../../../src/drivers/docker/container-gpus.ts'
 import { type ContainerContext, containerSpec } from '../../../src/drivers/docker/container-spec.ts'
 import { noDocker, openDockerMachine } from '../../support/docker.ts'
+import { PLAIN_WORKER } from '../../support/worker-spec.ts'
 
 const amd = (index: number, uuid: string | null = null): AssignedGpu => ({
   index,
@@ -42,20 +42,13 @@ function made(gpus: readonly AssignedGpu[], changes: Partial<GpuContext> = {}, e
   }
   const body = containerSpec(
     {
+      ...PLAIN_WORKER,
       workerId: 'w' as WorkerId,
       endpointId: 'e' as EndpointId,
       image: 'image',
       args: '',
       env,
-      protocolEnv: {},
-      wish: ANY_PLACE,
       placement: { ...UNPLACED, gpus },
-      diskGb: null,
-      ports: [],
-      serves: null,
-      volume: null,
-      models: [],
-      credential: null,
     },
     context,
   ) as { Env: string[]; HostConfig: Record<string, unknown> }

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
-import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { WorkerStartError } from '../../../src/core/workers/start-failure.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
@@ -12,39 +11,19 @@ import type { ImagePins, StartWatch, WorkerSpec } from '../../../src/ports/drive
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { PlayedKubernetes } from '../../support/played-kubernetes.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
-
-const SETTINGS = {
-  gpus: { resource: 'nvidia.com/gpu', products: new Map<string, string>() },
-  graceS: 30,
-  stopS: 10,
-  nodeLostS: 300,
-  volumeClaim: null,
-  modelFolder: null,
-  priorityClass: null,
-  runtimeClass: null,
-  nodeSelector: {},
-  tolerations: [],
-}
+import { PLAIN_WORKER, POD_SETTINGS } from '../../support/worker-spec.ts'
 
 const W = 'w1' as WorkerId
 const POD = 'runyard-w1'
 
 function specOf(changes: Partial<WorkerSpec> = {}): WorkerSpec {
   return {
+    ...PLAIN_WORKER,
     workerId: W,
     endpointId: 'e1' as EndpointId,
     image: 'app:1',
     args: '',
     env: { SECRET: 'x' },
-    protocolEnv: {},
-    wish: ANY_PLACE,
-    placement: UNPLACED,
-    diskGb: null,
-    ports: [],
-    serves: null,
-    volume: null,
-    models: [],
-    credential: null,
     ...changes,
   }
 }
@@ -80,7 +59,7 @@ async function world(api = new PlayedKubernetes(), outputMs = 0): Promise<World>
       outputs,
       namespace: 'n',
       installation: 'inst1',
-      settings: SETTINGS,
+      settings: POD_SETTINGS,
       maxWorkers: 10,
       reachesPods: true,
       note: () => {},
@@ -661,7 +640,7 @@ test('a worker for requests needs a server that reaches pods', async () => {
     outputs: { copy: () => assert.fail(), forget: () => {} },
     namespace: 'n',
     installation: 'inst1',
-    settings: SETTINGS,
+    settings: POD_SETTINGS,
     maxWorkers: 1,
     reachesPods: false,
     note: () => {},

@@ -2,49 +2,27 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, OwnerId, VolumeId, WorkerId } from '../../../src/core/ids.ts'
-import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { WorkerStartError } from '../../../src/core/workers/start-failure.ts'
 import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
 import { nodeAffinity, typeOfProduct } from '../../../src/drivers/kubernetes/node-choice.ts'
 import { type PodSettings, podManifest, secretManifests } from '../../../src/drivers/kubernetes/pod-spec.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
+import { PLAIN_WORKER, POD_SETTINGS } from '../../support/worker-spec.ts'
 
-const GPUS = { resource: 'nvidia.com/gpu', products: new Map<string, string>() }
-const SETTINGS: PodSettings = {
-  gpus: GPUS,
-  graceS: 30,
-  stopS: 10,
-  nodeLostS: 300,
-  volumeClaim: null,
-  modelFolder: null,
-  priorityClass: null,
-  runtimeClass: null,
-  nodeSelector: {},
-  tolerations: [],
-}
-
+const { gpus: GPUS } = POD_SETTINGS
 const SPEC: WorkerSpec = {
+  ...PLAIN_WORKER,
   workerId: 'w1' as WorkerId,
   endpointId: 'e1' as EndpointId,
   image: 'app:1',
   args: '',
-  env: {},
-  protocolEnv: {},
-  wish: ANY_PLACE,
-  placement: UNPLACED,
-  diskGb: null,
-  ports: [],
-  serves: null,
-  volume: null,
-  models: [],
-  credential: null,
 }
 
 const context = (settings: Partial<PodSettings> = {}, image = 'app:1') => ({
   installation: 'inst1',
   namespace: 'gpu',
   image,
-  settings: { ...SETTINGS, ...settings },
+  settings: { ...POD_SETTINGS, ...settings },
 })
 
 const pod = (changes: Partial<WorkerSpec> = {}, settings: Partial<PodSettings> = {}) =>
