@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
@@ -66,6 +66,7 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
   const { backupFileIn, keepBackup, keepNewest } = await import('../../main/backup.ts')
   const path = folder === null ? resolve(file) : backupFileIn(folder)
   if (existsSync(path)) throw new CliError(`${path} is there already; give another file`, EXIT.usage)
+  if (!existsSync(dirname(path))) throw new CliError(`there is no folder ${dirname(path)}`, EXIT.usage)
   const body = { passphrase, withLogs: options.withLogs === true }
   const answer = await ask(options, '/ops/backup', { method: 'POST', body })
   const header = await refusing(() => keepBackup(answer.body!, path, progress()))

@@ -108,6 +108,10 @@ test('a backup is for the operator alone, and a restore takes neither a full fol
   assert.match((await runCommand(eachNight)).stdout, /1 older backups were removed/)
   assert.equal(readdirSync(nightly).length, 1)
 
+  const nowhere = await runCommand(['backup', '/nowhere/a.backup', '--without-keys', '--data-dir', dataDir])
+  assert.equal(nowhere.code, 64)
+  assert.match(nowhere.stderr, /there is no folder \/nowhere/)
+
   const full = await runCommand(['restore', file, '--data-dir', dataDir])
   assert.equal(full.code, 65)
   assert.match(full.stderr, /is not empty/)
