@@ -28,6 +28,16 @@ export type RefusedRight = `${'management' | 'jobs'}:${'read' | 'write'}`
 /** Why a key failed: one of an account, or `worker_token` for the token of a worker. */
 export type KeyFailure = 'unknown' | 'disabled' | 'expired' | 'worker_token'
 
+/** What is said of a certificate of the server. */
+export interface CertificateSaid {
+  readonly subject: string
+  readonly names: readonly string[]
+  /** As in RFC 3339. */
+  readonly expiresAt: string
+  /** SHA-256 of it. */
+  readonly fingerprint: string
+}
+
 /** Events by name, with their fields. */
 export interface Events {
   'job.accepted': { endpointId: EndpointId; jobId: JobId }
@@ -132,6 +142,12 @@ export interface Events {
   /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
   'gateway.request_finished': AccessLogEntry
   /** Whether this server leads its database, and why not; see ports/leader.ts. */
+  /** The certificate with which the server has begun to speak HTTPS. */
+  'tls.loaded': CertificateSaid
+  /** Another certificate is in use from now on; connections that are open go on with the one before. */
+  'tls.reloaded': CertificateSaid
+  /** The files of the certificate have none that can be used now; this one stays in use. */
+  'tls.problem': CertificateSaid & { problem: string }
   'leader.changed': { now: 'standby' | 'active' | 'unsure' | 'deposed'; problem: string | null; epoch: number | null }
   'loop.failed': { loop: string; problem: string }
   /** A response began; `surface` is null when the path belongs to none. */

@@ -6,6 +6,7 @@ import { nearest } from '../core/nearest.ts'
 import { consoleClash } from './console.ts'
 import { type Setting, settingsIn, type ValuesOf, valuesOf } from './setting.ts'
 import { SETTING_TABLE } from './table.ts'
+import { tlsClash } from './tls.ts'
 
 type Values = ValuesOf<typeof SETTING_TABLE>
 
@@ -57,13 +58,21 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   const prices = pricesOf(texts.get(SETTING_TABLE.prices)?.[0], given, mistakes)
   if (mistakes.length > 0) return { mistakes }
   const values = valuesOf(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
-  const clash = consoleClash(values)
-  if (clash !== null) return { mistakes: [clash] }
+  const clashes = [consoleClash(values), tlsClash(values.tls, values.kubernetes)].filter(clash => clash !== null)
+  if (clashes.length > 0) return { mistakes: clashes }
   return { config: Object.freeze({ ...values, prices, apiKey, masterKeys }) }
 }
 
 /** Variables besides settings that Runyard itself or its commands read; those of its tests begin with TEST_. */
-const OTHER_VARIABLES = ['API_KEY', 'MASTER_KEY', 'BACKUP_PASSPHRASE', 'URL', 'MAX_CONCURRENCY', 'WORKING_FOLDER']
+const OTHER_VARIABLES = [
+  'API_KEY',
+  'MASTER_KEY',
+  'BACKUP_PASSPHRASE',
+  'URL',
+  'CA_FILE',
+  'MAX_CONCURRENCY',
+  'WORKING_FOLDER',
+]
 
 /** Sentences about variables that look like settings and are none, with the setting that may be meant. They have no effect. */
 export function strayVariables(env: GivenSettings['env']): string[] {

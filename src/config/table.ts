@@ -29,6 +29,7 @@ import {
 } from './setting.ts'
 import { SHARING_SETTINGS } from './sharing.ts'
 import { STANDBY_SETTINGS } from './standby.ts'
+import { TLS_SETTINGS } from './tls.ts'
 import { WORKERS_SETTINGS } from './workers.ts'
 
 /** Workers at once over all endpoints where `--max-workers` is not given. */
@@ -39,7 +40,7 @@ const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 /** Every setting of the server, by the name of its value in the configuration, in the order of the help. */
 export const SETTING_TABLE = {
   port: setting('--port', '<number>', '8080', wholeNumber(0, 65_535), 'port to listen on; 0 picks a free one'),
-  host: setting('--host', '<address>', '127.0.0.1', TEXT, 'address to listen on; use TLS in front of all but loopback'),
+  host: setting('--host', '<address>', '127.0.0.1', TEXT, 'address to listen on; use TLS for all but loopback'),
   dataDir: setting('--data-dir', '<folder>', './.runyard', PATH, 'folder for the database, keys and logs'),
   /** Null for the embedded database. */
   databaseUrl: DATABASE_SETTING,
@@ -172,6 +173,7 @@ export const SETTING_TABLE = {
     'maximum memory for request bodies of clients, and the same again for results of workers',
   ),
   ...LISTENER_SETTINGS,
+  ...TLS_SETTINGS,
   ...STANDBY_SETTINGS,
   directWorkers: flag(
     '--direct-workers',

@@ -18,6 +18,7 @@ import {
 } from './entrance/admission.ts'
 import type { Preflight } from './entrance/cors.ts'
 import { refuseUpgrade, respondError } from './entrance/error-response.ts'
+import { isSecure } from './entrance/forwarded.ts'
 import { stopping } from './entrance/refusal.ts'
 import type { Entrance, GatewayRoute } from './entrance/route.ts'
 import type { Forwarding, ProxyRequest } from './proxy/proxy-request.ts'
@@ -178,5 +179,6 @@ interface Responder {
 
 function arrivingRequest(incoming: IncomingMessage, route: GatewayRoute): ArrivingRequest {
   const { method = 'GET', socket, headers, rawHeaders } = incoming
-  return { method, peer: socket.remoteAddress ?? '', host: route.host ?? headers.host ?? '', rawHeaders, route }
+  const host = route.host ?? headers.host ?? ''
+  return { method, peer: socket.remoteAddress ?? '', isSecure: isSecure(socket), host, rawHeaders, route }
 }

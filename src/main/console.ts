@@ -12,7 +12,9 @@ export function consoleUrlFor(
   const listens = adminPort === null ? host : adminHost
   // Browsers take names below localhost for this machine.
   const isHere = isLoopback(listens) || listens === '0.0.0.0' || listens === '::'
-  return isHere ? new URL(`http://console.localhost:${new URL(managementUrl).port || '80'}`).origin : null
+  if (!isHere) return null
+  const { protocol, port } = new URL(managementUrl)
+  return new URL(`${protocol}//console.localhost${port === '' ? '' : `:${port}`}`).origin
 }
 
 /** The host of the console that the settings name; null for none. */

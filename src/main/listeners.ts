@@ -1,10 +1,12 @@
 /** Where a run of the server listens: for clients, and through the relay for workers. */
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { SurfaceName } from '../api/surface.ts'
 import type { App } from '../app.ts'
 import { type Config, SETTINGS } from '../config/config.ts'
 import { AppError } from '../core/errors.ts'
+import { writeDurably } from '../disk/durable-file.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import type { ContainerConnection } from '../drivers/docker/container-spec.ts'
 import { createContainerNetwork } from '../drivers/docker/network.ts'
@@ -18,7 +20,9 @@ import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../ser
 import { ContainerAddress } from '../server/container-address.ts'
 import { type Listener, type ListenOptions, listen } from '../server/listener.ts'
 import type { Mount } from '../server/mount.ts'
+import { redirectToHttps } from '../server/redirect.ts'
 import { sharedAddresses } from '../server/shared-addresses.ts'
+import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
@@ -121,6 +125,10 @@ export interface Listeners {
   readonly open: Listener
   /** Management; null where {@link open} has it. */
   readonly admin: Listener | null
+  /** Where calls of workers come from the relay, or from workers without one: {@link open}, or a listener of its own beside HTTPS. */
+  readonly workers: Listener
+  /** Where plain HTTP is led to HTTPS; null for nowhere. */
+  readonly redirect: Listener | null
   /** As {@link Listener.close}, of all. */
   close(graceMs: number): Promise<void>
 }
@@ -129,8 +137,13 @@ export interface Listeners {
  * Listens with all surfaces and the load-balancing endpoints; with management on a port of its own where one is given.
  * @throws StartError
  */
-export async function bind(front: Front, config: Config, log: Log): Promise<Listeners> {
-  const { host, port, adminHost, adminPort } = config
+export async function bind(
+  front: Front,
+  config: Config,
+  log: Log,
+  certificate: CertificateInUse | null,
+): Promise<Listeners> {
+  const { host, port, adminHost, adminPort, tls } = config
   const limits = countsOf(config)
   const { maxConnections } = limits
   if (maxConnections < config.maxConnections)
@@ -148,7 +161,7 @@ export async function bind(front: Front, config: Config, log: Log): Promise<List
   const hosts = hostsOf(config)
   const trusts = addressList(config.trustedProxies)
   const { refuses, standIn } = front
-  const shared = { onFull, refuses, hosts, trusts }
+  const shared = { onFull, refuses, hosts, trusts, ...secured(config, certificate) }
   const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
   const ofOpen = { maxConnections, limits, ...shared, standIn: () => standIn(adminPort === null ? 'all' : 'open') }
   const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
@@ -168,11 +181,54 @@ export async function bind(front: Front, config: Config, log: Log): Promise<List
     const pods = podListenerOf(config)
     const ofPods = { maxConnections, standIn: () => standIn('workers') }
     if (pods !== null) await also(['worker'], { ...pods, ...ofPods }, '--kubernetes-worker-port')
-    return { open, admin, close }
+    const workers = certificate === null ? open : await listenForWorkers(front, config)
+    opened.push(workers)
+    const toHttps = { onFull, refuses, hosts, maxConnections: most, standIn: () => led }
+    const led = redirectToHttps(() => httpsPort(config, open))
+    const redirect =
+      tls.redirectPort === null
+        ? null
+        : await also([], { host, port: tls.redirectPort, ...toHttps }, '--http-redirect-port')
+    return { open, admin, workers, redirect, close }
   } catch (error) {
     await close(0)
     throw error
   }
+}
+
+/** How a listener for clients speaks HTTPS; nothing for plain HTTP. */
+function secured({ tls: { hstsSeconds } }: Config, tls: CertificateInUse | null): Pick<ListenOptions, 'tls' | 'field'> {
+  if (tls === null) return {}
+  if (hstsSeconds === 0) return { tls }
+  return { tls, field: ['strict-transport-security', `max-age=${hstsSeconds}`] }
+}
+
+/** The port of HTTPS as clients know it: in front of the server may be something that leads another one to it. */
+function httpsPort({ publicUrl }: Config, open: Listener): number {
+  const { protocol, port } = new URL(publicUrl ?? open.url)
+  return protocol === 'https:' ? Number(port || 443) : open.port
+}
+
+/**
+ * The worker surface alone, in plain HTTP on loopback: neither the relay nor workers need the certificate. Workers without a relay know its
+ * port, so it stays the same where that can be.
+ */
+async function listenForWorkers(front: Front, config: Config): Promise<Listener> {
+  const { dataDir, directWorkers } = config
+  const file = join(dataDir, 'worker-port')
+  const known = directWorkers ? Number(readText(file) ?? 0) : 0
+  const surface = front.fetch(['worker'])
+  const maxConnections = connectionLimit(config)
+  const options = { host: '127.0.0.1', hosts: hostsOf(config), maxConnections, standIn: () => front.standIn('workers') }
+  const listener = await listen(surface, { ...options, port: known }).catch(() =>
+    listen(surface, { ...options, port: 0 }),
+  )
+  if (directWorkers && listener.port !== known) writeDurably(file, `${listener.port}\n`)
+  return listener
+}
+
+function readText(file: string): string | null {
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null
 }
 
 /** The socket for clients, where systemd has opened it. @throws AppError */
@@ -211,9 +267,10 @@ function listenProblem(error: NodeJS.ErrnoException, host: string, port: number,
  * Tries the ports of the settings, before anything is written.
  * @throws StartError when the server could not listen at one
  */
-export async function tryPorts({ host, port, adminHost, adminPort }: Config): Promise<void> {
+export async function tryPorts({ host, port, adminHost, adminPort, tls }: Config): Promise<void> {
   if (inherited().inherited === undefined) await tryPort(host, port, '--port')
   if (adminPort !== null) await tryPort(adminHost, adminPort, '--admin-port')
+  if (tls.redirectPort !== null) await tryPort(host, tls.redirectPort, '--http-redirect-port')
 }
 
 async function tryPort(host: string, port: number, option: string): Promise<void> {

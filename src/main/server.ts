@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { toAppError } from '../core/errors.ts'
+import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
+import { selfSignedFiles } from '../system/certificates/self-signed.ts'
 import { setUpFolder } from './folder-setup.ts'
 import { foldersIn } from './folders.ts'
 import { StartError, tryPorts } from './listeners.ts'
@@ -11,10 +13,21 @@ import { addressesOf, logOf, originsOf, Shell } from './shell.ts'
 import { acquire, openLease } from './store.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
+import { certificateOf } from './tls.ts'
 
 export type { ServedFolder } from './folders.ts'
 export { StartError } from './listeners.ts'
 export type { ActingServer } from './term.ts'
+
+/** The certificate of a server, for those who connect to it. */
+export interface ServedCertificate {
+  /** SHA-256 of it. */
+  readonly fingerprint: string
+  /** The file to trust, of one that the server has made for itself; null for others. */
+  readonly trustFile: string | null
+  /** Reads its files now, as at each change of them. */
+  reload(): Promise<void>
+}
 
 /** A server that answers. */
 export interface RunningServer {
@@ -31,6 +44,10 @@ export interface RunningServer {
   watch(changed: (acting: ActingServer | null) => void): void
   /** Rejects when it cannot act although no other server does; its process is to end. */
   readonly failed: Promise<never>
+  /** Where plain HTTP is led to HTTPS; null for nowhere. */
+  readonly redirectUrl: string | null
+  /** The certificate of its HTTPS; null for plain HTTP. */
+  readonly certificate: ServedCertificate | null
   /** Stops in order; a second call hurries. Resolves when everything is over. */
   stop(): Promise<void>
 }
@@ -62,15 +79,19 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const { databaseUrl } = config
   const candidate = databaseUrl === null ? null : await openLease(config, databaseUrl, lock.first)
   opened.defer(() => candidate?.close())
+  const certificate = await certificateOf(config)
+  opened.defer(() => certificate?.close())
   const folders = foldersIn(config, sampleFolder)
   for (const folder of folders.inProcesses) await setUpFolder(resolve(folder), config.folderSetup, log)
 
-  const shell = new Shell(config, log, lock, folders)
+  const shell = new Shell(config, log, lock, folders, certificate)
   opened.defer(() => shell.endListeners(0))
+  certificate?.follow(shell.emit)
   const terms = new Terms(shell, candidate, roleHooksOf(config, log))
   opened.defer(() => terms.abandon())
   await terms.begin()
-  const { url, managementUrl } = addressesOf(await shell.listen(), config)
+  const listeners = await shell.listen()
+  const { url, managementUrl } = addressesOf(listeners)
   const { consoleUrl = null } = originsOf(config, url, managementUrl)
   const stop = async (hurry: AbortSignal) => {
     await terms.stop(hurry)
@@ -85,8 +106,20 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
       return terms.acting
     },
     watch: changed => terms.watch(changed),
+    redirectUrl: listeners.redirect?.url ?? null,
+    certificate: certificate === null ? null : servedCertificate(certificate, config),
     failed: terms.failed.catch(error => Promise.reject(startError(error))),
     stop: onceOrHurried(stop),
+  }
+}
+
+function servedCertificate(certificate: CertificateInUse, { tls, dataDir }: Config): ServedCertificate {
+  return {
+    get fingerprint() {
+      return certificate.current.about.fingerprint
+    },
+    trustFile: tls.selfSigned ? selfSignedFiles(dataDir).certificate : null,
+    reload: () => certificate.look(),
   }
 }
 

@@ -5,9 +5,9 @@ import type { Config } from '../config/config.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
 import type { Emit } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
-import { originOf } from '../server/listener.ts'
-import type { DataDirLock } from '../store/data-dir-lock.ts'
+import type { DataDirLock, ServerInfo } from '../store/data-dir-lock.ts'
 import { BodyThreads } from '../system/bodies/body-threads.ts'
+import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
 import { systemClock } from '../system/clock.ts'
 import { createConsoleFiles } from '../system/console-files.ts'
 import { createHealthProbes } from '../system/http/health-probe.ts'
@@ -31,6 +31,8 @@ export class Shell {
   readonly log: Log
   readonly lock: DataDirLock
   readonly folders: FoldersToServe
+  /** Null where the server speaks plain HTTP. */
+  readonly certificate: CertificateInUse | null
   readonly front = new Front()
   readonly metrics: CountingMetrics
   readonly relayTokens: RelayTokens
@@ -43,12 +45,20 @@ export class Shell {
   /** What this server says of itself and of the active one. */
   status: () => Promise<ServerStatus> = () => Promise.reject(new Error('the server is starting'))
   #listeners: Promise<Listeners> | null = null
+  #unfollow: () => void = () => {}
 
-  constructor(config: Config, log: Log, lock: DataDirLock, folders: FoldersToServe) {
+  constructor(
+    config: Config,
+    log: Log,
+    lock: DataDirLock,
+    folders: FoldersToServe,
+    certificate: CertificateInUse | null,
+  ) {
     this.config = config
     this.log = log
     this.lock = lock
     this.folders = folders
+    this.certificate = certificate
     this.metrics = createMetrics({ clock: systemClock, ofProcess: true })
     this.relayTokens = new RelayTokens(log)
     this.emit = toAll([logEvents(log), this.metrics.emit, this.relayTokens.emit])
@@ -69,8 +79,20 @@ export class Shell {
 
   /** Begins to listen, at the first call. @throws StartError */
   listen(): Promise<Listeners> {
-    this.#listeners ??= bind(this.front, this.config, this.log)
+    this.#listeners ??= bind(this.front, this.config, this.log, this.certificate)
     return this.#listeners
+  }
+
+  /** Tells commands on this data directory how to reach this server. */
+  async tellCommands(): Promise<void> {
+    const { managementUrl } = addressesOf(await this.listen())
+    const info = (): ServerInfo => {
+      const cert = this.certificate?.current.cert
+      return { pid: process.pid, url: managementUrl, ...(cert === undefined ? {} : { certificate: firstOf(cert) }) }
+    }
+    this.lock.publish(info())
+    this.#unfollow()
+    this.#unfollow = this.certificate?.watch(() => this.lock.update(info())) ?? (() => {})
   }
 
   /** Ends the listeners, if there are any. @param graceMs how long open connections may take to end */
@@ -85,8 +107,8 @@ export function logOf({ logLevel, json }: Config): Log {
 }
 
 /** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
-export function addressesOf({ open, admin }: Listeners, { host }: Config) {
-  return { url: open.url, managementUrl: admin?.url ?? open.url, direct: originOf(host, open.port) }
+export function addressesOf({ open, admin, workers }: Listeners) {
+  return { url: open.url, managementUrl: admin?.url ?? open.url, direct: workers.url }
 }
 
 /** What answers call this server. @param url where it listens @param managementUrl where it does for management */
@@ -112,6 +134,12 @@ export function advertisedOf({ open, admin }: Listeners, { advertiseHost }: Conf
     return named.origin
   }
   return { openUrl: at(open.url), url: at(admin?.url ?? open.url) }
+}
+
+/** The certificate itself, without its chain. */
+function firstOf(pem: string): string {
+  const end = '-----END CERTIFICATE-----'
+  return `${pem.slice(pem.indexOf('-----BEGIN CERTIFICATE-----'), pem.indexOf(end))}${end}\n`
 }
 
 function toAll(readers: readonly Emit[]): Emit {

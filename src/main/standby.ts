@@ -18,6 +18,7 @@ export function standbyOf(shell: Shell, active: () => ActiveServer | null): Stan
     },
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),
+    tls: shell.certificate,
     apiKey: knownApiKey(apiKeyFile, config.apiKey),
     status: async () => JSON.stringify(await shell.status()),
     metrics: config.metricsPublic ? () => metrics.expose([], () => NO_LOAD) : null,

@@ -144,7 +144,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   // Before the network of the containers can go.
   opened.defer(() => driver.close())
   const hardware = describeGpus(machine, systemClock, config.placing)
-  const { url, managementUrl, direct } = addressesOf(listeners, config)
+  const { url, managementUrl, direct } = addressesOf(listeners)
   const relay = await connected(await relayStart, direct, { app, store, tokens: relayTokens, log })
   late.relay = relay
   const socket = await openWorkerSocket(app, config, relay, log)
@@ -163,7 +163,9 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     },
   })
   if (config.folderWatch) opened.defer(watchFolders(app, served, folders, log))
-  tellOthers(shell, lease, await shell.listen())
+  await shell.tellCommands()
+  const reached = advertisedOf(listeners, config)
+  lease?.reachedAt(reached.url, reached.openUrl)
   prepareDocuments(app)
   await warnOfExposure(app, config, log)
   return {
@@ -219,11 +221,4 @@ function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiK
 /** What the application gets of a driver that only the leader may use in full. PostgreSQL itself refuses the changes of others. */
 function fenced(leader: FencedTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
   return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
-}
-
-/** Commands that look for the server of the data directory, and other servers on the database, find this one. */
-function tellOthers({ lock, config }: Shell, lease: FencedTerm | null, listeners: Parameters<typeof advertisedOf>[0]) {
-  lock.publish({ pid: process.pid, url: addressesOf(listeners, config).managementUrl })
-  const { url, openUrl } = advertisedOf(listeners, config)
-  lease?.reachedAt(url, openUrl)
 }

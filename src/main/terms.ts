@@ -73,10 +73,9 @@ export class Terms {
       return
     }
     this.#shell.front.standsBy(standbyOf(this.#shell, () => this.#other))
-    const listeners = await this.#shell.listen()
+    await this.#shell.listen()
     // Commands find it by its data directory. Where that is shared, they are led to the active one.
-    if (!this.#shell.lock.shared)
-      this.#shell.lock.publish({ pid: process.pid, url: addressesOf(listeners, this.#shell.config).managementUrl })
+    if (!this.#shell.lock.shared) await this.#shell.tellCommands()
     await tellRole(this.#hooks, 'standby', this.#shell.log)
     const known = Promise.withResolvers<void>()
     const fail = (error: unknown) => {
@@ -206,7 +205,7 @@ export class Terms {
 
   async #status(): Promise<ServerStatus> {
     const { config } = this.#shell
-    const { managementUrl: url } = addressesOf(await this.#shell.listen(), config)
+    const { managementUrl: url } = addressesOf(await this.#shell.listen())
     const own = { pid: process.pid, host: hostname(), url }
     const acts = this.#acting !== null
     const role = !acts ? 'standby' : this.#lease === null || this.#lease.isLeader() ? 'active' : 'unsure'

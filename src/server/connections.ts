@@ -142,7 +142,10 @@ export class Connections {
     this.#limits = limits
     this.#onFull = onFull
     this.#shares = new ConnectionShares({ ...limits, all: limits.maxConnections })
-    server.on('connection', socket => this.#opened(socket))
+    server.on('connection', socket => {
+      // What comes decrypted has come before.
+      if (!this.#open.has(socket)) this.#opened(socket, REFUSAL)
+    })
     // Before the listener that responds, which needs the place.
     server.prependListener('request', (incoming, outgoing) => this.#begin(incoming, outgoing))
     this.#timer = setInterval(() => this.#sweep(performance.now()), SWEEP_MS).unref()
@@ -151,6 +154,20 @@ export class Connections {
   /** Stops the sweeps. */
   close(): void {
     clearInterval(this.#timer)
+  }
+
+  /** Counts a connection whose TLS is still to come. False when there is no place for it, and it is closed. */
+  arrives(socket: Socket): boolean {
+    return this.#opened(socket, null)
+  }
+
+  /** What TLS has decrypted takes the place of its connection, and has sent nothing since that came. */
+  secured(socket: Socket, secure: Socket): void {
+    const sinceMs = this.#silent.get(socket) ?? performance.now()
+    this.#forget(socket)
+    this.#open.set(secure, 0)
+    this.#silent.set(secure, sinceMs)
+    secure.once('close', () => this.#forget(secure))
   }
 
   /** Exempts a request from the limits on bodies: its handler has limits of its own. */
@@ -229,26 +246,25 @@ export class Connections {
     for (const socket of this.#open.keys()) socket.destroy()
   }
 
-  /** A connection above the limit replaces one that is silent or idle. */
-  #opened(socket: Socket): void {
+  /**
+   * A connection above the limit replaces one that is silent or idle.
+   * @param refusal what is said to one for which there is no place; null for nothing
+   * @returns whether it has a place
+   */
+  #opened(socket: Socket, refusal: string | null): boolean {
     const nowMs = performance.now()
     this.#open.set(socket, 0)
     socket.once('close', () => this.#forget(socket))
-    if (!this.#countAddress(socket)) {
-      this.#turnAway(socket)
-      return
-    }
+    if (!this.#countAddress(socket)) return this.#turnAway(socket, refusal)
     const { maxConnections, reserved } = this.#limits
     if (this.#open.size > maxConnections + reserved) {
       const victim = this.#victim(nowMs)
-      if (victim === null) {
-        this.#turnAway(socket)
-        return
-      }
+      if (victim === null) return this.#turnAway(socket, refusal)
       this.#forget(victim)
       victim.destroy()
     }
     this.#silent.set(socket, nowMs)
+    return true
   }
 
   /** Counts a connection for its address. False when that has too many. */
@@ -278,11 +294,15 @@ export class Connections {
     return silent?.[0] ?? idle?.[0] ?? null
   }
 
-  #turnAway(socket: Socket): void {
+  #turnAway(socket: Socket, refusal: string | null): false {
     this.#forget(socket)
     this.#onFull()
-    socket.end(REFUSAL)
-    setTimeout(() => socket.destroy(), REFUSAL_MS).unref()
+    if (refusal === null) socket.destroy()
+    else {
+      socket.end(refusal)
+      setTimeout(() => socket.destroy(), REFUSAL_MS).unref()
+    }
+    return false
   }
 
   #forget(socket: Socket): void {

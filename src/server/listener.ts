@@ -12,6 +12,7 @@ import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBod
 import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
 import type { StandIn } from './stand-in.ts'
+import { type ListenerTls, overTls } from './tls.ts'
 
 /**
  * Workers reuse idle connections for 15 s, and a reset then loses a result, so idle connections live longer
@@ -48,6 +49,12 @@ export interface ListenOptions {
   readonly standIn?: () => StandIn | null
   /** Limits that differ from the defaults. */
   readonly limits?: Partial<ConnectionLimits>
+  /** The certificate of a listener that speaks HTTPS alone; plain HTTP unless given. */
+  readonly tls?: ListenerTls
+  /** How long a handshake of TLS may take, in place of the default. */
+  readonly handshakeMs?: number
+  /** A field that every response has, as a name and a value; none unless given. */
+  readonly field?: readonly [name: string, value: string]
 }
 
 /** A listening socket with its surfaces. */
@@ -65,6 +72,7 @@ export interface Listener {
  */
 export async function listen(surface: Surface, options: ListenOptions): Promise<Listener> {
   const { host, maxConnections, onFull = () => {}, refuses = () => false, trusts = () => false, limits = {} } = options
+  const { tls, field, handshakeMs } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
   const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
@@ -107,6 +115,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       ...(mount === null ? {} : { shouldUpgradeCallback: mount.shouldUpgrade }),
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      if (field !== undefined) outgoing.setHeader(...field)
       const problem = hostProblem(incoming)
       const instead = standIn()
       if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, CONTAINER)
@@ -128,11 +137,15 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     if (socket.writable && connections.isUnanswered(socket as Socket)) socket.write(answerToUnreadable(error))
     socket.destroy()
   })
+  let url = ''
+  const unfollow = tls === undefined ? () => {} : overTls(server, connections, tls, () => url, handshakeMs)
   const bound = await bind(server, options)
+  url = originOf(host, bound, tls === undefined ? 'http' : 'https')
   return {
-    url: originOf(host, bound),
+    url,
     port: bound,
     async close(graceMs) {
+      unfollow()
       await closeServer(server, graceMs, connections)
       connections.close()
     },
@@ -182,10 +195,10 @@ function namesTarget({ url = '', headers: { host } }: IncomingMessage): boolean 
 }
 
 /** The origin under which programs on this machine reach a listener on `host`. */
-export function originOf(host: string, port: number): string {
-  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`
-  if (host === '::') return `http://[::1]:${port}`
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+export function originOf(host: string, port: number, scheme: 'http' | 'https' = 'http'): string {
+  if (host === '0.0.0.0') return `${scheme}://127.0.0.1:${port}`
+  if (host === '::') return `${scheme}://[::1]:${port}`
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** Whether only programs on this machine can reach the address. */

@@ -1,10 +1,21 @@
 /** Passes requests on to another server, byte for byte, in both directions at once. */
-import { Agent, type ClientRequest, type IncomingMessage, request, type ServerResponse, STATUS_CODES } from 'node:http'
+import {
+  Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  request,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import { request as requestSecurely } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { AppError } from '../core/errors.ts'
 import { refuseUpgrade, respondError } from '../gateway/entrance/error-response.ts'
-import { senderOf } from '../gateway/entrance/forwarded.ts'
+import { isSecure, senderOf } from '../gateway/entrance/forwarded.ts'
 import { isHopByHop, namedByConnection } from '../gateway/http1/fields.ts'
+import { type PeerAgents, peerAgents } from './standby-trust.ts'
+import type { ListenerTls } from './tls.ts'
 
 /** Says that a server that stands by has passed a request on, so that another one does not do it again. */
 export const PASSED_ON = 'x-runyard-passed-on'
@@ -15,11 +26,16 @@ const RETRY_AFTER_S = 2
 /** Connections to the server that requests are passed on to. */
 export class StandbyForwarder {
   readonly #agent = new Agent({ keepAlive: true })
+  readonly #secure: PeerAgents
   readonly #trusts: (address: string) => boolean
 
-  /** @param trusts whether a peer is a trusted proxy, whose fields about the client are passed on */
-  constructor(trusts: (address: string) => boolean) {
+  /**
+   * @param trusts whether a peer is a trusted proxy, whose fields about the client are passed on
+   * @param tls the own certificate, which the other server may have, too; null for none
+   */
+  constructor(trusts: (address: string) => boolean, tls: ListenerTls | null) {
     this.#trusts = trusts
+    this.#secure = peerAgents(tls)
   }
 
   /** Passes a request on, and its response back. */
@@ -60,12 +76,14 @@ export class StandbyForwarder {
   /** Ends the connections that no request uses. */
   close(): void {
     this.#agent.destroy()
+    this.#secure.close()
   }
 
   #send(incoming: IncomingMessage, to: URL, more: readonly string[]): ClientRequest {
     const { socket, rawHeaders, method = 'GET', url = '/' } = incoming
     const peer = socket.remoteAddress ?? ''
-    const sender = senderOf({ peer, host: incoming.headers.host ?? '', rawHeaders }, this.#trusts)
+    const named = { peer, isSecure: isSecure(socket), host: incoming.headers.host ?? '', rawHeaders }
+    const sender = senderOf(named, this.#trusts)
     const hasChunks = incoming.headers['transfer-encoding'] !== undefined
     const fields = [
       ...keptFields(sender.rawHeaders, incoming.headers.connection),
@@ -76,16 +94,30 @@ export class StandbyForwarder {
     ]
     const { hostname, port } = to
     const host = hostname.replace(/^\[|\]$/g, '')
-    const agent = more.length > 0 ? false : this.#agent
-    const sent = request({ host, port, method, path: url, headers: fields, agent })
+    const options = { host, port, method, path: url, headers: fields }
+    const sent = to.protocol === 'https:' ? this.#securely(options, more.length > 0) : this.#plainly(options, more)
     const late = setTimeout(() => sent.destroy(new Error('it does not accept connections')), CONNECT_MS)
     sent.on('socket', connection => {
-      if (connection.connecting) connection.once('connect', () => clearTimeout(late))
+      if (connection.connecting) connection.once(readyOf(to), () => clearTimeout(late))
       else clearTimeout(late)
     })
     sent.on('close', () => clearTimeout(late))
     return sent
   }
+
+  #plainly(options: RequestOptions, more: readonly string[]): ClientRequest {
+    return request({ ...options, agent: more.length > 0 ? false : this.#agent })
+  }
+
+  /** @param alone on a connection that nothing else uses, before and after */
+  #securely(options: RequestOptions, alone: boolean): ClientRequest {
+    return requestSecurely({ ...options, agent: alone ? this.#secure.once : this.#secure.kept })
+  }
+}
+
+/** What a connection says once it can be used. */
+function readyOf({ protocol }: URL): 'connect' | 'secureConnect' {
+  return protocol === 'https:' ? 'secureConnect' : 'connect'
 }
 
 /** The bytes of one side go to the other; the end of one ends the other. */

@@ -7,6 +7,7 @@ import { AppError } from '../core/errors.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
 import type { StandIn } from './stand-in.ts'
 import { PASSED_ON, StandbyForwarder } from './standby-forwarder.ts'
+import type { ListenerTls } from './tls.ts'
 
 /** Where the active server is reached, as origins; null for each that is not known. */
 export interface ActiveAddresses {
@@ -24,6 +25,8 @@ export interface StandbyParts {
   readonly forwards: boolean
   /** Whether a peer is a trusted proxy, whose fields about the client are passed on. */
   readonly trusts: (address: string) => boolean
+  /** The own certificate; null for none. */
+  readonly tls: ListenerTls | null
   /** The API key of the server, with which its status can be read; null where it has none yet. */
   readonly apiKey: string | null
   /** The status, as JSON. */
@@ -41,7 +44,7 @@ export class Standby {
 
   constructor(parts: StandbyParts) {
     this.#parts = parts
-    this.#forwarder = new StandbyForwarder(parts.trusts)
+    this.#forwarder = new StandbyForwarder(parts.trusts, parts.tls)
   }
 
   /**

@@ -7,6 +7,8 @@ import { ensureFolder } from '../disk/durable-file.ts'
 export interface ServerInfo {
   readonly pid: number
   readonly url: string
+  /** The certificate of its HTTPS, in PEM; none for plain HTTP. */
+  readonly certificate?: string
 }
 
 /** A data directory that this process has until it ends, for itself or with others that share it. */
@@ -18,6 +20,8 @@ export interface DataDirLock {
   readonly first: boolean
   /** Records the holder, once it is known. */
   publish(info: ServerInfo): void
+  /** Records it again, unless another process that shares has done so since. */
+  update(info: ServerInfo): void
   /** Gives it back. */
   release(): void
 }
@@ -56,15 +60,19 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
   if (first !== null) kept.add(first)
   if (alone !== null) rmSync(infoFile, { force: true })
   let said: ServerInfo | null = null
+  const publish = (info: ServerInfo) => {
+    said = info
+    const draft = `${infoFile}.${process.pid}.new`
+    writeFileSync(draft, `${JSON.stringify(info)}\n`, { mode: 0o600 })
+    renameSync(draft, infoFile)
+  }
   return {
     held: false,
     shared: alone === null,
     first: !shares || first !== null,
-    publish(info) {
-      said = info
-      const draft = `${infoFile}.${process.pid}.new`
-      writeFileSync(draft, `${JSON.stringify(info)}\n`, { mode: 0o600 })
-      renameSync(draft, infoFile)
+    publish,
+    update(info) {
+      if (database.isOpen && said !== null && readInfo(infoFile)?.pid === said.pid) publish(info)
     },
     release() {
       if (!database.isOpen) return

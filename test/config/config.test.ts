@@ -77,6 +77,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     startAware: false,
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     freezing: { keepMs: 3_600_000, minMemoryPercent: 10 },
+    tls: { certFile: null, keyFile: null, selfSigned: false, redirectPort: null, hstsSeconds: 0 },
     forwardToActive: false,
     advertiseHost: null,
     directWorkers: false,
@@ -143,6 +144,10 @@ test('each setting is read from its option', () => {
     webhookPublicOnly: true,
     metricsPublic: true,
     logLevel: 'debug',
+    tlsCert: 'cert.pem',
+    tlsKey: 'key.pem',
+    httpRedirectPort: '80',
+    hsts: '300',
     forwardToActive: true,
     advertiseHost: '10.0.0.3',
     directWorkers: true,
@@ -180,7 +185,7 @@ test('each setting is read from its option', () => {
     kubernetesInstallation: 'one',
     kubernetesWorkerUrl: 'http://runyard.gpu.svc:8082/',
     kubernetesWorkerHost: '::',
-    kubernetesWorkerPort: '0',
+    kubernetesWorkerPort: '8090',
     kubernetesVolumeClaim: 'volumes',
     kubernetesModelFolder: 'models',
     kubernetesNetworkPolicy: 'closed',
@@ -268,6 +273,13 @@ test('each setting is read from its option', () => {
     modelHub: 'https://mirror.example/hub',
     placing: { requireGpu: true, dwellMs: 60_000, cpuOvercommit: 1.5, memoryOvercommit: 1 },
     freezing: { keepMs: 600_000, minMemoryPercent: 20 },
+    tls: {
+      certFile: '/here/cert.pem',
+      keyFile: '/here/key.pem',
+      selfSigned: false,
+      redirectPort: 80,
+      hstsSeconds: 300,
+    },
     forwardToActive: true,
     advertiseHost: '10.0.0.3',
     directWorkers: true,
@@ -282,7 +294,7 @@ test('each setting is read from its option', () => {
       installation: 'one',
       workerUrl: 'http://runyard.gpu.svc:8082',
       workerHost: '::',
-      workerPort: 0,
+      workerPort: 8090,
       volumeClaim: 'volumes',
       modelFolder: 'models',
       networkPolicy: 'closed',
@@ -409,6 +421,11 @@ const OTHER: Record<string, string> = {
   maxConnectionsPerAccount: '8',
   maxConnectionsPerEndpoint: '9',
   maxBodyDisk: '99',
+  tlsCert: 'c',
+  tlsKey: 'k',
+  tlsSelfSigned: 'true',
+  httpRedirectPort: '80',
+  hsts: '5',
   forwardToActive: 'true',
   advertiseHost: 'me.example',
   directWorkers: 'true',
@@ -459,17 +476,52 @@ const OTHER: Record<string, string> = {
   logLevel: 'warn',
 }
 
+/** What some settings need beside them. */
+const BESIDE: Record<string, Given> = {
+  tlsCert: { tlsKey: 'k' },
+  tlsKey: { tlsCert: 'c' },
+  httpRedirectPort: { tlsSelfSigned: true },
+  hsts: { tlsSelfSigned: true },
+}
+
 test('each setting is read from its variable, and the option wins over it', () => {
   assert.deepEqual(Object.keys(OTHER), Object.keys(SETTINGS))
   for (const [name, text] of Object.entries(OTHER)) {
     const { variable, many, separator = ':' } = SETTINGS[name]!
     const env = { [`RUNYARD_${variable}`]: text }
     const given = many === true ? text.split(separator) : text
-    assert.deepEqual(config({}, env), config({ [name]: given }), name)
-    assert.notDeepEqual(config({}, env), config(), name)
+    const beside = BESIDE[name] ?? {}
+    const wanted = config({ ...beside, [name]: given })
+    assert.deepEqual(config(beside, env), wanted, name)
+    assert.notDeepEqual(wanted, config(beside.tlsSelfSigned === true ? beside : {}), name)
     const shadowed = { [`RUNYARD_${variable}`]: 'x'.repeat(3) }
-    assert.deepEqual(config({ [name]: given }, shadowed), config({ [name]: given }), name)
+    assert.deepEqual(config({ ...beside, [name]: given }, shadowed), wanted, name)
   }
+})
+
+test('settings of HTTPS that do not fit together are refused with a sentence that names them', () => {
+  const pair = { tlsCert: 'c', tlsKey: 'k' }
+  const needs = 'needs --tls-cert and --tls-key, or --tls-self-signed'
+  for (const [options, mistake] of [
+    [{ tlsCert: 'c' }, '--tls-cert needs --tls-key: --tls-cert and --tls-key belong together'],
+    [{ tlsKey: 'k' }, '--tls-key needs --tls-cert: --tls-cert and --tls-key belong together'],
+    [
+      { ...pair, tlsSelfSigned: true },
+      '--tls-self-signed makes a certificate of its own; leave out --tls-cert and --tls-key, or it',
+    ],
+    [{ httpRedirectPort: '80' }, `--http-redirect-port ${needs}`],
+    [{ hsts: '60' }, `--hsts ${needs}`],
+    [
+      { ...pair, kubernetes: 'kubeconfig', kubernetesWorkerPort: '0', kubernetesWorkerUrl: 'http://s:1' },
+      '--kubernetes-worker-port 0 lets pods call the port of clients, which speaks HTTPS then; give them a port of their own',
+    ],
+  ] as const)
+    assert.deepEqual(mistakes(options), [mistake])
+  assert.deepEqual(mistakes(pair), [])
+  assert.deepEqual(
+    mistakes({ ...pair, kubernetes: 'kubeconfig', kubernetesWorkerPort: '0', kubernetesWorkerUrl: 'https://s:1' }),
+    [],
+  )
 })
 
 test('an empty variable counts as none', () => {
@@ -515,6 +567,8 @@ const wrong: [option: string, text: string, mistake: string][] = [
   ['dwell', '-1', "--dwell must be a whole number from 0 to 86400, not '-1'"],
   ['cpuOvercommit', '0.5', "--cpu-overcommit must be a number from 1 to 100, not '0.5'"],
   ['memoryOvercommit', 'x', "--memory-overcommit must be a number from 1 to 100, not 'x'"],
+  ['hsts', '63072001', "--hsts must be a whole number from 0 to 63072000, not '63072001'"],
+  ['httpRedirectPort', '65536', "--http-redirect-port must be a whole number from 0 to 65535, not '65536'"],
   ['storeHost', 'disk', "--store-host must be one of auto, inline, thread, not 'disk'"],
   [
     'docker',

@@ -93,7 +93,7 @@ export const walls: Wall[] = [
     folder: 'server',
     project: 'api gateway core ports events disk',
     packages: '@hono/node-server',
-    builtins: 'http net stream fs crypto',
+    builtins: 'http https net tls stream fs crypto',
     why: 'a listener reports through ports and events, so it needs their types; crypto: a server that stands by compares its key without telling how much of it is right',
   },
   {
@@ -120,7 +120,7 @@ export const walls: Wall[] = [
   {
     folder: 'system',
     project: 'core ports events store disk',
-    packages: 'pino prom-client @opentelemetry/* @huggingface/hub',
+    packages: 'pino prom-client @opentelemetry/* @huggingface/hub @peculiar/asn1-*',
     builtins: 'any',
   },
   {

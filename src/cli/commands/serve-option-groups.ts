@@ -18,6 +18,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
       ...['--console-url', '--admin-port', '--admin-host', '--direct-workers'],
     ],
   ],
+  ['HTTPS:', ['--tls-cert', '--tls-key', '--tls-self-signed', '--http-redirect-port', '--hsts']],
   ['Several servers:', ['--forward-to-active', '--advertise-host']],
   ['Containers:', ['--docker', '--docker-network', '--docker-worker-address']],
   [

@@ -69,6 +69,9 @@ async function serve(options: Record<string, unknown>): Promise<void> {
         process.stderr.write('stopping: workers finish their jobs; press again to stop at once\n')
       server.stop().then(done, fail)
     }
+    const { certificate } = server
+    // The terminal that started a server sends it, too, when it is closed.
+    if (certificate !== null && process.stdout.isTTY !== true) process.on('SIGHUP', () => void certificate.reload())
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
   })
@@ -107,10 +110,11 @@ async function consoleLine({ consoleUrl }: RunningServer, { consoleLink }: Actin
 
 /** @param acting what the server serves; null while it stands by */
 async function announce(server: RunningServer, acting: ActingServer | null, config: Config): Promise<void> {
-  const { url, managementUrl, consoleUrl, apiKeyFile } = server
+  const { url, managementUrl, consoleUrl, apiKeyFile, redirectUrl, certificate } = server
   if (config.json) {
     const event = acting === null ? 'standby' : 'ready'
-    const said = { event, url, managementUrl, consoleUrl, apiKeyFile, pid: process.pid }
+    const tls = certificate === null ? null : { fingerprint: certificate.fingerprint, trust: certificate.trustFile }
+    const said = { event, url, managementUrl, consoleUrl, redirectUrl, tls, apiKeyFile, pid: process.pid }
     process.stdout.write(`${JSON.stringify(said)}\n`)
     return
   }
@@ -123,10 +127,12 @@ async function announce(server: RunningServer, acting: ActingServer | null, conf
   const lines = [
     `Runyard is up at ${url}`,
     ...(managementUrl === url ? [] : [`Management is at ${managementUrl}`]),
+    ...(redirectUrl === null ? [] : [`Plain HTTP at ${redirectUrl} is led there`]),
     ...ofConsole,
     `The API key is in ${apiKeyFile}`,
     hardware,
     isolation,
+    ...trustLines(certificate),
     ...folders.flatMap(folder => folderLines(folder, server, acting)),
   ]
   if (folders.length === 0)
@@ -134,14 +140,30 @@ async function announce(server: RunningServer, acting: ActingServer | null, conf
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
+/** How clients come to trust a certificate that no authority has signed. */
+function trustLines(certificate: RunningServer['certificate']): string[] {
+  if (certificate?.trustFile === undefined || certificate.trustFile === null) return []
+  const { trustFile: file, fingerprint } = certificate
+  return [
+    '',
+    `The certificate is this server's own, in ${file}`,
+    `  SHA-256 ${fingerprint}`,
+    'Clients on other machines need a copy of that file, and trust it with',
+    `  curl --cacert '${file}'`,
+    `  export REQUESTS_CA_BUNDLE='${file}' SSL_CERT_FILE='${file}'   # Python`,
+    `  export NODE_EXTRA_CA_CERTS='${file}'   # Node.js`,
+  ]
+}
+
 function folderLines(
   { folder, endpoint }: ServedFolder,
-  { url, apiKeyFile }: RunningServer,
+  { url, apiKeyFile, certificate }: RunningServer,
   { addressOf }: ActingServer,
 ): string[] {
   const { id, name, type, compute } = endpoint
   const hardware = `on ${computeText(compute)}`
-  const key = `-H "Authorization: Bearer $(cat '${apiKeyFile}')"`
+  const trust = certificate?.trustFile == null ? '' : `--cacert '${certificate.trustFile}' `
+  const key = `${trust}-H "Authorization: Bearer $(cat '${apiKeyFile}')"`
   const head = [
     '',
     `Endpoint ${name} (${id}) runs ${folder}`,

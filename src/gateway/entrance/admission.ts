@@ -31,6 +31,8 @@ export interface ArrivingRequest {
   readonly method: string
   /** The address that opened the connection. */
   readonly peer: string
+  /** Whether it came to this server over TLS. */
+  readonly isSecure?: boolean
   readonly host: string
   readonly rawHeaders: readonly string[]
   readonly route: GatewayRoute
@@ -138,10 +140,7 @@ export class GatewayAdmission {
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped
     if (known.reserved.length > 0 && known.reserved.includes(comparablePath(path))) throw pathReserved()
-    const sender = senderOf(
-      { peer: arriving.peer, host: arriving.host, rawHeaders: stripped.rawHeaders },
-      this.#isTrusted,
-    )
+    const sender = senderOf({ ...arriving, rawHeaders: stripped.rawHeaders }, this.#isTrusted)
     const mounted = sender.prefix + (route.prefix ?? '')
     return {
       endpointId: route.endpointId,

@@ -16,8 +16,15 @@ export interface Sender {
 /** The parts of a received request that determine its {@link Sender}. */
 export interface ReceivedRequest {
   readonly peer: string
+  /** Whether it came to this server over TLS. */
+  readonly isSecure?: boolean
   readonly host: string
   readonly rawHeaders: readonly string[]
+}
+
+/** Whether TLS has decrypted what comes from a socket. */
+export function isSecure(socket: object): boolean {
+  return 'encrypted' in socket && socket.encrypted === true
 }
 
 /** Whether an address is one of the given addresses and networks, such as `10.0.0.0/8` or `::1`. */
@@ -40,10 +47,12 @@ export function addressList(networks: readonly string[]): (address: string) => b
  * The sender of a request. Headers about the sender are dropped where no trusted proxy sent them.
  * @param isTrusted whether the address is that of a trusted proxy
  */
-export function senderOf({ peer, host, rawHeaders }: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
+export function senderOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
+  const { peer, isSecure = false, host, rawHeaders } = request
+  const ofPeer = isSecure ? 'https' : 'http'
   const client = peer.replace(/^::ffff:(?=\d+\.)/i, '')
   const rest = withoutForwarded(rawHeaders)
-  const direct: Sender = { client, protocol: 'http', host, prefix: '', rawHeaders: rest }
+  const direct: Sender = { client, protocol: ofPeer, host, prefix: '', rawHeaders: rest }
   if (rest === rawHeaders || !isTrusted(client)) return direct
   const values = (name: string) => valuesOf(rawHeaders, name)
   const [protocol] = values('x-forwarded-proto')
@@ -51,7 +60,7 @@ export function senderOf({ peer, host, rawHeaders }: ReceivedRequest, isTrusted:
   const [prefix] = values('x-forwarded-prefix')
   return {
     client: [...forwardedChain(values('x-forwarded-for'), isTrusted), client].join(', '),
-    protocol: protocol?.toLowerCase() === 'https' ? 'https' : 'http',
+    protocol: protocol === undefined ? ofPeer : protocol.toLowerCase() === 'https' ? 'https' : 'http',
     host: forwardedHost ?? host,
     prefix: prefix?.startsWith('/') === true ? prefix.replace(/\/+$/, '') : '',
     rawHeaders: rest,

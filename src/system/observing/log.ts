@@ -22,6 +22,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'worker.clamped': 'warn',
   'machine.problem': 'warn',
   'model.failed': 'warn',
+  'tls.problem': 'warn',
   'leader.changed': 'warn',
   'loop.failed': 'error',
   'gateway.request_finished': 'debug',

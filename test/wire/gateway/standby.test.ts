@@ -24,6 +24,7 @@ async function standBy({ active = null, kind = 'all', ...more }: Given = {}): Pr
     apiKey: KEY,
     status: async () => '{"role":"standby"}',
     metrics: null,
+    tls: null,
     ...more,
   })
   const standIn = standby.for(kind)

@@ -1,0 +1,44 @@
+/** What a listener for plain HTTP answers in place of all else: where HTTPS is. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { AppError } from '../core/errors.ts'
+import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
+import { NO_TARGET, plainHost } from './hosts.ts'
+import type { StandIn } from './stand-in.ts'
+
+/**
+ * Leads every request to its host in HTTPS. The listener has refused hosts that the server does not go by, so nobody is led elsewhere.
+ * @param port the port of HTTPS, as clients reach it
+ */
+export function redirectToHttps(port: () => number): StandIn {
+  return {
+    handle(incoming, outgoing) {
+      const location = secured(incoming, port())
+      if (location === null) answer(outgoing, NO_TARGET.status, { error: NO_TARGET.error })
+      else answer(outgoing, 308, { error: `this server speaks HTTPS: ${location}` }, { location })
+    },
+    upgrade(_incoming, socket) {
+      refuseUpgrade(socket, new AppError('invalid', 'this server speaks HTTPS; connect with wss'))
+    },
+  }
+}
+
+/** The address of a request in HTTPS; null where it names no host. */
+function secured({ url = '/', headers }: IncomingMessage, port: number): string | null {
+  // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
+  const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(url) ?? []
+  const host = plainHost(authority ?? headers.host ?? '')
+  if (host === '') return null
+  const path = rest ?? url
+  return `https://${host}${port === 443 ? '' : `:${port}`}${path.startsWith('/') ? path : `/${path.replace(/^\*$/, '')}`}`
+}
+
+function answer(outgoing: ServerResponse, status: number, body: object, fields: Record<string, string> = {}): void {
+  const text = JSON.stringify(body)
+  outgoing.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    connection: 'close',
+    ...fields,
+  })
+  outgoing.end(text)
+}

@@ -1,0 +1,70 @@
+/**
+ * Which certificate of the active server is believed by one that stands by: its own, or one that an authority known to Node has signed
+ * for the address of the other or for a name in its own (docs/adr/0063-tls-by-itself.md).
+ */
+import { X509Certificate } from 'node:crypto'
+import { Agent } from 'node:https'
+import { checkServerIdentity, createSecureContext, getCACertificates, type PeerCertificate } from 'node:tls'
+import type { ListenerTls } from './tls.ts'
+
+/** Connections over TLS to the active server. */
+export interface PeerAgents {
+  /** For requests, whose connections are kept. */
+  readonly kept: Agent
+  /** For upgrades, which have a connection of their own. */
+  readonly once: Agent
+  /** Ends the connections that no request uses. */
+  close(): void
+}
+
+/** @param tls the own certificate; null for none */
+export function peerAgents(tls: ListenerTls | null): PeerAgents {
+  let agents: { readonly kept: Agent; readonly once: Agent } | null = null
+  const unfollow = tls?.watch(() => {
+    agents?.kept.destroy()
+    agents = null
+  })
+  // Made at the first use: to read all authorities takes a moment, and most servers pass nothing on.
+  const current = () => {
+    agents ??= agentsFor(tls?.current.cert ?? null)
+    return agents
+  }
+  return {
+    get kept() {
+      return current().kept
+    },
+    get once() {
+      return current().once
+    },
+    close() {
+      unfollow?.()
+      agents?.kept.destroy()
+    },
+  }
+}
+
+function agentsFor(cert: string | null) {
+  const own = cert === null ? null : new X509Certificate(cert)
+  const ca = [...getCACertificates('default'), ...(cert === null ? [] : [cert])]
+  // A partial chain, because an own certificate need not be that of an authority.
+  const secureContext = createSecureContext({ ca, minVersion: 'TLSv1.2', allowPartialTrustChain: true })
+  const options = { secureContext, checkServerIdentity: identityCheck(own) }
+  return { kept: new Agent({ ...options, keepAlive: true }), once: new Agent({ ...options, keepAlive: false }) }
+}
+
+/** @returns the check of a name, as of `tls.checkServerIdentity` */
+function identityCheck(own: X509Certificate | null): typeof checkServerIdentity {
+  const names = (own?.subjectAltName ?? '')
+    .split(', ')
+    .flatMap(entry => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])
+  return (host: string, cert: PeerCertificate) => {
+    if (own !== null && cert.fingerprint256 === own.fingerprint256) return undefined
+    const problem = checkServerIdentity(host, cert)
+    if (
+      problem === undefined ||
+      names.some(name => checkServerIdentity(name.replace(/^\*\./, 'any.'), cert) === undefined)
+    )
+      return undefined
+    return problem
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * TLS in front of a listener for HTTP/1.1. A connection is counted before its handshake and has to finish that in time, and gets the
+ * certificate that is in use when it comes; see docs/adr/0063-tls-by-itself.md.
+ */
+import { constants } from 'node:crypto'
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
+import type { Connections } from './connections.ts'
+
+/** A certificate with its chain and its private key, in PEM. */
+export interface KeyAndCertificate {
+  readonly cert: string
+  readonly key: string
+}
+
+/** The certificate of a listener. */
+export interface ListenerTls {
+  /** The pair for new connections now. */
+  readonly current: KeyAndCertificate
+  /** Calls back with each pair that takes its place. @returns ends that */
+  watch(changed: (pair: KeyAndCertificate) => void): () => void
+}
+
+/** How long a handshake may take from the first byte of the connection, and a client that says nothing. */
+export const HANDSHAKE_MS = 10_000
+/** How long a client that speaks plain HTTP may take to read why that is wrong. */
+const REFUSAL_MS = 1_000
+
+/** TLS 1.2 at least. A client that asks for another handshake in the middle gets none: that costs it little and the server much. */
+export const TLS_RULES = {
+  minVersion: 'TLSv1.2',
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_CIPHER_SERVER_PREFERENCE,
+} as const
+
+/**
+ * Lets a server of HTTP answer what TLS has decrypted, and nothing else. To be called before it listens.
+ * @param url the address of the listener, for those who speak plain HTTP
+ * @param handshakeMs in place of {@link HANDSHAKE_MS}
+ * @returns ends following the certificate
+ */
+export function overTls(
+  server: Server,
+  connections: Connections,
+  tls: ListenerTls,
+  url: () => string,
+  handshakeMs = HANDSHAKE_MS,
+): () => void {
+  // What a server of HTTP does with a connection, it does from now on with one that is decrypted.
+  const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
+  server.removeAllListeners('connection')
+  const handshakes = createServer({ ...TLS_RULES, ...tls.current, ALPNProtocols: ['http/1.1'] })
+  const unfinished = new Handshakes(connections, handshakes, handshakeMs)
+  server.on('connection', (socket: Socket) => {
+    if (!connections.arrives(socket)) return
+    unfinished.begin(socket, first => refusePlain(socket, first, url()))
+  })
+  handshakes.on('secureConnection', socket => {
+    if (!unfinished.end(socket)) return
+    for (const listener of listeners) listener.call(server, socket)
+  })
+  return tls.watch(pair => handshakes.setSecureContext({ ...TLS_RULES, ...pair }))
+}
+
+/** Connections whose handshake is not finished, by both of their ends. */
+class Handshakes {
+  readonly #connections: Connections
+  readonly #server: TlsServer
+  readonly #ms: number
+  readonly #unfinished = new Map<string, { readonly socket: Socket; readonly late: NodeJS.Timeout }>()
+
+  constructor(connections: Connections, server: TlsServer, ms: number) {
+    this.#connections = connections
+    this.#server = server
+    this.#ms = ms
+  }
+
+  /** @param refuse is given the first bytes of a client that does not speak TLS */
+  begin(socket: Socket, refuse: (first: Buffer) => void): void {
+    const ends = endsOf(socket)
+    // It is gone already.
+    if (ends === null) return void socket.destroy()
+    const late = setTimeout(() => socket.destroy(), this.#ms).unref()
+    this.#unfinished.set(ends, { socket, late })
+    socket.on('error', () => {})
+    socket.once('close', () => {
+      clearTimeout(late)
+      if (this.#unfinished.get(ends)?.socket === socket) this.#unfinished.delete(ends)
+    })
+    socket.once('data', (first: Buffer) => {
+      if (isPlain(first)) return refuse(first)
+      socket.pause()
+      socket.unshift(first)
+      this.#server.emit('connection', socket)
+    })
+  }
+
+  /** Its place goes over to what is decrypted. False when the connection is gone. */
+  end(secure: TLSSocket): boolean {
+    const ends = endsOf(secure)
+    const begun = ends === null ? undefined : this.#unfinished.get(ends)
+    if (ends === null || begun === undefined) {
+      secure.destroy()
+      return false
+    }
+    clearTimeout(begun.late)
+    this.#unfinished.delete(ends)
+    this.#connections.secured(begun.socket, secure)
+    return true
+  }
+}
+
+/** What tells a connection from all others; null for one that is gone. */
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string | null {
+  if (remoteAddress === undefined || localAddress === undefined) return null
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+}
+
+/** Whether a client speaks HTTP without TLS: its line begins with a method. A record of TLS begins with a number. */
+function isPlain(first: Buffer): boolean {
+  return /^[A-Z]/.test(first.subarray(0, 1).toString('latin1'))
+}
+
+/** Says what is wrong in a way that people read. What else the client sends is read, or it would lose the answer. */
+function refusePlain(socket: Socket, first: Buffer, url: string): void {
+  const text = `This port speaks HTTPS, and the request came in plain HTTP. Use ${url}\n`
+  const isHead = first.subarray(0, 5).toString('latin1') === 'HEAD '
+  const lines = [
+    'HTTP/1.1 400 Bad Request',
+    'content-type: text/plain; charset=utf-8',
+    `content-length: ${Buffer.byteLength(text)}`,
+    'connection: close',
+    '',
+    isHead ? '' : text,
+  ]
+  socket.resume()
+  socket.end(lines.join('\r\n'))
+  setTimeout(() => socket.destroy(), REFUSAL_MS).unref()
+}

@@ -1,0 +1,92 @@
+/** The bytes of a self-signed certificate (RFC 5280), which Node can read and not write. */
+import { isIP } from 'node:net'
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
+import {
+  AlgorithmIdentifier,
+  AttributeTypeAndValue,
+  AttributeValue,
+  BasicConstraints,
+  Certificate,
+  ExtendedKeyUsage,
+  Extension,
+  Extensions,
+  GeneralName,
+  id_ce_basicConstraints,
+  id_ce_extKeyUsage,
+  id_ce_keyUsage,
+  id_ce_subjectAltName,
+  id_kp_serverAuth,
+  KeyUsage,
+  KeyUsageFlags,
+  Name,
+  RelativeDistinguishedName,
+  SubjectAlternativeName,
+  SubjectPublicKeyInfo,
+  TBSCertificate,
+  Validity,
+  Version,
+} from '@peculiar/asn1-x509'
+
+/** What is in the certificate. */
+export interface CertificateParts {
+  /** DNS names and addresses; the first is its subject. */
+  readonly names: readonly string[]
+  /** In DER. */
+  readonly publicKey: Uint8Array<ArrayBuffer>
+  /** Random bytes. */
+  readonly serial: Uint8Array
+  readonly fromMs: number
+  readonly untilMs: number
+  /** Signs with the private key: ECDSA with SHA-256, in DER. */
+  readonly sign: (bytes: Uint8Array) => Uint8Array
+}
+
+const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2'
+const COMMON_NAME = '2.5.4.3'
+const ORGANIZATION = '2.5.4.10'
+/** Limit of a common name (X.520). */
+const MAX_COMMON_NAME = 64
+
+/** The certificate in DER. It is for servers alone and can sign no other. */
+export function certificateDer(parts: CertificateParts): Buffer {
+  const algorithm = new AlgorithmIdentifier({ algorithm: ECDSA_WITH_SHA256 })
+  const subject = nameOf(parts.names[0]!.slice(0, MAX_COMMON_NAME))
+  // Positive, and without a zero at its beginning.
+  const serialNumber = Uint8Array.from(parts.serial, (byte, index) =>
+    index === 0 ? (byte & 0x3f) | 0x40 : byte,
+  ).buffer
+  const tbsCertificate = new TBSCertificate({
+    version: Version.v3,
+    serialNumber,
+    signature: algorithm,
+    issuer: subject,
+    subject,
+    validity: new Validity({ notBefore: new Date(parts.fromMs), notAfter: new Date(parts.untilMs) }),
+    subjectPublicKeyInfo: AsnConvert.parse(parts.publicKey, SubjectPublicKeyInfo),
+    extensions: new Extensions(extensionsFor(parts.names)),
+  })
+  const signed = AsnConvert.serialize(tbsCertificate)
+  const signatureValue = Uint8Array.from(parts.sign(new Uint8Array(signed))).buffer
+  const certificate = new Certificate({ tbsCertificate, signatureAlgorithm: algorithm, signatureValue })
+  return Buffer.from(AsnConvert.serialize(certificate))
+}
+
+function extensionsFor(names: readonly string[]): Extension[] {
+  const alternatives = names.map(name => new GeneralName(isIP(name) === 0 ? { dNSName: name } : { iPAddress: name }))
+  return [
+    extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
+    extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
+    extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),
+    extension(id_ce_subjectAltName, new SubjectAlternativeName(alternatives), false),
+  ]
+}
+
+function extension(extnID: string, value: object, critical: boolean): Extension {
+  return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) })
+}
+
+function nameOf(commonName: string): Name {
+  const attribute = (type: string, utf8String: string) =>
+    new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value: new AttributeValue({ utf8String }) })])
+  return new Name([attribute(COMMON_NAME, commonName), attribute(ORGANIZATION, 'Runyard (self-signed)')])
+}

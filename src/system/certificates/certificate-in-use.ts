@@ -1,0 +1,83 @@
+/** The certificate of a server, which follows its files: those who renew certificates write them and tell nobody. */
+import { toAppError } from '../../core/errors.ts'
+import type { Emit } from '../../events.ts'
+import type { CertificateFacts, KeyPair } from './key-pair.ts'
+
+/** How often the files are read again. */
+const LOOK_MS = 2_000
+
+/** Reads the pair that is to be used now. @throws AppError with a sentence when there is none */
+export type ReadPair = () => Promise<KeyPair>
+
+/** A certificate that is replaced without a pause. */
+export class CertificateInUse {
+  readonly #read: ReadPair
+  readonly #watchers = new Set<(pair: KeyPair) => void>()
+  #current: KeyPair
+  #emit: Emit = () => {}
+  /** What was last said of a pair that cannot be used, so that it is said once. */
+  #problem: string | null = null
+  #timer: NodeJS.Timeout | null = null
+  #looking: Promise<void> | null = null
+
+  private constructor(read: ReadPair, first: KeyPair) {
+    this.#read = read
+    this.#current = first
+  }
+
+  /** @throws AppError when there is none that can be used */
+  static async open(read: ReadPair): Promise<CertificateInUse> {
+    return new CertificateInUse(read, await read())
+  }
+
+  /** The pair for new connections. */
+  get current(): KeyPair {
+    return this.#current
+  }
+
+  /** Calls back with each pair that takes the place of the current one. @returns ends that */
+  watch(changed: (pair: KeyPair) => void): () => void {
+    this.#watchers.add(changed)
+    return () => this.#watchers.delete(changed)
+  }
+
+  /** Says which certificate is in use, and follows its files from now on. */
+  follow(emit: Emit): void {
+    this.#emit = emit
+    emit('tls.loaded', said(this.#current.about))
+    this.#timer = setInterval(() => void this.look(), LOOK_MS).unref()
+  }
+
+  /** Reads the files now. A pair that cannot be used changes nothing: it may be half written. Never throws. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null
+    })
+    return this.#looking
+  }
+
+  /** Ends following the files. */
+  close(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const found = await this.#read()
+      this.#problem = null
+      if (found.cert === this.#current.cert && found.key === this.#current.key) return
+      this.#current = found
+      for (const changed of this.#watchers) changed(found)
+      this.#emit('tls.reloaded', said(found.about))
+    } catch (error) {
+      const problem = toAppError(error).message
+      if (problem === this.#problem) return
+      this.#problem = problem
+      this.#emit('tls.problem', { problem, ...said(this.#current.about) })
+    }
+  }
+}
+
+function said({ subject, names, expiresAtMs, fingerprint }: CertificateFacts) {
+  return { subject, names, expiresAt: new Date(expiresAtMs).toISOString(), fingerprint }
+}

@@ -1,0 +1,96 @@
+/** A certificate that a server makes for itself, for a start without an authority. It can sign no other: whoever trusts it trusts this server alone. */
+import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
+import { chmodSync, readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
+import { DRAFT, ensureFolder, writeDurably } from '../../disk/durable-file.ts'
+import { checkedPair, type KeyPair } from './key-pair.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+/** Browsers refuse certificates that are valid for much longer. */
+const VALID_MS = 365 * DAY_MS
+/** Clocks of others may be late. */
+const BEFORE_MS = DAY_MS
+/** Time before its end at which a new one is made. */
+const RENEW_MS = 30 * DAY_MS
+const MAX_NAMES = 100
+
+/** Where the certificate of a server is in its data directory. */
+export interface SelfSignedFiles {
+  /** Key and certificate, in one file: they change together. */
+  readonly pair: string
+  /** The certificate alone, for others to trust. */
+  readonly certificate: string
+}
+
+/** The files below a data directory. */
+export function selfSignedFiles(dataDir: string): SelfSignedFiles {
+  const folder = join(dataDir, 'tls')
+  return { pair: join(folder, 'self-signed.pem'), certificate: join(folder, 'certificate.pem') }
+}
+
+/**
+ * The pair in a data directory; made where there is none, where it ends within a month, and where it lacks one of the names.
+ * @param names DNS names, some with `*` as their first label, and addresses; the first is its subject
+ */
+export async function ensureSelfSigned(dataDir: string, names: readonly string[], nowMs: number): Promise<KeyPair> {
+  const files = selfSignedFiles(dataDir)
+  const found = known(files, nowMs)
+  const had = new Set(found?.about.names.map(comparable))
+  const isWhole = found !== null && names.every(name => had.has(comparable(name)))
+  if (isWhole && found.about.expiresAtMs - nowMs > RENEW_MS) return found
+  // A server that shares the data directory may go by other names, and would make another one in turn.
+  const both = new Set([...names, ...(isWhole ? [] : (found?.about.names ?? []))])
+  return make(files, both.size > MAX_NAMES ? names.slice(0, MAX_NAMES) : [...both], nowMs)
+}
+
+function known({ pair, certificate }: SelfSignedFiles, nowMs: number): KeyPair | null {
+  try {
+    const text = readFileSync(pair, 'utf8')
+    const found = checkedPair(text, text, { certFile: pair, keyFile: pair }, nowMs)
+    return readFileSync(certificate, 'utf8') === certificateOf(text) ? found : null
+  } catch {
+    return null
+  }
+}
+
+async function make(files: SelfSignedFiles, names: readonly string[], nowMs: number): Promise<KeyPair> {
+  const { cert, key } = await generate(names, nowMs)
+  ensureFolder(join(files.pair, '..'))
+  const text = key + cert
+  for (const [file, content] of [
+    [files.pair, text],
+    [files.certificate, cert],
+  ] as const)
+    writeDurably(file, content, `${file}.${process.pid}${DRAFT}`)
+  chmodSync(files.certificate, 0o644)
+  return checkedPair(text, text, { certFile: files.pair, keyFile: files.pair }, nowMs)
+}
+
+async function generate(names: readonly string[], nowMs: number): Promise<{ cert: string; key: string }> {
+  // Loaded only here: most servers never make one.
+  const { certificateDer } = await import('./certificate-der.ts')
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const der = certificateDer({
+    names,
+    publicKey: publicKey.export({ type: 'spki', format: 'der' }),
+    serial: randomBytes(16),
+    fromMs: nowMs - BEFORE_MS,
+    untilMs: nowMs + VALID_MS,
+    sign: bytes => sign('sha256', bytes, privateKey),
+  })
+  return {
+    cert: new X509Certificate(der).toString(),
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  }
+}
+
+/** The certificate of a file with a key before it. */
+function certificateOf(text: string): string {
+  return text.slice(text.indexOf('-----BEGIN CERTIFICATE-----'))
+}
+
+/** Addresses have several spellings. */
+function comparable(name: string): string {
+  return isIP(name) === 6 ? new URL(`http://[${name}]/`).hostname.slice(1, -1) : name.toLowerCase()
+}
