@@ -2,12 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { CliError, EXIT } from '../exit.ts'
+import { requestSecurely, type Trust, trustProblem } from './https.ts'
 
 /** Options that name the server. */
 export interface ConnectionOptions {
   readonly url?: string
   readonly apiKey?: string
   readonly dataDir?: string
+  readonly caFile?: string
   readonly json?: boolean
 }
 
@@ -17,6 +19,10 @@ export function withConnection(command: Command): Command {
     .option('--url <url>', 'address of the server (default: RUNYARD_URL, else the server of the data directory)')
     .option('--api-key <key>', 'API key (default: RUNYARD_API_KEY, else the one in the data directory)')
     .option('--data-dir <folder>', 'data directory of a server on this machine (default: ./.runyard)')
+    .option(
+      '--ca-file <file>',
+      'certificates in PEM to trust, besides those of known authorities (default: RUNYARD_CA_FILE)',
+    )
     .option('--json', 'print JSON lines')
 }
 
@@ -33,26 +39,35 @@ export interface CliRequest {
  * @throws CliError that says what to do, if the server is unreachable or refuses
  */
 export async function ask(options: ConnectionOptions, path: string, request: CliRequest = {}): Promise<Response> {
-  const { url, apiKey } = connectionOf(options)
+  const { url, apiKey, trust } = connectionOf(options)
   const { method = 'GET', body, headers = {}, signal } = request
+  const sent = {
+    method,
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }
   let answer: Response
   try {
-    answer = await fetch(`${url}${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${apiKey}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
-    })
+    // A redirect leads to HTTPS, and a key that has gone out in plain HTTP is to be noticed.
+    if (/^https:/i.test(url)) answer = await requestSecurely(`${url}${path}`, sent, trust)
+    else answer = await fetch(`${url}${path}`, { ...sent, redirect: 'manual' })
   } catch (error) {
-    const cause = (error as { cause?: Error }).cause?.message ?? (error as Error).message
-    throw new CliError(`no server answers at ${url} (${cause})`, EXIT.unavailable)
+    throw unreachable(url, error as Error)
   }
   if (answer.ok) return answer
   throw new CliError(await refusal(answer, url), EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable)
+}
+
+function unreachable(url: string, error: Error): CliError {
+  const untrusted = trustProblem(error)
+  if (untrusted !== null) return new CliError(`the certificate of ${url} ${untrusted}`, EXIT.unavailable)
+  const cause = (error as { cause?: Error }).cause?.message ?? error.message
+  return new CliError(`no server answers at ${url} (${cause})`, EXIT.unavailable)
 }
 
 const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
@@ -66,8 +81,19 @@ const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
 }
 
 async function refusal(answer: Response, url: string): Promise<string> {
-  const said = (await answer.json().catch(() => ({}))) as Said
-  return refusalText(said, `the server at ${url} answered ${answer.status}`)
+  const text = await answer.text().catch(() => '')
+  // A server that wants HTTPS says so in words.
+  const words = answer.headers.get('content-type')?.startsWith('text/plain') === true ? text.trim().slice(0, 300) : ''
+  const otherwise = `the server at ${url} answered ${answer.status}${words === '' ? '' : `: ${words}`}`
+  return refusalText(jsonOf(text), otherwise)
+}
+
+function jsonOf(text: string): Said {
+  try {
+    return (JSON.parse(text) ?? {}) as Said
+  } catch {
+    return {}
+  }
 }
 
 /** Possible members of an error body. */
@@ -100,19 +126,31 @@ export function urlOf(options: ConnectionOptions): string {
   return connectionOf(options).url
 }
 
-function connectionOf(options: ConnectionOptions): { url: string; apiKey: string } {
+function connectionOf(options: ConnectionOptions): { url: string; apiKey: string; trust: Trust } {
   const folder = resolve(options.dataDir ?? process.env.RUNYARD_DATA_DIR ?? './.runyard')
-  const url = options.url ?? process.env.RUNYARD_URL ?? readServerUrl(folder)
+  const given = options.url ?? process.env.RUNYARD_URL ?? null
+  const server = given === null ? readServer(folder) : null
+  const url = given ?? server?.url ?? null
   const apiKey = options.apiKey ?? process.env.RUNYARD_API_KEY ?? readText(join(folder, 'api-key'))
   if (url === null)
     throw new CliError(`no server runs on ${folder}; give --url, or start one with: runyard serve`, EXIT.unavailable)
   if (apiKey === null) throw new CliError(`there is no API key in ${folder}; give --api-key`, EXIT.refused)
-  return { url: url.replace(/\/+$/, ''), apiKey: apiKey.trim() }
+  const trust = { extra: extraTrust(options, folder), pinned: server?.certificate ?? null }
+  return { url: url.replace(/\/+$/, ''), apiKey: apiKey.trim(), trust }
 }
 
-function readServerUrl(folder: string): string | null {
+/** The server that runs on a data directory, and its certificate; null for none. */
+function readServer(folder: string): { readonly url: string; readonly certificate?: string } | null {
   const text = readText(join(folder, 'server.json'))
-  return text === null ? null : (JSON.parse(text) as { url: string }).url
+  return text === null ? null : JSON.parse(text)
+}
+
+/** Certificates that are trusted besides: those of a file that was given, or the one that a server with this data directory has made. */
+function extraTrust({ caFile = process.env.RUNYARD_CA_FILE }: ConnectionOptions, folder: string): string | null {
+  if (caFile === undefined || caFile === '') return readText(join(folder, 'tls', 'certificate.pem'))
+  const text = readText(caFile)
+  if (text?.includes('-----BEGIN CERTIFICATE-----') === true) return text
+  throw new CliError(`${caFile} ${text === null ? 'cannot be read' : 'has no certificate in PEM'}`, EXIT.usage)
 }
 
 function readText(file: string): string | null {
