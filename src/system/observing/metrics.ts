@@ -6,7 +6,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { EndpointId } from '../../core/ids.ts'
 import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
-import type { Emit, EventName, Events } from '../../events.ts'
+import type { CertificateSaid, Emit, EventName, Events } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { GatewayLoad, Metrics } from '../../ports/metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
@@ -251,7 +251,19 @@ class PrometheusMetrics implements CountingMetrics {
     })
     // On the embedded database it always is, and nothing says so.
     leads.set(1)
+    const certificate = new Gauge({
+      registers,
+      name: 'runyard_tls_certificate_expiry_seconds',
+      help: 'When the certificate in use expires, in seconds since 1970; nothing without HTTPS',
+      labelNames: ['subject'],
+    })
+    const certified = ({ subject, expiresAt }: CertificateSaid) => {
+      certificate.reset()
+      certificate.set({ subject }, Date.parse(expiresAt) / 1_000)
+    }
     return {
+      'tls.loaded': certified,
+      'tls.reloaded': certified,
       'leader.changed': ({ now }) => leads.set(now === 'active' ? 1 : 0),
       'key.failed': ({ reason, count }) => keys.inc({ reason }, count),
       'right.refused': ({ right }) => rights.inc({ right }),
