@@ -13,11 +13,8 @@ import {
   GeneralName,
   id_ce_basicConstraints,
   id_ce_extKeyUsage,
-  id_ce_keyUsage,
   id_ce_subjectAltName,
   id_kp_serverAuth,
-  KeyUsage,
-  KeyUsageFlags,
   Name,
   RelativeDistinguishedName,
   SubjectAlternativeName,
@@ -73,9 +70,9 @@ export function certificateDer(parts: CertificateParts): Buffer {
 
 function extensionsFor(names: readonly string[]): Extension[] {
   const alternatives = names.map(name => new GeneralName(isIP(name) === 0 ? { dNSName: name } : { iPAddress: name }))
+  // No usage of the key: OpenSSL 1.1 then wants one for signing, which its later versions refuse where the certificate is of no authority.
   return [
     extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
-    extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
     extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),
     extension(id_ce_subjectAltName, new SubjectAlternativeName(alternatives), false),
   ]

@@ -1,0 +1,239 @@
+/** The certificate of a server: which files are refused and why, how it follows them, and the one that a server makes for itself. */
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { selfSignedNames } from '../../src/main/tls.ts'
+import { CertificateInUse } from '../../src/system/certificates/certificate-in-use.ts'
+import { readPair } from '../../src/system/certificates/key-pair.ts'
+import { ensureSelfSigned, selfSignedFiles } from '../../src/system/certificates/self-signed.ts'
+import { makeCertificate, writePair } from '../support/certificates.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+const NOW = Date.now()
+
+const folder = mkdtempSync(join(tmpdir(), 'runyard-certificates-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+let made = 0
+function newFolder(): string {
+  made += 1
+  const path = join(folder, `${made}`)
+  mkdirSync(path)
+  return path
+}
+
+describe('files of a certificate', () => {
+  const good = makeCertificate()
+
+  test('say of whom it is, until when, and its fingerprint', async () => {
+    const { about } = await readPair(writePair(newFolder(), good), NOW)
+    assert.equal(about.subject, 'CN=localhost, O=Runyard (self-signed)')
+    assert.deepEqual(about.names, ['localhost', 'console.localhost', '*.lb.localhost', '127.0.0.1'])
+    assert.equal(about.fingerprint, good.fingerprint)
+    assert.equal(about.expiresAtMs, new X509Certificate(good.cert).validToDate.getTime())
+  })
+
+  test('may be one file, with the chain behind the certificate', async () => {
+    const file = join(newFolder(), 'both.pem')
+    writeFileSync(file, good.key + good.cert + makeCertificate().cert)
+    assert.equal((await readPair({ certFile: file, keyFile: file }, NOW)).about.fingerprint, good.fingerprint)
+  })
+
+  const encrypted = good.privateKey
+    .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'hidden' })
+    .toString()
+  const late = new Date(NOW - DAY_MS)
+  const early = new Date(NOW + DAY_MS)
+  late.setMilliseconds(0)
+  early.setMilliseconds(0)
+  const wrong: [what: string, pair: { cert?: string; key?: string }, reason: RegExp][] = [
+    [
+      'a key of another certificate',
+      { key: makeCertificate().key },
+      /^the key in \S+key\.pem is not that of the first certificate in \S+cert\.pem$/,
+    ],
+    [
+      'a key with a passphrase',
+      { key: encrypted },
+      /^the key in \S+key\.pem has a passphrase; write one without: openssl pkey /,
+    ],
+    ['no key', { key: good.cert }, /^\S+key\.pem has no private key in PEM that can be read$/],
+    ['no certificate', { cert: good.key }, /^\S+cert\.pem has no certificate that can be read/],
+    ['nothing', { cert: '' }, /^\S+cert\.pem has no certificate in PEM$/],
+    ['half a certificate', { cert: good.cert.slice(0, 300) }, /^\S+cert\.pem has no certificate that can be read/],
+    [
+      'a certificate that has expired',
+      makeCertificate({ fromMs: NOW - 9 * DAY_MS, untilMs: late.getTime() }),
+      new RegExp(`^the certificate in \\S+cert\\.pem expired at ${late.toISOString()}$`),
+    ],
+    [
+      'a certificate of the future',
+      makeCertificate({ fromMs: early.getTime() }),
+      new RegExp(`^the certificate in \\S+cert\\.pem is not valid before ${early.toISOString()}$`),
+    ],
+  ]
+  for (const [what, pair, reason] of wrong)
+    test(`with ${what} are refused with a sentence`, async () => {
+      const files = writePair(newFolder(), { cert: good.cert, key: good.key, ...pair })
+      await assert.rejects(readPair(files, NOW), { code: 'invalid', message: reason })
+    })
+
+  test('that are not there are named', async () => {
+    const files = writePair(newFolder(), good)
+    rmSync(files.keyFile)
+    await assert.rejects(readPair(files, NOW), { message: /^cannot read \S+key\.pem: ENOENT/ })
+  })
+})
+
+describe('a certificate in use', () => {
+  /** One that follows files, with what it said. */
+  async function follow(files: ReturnType<typeof writePair>) {
+    const said: [string, string][] = []
+    const inUse = await CertificateInUse.open(() => readPair(files, Date.now()))
+    inUse.follow((name, fields) =>
+      said.push([
+        name,
+        'problem' in fields ? String(fields.problem) : 'fingerprint' in fields ? fields.fingerprint : '',
+      ]),
+    )
+    after(() => inUse.close())
+    const changes: string[] = []
+    inUse.watch(pair => changes.push(pair.about.fingerprint))
+    return { inUse, said, changes }
+  }
+
+  test('is replaced when both files have changed, and stays while they do not fit each other, which is said once', async () => {
+    const [first, second] = [makeCertificate(), makeCertificate()]
+    const files = writePair(newFolder(), first)
+    const { inUse, said, changes } = await follow(files)
+    await inUse.look()
+    assert.deepEqual(said, [['tls.loaded', first.fingerprint]])
+    writeFileSync(files.certFile, second.cert)
+    await inUse.look()
+    await inUse.look()
+    assert.equal(inUse.current.about.fingerprint, first.fingerprint)
+    assert.deepEqual(
+      said.slice(1).map(([name]) => name),
+      ['tls.problem'],
+    )
+    assert.match(said[1]![1], /is not that of the first certificate/)
+    writeFileSync(files.keyFile, second.key)
+    await inUse.look()
+    assert.deepEqual(said.slice(2), [['tls.reloaded', second.fingerprint]])
+    assert.deepEqual(changes, [second.fingerprint])
+  })
+
+  test('follows the links of a volume of Kubernetes, whose folder is replaced', async () => {
+    const [first, second] = [makeCertificate(), makeCertificate()]
+    const root = newFolder()
+    writePair(join(root, '..1'), first)
+    writePair(join(root, '..2'), second)
+    symlinkSync('..1', join(root, '..data'))
+    for (const name of ['cert.pem', 'key.pem']) symlinkSync(`..data/${name}`, join(root, name))
+    const { inUse } = await follow({ certFile: join(root, 'cert.pem'), keyFile: join(root, 'key.pem'), args: [] })
+    symlinkSync('..2', join(root, '..new'))
+    renameSync(join(root, '..new'), join(root, '..data'))
+    await inUse.look()
+    assert.equal(inUse.current.about.fingerprint, second.fingerprint)
+  })
+
+  test('stays when its files are gone or have expired, and a second problem is said, too', async () => {
+    const files = writePair(newFolder(), makeCertificate())
+    const { inUse, said } = await follow(files)
+    rmSync(files.certFile)
+    await inUse.look()
+    writePair(join(files.certFile, '..'), makeCertificate({ fromMs: NOW - 9 * DAY_MS, untilMs: NOW - DAY_MS }))
+    await inUse.look()
+    assert.deepEqual(
+      said.map(([name]) => name),
+      ['tls.loaded', 'tls.problem', 'tls.problem'],
+    )
+    assert.match(said[1]![1], /ENOENT/)
+    assert.match(said[2]![1], /expired at/)
+  })
+})
+
+describe('a certificate that a server makes for itself', () => {
+  test('is for servers with these names alone, signs no other, and its key is for the owner of the data directory', async () => {
+    const dataDir = newFolder()
+    const pair = await ensureSelfSigned(dataDir, ['localhost', '*.lb.localhost', '127.0.0.1', '::1'], NOW)
+    const files = selfSignedFiles(dataDir)
+    assert.equal(statSync(files.pair).mode & 0o777, 0o600)
+    const found = new X509Certificate(readFileSync(files.certificate))
+    assert.equal(found.fingerprint256, pair.about.fingerprint)
+    assert.ok(!readFileSync(files.certificate, 'utf8').includes('PRIVATE'))
+    assert.deepEqual([found.ca, found.checkIssued(found)], [false, true])
+    for (const name of ['localhost', 'abc.lb.localhost']) assert.notEqual(found.checkHost(name), undefined, name)
+    for (const address of ['127.0.0.1', '::1']) assert.notEqual(found.checkIP(address), undefined, address)
+    assert.equal(found.checkHost('example.com'), undefined)
+  })
+
+  test('stays from start to start, and is replaced a month before its end', async () => {
+    const dataDir = newFolder()
+    const names = ['localhost', 'fd00::1']
+    const first = await ensureSelfSigned(dataDir, names, NOW)
+    const again = await ensureSelfSigned(dataDir, names, NOW + 334 * DAY_MS)
+    assert.equal(again.about.fingerprint, first.about.fingerprint)
+    const renewed = await ensureSelfSigned(dataDir, names, NOW + 336 * DAY_MS)
+    assert.notEqual(renewed.about.fingerprint, first.about.fingerprint)
+    assert.ok(renewed.about.expiresAtMs > first.about.expiresAtMs + 300 * DAY_MS)
+  })
+
+  test('is replaced when a name is new, and keeps those of a server with the same data directory', async () => {
+    const dataDir = newFolder()
+    const first = await ensureSelfSigned(dataDir, ['localhost', 'one'], NOW)
+    const second = await ensureSelfSigned(dataDir, ['localhost', 'two'], NOW)
+    assert.deepEqual(second.about.names, ['localhost', 'two', 'one'])
+    const third = await ensureSelfSigned(dataDir, ['localhost', 'one'], NOW)
+    assert.equal(third.about.fingerprint, second.about.fingerprint)
+    assert.notEqual(first.about.fingerprint, second.about.fingerprint)
+  })
+
+  test('is made anew where its files were damaged', async () => {
+    const dataDir = newFolder()
+    const first = await ensureSelfSigned(dataDir, ['localhost'], NOW)
+    const { pair, certificate } = selfSignedFiles(dataDir)
+    for (const file of [pair, certificate]) {
+      chmodSync(file, 0o600)
+      writeFileSync(file, 'x')
+      const next = await ensureSelfSigned(dataDir, ['localhost'], NOW)
+      assert.notEqual(next.about.fingerprint, first.about.fingerprint)
+      assert.equal(readFileSync(certificate, 'utf8'), next.cert.slice(next.cert.indexOf('-----BEGIN CERTIFICATE')))
+    }
+  })
+
+  test('has the names of the settings and of the machine, and its addresses where it listens at all of them', () => {
+    const settings = {
+      host: '127.0.0.1',
+      adminHost: '10.0.0.1',
+      publicUrl: 'https://api.example:8443',
+      queueUrl: null,
+      consoleUrl: 'https://console.example',
+      lbDomain: 'lb.example',
+      allowedHosts: ['other.example'],
+      advertiseHost: null,
+      dockerWorkerAddress: null,
+    }
+    const machine = { names: ['Here.'], addresses: ['192.0.2.1'] }
+    const own = ['localhost', '*.localhost', 'console.localhost', '*.lb.localhost', '127.0.0.1', '::1']
+    assert.deepEqual(selfSignedNames(settings, machine), [
+      ...own,
+      ...['10.0.0.1', 'api.example', 'console.example', 'lb.example', '*.lb.example', 'other.example', 'here'],
+    ])
+    const forAll = selfSignedNames({ ...settings, host: '0.0.0.0', lbDomain: null }, machine)
+    assert.ok(forAll.includes('192.0.2.1') && !forAll.includes('0.0.0.0'))
+  })
+})
