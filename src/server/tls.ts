@@ -87,6 +87,7 @@ class Handshakes {
       clearTimeout(late)
       if (this.#unfinished.get(ends)?.socket === socket) this.#unfinished.delete(ends)
     })
+    socket.once('end', () => socket.destroy())
     socket.once('data', (first: Buffer) => {
       if (isPlain(first)) return refuse(first)
       socket.pause()

@@ -1,23 +1,29 @@
 /** The bytes of a self-signed certificate (RFC 5280), which Node can read and not write. */
+import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
 import {
   AlgorithmIdentifier,
   AttributeTypeAndValue,
   AttributeValue,
+  AuthorityKeyIdentifier,
   BasicConstraints,
   Certificate,
   ExtendedKeyUsage,
   Extension,
   Extensions,
   GeneralName,
+  id_ce_authorityKeyIdentifier,
   id_ce_basicConstraints,
   id_ce_extKeyUsage,
   id_ce_subjectAltName,
+  id_ce_subjectKeyIdentifier,
   id_kp_serverAuth,
+  KeyIdentifier,
   Name,
   RelativeDistinguishedName,
   SubjectAlternativeName,
+  SubjectKeyIdentifier,
   SubjectPublicKeyInfo,
   TBSCertificate,
   Validity,
@@ -60,7 +66,7 @@ export function certificateDer(parts: CertificateParts): Buffer {
     subject,
     validity: new Validity({ notBefore: new Date(parts.fromMs), notAfter: new Date(parts.untilMs) }),
     subjectPublicKeyInfo: AsnConvert.parse(parts.publicKey, SubjectPublicKeyInfo),
-    extensions: new Extensions(extensionsFor(parts.names)),
+    extensions: new Extensions(extensionsFor(parts)),
   })
   const signed = AsnConvert.serialize(tbsCertificate)
   const signatureValue = Uint8Array.from(parts.sign(new Uint8Array(signed))).buffer
@@ -68,13 +74,21 @@ export function certificateDer(parts: CertificateParts): Buffer {
   return Buffer.from(AsnConvert.serialize(certificate))
 }
 
-function extensionsFor(names: readonly string[]): Extension[] {
+function extensionsFor({ names, publicKey }: CertificateParts): Extension[] {
+  const keyId = Uint8Array.from(createHash('sha256').update(publicKey).digest().subarray(0, 20)).buffer
   const alternatives = names.map(name => new GeneralName(isIP(name) === 0 ? { dNSName: name } : { iPAddress: name }))
   // No usage of the key: OpenSSL 1.1 then wants one for signing, which its later versions refuse where the certificate is of no authority.
   return [
     extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
     extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),
     extension(id_ce_subjectAltName, new SubjectAlternativeName(alternatives), false),
+    // Of several with one subject, those who check find the right one by its key.
+    extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyId), false),
+    extension(
+      id_ce_authorityKeyIdentifier,
+      new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(keyId) }),
+      false,
+    ),
   ]
 }
 
