@@ -1,9 +1,11 @@
 /** Checks of this machine that need no server and no engine. */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { get } from 'node:https'
 import { createServer } from 'node:net'
 import { freemem, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { DataDirFacts, GpuFacts, PortFacts } from '../core/observing/diagnosis.ts'
+import type { ServerInfo } from '../store/data-dir-lock.ts'
 import { systemClock } from '../system/clock.ts'
 import { createMachine } from '../system/hardware/machine.ts'
 import { portHolder } from '../system/hardware/port-holder.ts'
@@ -63,13 +65,29 @@ export async function inspectGpus(env: Readonly<Record<string, string | undefine
 
 async function runningServer(dataDir: string): Promise<string | null> {
   try {
-    const { url } = JSON.parse(readFileSync(join(dataDir, 'server.json'), 'utf8')) as { url: string }
-    const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })
-    await answer.body?.cancel()
+    const { url, certificate } = JSON.parse(readFileSync(join(dataDir, 'server.json'), 'utf8')) as ServerInfo
+    await (certificate === undefined ? answersAt(url) : answersSecurelyAt(url, certificate))
     return url
   } catch {
     return null
   }
+}
+
+async function answersAt(url: string): Promise<void> {
+  const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })
+  await answer.body?.cancel()
+}
+
+/** The server has told its certificate, which is for names that this address need not be among. */
+function answersSecurelyAt(url: string, certificate: string): Promise<void> {
+  const trust = { ca: certificate, allowPartialTrustChain: true, checkServerIdentity: () => undefined }
+  return new Promise((resolve, reject) => {
+    const options = { ...trust, agent: false, signal: AbortSignal.timeout(ANSWER_MS) }
+    get(`${url}/healthz`, options, answer => {
+      answer.destroy()
+      resolve()
+    }).on('error', reject)
+  })
 }
 
 function bindingProblem(host: string, port: number): Promise<string | null> {

@@ -14,7 +14,7 @@ import { AppError } from '../core/errors.ts'
 import { refuseUpgrade, respondError } from '../gateway/entrance/error-response.ts'
 import { isSecure, senderOf } from '../gateway/entrance/forwarded.ts'
 import { isHopByHop, namedByConnection } from '../gateway/http1/fields.ts'
-import { type PeerAgents, peerAgents } from './standby-trust.ts'
+import { isDistrusted, type PeerAgents, peerAgents } from './standby-trust.ts'
 import type { ListenerTls } from './tls.ts'
 
 /** Says that a server that stands by has passed a request on, so that another one does not do it again. */
@@ -150,6 +150,8 @@ function keptFields(raw: readonly string[], connection = ''): string[] {
 }
 
 function away(to: URL, cause: unknown): AppError {
-  const message = `this server stands by, and the active server at ${to.origin} does not answer`
+  const message = isDistrusted(cause)
+    ? `this server stands by, and does not believe the certificate of the active server at ${to.origin}`
+    : `this server stands by, and the active server at ${to.origin} does not answer`
   return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S, cause })
 }

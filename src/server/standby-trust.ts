@@ -43,6 +43,12 @@ export function peerAgents(tls: ListenerTls | null): PeerAgents {
   }
 }
 
+/** Whether a connection failed because its certificate is not believed. */
+export function isDistrusted(cause: unknown): boolean {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  return /CERT|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET)/.test(code)
+}
+
 function agentsFor(cert: string | null) {
   const own = cert === null ? null : new X509Certificate(cert)
   const ca = [...getCACertificates('default'), ...(cert === null ? [] : [cert])]
