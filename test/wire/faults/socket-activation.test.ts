@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { get } from 'node:http'
+import { get as getSecurely } from 'node:https'
 import { describe, test } from 'node:test'
 import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
 import { killAll } from '../support/processes.ts'
@@ -54,10 +55,11 @@ function killed(pid: number): void {
   }
 }
 
-/** One call on a connection of its own. */
-function call(port: number): Promise<string> {
+/** One call on a connection of its own. @param tls whether it speaks HTTPS, to a server with a certificate of its own */
+function call(port: number, tls = false): Promise<string> {
   return new Promise(resolve => {
-    const request = get({ port, host: '127.0.0.1', path: '/healthz', agent: false }, response => {
+    const options = { port, host: '127.0.0.1', path: '/healthz', agent: false, rejectUnauthorized: false }
+    const request = (tls ? getSecurely : get)(options, response => {
       response.resume().on('end', () => resolve(`${response.statusCode}`))
       response.on('error', error => resolve((error as NodeJS.ErrnoException).code ?? error.message))
     })
@@ -66,12 +68,12 @@ function call(port: number): Promise<string> {
 }
 
 /** Calls one after another until it is told to end, in several rows side by side. */
-function load(port: number): { end(): Promise<Map<string, number>> } {
+function load(port: number, tls = false): { end(): Promise<Map<string, number>> } {
   const answers = new Map<string, number>()
   let isOver = false
   const row = async () => {
     while (!isOver) {
-      const answer = await call(port)
+      const answer = await call(port, tls)
       answers.set(answer, (answers.get(answer) ?? 0) + 1)
     }
   }
@@ -115,6 +117,19 @@ describe('a server with the socket of a unit', { timeout: 180_000, skip }, () =>
     const answers = await calls.end()
     assert.equal(answers.get('ECONNREFUSED'), undefined, JSON.stringify([...answers]))
     assert.ok((answers.get('ECONNRESET') ?? 0) <= 8, JSON.stringify([...answers]))
+  })
+
+  test('a restart of a server that speaks HTTPS refuses no connection', async () => {
+    const { unit, port } = startUnit(['--port', '0', '--tls-self-signed'])
+    const at = await port()
+    const first = await until('the first server', () => unit.pids()[0], START_MS, 10)
+    const calls = load(at, true)
+    process.kill(first, 'SIGTERM')
+    await until('the next server', () => unit.pids()[1], START_MS, 10)
+    assert.equal(await call(at, true), '200')
+    const answers = await calls.end()
+    assert.equal(answers.get('ECONNREFUSED'), undefined, JSON.stringify([...answers]))
+    assert.ok(answers.get('200')! > 8, JSON.stringify([...answers]))
   })
 
   test('a socket at another address than the settings say is refused, with both', async () => {
