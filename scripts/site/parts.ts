@@ -62,7 +62,7 @@ const PARTS: readonly Part[] = [
   {
     title: 'Operate',
     pages: [
-      ...guides('production', 'accounts', 'billing', 'isolation', 'postgresql', 'standby', 'kubernetes', 'restart'),
+      ...guides('production', 'https', 'accounts', 'billing', 'isolation', 'postgresql', 'standby', 'kubernetes', 'restart'),
       ...guides('metrics', 'logs', 'workers', 'why', 'on-call'),
       'docs/security.md',
     ],

@@ -9,6 +9,7 @@ import { connectEngine } from '../drivers/docker/connection.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
+import { inspectCertificate } from './certificate.ts'
 import { inspectCluster } from './cluster.ts'
 import { inspectEngine } from './engine.ts'
 import { inspectDataDir, inspectGpus, inspectMemory, inspectPort } from './machine.ts'
@@ -27,6 +28,7 @@ export interface DiagnoseOptions {
     | 'dockerWorkerAddress'
     | 'kubernetes'
     | 'workerNetwork'
+    | 'tls'
   >
   /** Image of the container that calls this machine; null for a small one that is present. */
   readonly image: string | null
@@ -44,6 +46,8 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofCage('problem' in cage ? cage : null, describeLimits(findLimits()))
   if ('bwrap' in cage) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
   yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
+  const certificate = await inspectCertificate(dataDir, config.tls)
+  if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
   if (config.kubernetes.where !== 'off') {
     yield* diagnosis.ofCluster(await inspectCluster(config.kubernetes, env))

@@ -19,10 +19,11 @@ import { selfSignedNames } from '../../src/main/tls.ts'
 import { CertificateInUse } from '../../src/system/certificates/certificate-in-use.ts'
 import { readPair } from '../../src/system/certificates/key-pair.ts'
 import { ensureSelfSigned, selfSignedFiles } from '../../src/system/certificates/self-signed.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { makeCertificate, writePair } from '../support/certificates.ts'
 
 const DAY_MS = 24 * 60 * 60_000
-const NOW = Date.now()
+const NOW = systemClock.now()
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-certificates-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -102,7 +103,7 @@ describe('a certificate in use', () => {
   /** One that follows files, with what it said. */
   async function follow(files: ReturnType<typeof writePair>) {
     const said: [string, string][] = []
-    const inUse = await CertificateInUse.open(() => readPair(files, Date.now()))
+    const inUse = await CertificateInUse.open(() => readPair(files, systemClock.now()))
     inUse.follow((name, fields) =>
       said.push([
         name,

@@ -10,6 +10,7 @@ import { withoutControls } from '../terminal/terminal-text.ts'
 /** The server settings that select the checks. */
 const TAKEN = [
   ...['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress', 'workerNetwork'],
+  ...['tlsCert', 'tlsKey', 'tlsSelfSigned'],
   ...['kubernetes', 'kubernetesContext', 'kubernetesNamespace', 'kubernetesNetworkPolicy'],
 ]
 
@@ -20,7 +21,7 @@ export function addDoctor(program: Command): void {
     .description('check this machine and its container engine, and say what to do; exits with 1 when a check fails')
   for (const name of TAKEN) {
     const { flag, argument, help } = SETTINGS[name]!
-    command.option(`${flag} ${argument}`, help)
+    command.option(argument === null ? flag : `${flag} ${argument}`, help)
   }
   command.option(
     '--image <name>',

@@ -106,6 +106,9 @@ const SKEW = { warnMs: 2_000, failMs: 30_000 }
 const DISK = { warnGb: 5, failGb: 1 }
 const ENGINE_DISK = { warnGb: 20, failGb: 2 }
 const MEMORY = { warnMb: 512, failMb: 128 }
+/** Those who renew certificates do so a month before their end. */
+const CERTIFICATE_DAYS = 14
+const DAY_MS = 24 * 60 * 60_000
 const FILES = { warn: 4_096, fail: 512 }
 
 /** @param version as `26.10.0` */
@@ -173,6 +176,22 @@ export function ofOpenFiles(limit: number | null): Finding {
   const action = 'raise it with ulimit -n, or LimitNOFILE= of the systemd service'
   if (limit < FILES.fail) return fail('open files', message, action)
   return limit < FILES.warn ? warn('open files', message, action) : ok('open files', message)
+}
+
+/** The certificate of HTTPS: whose it is and when it expires, or why it cannot be used. */
+export type CertificateState =
+  | { readonly subject: string; readonly expiresAtMs: number }
+  /** A sentence. */
+  | { readonly problem: string }
+
+/** Whether the server can speak HTTPS, and for how long. */
+export function ofCertificate(state: CertificateState, nowMs: number): Finding {
+  if ('problem' in state) return fail('certificate', state.problem, 'give files that fit in --tls-cert and --tls-key')
+  const { subject, expiresAtMs } = state
+  const days = Math.floor((expiresAtMs - nowMs) / DAY_MS)
+  const message = `the one of ${subject} is valid for ${days} ${days === 1 ? 'day' : 'days'}`
+  if (days >= CERTIFICATE_DAYS) return ok('certificate', message)
+  return warn('certificate', message, 'renew its files; a running server takes them up by itself')
 }
 
 /** Whether the server can listen, or does. */

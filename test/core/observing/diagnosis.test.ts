@@ -123,6 +123,19 @@ test('a port is free, belongs to this server, or its holder is named', () => {
   assert.match(line({ problem: 'EWEIRD' }), /cannot listen .*EWEIRD/)
 })
 
+test('a certificate is good for two weeks and more, or is to be renewed, or cannot be used', () => {
+  const DAY_MS = 86_400_000
+  const line = (days: number) =>
+    said(diagnosis.ofCertificate({ subject: 'CN=a.example', expiresAtMs: days * DAY_MS }, 0))[0]!
+  assert.equal(line(14), 'ok certificate: the one of CN=a.example is valid for 14 days')
+  assert.match(line(1.5), /^warn certificate: the one of CN=a\.example is valid for 1 day -> renew its files/)
+  const unfit = said(diagnosis.ofCertificate({ problem: 'the key in k is not that of c' }, 0))[0]!
+  assert.equal(
+    unfit,
+    'fail certificate: the key in k is not that of c -> give files that fit in --tls-cert and --tls-key',
+  )
+})
+
 test('clocks that differ are reported, in both directions', () => {
   const clock = (skewMs: number) => said(diagnosis.ofEngine({ ...engine, skewMs }).at(-1)!)[0]!
   assert.equal(clock(1_999), 'ok clock: the clock of the engine agrees with this one')

@@ -94,7 +94,8 @@ describe('a server with a certificate of its own', () => {
     assert.match(ran.stdout, /Hello, Grace!/)
     const byName = ['--url', server.managementUrl.replace('127.0.0.1', 'localhost')]
     assert.equal((await runCommand(['status', ...byName, ...known])).code, 0)
-    const doctor = await runCommand(['doctor', ...known, '--docker', 'off'])
+    const doctor = await runCommand(['doctor', ...known, '--docker', 'off', '--tls-self-signed'])
+    assert.match(doctor.stdout, /certificate +the one of CN=localhost, .* is valid for 36\d days/)
     assert.ok(doctor.stdout.includes(`it runs and answers at ${server.managementUrl}`), doctor.stdout)
   })
 

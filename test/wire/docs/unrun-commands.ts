@@ -10,6 +10,11 @@ export const UNRUN: Readonly<Record<string, string>> = {
   'runyard build ./my-model -t my-model:1': 'test/wire/docker/docker-images builds images',
   "./bin/runyard test ./my-model --container      # the same, from the folder's Dockerfile":
     'test/wire/docker/docker-images builds images',
+  'runyard serve --tls-cert /etc/runyard/fullchain.pem --tls-key /etc/runyard/privkey.pem --host 0.0.0.0 --port 443 --http-redirect-port 80 --public-url https://runyard.example':
+    'test/wire/clients/https and test/wire/faults/certificate-rotation run servers with a certificate',
+  'certbot certonly --webroot -w /var/www/html -d runyard.example': 'it asks an authority that cannot be reached',
+  'setfacl -R -m u:runyard:rX -m d:u:runyard:rX /etc/letsencrypt/live /etc/letsencrypt/archive':
+    'it changes who may read files of this machine',
   'createuser --pwprompt runyard && createdb --owner=runyard runyard':
     'it makes a user of the database of this machine',
   "RUNYARD_DATABASE='postgres://runyard:password@127.0.0.1:5432/runyard' ./bin/runyard serve":

@@ -140,7 +140,11 @@ for (const [name, start] of [
       await new Promise<void>((resolve, reject) => {
         const sent = request(
           {
-            ...{ host: '127.0.0.1', port: ports.https, servername: endpointHost(), ca: pair.cert, agent: false },
+            host: '127.0.0.1',
+            port: ports.https,
+            servername: endpointHost(),
+            ca: pair.cert,
+            agent: false,
             path: '/steps?n=20',
             headers: { host: endpointHost(), authorization: `Bearer ${server.apiKey}` },
           },
@@ -202,7 +206,10 @@ for (const [name, start] of [
         ca: pair.cert,
         createConnection: () =>
           connect({
-            ...{ host: '127.0.0.1', port: ports.https, servername: 'runyard.example', ca: pair.cert },
+            host: '127.0.0.1',
+            port: ports.https,
+            servername: 'runyard.example',
+            ca: pair.cert,
             ALPNProtocols: ['h2'],
           }),
       })

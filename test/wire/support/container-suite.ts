@@ -142,6 +142,8 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'clients/graphql-http': NOTHING_RUNS,
   'clients/hub-tests': 'its servers and workers are those of a command that runs a folder',
   'faults/backup': 'what is restored does not depend on how its workers ran',
+  'clients/https': 'containers call their own address, in plain HTTP with and without HTTPS for clients',
+  'faults/certificate-rotation': 'it is about connections of clients, wherever workers run',
   'faults/master-key': NOTHING_RUNS,
   'workers/rollouts': 'it breaks the command line of a process; docker-rollouts.test.ts breaks that of containers',
   'workers/worker-models': 'it has containers of its own',
