@@ -62,8 +62,8 @@ const PARTS: readonly Part[] = [
   {
     title: 'Operate',
     pages: [
-      ...guides('production', 'https', 'accounts', 'billing', 'isolation', 'postgresql', 'standby', 'kubernetes', 'restart'),
-      ...guides('metrics', 'logs', 'workers', 'why', 'on-call'),
+      ...guides('production', 'accounts', 'billing', 'isolation', 'postgresql', 'standby', 'kubernetes', 'restart'),
+      ...guides('https', 'metrics', 'logs', 'workers', 'why', 'on-call'),
       'docs/security.md',
     ],
   },

@@ -14,8 +14,15 @@ export async function warnOfExposure({ services }: App, config: Config, log: Log
   if (consoleUrl !== null && isReadableOnItsWay(consoleUrl))
     log.warn({ consoleUrl }, 'keys that are typed into the console can be read on their way; put TLS in front of it')
   if (isPlain && adminPort !== null && !isLoopback(adminHost))
-    log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
-  if (isPlain && !isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
+    log.warn(
+      { host: adminHost },
+      'management can be reached from outside in plain HTTP; give --tls-cert, or put TLS in front of it',
+    )
+  if (isPlain && !isLoopback(host))
+    log.warn(
+      { host },
+      'the server can be reached from outside in plain HTTP; give --tls-cert, or put TLS in front of it',
+    )
   const reason = await services.sharing.problem()
   if (reason !== null) {
     const what =

@@ -286,6 +286,16 @@ async function offersWorkersAlone(server: Server, queue: string): Promise<void> 
   assert.equal((await ask({ ...server, url }, `/v2/${queue}/job-take/w`)).status, 401)
 }
 
+test('a server that others reach warns of plain HTTP, and not where it speaks HTTPS', async () => {
+  const args = ['--host', '0.0.0.0', '--allowed-host', 'a.example']
+  const warned = ({ lines }: Server) => lines.some(line => line.includes('can be reached from outside in plain HTTP'))
+  assert.equal(warned(await startServer({ args })), true)
+  const secure = await startServer({ args: [...args, '--tls-self-signed'] })
+  assert.equal(warned(secure), false)
+  const [loaded] = secure.events('tls.loaded')
+  assert.ok((loaded!.names as string[]).includes('a.example'))
+})
+
 describe('a certificate that cannot be used', () => {
   const good = makeCertificate()
   const wrong: [what: string, pair: { cert?: string; key?: string }, reason: RegExp][] = [
