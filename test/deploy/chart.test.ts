@@ -39,6 +39,11 @@ const EVERYTHING = {
 const VALUES = {
   'as it comes': {},
   'with everything': EVERYTHING,
+  'with HTTPS of its own': {
+    publicUrl: 'https://runyard.example.com:8443',
+    service: { type: 'LoadBalancer', port: 8443, tlsSecret: 'runyard-tls' },
+    serviceMonitor: { enabled: true },
+  },
   'with as little as possible': {
     replicas: 1,
     serviceAccount: { create: false, name: 'mine' },
@@ -163,6 +168,27 @@ describe('the chart', { skip: noHelm }, () => {
       urlOf({ publicUrl: 'https://b.example', ingress: { enabled: true, host: 'a.example' } }),
       'https://b.example',
     )
+  })
+
+  test('a Secret with a certificate makes the servers speak HTTPS, and all that asks them does so, too', () => {
+    const objects = render({ service: { tlsSecret: 'runyard-tls', port: 443 }, serviceMonitor: { enabled: true } })
+    const { spec } = only(objects, 'Deployment').spec.template
+    const [server] = spec.containers
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'])
+      assert.deepEqual(server[probe].httpGet, { path: '/healthz', port: 'http', scheme: 'HTTPS' })
+    const env = Object.fromEntries(environmentOf(objects).map(({ name, value }) => [name, value]))
+    const mount = server.volumeMounts.find(({ name }: { name: string }) => name === 'certificate')
+    assert.deepEqual(
+      [env.RUNYARD_TLS_CERT, env.RUNYARD_TLS_KEY],
+      [`${mount.mountPath}/tls.crt`, `${mount.mountPath}/tls.key`],
+    )
+    const volume = spec.volumes.find(({ name }: { name: string }) => name === 'certificate')
+    assert.deepEqual(volume.secret, { secretName: 'runyard-tls', defaultMode: 0o440 })
+    assert.equal(env.RUNYARD_PUBLIC_URL, 'https://runyard.serving.svc')
+    // Workers have a port of their own, in plain HTTP.
+    assert.match(env.RUNYARD_KUBERNETES_WORKER_URL ?? '', /^http:/)
+    const [monitor] = only(objects, 'ServiceMonitor').spec.endpoints
+    assert.deepEqual([monitor.scheme, monitor.tlsConfig], ['https', { serverName: 'runyard.serving.svc' }])
   })
 
   test('the server has the files of network volumes where it is told to, beside its workers', () => {

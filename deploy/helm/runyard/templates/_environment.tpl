@@ -55,6 +55,12 @@
   value: {{ include "runyard.hosts" . | quote }}
 - name: RUNYARD_PUBLIC_URL
   value: {{ include "runyard.publicUrl" . | quote }}
+{{- if .Values.service.tlsSecret }}
+- name: RUNYARD_TLS_CERT
+  value: /etc/runyard-tls/tls.crt
+- name: RUNYARD_TLS_KEY
+  value: /etc/runyard-tls/tls.key
+{{- end }}
 {{- with .Values.trustedProxies }}
 - name: RUNYARD_TRUSTED_PROXY
   value: {{ join "," . | quote }}

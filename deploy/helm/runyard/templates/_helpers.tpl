@@ -39,6 +39,7 @@ app.kubernetes.io/component: server
 {{- define "runyard.publicUrl" -}}
 {{- if .Values.publicUrl }}{{ .Values.publicUrl -}}
 {{- else if .Values.ingress.enabled }}http{{ if .Values.ingress.tlsSecret }}s{{ end }}://{{ .Values.ingress.host -}}
+{{- else if .Values.service.tlsSecret }}https://{{ include "runyard.name" . }}.{{ .Release.Namespace }}.svc{{ if ne (int .Values.service.port) 443 }}:{{ .Values.service.port }}{{ end -}}
 {{- else }}http://{{ include "runyard.name" . }}.{{ .Release.Namespace }}.svc{{ if ne (int .Values.service.port) 80 }}:{{ .Values.service.port }}{{ end -}}
 {{- end -}}
 {{- end -}}
