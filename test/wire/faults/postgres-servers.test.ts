@@ -5,9 +5,11 @@ import { cpSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { after, describe, test } from 'node:test'
 import { Client } from 'pg'
+import { makeCertificate, writePair } from '../../support/certificates.ts'
 import { noPostgres, type TestSchema, testDatabase } from '../../support/postgres-database.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, statusOf, submit } from '../support/client.ts'
+import { secureCall } from '../support/https.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -82,6 +84,35 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     await until('a takeover', () => standby.events('leader.changed').at(-1)?.now === 'active')
     assert.equal((await worker.done(job.id, { output: 'kept' })).status, 200)
     await isDone(standby, endpoint.id, id)
+  })
+
+  test('over HTTPS, too: it believes the certificate that both have, at addresses that this does not name', async () => {
+    const database = await testDatabase()
+    const pair = makeCertificate({ names: ['runyard.example', 'localhost'] })
+    const files = writePair(temporaryFolder(), pair)
+    const args = [...files.args, '--advertise-host', '127.0.0.1', '--docker', 'off', '--processes', 'off']
+    const env = {
+      ...sharedBy(database),
+      RUNYARD_FORWARD_TO_ACTIVE: 'true',
+      RUNYARD_API_KEY: 'a-key-of-more-than-twenty-letters',
+    }
+    const server = await startServer({ args, env, trusting: false })
+    after(async () => {
+      await server.kill9()
+      await database.drop()
+    })
+    const standby = await startServer({ args, env, trusting: false, mayStandBy: true })
+    const call = (asked: Server, path: string) => secureCall(asked, path, { ca: pair.cert })
+    const status = await call(standby, '/ops/status')
+    assert.deepEqual([JSON.parse(status.text).role, JSON.parse(status.text).active.url], ['standby', server.url])
+    assert.match(server.url, /^https:\/\/127\.0\.0\.1:/)
+    assert.equal((await call(standby, '/v2/serverless')).status, 200)
+    const { code, stdout, stderr } = await runCommand(['endpoints', 'list', '--data-dir', standby.dataDir])
+    assert.deepEqual([code, stderr], [0, ''], stdout)
+    await server.kill9()
+    await until('a takeover', () => standby.events('leader.changed').at(-1)?.now === 'active')
+    assert.equal((await call(standby, '/v2/serverless')).status, 200)
+    await standby.stop()
   })
 
   test('management that has a port of its own is passed on from that port alone', async () => {
