@@ -181,14 +181,15 @@ export async function bind(
     const pods = podListenerOf(config)
     const ofPods = { maxConnections, standIn: () => standIn('workers') }
     if (pods !== null) await also(['worker'], { ...pods, ...ofPods }, '--kubernetes-worker-port')
-    const workers = certificate === null ? open : await listenForWorkers(front, config)
-    opened.push(workers)
-    const toHttps = { onFull, refuses, hosts, maxConnections: most, standIn: () => led }
-    const led = redirectToHttps(() => httpsPort(config, open))
+    const ofWorkers = certificate === null ? null : await listenForWorkers(front, config)
+    if (ofWorkers !== null) opened.push(ofWorkers)
+    const toHttps = redirectToHttps(() => httpsPort(config, open))
+    const ofRedirect = { onFull, refuses, hosts, maxConnections: most, standIn: () => toHttps }
     const redirect =
       tls.redirectPort === null
         ? null
-        : await also([], { host, port: tls.redirectPort, ...toHttps }, '--http-redirect-port')
+        : await also([], { host, port: tls.redirectPort, ...ofRedirect }, '--http-redirect-port')
+    const workers = ofWorkers ?? open
     return { open, admin, workers, redirect, close }
   } catch (error) {
     await close(0)

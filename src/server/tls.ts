@@ -87,8 +87,10 @@ class Handshakes {
       clearTimeout(late)
       if (this.#unfinished.get(ends)?.socket === socket) this.#unfinished.delete(ends)
     })
-    socket.once('end', () => socket.destroy())
+    const gone = () => void socket.destroy()
+    socket.once('end', gone)
     socket.once('data', (first: Buffer) => {
+      socket.off('end', gone)
       if (isPlain(first)) return refuse(first)
       socket.pause()
       socket.unshift(first)
