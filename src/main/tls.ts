@@ -1,4 +1,5 @@
 /** The certificate with which a run of the server speaks HTTPS. */
+import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { givenConsoleUrl } from '../config/console.ts'
@@ -26,7 +27,9 @@ export async function certificateOf(config: Config): Promise<CertificateInUse | 
   if (!hasTls(tls)) return null
   if (certFile !== null && keyFile !== null)
     return await CertificateInUse.open(() => readPair({ certFile, keyFile }, Date.now()))
-  return await CertificateInUse.open(() => ensureSelfSigned(dataDir, selfSignedNames(config, namesHere()), Date.now()))
+  // Those of the start: with each network that comes and goes, clients would have to trust another certificate.
+  const names = selfSignedNames(config, namesHere())
+  return await CertificateInUse.open(() => ensureSelfSigned(dataDir, names, Date.now()))
 }
 
 /** The names of a certificate that the server makes for itself. */
@@ -49,11 +52,20 @@ export function selfSignedNames(
     ...machine.names,
     ...(isForAll ? machine.addresses : []),
   ]
-  return [...new Set(names.map(name => name.toLowerCase().replace(/\.$/, '')).filter(name => name !== ''))]
+  return [...new Set(names.map(name => name.toLowerCase().replace(/\.$/, '')).filter(isName))]
 }
 
+/** Whether a certificate can have it. */
+function isName(text: string): boolean {
+  return isIP(text) !== 0 || /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/.test(text)
+}
+
+/** Networks of containers and of virtual machines, at which no other machine reaches this one. */
+const INNER = /^(?:docker|br-|veth|virbr|podman|cni|flannel|cali|ry-)/
+
 function namesHere(): MachineNames {
-  const found = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
+  const outer = Object.entries(networkInterfaces()).filter(([name]) => !INNER.test(name))
+  const found = outer.flatMap(([, addresses]) => addresses ?? [])
   const addresses = found.filter(({ internal, scopeid }) => !internal && (scopeid ?? 0) === 0)
   return { names: machineNames(), addresses: addresses.map(({ address }) => address) }
 }

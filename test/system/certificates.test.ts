@@ -1,17 +1,7 @@
 /** The certificate of a server: which files are refused and why, how it follows them, and the one that a server makes for itself. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -203,17 +193,26 @@ describe('a certificate that a server makes for itself', () => {
     assert.notEqual(first.about.fingerprint, second.about.fingerprint)
   })
 
-  test('is made anew where its files were damaged', async () => {
+  test('has a hundred names at most, and is not made again for those that it lacks', async () => {
+    const dataDir = newFolder()
+    const names = Array.from({ length: 150 }, (_, n) => `n${n}.example`)
+    const first = await ensureSelfSigned(dataDir, names, NOW)
+    assert.equal(first.about.names.length, 100)
+    assert.equal((await ensureSelfSigned(dataDir, names, NOW)).about.fingerprint, first.about.fingerprint)
+  })
+
+  test('is made anew where its key was damaged, and told again where its certificate was', async () => {
     const dataDir = newFolder()
     const first = await ensureSelfSigned(dataDir, ['localhost'], NOW)
     const { pair, certificate } = selfSignedFiles(dataDir)
-    for (const file of [pair, certificate]) {
-      chmodSync(file, 0o600)
-      writeFileSync(file, 'x')
-      const next = await ensureSelfSigned(dataDir, ['localhost'], NOW)
-      assert.notEqual(next.about.fingerprint, first.about.fingerprint)
-      assert.equal(readFileSync(certificate, 'utf8'), next.cert.slice(next.cert.indexOf('-----BEGIN CERTIFICATE')))
-    }
+    const told = () => new X509Certificate(readFileSync(certificate)).fingerprint256
+    writeFileSync(certificate, 'x')
+    const same = await ensureSelfSigned(dataDir, ['localhost'], NOW)
+    assert.deepEqual([same.about.fingerprint, told()], [first.about.fingerprint, first.about.fingerprint])
+    writeFileSync(pair, 'x')
+    const next = await ensureSelfSigned(dataDir, ['localhost'], NOW)
+    assert.notEqual(next.about.fingerprint, first.about.fingerprint)
+    assert.equal(told(), next.about.fingerprint)
   })
 
   test('has the names of the settings and of the machine, and its addresses where it listens at all of them', () => {
@@ -228,7 +227,7 @@ describe('a certificate that a server makes for itself', () => {
       advertiseHost: null,
       dockerWorkerAddress: null,
     }
-    const machine = { names: ['Here.'], addresses: ['192.0.2.1'] }
+    const machine = { names: ['Here.', 'mü', ''], addresses: ['192.0.2.1'] }
     const own = ['localhost', '*.localhost', 'console.localhost', '*.lb.localhost', '127.0.0.1', '::1']
     assert.deepEqual(selfSignedNames(settings, machine), [
       ...own,

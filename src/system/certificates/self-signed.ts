@@ -1,6 +1,6 @@
 /** A certificate that a server makes for itself, for a start without an authority. It can sign no other: whoever trusts it trusts this server alone. */
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
-import { chmodSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { DRAFT, ensureFolder, writeDurably } from '../../disk/durable-file.ts'
@@ -31,24 +31,28 @@ export function selfSignedFiles(dataDir: string): SelfSignedFiles {
 
 /**
  * The pair in a data directory; made where there is none, where it ends within a month, and where it lacks one of the names.
- * @param names DNS names, some with `*` as their first label, and addresses; the first is its subject
+ * @param names DNS names, some with `*` as their first label, and addresses; the first is its subject, and those after a hundred are left out
  */
 export async function ensureSelfSigned(dataDir: string, names: readonly string[], nowMs: number): Promise<KeyPair> {
   const files = selfSignedFiles(dataDir)
+  const wanted = names.slice(0, MAX_NAMES)
   const found = known(files, nowMs)
-  const had = new Set(found?.about.names.map(comparable))
-  const isWhole = found !== null && names.every(name => had.has(comparable(name)))
-  if (isWhole && found.about.expiresAtMs - nowMs > RENEW_MS) return found
+  const had = new Map(found?.about.names.map(name => [comparable(name), name]))
+  const isWhole = wanted.every(name => had.has(comparable(name)))
+  if (found !== null && isWhole && found.about.expiresAtMs - nowMs > RENEW_MS) {
+    tell(files, certificateOf(found.cert))
+    return found
+  }
   // A server that shares the data directory may go by other names, and would make another one in turn.
-  const both = new Set([...names, ...(isWhole ? [] : (found?.about.names ?? []))])
-  return make(files, both.size > MAX_NAMES ? names.slice(0, MAX_NAMES) : [...both], nowMs)
+  const both = new Map([...wanted.map(name => [comparable(name), name] as const), ...(isWhole ? [] : had)])
+  return make(files, both.size > MAX_NAMES ? wanted : [...both.values()], nowMs)
 }
 
-function known({ pair, certificate }: SelfSignedFiles, nowMs: number): KeyPair | null {
+/** The pair of the file; null where it has none that can be used. */
+function known({ pair }: SelfSignedFiles, nowMs: number): KeyPair | null {
   try {
     const text = readFileSync(pair, 'utf8')
-    const found = checkedPair(text, text, { certFile: pair, keyFile: pair }, nowMs)
-    return readFileSync(certificate, 'utf8') === certificateOf(text) ? found : null
+    return checkedPair(text, text, { certFile: pair, keyFile: pair }, nowMs)
   } catch {
     return null
   }
@@ -58,13 +62,20 @@ async function make(files: SelfSignedFiles, names: readonly string[], nowMs: num
   const { cert, key } = await generate(names, nowMs)
   ensureFolder(join(files.pair, '..'))
   const text = key + cert
-  for (const [file, content] of [
-    [files.pair, text],
-    [files.certificate, cert],
-  ] as const)
-    writeDurably(file, content, `${file}.${process.pid}${DRAFT}`)
-  chmodSync(files.certificate, 0o644)
+  write(files.pair, text)
+  tell(files, cert)
   return checkedPair(text, text, { certFile: files.pair, keyFile: files.pair }, nowMs)
+}
+
+/** Keeps the certificate alone in its file, also where another server has made one at the same time. */
+function tell({ certificate }: SelfSignedFiles, cert: string): void {
+  if (existsSync(certificate) && readFileSync(certificate, 'utf8') === cert) return
+  write(certificate, cert)
+  chmodSync(certificate, 0o644)
+}
+
+function write(file: string, content: string): void {
+  writeDurably(file, content, `${file}.${process.pid}${DRAFT}`)
 }
 
 async function generate(names: readonly string[], nowMs: number): Promise<{ cert: string; key: string }> {

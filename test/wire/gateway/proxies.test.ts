@@ -22,9 +22,10 @@ import { readFrame } from '../support/websocket.ts'
 const GUIDE = readFileSync(`${root}/docs/guides/https.md`, 'utf8')
 const pair = makeCertificate({ names: ['runyard.example', 'console.example', '*.lb.example'] })
 
-/** The first block of the guide in a language. */
-function block(language: string): string {
-  return new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(GUIDE)?.[1] ?? assert.fail(`no ${language}`)
+/** The block of the guide that is a file of this path: its first line says so. */
+function fileOf(path: string): string {
+  const blocks = [...GUIDE.matchAll(/^```\w+\n(.*?)^```/gms)].map(([, text]) => text!)
+  return blocks.find(text => text.startsWith(`# ${path}\n`)) ?? assert.fail(`the guide has no ${path}`)
 }
 
 /** The options of the server that the guide gives behind a proxy. */
@@ -58,7 +59,7 @@ const files = (folder: string) => {
 }
 
 const startNginx: Start = (folder, { http, https, server }) => {
-  const page = adapted(block('nginx'), [
+  const page = adapted(fileOf('/etc/nginx/conf.d/runyard.conf'), [
     ...files(folder),
     ['listen 80;', `listen 127.0.0.1:${http};`],
     ['listen 443 ssl', `listen 127.0.0.1:${https} ssl`],
@@ -71,7 +72,7 @@ const startNginx: Start = (folder, { http, https, server }) => {
 }
 
 const startCaddy: Start = (folder, { http, https, server }) => {
-  const page = adapted(block('caddyfile'), [...files(folder), ['127.0.0.1:8080', `127.0.0.1:${server}`]])
+  const page = adapted(fileOf('/etc/caddy/Caddyfile'), [...files(folder), ['127.0.0.1:8080', `127.0.0.1:${server}`]])
   const options = `{\n\tadmin off\n\thttp_port ${http}\n\thttps_port ${https}\n\tdefault_bind 127.0.0.1\n}\n`
   writeFileSync(join(folder, 'Caddyfile'), options + page)
   return [programs.caddy, 'run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
