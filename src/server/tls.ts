@@ -94,6 +94,8 @@ class Handshakes {
       if (isPlain(first)) return refuse(first)
       socket.pause()
       socket.unshift(first)
+      // A client that ends its side before the handshake is over has gone. After it a server of HTTP wants to know of that by itself.
+      socket.allowHalfOpen = false
       this.#server.emit('connection', socket)
     })
   }
@@ -108,6 +110,7 @@ class Handshakes {
     }
     clearTimeout(begun.late)
     this.#unfinished.delete(ends)
+    secure.allowHalfOpen = true
     this.#connections.secured(begun.socket, secure)
     return true
   }

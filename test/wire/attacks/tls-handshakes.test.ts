@@ -68,6 +68,11 @@ function securely({ port }: Listener, options: ConnectionOptions = {}): Promise<
   })
 }
 
+/** The same, again and again: other connections may be on their way out, and a short time for handshakes is too short under load. */
+function retried(listener: Listener): Promise<TLSSocket> {
+  return until('a connection', () => securely(listener).catch(() => null))
+}
+
 /** The answer to one request on a connection. */
 function asked(socket: TLSSocket, request = REQUEST): Promise<string> {
   socket.removeAllListeners('data')
@@ -84,17 +89,16 @@ describe('a handshake', () => {
     const begun = plainly(listener)
     begun.socket.write(BEGUN)
     assert.deepEqual([await silent.closed, await begun.closed], ['', ''])
-    assert.match(await asked(await securely(listener)), /^HTTP\/1\.1 200 /)
+    assert.match(await asked(await retried(listener)), /^HTTP\/1\.1 200 /)
   })
 
   test('counts for its address before it is finished, and no more once it is over', async () => {
-    const listener = await open({ handshakeMs: 500, limits: { perAddress: 2, isShared: () => false } })
+    const listener = await open({ handshakeMs: 60_000, limits: { perAddress: 2, isShared: () => false } })
     const [one, two] = [plainly(listener), plainly(listener)]
-    one.socket.write(BEGUN)
-    two.socket.write(BEGUN)
+    for (const { socket } of [one, two]) await new Promise(resolve => socket.write(BEGUN, resolve))
     await assert.rejects(securely(listener))
-    await Promise.all([one.closed, two.closed])
-    const [first, second] = [await securely(listener), await securely(listener)]
+    for (const { socket } of [one, two]) socket.destroy()
+    const [first, second] = [await retried(listener), await retried(listener)]
     await assert.rejects(securely(listener), 'a finished one counts, too, and once')
     assert.match(await asked(first), / 200 /)
     assert.match(await asked(second), / 200 /)
@@ -110,7 +114,7 @@ describe('a handshake', () => {
 
   test('of other protocols and of garbage ends its connection alone', async () => {
     const listener = await open({ handshakeMs: 300 })
-    const kept = await securely(listener)
+    const kept = await retried(listener)
     for (const bytes of [
       '\x16\x03\x01\x00\x05hello',
       '\x80\x2e\x01\x00\x02',
@@ -207,7 +211,7 @@ describe('a response over TLS', () => {
   const big: Surface = async () => new Response(Buffer.alloc(BYTES, 'x'))
 
   test('that its client reads slowly comes whole, and one that is left unread is cut off', async () => {
-    const limits = { unreadMs: 300 }
+    const limits = { unreadMs: 2_000 }
     const settled: boolean[] = []
     const listener = await open({ limits }, async (request, env: { delivery: Delivery }) => {
       env.delivery.onSettled(delivered => settled.push(delivered))

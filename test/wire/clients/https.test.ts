@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { before, describe, test } from 'node:test'
@@ -25,12 +24,10 @@ describe('a server with a certificate of its own', () => {
   let queue: string
   let balanced: Balanced
   let certificate: string
-  let redirectPort: number
 
   before(async () => {
-    redirectPort = await freePort()
     server = await startServer({
-      args: ['--tls-self-signed', '--hsts', '300', '--http-redirect-port', `${redirectPort}`, '--admin-port', '0'],
+      args: ['--tls-self-signed', '--hsts', '300', '--http-redirect-port', '0', '--admin-port', '0'],
     })
     certificate = join(server.dataDir, 'tls', 'certificate.pem')
     trustHere(readFileSync(certificate, 'utf8'))
@@ -58,7 +55,7 @@ describe('a server with a certificate of its own', () => {
       const { headers } = await ask(server, path)
       assert.equal(headers.get('strict-transport-security'), 'max-age=300', path)
     }
-    const { headers } = await fetch(`http://localhost:${redirectPort}/`, { redirect: 'manual' })
+    const { headers } = await fetch(`${server.redirectUrl}/`, { redirect: 'manual' })
     assert.equal(headers.get('strict-transport-security'), null)
   })
 
@@ -119,7 +116,7 @@ describe('a server with a certificate of its own', () => {
     const key = ['--api-key', server.apiKey, '--data-dir', temporaryFolder()]
     const wrong = await runCommand(['status', '--url', server.managementUrl.replace('https', 'http'), ...key])
     assert.match(wrong.stderr, /answered 400: This port speaks HTTPS, .* Use https:\/\/127\.0\.0\.1:\d+$/)
-    const led = await runCommand(['status', '--url', `http://localhost:${redirectPort}`, ...key])
+    const led = await runCommand(['status', '--url', server.redirectUrl!.replace('127.0.0.1', 'localhost'), ...key])
     assert.equal(led.stderr, `runyard: this server speaks HTTPS: https://localhost:${server.port}/ops/status`)
   })
 
@@ -175,27 +172,18 @@ describe('a server with a certificate of its own', () => {
 
 describe('plain HTTP beside HTTPS', () => {
   let server: Server
-  let port: number
 
   before(async () => {
-    port = await freePort()
     const files = writePair(temporaryFolder(), makeCertificate())
     server = await startServer({
-      args: [
-        ...files.args,
-        '--http-redirect-port',
-        `${port}`,
-        '--allowed-host',
-        'api.example',
-        '--lb-domain',
-        'lb.example',
-      ],
+      args: [...files.args, '--http-redirect-port', '0', '--allowed-host', 'api.example', '--lb-domain', 'lb.example'],
     })
   })
 
   /** Where a request is led, or what else it is answered. */
   async function led(head: string): Promise<string> {
     const { connect } = await import('node:net')
+    const port = Number(new URL(server.redirectUrl!).port)
     const socket = connect({ port, host: '127.0.0.1' })
     socket.end(`${head}\r\n\r\n`)
     const answer = await text(socket)
@@ -232,7 +220,7 @@ describe('plain HTTP beside HTTPS', () => {
       await led('POST /v2/x/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5'),
       'https://localhost:TLS/v2/x/run',
     )
-    assert.equal((await fetch(`http://localhost:${port}/healthz`, { redirect: 'manual' })).status, 308)
+    assert.equal((await fetch(`${server.redirectUrl}/healthz`, { redirect: 'manual' })).status, 308)
   })
 })
 
@@ -259,7 +247,7 @@ describe('workers beside HTTPS', () => {
       assert.equal(on.output.message, 'Hello, on!')
       assert.equal(on.workerId === first, survives, 'who knows another address is replaced in order')
       if (!survives) await offersWorkersAlone(secure, queue)
-      const long = await submit(secure, queue, { name: 'kept', sleepMs: 2_000 })
+      const long = await submit(secure, queue, { name: 'kept', sleepMs: 3_000 })
       await whenStatus(secure, queue, long, ['IN_PROGRESS'])
       await secure.kill9()
       assert.equal(workerProcesses(dataDir).length, 1)
@@ -313,11 +301,3 @@ describe('a certificate that cannot be used', () => {
       assert.ok(!stderr.includes('PRIVATE KEY'))
     })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
-}

@@ -53,6 +53,8 @@ export interface Server {
   readonly url: string
   /** Of management; the same unless `--admin-port` is given. */
   readonly managementUrl: string
+  /** Where plain HTTP is led to HTTPS; null for nowhere. */
+  readonly redirectUrl: string | null
   readonly port: number
   readonly apiKey: string
   readonly dataDir: string
@@ -73,6 +75,7 @@ export interface Server {
 interface Ready {
   readonly url: string
   readonly managementUrl: string
+  readonly redirectUrl: string | null
   readonly apiKeyFile: string
   readonly pid: number
 }
@@ -102,10 +105,11 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     60_000,
     10,
   )
-  const { url, managementUrl, apiKeyFile, pid } = JSON.parse(ready) as Ready
+  const { url, managementUrl, redirectUrl, apiKeyFile, pid } = JSON.parse(ready) as Ready
   return {
     url,
     managementUrl,
+    redirectUrl,
     dataDir,
     pid,
     lines,
