@@ -3,7 +3,9 @@ import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { connectionConfig } from './engines/postgres-connection.ts'
-import { migrations } from './schema/migrations.ts'
+import { fromPostgres } from './engines/postgres-errors.ts'
+import type { Row } from './operations/operation.ts'
+import { READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
 
 /** The result of a check. */
 export interface DatabaseCheck {
@@ -22,11 +24,8 @@ export function checkFile(file: string): DatabaseCheck {
   try {
     database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
     const engine = String(database.prepare('SELECT sqlite_version() AS version').get()?.version)
-    const made = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get() !== undefined
-    const schema = made
-      ? Number(database.prepare('SELECT max(version) AS schema FROM migrations').get()?.schema ?? 0)
-      : 0
-    return { problem: tooNew(schema), version: `SQLite ${engine}, schema ${schema}`, nowMs: null }
+    const schema = stateIn(database)
+    return { problem: problemOf(schema), version: `SQLite ${engine}, ${schemaText(schema)}`, nowMs: null }
   } catch (error) {
     return { problem: `it cannot be read: ${(error as Error).message}`, version: null, nowMs: null }
   } finally {
@@ -55,13 +54,9 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   client.on('error', () => {})
   try {
     await client.connect()
-    const [row] = (await client.query<{ now: number; version: string; made: boolean }>(STATE_QUERY)).rows
-    const found =
-      row?.made === true
-        ? await client.query<{ schema: number | null }>('SELECT max(version)::int AS schema FROM migrations')
-        : null
-    const schema = found?.rows[0]?.schema ?? 0
-    return { problem: tooNew(schema), version: `${row?.version}, schema ${schema}`, nowMs: row?.now ?? null }
+    const [row] = (await client.query<{ now: number; version: string }>(SERVER_QUERY)).rows
+    const schema = await stateAt(client)
+    return { problem: problemOf(schema), version: `${row?.version}, ${schemaText(schema)}`, nowMs: row?.now ?? null }
   } catch (error) {
     return { problem: `it does not answer: ${(error as Error).message}`, version: null, nowMs: null }
   } finally {
@@ -69,10 +64,52 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   }
 }
 
-const STATE_QUERY = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version,
-  to_regclass('migrations') IS NOT NULL AS made`
+const SERVER_QUERY = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version`
 
-function tooNew(schema: number): string | null {
-  const known = migrations.at(-1)?.version ?? 0
-  return schema > known ? `a newer version of Runyard made it (schema ${schema}, this version knows ${known})` : null
+/** The schema of an embedded database; null where there is none, or no database that could be read. */
+export function schemaOfFile(file: string): SchemaState | null {
+  if (!existsSync(file)) return null
+  let database: DatabaseSync | null = null
+  try {
+    database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
+    return stateIn(database)
+  } catch {
+    return null
+  } finally {
+    database?.close()
+  }
+}
+
+/** The schema of a PostgreSQL; null where there is none. @throws AppError `unavailable` when it cannot be read */
+export async function schemaOfPostgres(url: string): Promise<SchemaState | null> {
+  const client = new Client(connectionConfig(url))
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return await stateAt(client)
+  } catch (error) {
+    throw fromPostgres(error)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+function stateIn(database: DatabaseSync): SchemaState | null {
+  const made = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get() !== undefined
+  return made ? stateOf(database.prepare(READ_STEPS).all() as unknown as Row[]) : null
+}
+
+async function stateAt(client: Client): Promise<SchemaState | null> {
+  const [row] = (await client.query<{ made: boolean }>("SELECT to_regclass('migrations') IS NOT NULL AS made")).rows
+  return row?.made === true ? stateOf((await client.query<Row>(READ_STEPS)).rows) : null
+}
+
+function schemaText(schema: SchemaState | null): string {
+  if (schema === null) return 'schema 0'
+  const { version, writtenBy } = schema
+  return `schema ${version}${writtenBy === null ? '' : ` of Runyard ${writtenBy}`}`
+}
+
+function problemOf(schema: SchemaState | null): string | null {
+  return schema === null ? null : refusalOf(schema)
 }

@@ -240,7 +240,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     await Promise.all(both.map(store => store.close()))
     await assert.rejects(openPostgresStore({ url: schema.url }), {
       code: 'unavailable',
-      message: new RegExp(`made by a newer version of Runyard \\(its schema is ${next.version}`),
+      message: new RegExp(`made by a newer version of Runyard, \\S+ \\(its schema is ${next.version}`),
     })
   })
 

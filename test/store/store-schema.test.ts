@@ -37,7 +37,7 @@ for (const host of ['inline', 'thread'] as const) {
     new SqliteEngine({ file, migrations: [...migrations, next] }).close()
     await assert.rejects(openSqliteStore({ file, host }), {
       code: 'unavailable',
-      message: new RegExp(`made by a newer version of Runyard \\(its schema is ${next.version}`),
+      message: new RegExp(`made by a newer version of Runyard, \\S+ \\(its schema is ${next.version}`),
     })
     new SqliteEngine({ file, migrations: [...migrations, next] }).close()
   })

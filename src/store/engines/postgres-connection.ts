@@ -60,10 +60,15 @@ export async function answer(client: ClientBase, statement: Statement): Promise<
   return rows
 }
 
-/** Runs a statement without parameters that is not worth preparing. @throws what `fromPostgres` makes of it */
-export async function execute(client: ClientBase, sql: string): Promise<readonly Row[]> {
+/**
+ * Runs a statement without parameters that is not worth preparing.
+ * @param waitMs how long its answer may take; as for all others unless given
+ * @throws what `fromPostgres` makes of it
+ */
+export async function execute(client: ClientBase, sql: string, waitMs?: number): Promise<readonly Row[]> {
   try {
-    return (await client.query<Row>(forPostgres(sql))).rows
+    const waits = waitMs === undefined ? {} : { query_timeout: waitMs }
+    return (await client.query<Row>({ text: forPostgres(sql), ...waits })).rows
   } catch (error) {
     throw fromPostgres(error)
   }

@@ -3,8 +3,8 @@ import { AppError } from '../../core/errors.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { Row, Statement, Steps } from '../operations/operation.ts'
 import { operationOf, storeOf } from '../operations/table.ts'
+import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
-import { migrate } from '../schema/migrations.ts'
 import { addressOf, answer, answers, connectionConfig, execute, LOCK_SCHEMA, takeShard } from './postgres-connection.ts'
 import { afterCollisions, fromPostgres, isCollision, isEpochOver, isTooManyConnections } from './postgres-errors.ts'
 import { Gathering } from './postgres-gathering.ts'
@@ -100,12 +100,16 @@ class PostgresEngine {
           throw unavailable(`PostgreSQL has ${setting} off, so it could lose what was acknowledged; turn it on`)
         }
       }
+      // Older versions and some systems cannot.
+      await execute(client, NOTICE_DEATH).catch(() => {})
       await answers(client, this.#begin)
       await execute(client, LOCK_SCHEMA)
+      await execute(client, LET_MIGRATE)
       const steps = migrate('postgres', migrations)
       for (let step = steps.next(); step.done !== true; ) {
         const { sql, params } = step.value
-        step = steps.next(params.length === 0 ? await execute(client, sql) : await answer(client, step.value))
+        const rows = params.length === 0 ? await execute(client, sql, MIGRATION_MS) : await answer(client, step.value)
+        step = steps.next(rows)
       }
       await answers(client, [COMMIT])
     })
@@ -219,6 +223,12 @@ class PostgresEngine {
     }
   }
 }
+
+/** How long a statement of a step may take: tables may be large. */
+const MIGRATION_MS = 24 * 60 * 60_000
+const LET_MIGRATE = `SET LOCAL statement_timeout = ${MIGRATION_MS}`
+/** Ends a step whose server has died, and with it what the step locks. */
+const NOTICE_DEATH = `SET client_connection_check_interval = '1s'`
 
 const BEGIN: Statement = { sql: 'BEGIN ISOLATION LEVEL READ COMMITTED', params: [] }
 const BEGIN_SNAPSHOT: Statement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', params: [] }

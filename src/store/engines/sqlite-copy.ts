@@ -4,17 +4,18 @@ import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { touchDurably } from '../../disk/durable-file.ts'
 import { programFile } from '../../disk/package-files.ts'
-import { migrations } from '../schema/migrations.ts'
+import type { Row } from '../operations/operation.ts'
+import { READ_STEPS, refusalOf, type SchemaState, stateOf } from '../schema/schema-state.ts'
 import { fromSqlite } from './sqlite-errors.ts'
 
 /**
  * Copies a database as it is at one moment, with all that was committed before the call, also of a server that runs. The copy is made in
  * another thread by a transaction that reads, so writers go on meanwhile. It has no free pages, in which old texts would stay.
  * @param to a file that is not there yet
- * @returns the number of the newest step of its schema
+ * @returns its schema
  * @throws AppError `unavailable` when it cannot be copied
  */
-export async function copySqlite(from: string, to: string): Promise<number> {
+export async function copySqlite(from: string, to: string): Promise<SchemaState | null> {
   // For its owner alone; SQLite takes an empty file.
   touchDurably(to)
   try {
@@ -43,14 +44,13 @@ export function problemOfFile(file: string): string | null {
     const [row] = database.prepare('PRAGMA integrity_check(1)').all()
     const found = String(row?.integrity_check)
     if (found !== 'ok') return `its database is damaged: ${found}`
-    const known = migrations.at(-1)?.version ?? 0
     const schema = schemaOf(database)
-    return schema > known ? `its database has schema ${schema}, and this version knows ${known}` : null
+    return schema === null ? null : refusalOf(schema)
   } catch (error) {
     return `its database is damaged: ${(error as Error).message}`
   }
 }
 
-function schemaOf(database: DatabaseSync): number {
-  return Number(database.prepare('SELECT max(version) AS version FROM migrations').get()?.version ?? 0)
+function schemaOf(database: DatabaseSync): SchemaState | null {
+  return stateOf(database.prepare(READ_STEPS).all() as unknown as Row[])
 }

@@ -95,7 +95,7 @@ async function prepare(
 }
 
 /** Opens a copy of the database, whose name is gone at once, so that none is left over. @returns its schema */
-async function openDatabase(dataDir: string, opened: OpenFile[]): Promise<number> {
+async function openDatabase(dataDir: string, opened: OpenFile[]): Promise<number | null> {
   const folder = join(dataDir, 'backup')
   removeDurably(folder)
   ensureFolder(folder)
@@ -103,7 +103,7 @@ async function openDatabase(dataDir: string, opened: OpenFile[]): Promise<number
     const copy = join(folder, DATABASE_NAME)
     const schema = await copySqlite(join(dataDir, DATABASE_NAME), copy)
     await addFile(opened, DATABASE_NAME, copy)
-    return schema
+    return schema?.version ?? null
   } finally {
     removeDurably(folder)
   }

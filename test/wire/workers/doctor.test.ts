@@ -41,7 +41,7 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     chmodSync(server.dataDir, 0o755)
     const { of } = await doctor(['--data-dir', server.dataDir])
     assert.equal(of('server')?.message, `it runs and answers at ${server.url}`)
-    assert.match(of('database')?.message ?? '', /answers \(SQLite [\d.]+, schema \d+\)/)
+    assert.match(of('database')?.message ?? '', /answers \(SQLite [\d.]+, schema \d+ of Runyard \S+\)/)
     assert.equal(of('data directory')?.state, 'warn')
     await server.stop()
   })

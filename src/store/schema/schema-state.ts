@@ -1,0 +1,58 @@
+/** Which schema a database has, and whether this program can use it. */
+import type { Row } from '../operations/operation.ts'
+import { migrations } from './migrations.ts'
+
+/** Reads the steps that a database has; rows of development versions lack columns. */
+export const READ_STEPS = 'SELECT * FROM migrations ORDER BY version'
+
+/** The schema of a database that has one. */
+export interface SchemaState {
+  /** Number of its newest step. */
+  readonly version: number
+  /** The Runyard that made that step; null for a development version from before the first release. */
+  readonly writtenBy: string | null
+}
+
+/** The change of a database by this program. */
+export interface SchemaChange {
+  readonly from: number
+  readonly to: number
+  /** The Runyard that made what is there. */
+  readonly writtenBy: string
+}
+
+/** The newest step that this program knows. */
+export function knownSchema(steps: readonly { readonly version: number }[] = migrations): number {
+  return steps.at(-1)?.version ?? 0
+}
+
+/** What {@link READ_STEPS} has found. @returns null for a database without a step */
+export function stateOf(
+  rows: readonly Row[],
+  steps: readonly { readonly name: string }[] = migrations,
+): SchemaState | null {
+  const newest = rows.at(-1)
+  if (newest === undefined) return null
+  const isReleased = rows[0]?.name === steps[0]?.name && typeof newest.program === 'string'
+  return { version: Number(newest.version), writtenBy: isReleased ? String(newest.program) : null }
+}
+
+/** Why a program with these steps cannot use a database, as a sentence; null when it can. */
+export function refusalOf({ version, writtenBy }: SchemaState, known = knownSchema()): string | null {
+  if (writtenBy === null) {
+    return (
+      'the database was made by a development version from before the first release, which has another schema; ' +
+      'start with a new data directory or database'
+    )
+  }
+  if (version <= known) return null
+  return (
+    `the database was made by a newer version of Runyard, ${writtenBy} (its schema is ${version}, this version knows ${known}); ` +
+    `start Runyard ${writtenBy}, or restore a backup from before the upgrade`
+  )
+}
+
+/** What this program has to change in a database that it can use; null when nothing. */
+export function changeOf({ version, writtenBy }: SchemaState, known = knownSchema()): SchemaChange | null {
+  return writtenBy === null || version >= known ? null : { from: version, to: known, writtenBy }
+}
