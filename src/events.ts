@@ -141,6 +141,9 @@ export interface Events {
   'model.removed': { model: string; commit: string | null }
   /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
   'gateway.request_finished': AccessLogEntry
+  /** The database of an older version is about to be changed; `backup` is the copy that was made before, null for none. */
+  'schema.changing': { from: number; to: number; writtenBy: string; version: string; backup: string | null }
+  'schema.changed': { from: number; to: number; tookMs: number }
   /** Whether this server leads its database, and why not; see ports/leader.ts. */
   /** The certificate with which the server has begun to speak HTTPS. */
   'tls.loaded': CertificateSaid

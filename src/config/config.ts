@@ -3,6 +3,7 @@
 import { givenKeyProblems } from '../core/accounts/given-key.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from '../core/billing/prices.ts'
 import { nearest } from '../core/nearest.ts'
+import { scheduledPassphrase } from './backups.ts'
 import { consoleClash } from './console.ts'
 import { type Setting, settingsIn, type ValuesOf, valuesOf } from './setting.ts'
 import { SETTING_TABLE } from './table.ts'
@@ -18,6 +19,8 @@ export interface Config extends Omit<Values, 'prices'> {
   readonly apiKey: string | null
   /** Encryption keys in base64 to use instead of the one in the data directory; the first one seals. */
   readonly masterKeys: readonly string[]
+  /** Of the keys in scheduled backups; null where there are none, or none with keys. */
+  readonly backupPassphrase: string | null
 }
 
 /** The settings by the names of their options, in the order of the help. */
@@ -59,8 +62,11 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   if (mistakes.length > 0) return { mistakes }
   const values = valuesOf(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
   const clashes = [consoleClash(values), tlsClash(values.tls, values.kubernetes)].filter(clash => clash !== null)
-  if (clashes.length > 0) return { mistakes: clashes }
-  return { config: Object.freeze({ ...values, prices, apiKey, masterKeys }) }
+  mistakes.push(...clashes)
+  const sources = { variable: given.env.RUNYARD_BACKUP_PASSPHRASE, read: given.read }
+  const backupPassphrase = scheduledPassphrase(values.backups, sources, mistakes)
+  if (mistakes.length > 0) return { mistakes }
+  return { config: Object.freeze({ ...values, prices, apiKey, masterKeys, backupPassphrase }) }
 }
 
 /** Variables besides settings that Runyard itself or its commands read; those of its tests begin with TEST_. */

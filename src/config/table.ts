@@ -1,5 +1,6 @@
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
+import { BACKUP_SETTINGS } from './backups.ts'
 import { CONSOLE_SETTINGS } from './console.ts'
 import { DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS } from './gateway.ts'
@@ -218,6 +219,7 @@ export const SETTING_TABLE = {
   ...WORKERS_SETTINGS,
   ...MODEL_SETTINGS,
   ...MANAGEMENT_SETTINGS,
+  ...BACKUP_SETTINGS,
   /** A file, or `catalog`; the configuration has the prices themselves. */
   prices: optional(
     '--prices',

@@ -62,10 +62,14 @@ export function writeDurably(file: string, content: string | Uint8Array, draft =
 
 /**
  * As {@link writeDurably}, of pieces as they come.
+ * @param draft as there
  * @throws the system's error, or what the pieces threw; the file is then as it was
  */
-export async function streamDurably(file: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  const draft = `${file}${DRAFT}`
+export async function streamDurably(
+  file: string,
+  pieces: AsyncIterable<Uint8Array>,
+  draft = `${file}${DRAFT}`,
+): Promise<void> {
   const written = await open(draft, 'w', OWN_FILE)
   try {
     for await (const piece of pieces) await written.writeFile(piece)
@@ -116,6 +120,17 @@ export function touchDurably(file: string): void {
   if (existsSync(file)) return
   closeSync(openSync(file, 'a', OWN_FILE))
   flushFolder(dirname(file))
+}
+
+/** Gives a file that another program has written its name, in place of the one that may be there. @throws the system's error */
+export function settleDurably(draft: string, file: string): void {
+  const handle = openSync(draft, 'r+')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+  moveDurably(draft, file)
 }
 
 /** Moves a file or folder within its file system, in place of the file that may be there. @throws the system's error */

@@ -12,13 +12,14 @@ import { type BackupHeader, type BackupPiece, readBackup } from '../system/backu
 import { createBackups, DATABASE_NAME, isBackupName, KEYS_NAME } from '../system/backup/data-dir-backups.ts'
 import { openKeys } from '../system/backup/key-seal.ts'
 import { systemClock } from '../system/clock.ts'
+import { withoutPassword } from './postgres-commands.ts'
 import { acquire } from './store.ts'
 
 export { keepNewest } from '../system/backup/backup-folder.ts'
 
 /** Makes the backups of a server with these settings. */
 export function backupsOf(config: Config): Backups {
-  const { databaseUrl, apiKey, masterKeys, ...settings } = config
+  const { databaseUrl, apiKey, masterKeys, backupPassphrase, ...settings } = config
   return createBackups({
     dataDir: config.dataDir,
     version: packageVersion(),
@@ -32,14 +33,6 @@ export function backupsOf(config: Config): Backups {
 /** The file of a backup that is made now in a folder. */
 export function backupFileIn(folder: string): string {
   return join(folder, backupName(systemClock.now()))
-}
-
-/** The address of a PostgreSQL for arguments of commands. */
-function withoutPassword(url: string): string {
-  const address = new URL(url)
-  address.password = ''
-  address.searchParams.delete('password')
-  return address.href
 }
 
 /**
@@ -113,7 +106,7 @@ export async function restoreBackup({ config, file, passphrase, report }: Restor
     const names = await writeFiles(draft, pieces, bytes => report(bytes, header))
     if (header.postgres === null) {
       const problem = problemOfFile(join(draft, DATABASE_NAME))
-      if (problem !== null) throw unusable(`${problem}; Runyard ${header.version} wrote it`)
+      if (problem !== null) throw unusable(`${problem}; Runyard ${header.version} made the backup`)
     }
     await openKeysIn(draft, names, passphrase)
     // The database comes last: without it no server takes the folder for whole.

@@ -29,7 +29,7 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
     led = await lead(config)
     const file = keyFile(config)
     const given = config.masterKeys.length > 0
-    const { store } = await openStore(config, led?.term.fence ?? null)
+    const { store } = await openStore(config, led?.term.fence ?? null, () => {})
     try {
       const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
       const done = await reEncryptAll({ store, vault: createVault(...keys) }, report)

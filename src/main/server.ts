@@ -14,6 +14,7 @@ import { acquire, openLease } from './store.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
 import { certificateOf } from './tls.ts'
+import { refusePostgres } from './upgrade.ts'
 
 export type { ServedFolder } from './folders.ts'
 export { StartError } from './listeners.ts'
@@ -81,6 +82,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   opened.defer(() => candidate?.close())
   const certificate = await certificateOf(config)
   opened.defer(() => certificate?.close())
+  if (databaseUrl !== null) await refusePostgres(config, databaseUrl)
   const folders = foldersIn(config, sampleFolder)
   for (const folder of folders.inProcesses) await setUpFolder(resolve(folder), config.folderSetup, log)
 

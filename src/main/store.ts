@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../core/errors.ts'
 import { keepDurably } from '../disk/durable-file.ts'
+import type { Emit } from '../events.ts'
 import type { Store } from '../ports/store/store.ts'
 import type { ServerTerm } from '../relay/relay.ts'
 import { type DataDirLock, lockDataDir } from '../store/data-dir-lock.ts'
@@ -12,6 +13,7 @@ import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
+import { DATABASE_NAME } from '../system/backup/data-dir-backups.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
 import { type FencedTerm, serverText } from '../system/coordination/lease-term.ts'
@@ -19,6 +21,7 @@ import { machineIdentity } from '../system/coordination/machine-identity.ts'
 import { openPostgresLease, type PostgresLease } from '../system/coordination/postgres-lease.ts'
 import { refuseOtherKey } from './key-canary.ts'
 import { StartError } from './listeners.ts'
+import { readyFile, readyPostgres } from './upgrade.ts'
 
 /** Holds which database the server of this data directory was started on. */
 export function storeFile(config: Config): string {
@@ -91,15 +94,32 @@ export interface OpenedStore {
   readonly readyForLarge: () => Promise<void>
 }
 
-/** Opens the database that the settings name. @param fence of the term in which it is opened; null where there is none */
-export async function openStore(config: Config, fence: EpochFence | null): Promise<OpenedStore> {
-  const isReady = async () => {}
-  if (config.databaseUrl !== null) {
-    const fenced = fence === null ? {} : { fence }
-    return { store: await openPostgresStore({ url: config.databaseUrl, ...fenced }), readyForLarge: isReady }
+/**
+ * Opens the database that the settings name, and brings it to the schema of this version.
+ * @param fence of the term in which it is opened; null where there is none
+ * @param emit is told before a database of an older version is changed, and after
+ * @throws StartError when this version cannot use the database or may not change it; nothing was changed then
+ */
+export async function openStore(config: Config, fence: EpochFence | null, emit: Emit): Promise<OpenedStore> {
+  const { databaseUrl: url } = config
+  if (url === null) refuseOtherKey(config, keyFile(config), canaryOfFile(join(config.dataDir, DATABASE_NAME)))
+  const change = url === null ? await readyFile(config, emit) : await readyPostgres(config, url, emit)
+  const beganMs = systemClock.monotonic()
+  const opened = url === null ? await openFile(config) : await openPostgres(url, fence)
+  if (change !== null) {
+    const { from, to } = change
+    emit('schema.changed', { from, to, tookMs: Math.round(systemClock.monotonic() - beganMs) })
   }
-  const file = join(config.dataDir, 'runyard.sqlite')
-  refuseOtherKey(config, keyFile(config), canaryOfFile(file))
+  return opened
+}
+
+async function openPostgres(url: string, fence: EpochFence | null): Promise<OpenedStore> {
+  const store = await openPostgresStore({ url, ...(fence === null ? {} : { fence }) })
+  return { store, readyForLarge: async () => {} }
+}
+
+async function openFile(config: Config): Promise<OpenedStore> {
+  const file = join(config.dataDir, DATABASE_NAME)
   const note = join(config.dataDir, 'large-bodies')
   const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
   // What large bodies left in the database would hold up a store that begins in the loop.
@@ -109,7 +129,7 @@ export async function openStore(config: Config, fence: EpochFence | null): Promi
     host: config.storeHost === 'auto' ? auto() : config.storeHost,
     gather: flush => void setImmediate(flush),
   })
-  if (config.storeHost !== 'auto') return { store, readyForLarge: isReady }
+  if (config.storeHost !== 'auto') return { store, readyForLarge: async () => {} }
   return { store, readyForLarge: () => moveToThread(store, note) }
 }
 

@@ -107,7 +107,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   // It starts while the store is opened.
   const relayStart = hasRelay(shell) ? openRelay(config, relayTermOf(config, lease), log) : Promise.resolve(null)
   opened.defer(async () => (late.isHandedOver ? (await relayStart)?.release() : (await relayStart)?.leave()))
-  const { store: plain, readyForLarge } = await openStore(config, lease?.fence ?? null)
+  const { store: plain, readyForLarge } = await openStore(config, lease?.fence ?? null, emit)
   shell.readyForLarge = readyForLarge
   opened.defer(() => plain.close())
   const measured = instrumentedStore(plain, systemClock, shell.metrics.storeCalled.bind(shell.metrics))

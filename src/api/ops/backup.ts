@@ -2,6 +2,7 @@ import type { Hono } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json/json-text.ts'
+import { passphraseProblem } from '../../core/secrets/passphrase.ts'
 import type { Backups, BackupWish } from '../../ports/backups.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import type { SurfaceEnv } from '../surface.ts'
@@ -15,7 +16,6 @@ export interface BackupRouteParts {
 }
 
 const BODY_BYTES = 8_192
-const PASSPHRASE_CHARACTERS = { min: 12, max: 1_024 }
 
 /** `POST /ops/backup`: a backup of the server as it is now, as the body of the response. */
 export function addBackupRoute(
@@ -42,10 +42,8 @@ function wishIn(body: unknown): BackupWish {
       'the body must be {"passphrase": "<text>", "withLogs": false}; with the passphrase null the keys are left out',
     )
   }
-  const { min, max } = PASSPHRASE_CHARACTERS
-  if (passphrase !== null && (passphrase.length < min || passphrase.length > max)) {
-    throw new AppError('invalid', `the passphrase must have ${min} to ${max} characters`)
-  }
+  const problem = passphrase === null ? null : passphraseProblem(passphrase)
+  if (problem !== null) throw new AppError('invalid', `the passphrase ${problem}`)
   return { passphrase, withLogs }
 }
 

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
 import { sizeText } from '../../core/models/model-problem.ts'
+import { dumpCommand, restoreCommand } from '../../main/postgres-commands.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -71,7 +72,7 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
   const answer = await ask(options, '/ops/backup', { method: 'POST', body })
   const header = await refusing(() => keepBackup(answer.body!, path, progress()))
   // Only now that there is a new one.
-  const removed = folder === null || keep === null ? 0 : keepNewest(folder, keep)
+  const removed = folder === null || keep === null ? 0 : keepNewest(folder, keep, basename(path))
   if (wantsJson(options)) return printText(`${JSON.stringify({ file: path, ...header })}\n`)
   printText(`${path} has the server as of ${header.createdAt}, ${sizeText(header.bytes)}\n`)
   if (removed > 0) printText(`${removed} older backups were removed\n`)
@@ -95,16 +96,12 @@ function notesOn({ keys, keyIsGiven, postgres }: Header, path: string): string[]
       ? []
       : [
           'The database is not in it. Back it up with',
-          `  pg_dump --format=custom --file=${quoted(`${path}.dump`)} --dbname=${quoted(postgres)}`,
+          `  ${dumpCommand(postgres, `${path}.dump`)}`,
           'and restore it into an empty one with',
-          `  pg_restore --exit-on-error --no-owner --dbname=${quoted(postgres)} ${quoted(`${path}.dump`)}`,
+          `  ${restoreCommand(postgres, `${path}.dump`)}`,
           'Both read the password from PGPASSWORD or ~/.pgpass',
         ]),
   ]
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 async function restore(file: string, options: RestoreOptions): Promise<void> {

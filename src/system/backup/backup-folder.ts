@@ -1,20 +1,67 @@
-/** Backups in a folder, named by their time. */
+/** Backups in a folder, named by their time, and copies of databases that were about to be changed. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeDurably } from '../../disk/durable-file.ts'
 
-const NAME = /^runyard-\d{8}T\d{6}Z\.backup$/
+const NAME = /^runyard-(\d{8}T\d{6}Z)\.backup$/
+const BEFORE_CHANGE = /^runyard-.+-schema-\d+-(\d{8}T\d{6}Z)\.(?:sqlite|dump)$/
+/** How the name of the copy of a PostgreSQL beside a backup ends. */
+export const DUMP_END = '.dump'
 
 /** The name of a backup that is made now; later ones sort behind it. @param nowMs Unix milliseconds */
 export function backupName(nowMs: number): string {
-  const text = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
-  return `runyard-${text}.backup`
+  return `runyard-${timeText(nowMs)}.backup`
 }
 
-/** Removes all backups in a folder that such names have but the newest ones. @returns how many were removed */
-export function keepNewest(folder: string, count: number): number {
-  const names = readdirSync(folder).filter(name => NAME.test(name))
-  const old = names.sort().slice(0, Math.max(0, names.length - count))
-  for (const name of old) removeDurably(join(folder, name))
+/** The name of the copy of a database before it is changed. @param by the Runyard that made what is in it */
+export function beforeChangeName(by: string, schema: number, kind: 'sqlite' | 'dump', nowMs: number): string {
+  return `runyard-${by.replaceAll(/[^A-Za-z0-9.+-]/g, '_')}-schema-${schema}-${timeText(nowMs)}.${kind}`
+}
+
+/** A backup in a folder. */
+export interface KeptBackup {
+  readonly name: string
+  /** Unix milliseconds. */
+  readonly atMs: number
+}
+
+/** The backups in a folder, the newest last. @throws the system's error */
+export function backupsIn(folder: string): KeptBackup[] {
+  return namesIn(folder, NAME).map(name => ({ name, atMs: timeOf(NAME.exec(name)![1]!) }))
+}
+
+/**
+ * Removes all backups in a folder that such names have but the newest ones, each with the copy of a PostgreSQL beside it.
+ * @param newest the one that was made now: where the clock was set back, there are later names, which stay
+ * @returns how many were removed
+ */
+export function keepNewest(folder: string, count: number, newest: string): number {
+  const names = namesIn(folder, NAME).filter(name => name <= newest)
+  const old = names.slice(0, Math.max(0, names.length - count))
+  for (const name of old) {
+    removeDurably(join(folder, name))
+    removeDurably(join(folder, `${name}${DUMP_END}`))
+  }
   return old.length
+}
+
+/** Removes all copies from before a change but the newest ones. */
+export function keepNewestBeforeChange(folder: string, count: number): void {
+  const timed = namesIn(folder, BEFORE_CHANGE).map(name => ({ name, time: BEFORE_CHANGE.exec(name)![1]! }))
+  const old = timed.sort((a, b) => (a.time < b.time ? -1 : 1)).slice(0, Math.max(0, timed.length - count))
+  for (const { name } of old) removeDurably(join(folder, name))
+}
+
+function namesIn(folder: string, pattern: RegExp): string[] {
+  return readdirSync(folder)
+    .filter(name => pattern.test(name))
+    .sort()
+}
+
+function timeText(nowMs: number): string {
+  return new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+}
+
+function timeOf(text: string): number {
+  return Date.parse(text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
 }

@@ -135,6 +135,9 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'folder.setting_up': ({ command }) => `running ${command}`,
   'folder.not_set_up': ({ folder, file }) =>
     `${folder} has ${file} and no packages of its own; --setup installs them, else its handler has those of this machine`,
+  'schema.changing': ({ from, to, writtenBy, version, backup }) =>
+    `Runyard ${version} changes the database from schema ${from}, of Runyard ${writtenBy}, to schema ${to}; ` +
+    (backup === null ? 'it made no copy before' : `the copy from before is ${backup}`),
   'folder.packages_changed': ({ file, run }) => `${file} changed; run: ${run}`,
 }
 

@@ -18,6 +18,14 @@ const { RUNYARD_TEST_PROGRAM: built } = process.env
 const [runyard, ...runyardArgs] =
   built === undefined ? [`${root}/bin/runyard`] : [`${root}/bin/node`, '--max-semi-space-size=32', built]
 
+/** What makes a server one of a later release, with these steps of the schema behind the present ones. @returns its environment */
+export function nextRelease(version: string, steps: readonly object[]): Record<string, string> {
+  const hook = fileURLToPath(new URL('next-release.ts', import.meta.url))
+  // Threads do not load it.
+  const inLoop = { RUNYARD_STORE_HOST: 'inline' }
+  return { NODE_OPTIONS: `--import=${hook}`, RUNYARD_TEST_NEXT_RELEASE: JSON.stringify({ version, steps }), ...inLoop }
+}
+
 /** The folder of a fixture worker. */
 export function fixture(name: string): string {
   return `${root}/test/wire/fixtures/${name}`
@@ -142,8 +150,11 @@ function withTrust(args: readonly string[]): string[] {
 }
 
 /** A command of the command line that is to be killed before its end. */
-export function startCommand(args: readonly string[]): { kill9(): Promise<Exit> } {
-  const { child, ended } = run(args, {})
+export function startCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): { kill9(): Promise<Exit> } {
+  const { child, ended } = run(args, env)
   return {
     kill9() {
       child.kill('SIGKILL')
@@ -177,7 +188,10 @@ function caged(sandbox: string): Readonly<Record<string, string>> {
 
 function run(args: readonly string[], env: Readonly<Record<string, string>>) {
   const { PATH = '', HOME = '', LANG = 'C.UTF-8', RUNYARD_TEST_WORKER_SANDBOX: sandbox } = process.env
-  const child: ChildProcess = spawn(runyard!, [...runyardArgs, ...args], {
+  // A release that is yet to come can only be made of the sources.
+  const isNext = env.RUNYARD_TEST_NEXT_RELEASE !== undefined
+  const [program, programArgs] = isNext ? [`${root}/bin/runyard`, []] : [runyard!, runyardArgs]
+  const child: ChildProcess = spawn(program, [...programArgs, ...args], {
     cwd: root,
     env: { PATH, HOME, LANG, ...(sandbox === undefined ? {} : caged(sandbox)), ...env },
   })

@@ -1,0 +1,63 @@
+/** Copies of a PostgreSQL by its own `pg_dump`. */
+import { spawn } from 'node:child_process'
+import { AppError } from '../../core/errors.ts'
+import { removeDurably, settleDurably, touchDurably } from '../../disk/durable-file.ts'
+
+/** What {@link dumpPostgres} needs. */
+export interface DumpOptions {
+  /** The program, by its path or by its name on the PATH. */
+  readonly program: string
+  /** The address of the database; its password is in no argument. */
+  readonly url: string
+  /** The file that the copy becomes once it is whole. */
+  readonly file: string
+  /** What it is before, in the same folder. */
+  readonly draft: string
+  readonly signal?: AbortSignal | undefined
+}
+
+const MAX_SAID = 2_000
+/** What `pg_dump` may see of the environment, besides what is PostgreSQL's own. */
+const PASSED = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ'])
+
+/**
+ * Copies a database into a file for its owner alone.
+ * @throws AppError `unavailable` when there is no copy; nothing is left of it then
+ */
+export async function dumpPostgres({ program, url, file, draft, signal }: DumpOptions): Promise<void> {
+  removeDurably(draft)
+  // Its mode stays when it is opened again.
+  touchDurably(draft)
+  try {
+    await run(program, url, draft, signal)
+    settleDurably(draft, file)
+  } catch (error) {
+    removeDurably(draft)
+    throw error
+  }
+}
+
+async function run(program: string, url: string, draft: string, signal: AbortSignal | undefined): Promise<void> {
+  const address = new URL(url)
+  const password = decodeURIComponent(address.password) || address.searchParams.get('password')
+  address.password = ''
+  address.searchParams.delete('password')
+  const environment = Object.entries(process.env).filter(([name]) => PASSED.has(name) || /^PG[A-Z]+$/.test(name))
+  const env = { ...Object.fromEntries(environment), ...(password === null ? {} : { PGPASSWORD: password }) }
+  const dbname = address.href.replaceAll('+', '%20')
+  const args = ['--format=custom', '--no-password', `--file=${draft}`, `--dbname=${dbname}`]
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const child = spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-MAX_SAID)))
+  child.once('error', error => reject(failed(program, error.message, error)))
+  child.once('close', (code, killed) => {
+    if (code === 0) resolve()
+    else reject(failed(program, said.trim().split('\n').at(-1) || `it ended with ${code ?? killed}`))
+  })
+  await promise
+}
+
+function failed(program: string, why: string, cause?: unknown): AppError {
+  return new AppError('unavailable', `${program} made no copy of the database: ${why}`, { cause })
+}
