@@ -1,27 +1,66 @@
-/** The check of the embedded database of a data directory. */
-import { existsSync } from 'node:fs'
+/** The check of the database of a server. */
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { toAppError } from '../core/errors.ts'
-import { auditFile, type Flaw } from '../store/database-audit.ts'
+import { AppError, toAppError } from '../core/errors.ts'
+import { type Audit, auditFile, auditPostgres } from '../store/database-audit.ts'
+import { addressOf } from '../store/engines/postgres-connection.ts'
 import { DATABASE_NAME } from '../system/backup/data-dir-backups.ts'
 import { systemClock } from '../system/clock.ts'
 import { StartError } from './listeners.ts'
-import { acquire } from './store.ts'
+import { damageCommand, withoutPassword } from './postgres-commands.ts'
+import { acquire, type Lead, lead, storeFile } from './store.ts'
+
+/** What a check has found. */
+export interface Checked extends Audit {
+  /** The command that looks for damage of the files themselves; null where this was done. */
+  readonly damage: string | null
+}
 
 /**
  * Looks for flaws in the database, and mends them if asked.
  * @throws StartError when there is no database, it cannot be read, or it is to be mended while a server runs on it
  */
-export function checkDatabase(config: Config, repair: boolean): Flaw[] {
+export async function checkDatabase(config: Config, repair: boolean): Promise<Checked> {
+  try {
+    const { databaseUrl: url } = config
+    return url === null ? checkFile(config, repair) : await checkPostgres(config, url, repair)
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    throw new StartError(toAppError(error).message, { cause: error })
+  }
+}
+
+function checkFile(config: Config, repair: boolean): Checked {
   const file = join(config.dataDir, DATABASE_NAME)
-  if (!existsSync(file)) throw new StartError(`there is no embedded database in ${config.dataDir}; see --data-dir`)
+  if (!existsSync(file))
+    throw new StartError(`there is no embedded database in ${config.dataDir}; ${whereElse(config)}`)
   const lock = repair ? acquire(config, false) : null
   try {
-    return auditFile(file, repair, systemClock.now())
-  } catch (error) {
-    throw new StartError(toAppError(error).message, { cause: error })
+    return { ...auditFile(file, repair, systemClock.now()), damage: null }
   } finally {
     lock?.release()
+  }
+}
+
+function whereElse(config: Config): string {
+  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : ''
+  return known.startsWith('PostgreSQL') ? `its server is on ${known}: give RUNYARD_DATABASE` : 'see --data-dir'
+}
+
+/** A repair leads the database as a server would, so none is active meanwhile. */
+async function checkPostgres(config: Config, url: string, repair: boolean): Promise<Checked> {
+  let led: Lead | null = null
+  try {
+    led = repair ? await lead(config) : null
+    const audit = await auditPostgres(url, led?.term.fence ?? null, systemClock.now())
+    return { ...audit, damage: damageCommand(withoutPassword(url)) }
+  } catch (error) {
+    const { code, message } = toAppError(error)
+    throw new AppError(code, message.includes(addressOf(url)) ? message : `${message} (${addressOf(url)})`, {
+      cause: error,
+    })
+  } finally {
+    await led?.close()
   }
 }

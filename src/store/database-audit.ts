@@ -1,8 +1,17 @@
-/** Whether an embedded database is whole and its rows fit together, and what mends it. */
+/** Whether a database is whole and its rows fit together, and what mends it. Both databases are asked the same. */
 import { DatabaseSync } from 'node:sqlite'
+import { Client } from 'pg'
+import type { Placement } from '../core/workers/placement.ts'
+import { schemaAt, schemaIn } from './database-check.ts'
+import { forSqlite } from './engines/dialect.ts'
+import { assertion, type EpochFence } from './engines/postgres.ts'
+import { answer, connectionConfig } from './engines/postgres-connection.ts'
+import { fromPostgres } from './engines/postgres-errors.ts'
 import { fromSqlite } from './engines/sqlite-errors.ts'
+import { perform, query, type Row, runSteps, type Statement, type Steps } from './operations/operation.ts'
 import { COUNTS } from './schema/initial/queue-counts.ts'
-import { STEP_BACK } from './tables/guards.ts'
+import { knownSchema, refusalOf, type SchemaState } from './schema/schema-state.ts'
+import { ALIVE, STEP_BACK } from './tables/guards.ts'
 
 /** Something that is wrong. */
 export interface Flaw {
@@ -14,29 +23,92 @@ export interface Flaw {
   readonly mends: boolean
 }
 
-/** How many faults of the file are named. */
+/** What was found. */
+export interface Audit {
+  readonly schema: SchemaState | null
+  readonly flaws: readonly Flaw[]
+}
+
+/** How many of many are named. */
 const NAMED = 5
 /** Results of SQLite for a file in which it cannot even look for faults. */
 const DAMAGED = new Set([11, 26])
 
 /**
- * Looks for flaws in one transaction, beside a server that may be running.
+ * Looks for flaws in the file of an embedded database, in one transaction beside a server that may be running.
  * @param repair mends what can be mended, in the same transaction; no server may run on the file then
  * @param nowMs when jobs that are given back begin to wait
  * @throws AppError `unavailable` when the file cannot be read
  */
-export function auditFile(file: string, repair: boolean, nowMs: number): Flaw[] {
+export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
   try {
     using database = new DatabaseSync(file, { readOnly: !repair, timeout: 5_000 })
     const damage = damageIn(database)
     // What the rows of a damaged file say means nothing.
-    if (damage.length > 0) return damage
+    if (damage.length > 0) return { schema: null, flaws: damage }
     database.exec(repair ? 'PRAGMA foreign_keys = ON; BEGIN IMMEDIATE' : 'BEGIN')
-    const flaws = [orphans, holders, counts].flatMap(audit => audit(database, repair, nowMs))
+    const schema = schemaIn(database)
+    const refused = otherSchema(schema)
+    if (refused !== null) return { schema, flaws: [refused] }
+    const flaws = [...orphans(database, repair), ...runSteps(audits(repair, nowMs), each => answerOf(database, each))]
     database.exec('COMMIT')
-    return flaws
+    return { schema, flaws }
   } catch (error) {
     throw fromSqlite(error)
+  }
+}
+
+/**
+ * As {@link auditFile}, for a PostgreSQL. That its rows refer to rows that are there is seen to by PostgreSQL itself.
+ * @param fence the epoch in which flaws are mended; null to look only, beside a server that may be running
+ * @throws AppError `unavailable` when it cannot be read
+ */
+export async function auditPostgres(url: string, fence: EpochFence | null, nowMs: number): Promise<Audit> {
+  const { query_timeout: _, statement_timeout: __, ...config } = connectionConfig(url)
+  // All jobs are counted, which may take long.
+  const client = new Client({ ...config, application_name: 'runyard check' })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ${fence === null ? ' READ ONLY' : ''}`)
+    if (fence !== null) await answer(client, assertion(fence))
+    const schema = await schemaAt(client)
+    const refused = otherSchema(schema)
+    if (refused !== null) return { schema, flaws: [refused] }
+    const flaws = await answered(audits(fence !== null, nowMs), each => answer(client, each))
+    await client.query('COMMIT')
+    return { schema, flaws }
+  } catch (error) {
+    throw fromPostgres(error)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+async function answered<Result>(
+  steps: Steps<Result>,
+  answerOf: (statement: Statement) => Promise<readonly Row[]>,
+): Promise<Result> {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next(await answerOf(step.value))
+  return step.value
+}
+
+function answerOf(database: DatabaseSync, { sql, params }: Statement): readonly Row[] {
+  return database.prepare(forSqlite(sql)).all(...(params as (string | number | null)[])) as unknown as readonly Row[]
+}
+
+/** This program knows the rows of its own schema alone. */
+function otherSchema(schema: SchemaState | null): Flaw | null {
+  if (schema === null) return { problem: 'it has no schema yet', remedy: 'start a server on it', mends: false }
+  const refusal = refusalOf(schema)
+  if (refusal !== null) return { problem: refusal, remedy: 'check it with that version', mends: false }
+  if (schema.version === knownSchema()) return null
+  const { version, writtenBy } = schema
+  return {
+    problem: `the database has schema ${version}, of Runyard ${writtenBy}, and this version knows ${knownSchema()}`,
+    remedy: `check it with Runyard ${writtenBy}, or after the upgrade`,
+    mends: false,
   }
 }
 
@@ -76,16 +148,29 @@ function orphans(database: DatabaseSync, repair: boolean): Flaw[] {
   })
 }
 
+/** What is looked for in either database. */
+function* audits(repair: boolean, nowMs: number): Steps<Flaw[]> {
+  return [
+    ...(yield* holders(repair, nowMs)),
+    ...(yield* counts(repair)),
+    ...(yield* releases()),
+    ...(yield* sharedGpus()),
+  ]
+}
+
 const HELD_BY_NOBODY = `status = 'IN_PROGRESS'
-  AND NOT EXISTS (SELECT 1 FROM workers WHERE workers.id = jobs.worker_id AND workers.state <> 'EXITED')`
+  AND NOT EXISTS (SELECT 1 FROM workers WHERE workers.id = jobs.worker_id AND ${ALIVE})`
 
 /** Jobs that run on workers that have ended or are not known. */
-function holders(database: DatabaseSync, repair: boolean, nowMs: number): Flaw[] {
-  const row = database.prepare(`SELECT count(*) AS held FROM jobs WHERE ${HELD_BY_NOBODY}`).get()
+function* holders(repair: boolean, nowMs: number): Steps<Flaw[]> {
+  const [row] = yield* query<{ held: number }>(`SELECT count(*) AS held FROM jobs WHERE ${HELD_BY_NOBODY}`)
   if (row?.held === 0) return []
   if (repair) {
-    const give = `UPDATE jobs SET ${STEP_BACK}, lost_attempts = min(lost_attempts + 1, attempt), waiting_since_ms = ? WHERE ${HELD_BY_NOBODY}`
-    database.prepare(give).run(nowMs)
+    yield* perform(
+      `UPDATE jobs SET ${STEP_BACK}, waiting_since_ms = $1,
+        lost_attempts = CASE WHEN lost_attempts < attempt THEN lost_attempts + 1 ELSE attempt END WHERE ${HELD_BY_NOBODY}`,
+      [nowMs],
+    )
   }
   const problem = `${row?.held} jobs run on workers that have ended`
   return [{ problem, remedy: 'put them back into the queue', mends: true }]
@@ -93,34 +178,60 @@ function holders(database: DatabaseSync, repair: boolean, nowMs: number): Flaw[]
 
 const NAMES = Object.keys(COUNTS)
 const COUNTED = `SELECT endpoint_id, ${Object.entries(COUNTS)
-  .map(([name, condition]) => `sum(${condition}) AS ${name}`)
+  .map(([name, condition]) => `count(*) FILTER (WHERE ${condition}) AS ${name}`)
   .join(', ')} FROM jobs GROUP BY endpoint_id`
 const KEPT = `SELECT endpoint_id, ${NAMES.map(name => `sum(${name}) AS ${name}`).join(', ')} FROM queue_counts GROUP BY endpoint_id`
+const DIFFERS = NAMES.map(name => `coalesce(kept.${name}, 0) <> coalesce(counted.${name}, 0)`).join(' OR ')
+const WRONG_COUNTS = `SELECT endpoint_id FROM (${KEPT}) AS kept FULL JOIN (${COUNTED}) AS counted USING (endpoint_id)
+  WHERE ${DIFFERS} ORDER BY endpoint_id`
+const COUNT_ANEW = `INSERT INTO queue_counts (endpoint_id, shard, owner, ${NAMES.join(', ')})
+  SELECT counted.endpoint_id, 0, endpoint_ids.owner, ${NAMES.map(name => `counted.${name}`).join(', ')}
+  FROM (${COUNTED}) AS counted JOIN endpoint_ids ON endpoint_ids.id = counted.endpoint_id WHERE counted.endpoint_id = $1`
 
 /** Endpoints whose kept counts are not those of their jobs. */
-function counts(database: DatabaseSync, repair: boolean): Flaw[] {
-  const differs = NAMES.map(name => `coalesce(kept.${name}, 0) <> coalesce(counted.${name}, 0)`).join(' OR ')
-  const wrong = database
-    .prepare(
-      `SELECT endpoint_id FROM (${KEPT}) AS kept FULL JOIN (${COUNTED}) AS counted USING (endpoint_id) WHERE ${differs} ORDER BY endpoint_id`,
-    )
-    .all()
-    .map(row => String(row.endpoint_id))
-  if (repair) {
-    const remove = database.prepare('DELETE FROM queue_counts WHERE endpoint_id = ?')
-    const add = database.prepare(
-      `INSERT INTO queue_counts (endpoint_id, shard, owner, ${NAMES.join(', ')})
-       SELECT endpoint_id, 0, (SELECT owner FROM endpoint_ids WHERE id = endpoint_id), ${NAMES.join(', ')}
-       FROM (${COUNTED}) WHERE endpoint_id = ?`,
-    )
-    for (const id of wrong) {
-      remove.run(id)
-      add.run(id)
-    }
+function* counts(repair: boolean): Steps<Flaw[]> {
+  const wrong = (yield* query<{ endpoint_id: string }>(WRONG_COUNTS)).map(row => row.endpoint_id)
+  for (const id of repair ? wrong : []) {
+    yield* perform('DELETE FROM queue_counts WHERE endpoint_id = $1', [id])
+    yield* perform(COUNT_ANEW, [id])
   }
   return wrong.map(id => ({
     problem: `the counts of waiting and running jobs of endpoint ${id} are wrong`,
     remedy: 'count them anew',
     mends: true,
+  }))
+}
+
+const WITHOUT_RELEASE = `SELECT id, version FROM endpoints
+  WHERE NOT EXISTS (SELECT 1 FROM releases WHERE releases.endpoint_id = endpoints.id AND releases.version = endpoints.version)
+  ORDER BY id`
+
+/** Endpoints whose workers have no release to be started from. */
+function* releases(): Steps<Flaw[]> {
+  const rows = yield* query<{ id: string; version: number }>(WITHOUT_RELEASE)
+  return rows.map(({ id, version }) => ({
+    problem: `endpoint ${id} is at release ${version}, which is gone`,
+    remedy: 'make a new release of it with any change of its image or variables',
+    mends: false,
+  }))
+}
+
+const PLACED = `SELECT id, placement FROM workers
+  WHERE ${ALIVE} AND asleep_at_ms IS NULL AND placement IS NOT NULL AND platform IS NULL ORDER BY id`
+
+/** GPUs that several workers of this machine have, none of which sleeps. */
+function* sharedGpus(): Steps<Flaw[]> {
+  const rows = yield* query<{ id: string; placement: string }>(PLACED)
+  const held = rows.flatMap(({ id, placement }) =>
+    (JSON.parse(placement) as Placement).gpus.map(({ index }) => ({ id, index })),
+  )
+  const shared = [...Map.groupBy(held, ({ index }) => index)].filter(([, holders]) => holders.length > 1)
+  return shared.map(([index, holders]) => ({
+    problem: `GPU ${index} is held by ${holders.length} workers: ${holders
+      .slice(0, NAMED)
+      .map(({ id }) => id)
+      .join(', ')}`,
+    remedy: 'end all of them but one (runyard workers delete)',
+    mends: false,
   }))
 }

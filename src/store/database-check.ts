@@ -24,7 +24,7 @@ export function checkFile(file: string): DatabaseCheck {
   try {
     database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
     const engine = String(database.prepare('SELECT sqlite_version() AS version').get()?.version)
-    const schema = stateIn(database)
+    const schema = schemaIn(database)
     return { problem: problemOf(schema), version: `SQLite ${engine}, ${schemaText(schema)}`, nowMs: null }
   } catch (error) {
     return { problem: `it cannot be read: ${(error as Error).message}`, version: null, nowMs: null }
@@ -55,7 +55,7 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   try {
     await client.connect()
     const [row] = (await client.query<{ now: number; version: string }>(SERVER_QUERY)).rows
-    const schema = await stateAt(client)
+    const schema = await schemaAt(client)
     return { problem: problemOf(schema), version: `${row?.version}, ${schemaText(schema)}`, nowMs: row?.now ?? null }
   } catch (error) {
     return { problem: `it does not answer: ${(error as Error).message}`, version: null, nowMs: null }
@@ -72,7 +72,7 @@ export function schemaOfFile(file: string): SchemaState | null {
   let database: DatabaseSync | null = null
   try {
     database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
-    return stateIn(database)
+    return schemaIn(database)
   } catch {
     return null
   } finally {
@@ -86,7 +86,7 @@ export async function schemaOfPostgres(url: string): Promise<SchemaState | null>
   client.on('error', () => {})
   try {
     await client.connect()
-    return await stateAt(client)
+    return await schemaAt(client)
   } catch (error) {
     throw fromPostgres(error)
   } finally {
@@ -94,12 +94,14 @@ export async function schemaOfPostgres(url: string): Promise<SchemaState | null>
   }
 }
 
-function stateIn(database: DatabaseSync): SchemaState | null {
+/** The schema of an open database; null where it has none. */
+export function schemaIn(database: DatabaseSync): SchemaState | null {
   const made = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get() !== undefined
   return made ? stateOf(database.prepare(READ_STEPS).all() as unknown as Row[]) : null
 }
 
-async function stateAt(client: Client): Promise<SchemaState | null> {
+/** The schema that a connection sees; null for none. @throws the error of PostgreSQL */
+export async function schemaAt(client: Client): Promise<SchemaState | null> {
   const [row] = (await client.query<{ made: boolean }>("SELECT to_regclass('migrations') IS NOT NULL AS made")).rows
   return row?.made === true ? stateOf((await client.query<Row>(READ_STEPS)).rows) : null
 }

@@ -30,7 +30,7 @@ async function databaseOf(name: string): Promise<{ file: string; change(statemen
   return { file, change }
 }
 
-const problems = (file: string, repair = false) => auditFile(file, repair, NOW).map(({ problem }) => problem)
+const problems = (file: string, repair = false) => auditFile(file, repair, NOW).flaws.map(({ problem }) => problem)
 
 test('a database that is whole has no flaws', async () => {
   const { file } = await databaseOf('whole')
@@ -65,7 +65,7 @@ test('a damaged file is named, and no repair touches it', async () => {
   const bytes = readFileSync(file)
   bytes.fill(0xff, bytes.length - 8_192)
   writeFileSync(file, bytes)
-  const [flaw] = auditFile(file, true, NOW)
+  const [flaw] = auditFile(file, true, NOW).flaws
   assert.match(flaw?.problem ?? '', /the file is damaged/)
   assert.deepEqual([flaw?.mends, flaw?.remedy], [false, 'restore a backup'])
   assert.deepEqual(readFileSync(file), bytes)

@@ -6,6 +6,7 @@ import { printText } from '../terminal/terminal-text.ts'
 
 interface CheckOptions {
   readonly dataDir?: string
+  readonly database?: string
   readonly repair?: boolean
   readonly json?: boolean
 }
@@ -14,26 +15,33 @@ interface CheckOptions {
 export function addCheck(program: Command): void {
   program
     .command('check')
-    .description('check the embedded database, also of a running server')
+    .description('check the database, also of a running server')
     .option('--data-dir <folder>', 'data directory of the server (default: RUNYARD_DATA_DIR, else ./.runyard)')
-    .option('--repair', 'mend what can be mended, while the server is stopped')
+    .option('--database <url>', 'a PostgreSQL (default: RUNYARD_DATABASE, else the embedded database)')
+    .option('--repair', 'mend what can be mended, while no server is active')
     .option('--json', 'print JSON lines')
     .action(check)
 }
 
-async function check({ dataDir, repair = false, json = false }: CheckOptions): Promise<void> {
-  const options = dataDir === undefined ? {} : { dataDir }
-  const { RUNYARD_DATA_DIR } = process.env
-  const reading = readConfig({ options, env: { RUNYARD_DATA_DIR }, absolute: path => resolve(path) })
+async function check({ dataDir, database, repair = false, json = false }: CheckOptions): Promise<void> {
+  const given = { ...(dataDir === undefined ? {} : { dataDir }), ...(database === undefined ? {} : { database }) }
+  const { RUNYARD_DATA_DIR, RUNYARD_DATABASE, RUNYARD_MASTER_KEY } = process.env
+  const env = { RUNYARD_DATA_DIR, RUNYARD_DATABASE, RUNYARD_MASTER_KEY }
+  const reading = readConfig({ options: given, env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('; '), EXIT.usage)
   const [{ StartError }, { checkDatabase }] = await Promise.all([
     import('../../main/listeners.ts'),
     import('../../main/check.ts'),
   ])
   try {
-    const flaws = checkDatabase(reading.config, repair)
+    const { flaws, schema, damage } = await checkDatabase(reading.config, repair)
     for (const flaw of flaws) printText(`${json ? JSON.stringify(flaw) : lineOf(flaw, repair)}\n`)
-    if (flaws.length === 0 && !json) printText('the database is whole\n')
+    if (!json) {
+      const of =
+        schema === null ? '' : ` (schema ${schema.version}, of Runyard ${schema.writtenBy ?? 'in development'})`
+      if (flaws.length === 0) printText(`the database is whole${of}\n`)
+      if (damage !== null) printText(`for damage of its files ask PostgreSQL itself: ${damage}\n`)
+    }
     if (flaws.some(({ mends }) => !(mends && repair))) process.exitCode = EXIT.data
   } catch (error) {
     if (error instanceof StartError) throw new CliError(error.message, EXIT.unavailable)

@@ -235,7 +235,7 @@ const BEGIN_SNAPSHOT: Statement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ 
 const COMMIT: Statement = { sql: 'COMMIT', params: [] }
 
 /** Made by the lease (postgres-lease.ts). It also keeps the next epoch from beginning while the transaction lasts. */
-function assertion({ epoch, holder }: EpochFence): Statement {
+export function assertion({ epoch, holder }: EpochFence): Statement {
   return { sql: 'SELECT assert_server_epoch($1, $2)', params: [epoch, holder], unread: true }
 }
 

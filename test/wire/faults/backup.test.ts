@@ -10,6 +10,7 @@ import { root, runCommand, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const folder = `${root}/examples/hello-node`
+const WHOLE = /^the database is whole \(schema 1, of Runyard \S+\)\n$/
 const PASSPHRASE = 'a passphrase of tests'
 const env = { RUNYARD_BACKUP_PASSPHRASE: PASSPHRASE }
 
@@ -60,7 +61,8 @@ test('every job that was acknowledged before a backup began is there after its r
   assert.ok(!existsSync(join(fresh, 'installation')), 'it is no owner of the containers of the server')
 
   const checked = await runCommand(['check', '--data-dir', fresh])
-  assert.deepEqual([checked.code, checked.stdout], [0, 'the database is whole\n'])
+  assert.equal(checked.code, 0)
+  assert.match(checked.stdout, WHOLE)
   const second = await startServer({ dataDir: fresh })
   assert.equal(second.apiKey, server.apiKey)
   assert.ok(done.size > 100 && before.length > done.size)
@@ -78,7 +80,8 @@ test('a backup is for the operator alone, and a restore takes neither a full fol
   const backups = temporaryFolder()
   const file = join(backups, 'plain.backup')
   const checked = await runCommand(['check', '--data-dir', dataDir])
-  assert.deepEqual([checked.code, checked.stdout], [0, 'the database is whole\n'])
+  assert.equal(checked.code, 0)
+  assert.match(checked.stdout, WHOLE)
   const repair = await runCommand(['check', '--repair', '--data-dir', dataDir])
   assert.match(repair.stderr, /is in use by the server with pid/)
   const without = await runCommand(['backup', file, '--data-dir', dataDir])
