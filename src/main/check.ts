@@ -9,7 +9,7 @@ import { DATABASE_NAME } from '../system/backup/data-dir-backups.ts'
 import { systemClock } from '../system/clock.ts'
 import { StartError } from './listeners.ts'
 import { damageCommand, withoutPassword } from './postgres-commands.ts'
-import { acquire, type Lead, lead, storeFile } from './store.ts'
+import { acquire, type Lead, lead, requireStoreOf, storeFile } from './store.ts'
 
 /** What a check has found. */
 export interface Checked extends Audit {
@@ -48,19 +48,22 @@ function whereElse(config: Config): string {
   return known.startsWith('PostgreSQL') ? `its server is on ${known}: give RUNYARD_DATABASE` : 'see --data-dir'
 }
 
-/** A repair leads the database as a server would, so none is active meanwhile. */
+/** A repair takes the data directory and leads the database as a server would, so none is active meanwhile. */
 async function checkPostgres(config: Config, url: string, repair: boolean): Promise<Checked> {
+  if (repair) requireStoreOf(config)
+  const lock = repair ? acquire(config, false) : null
   let led: Lead | null = null
   try {
     led = repair ? await lead(config) : null
     const audit = await auditPostgres(url, led?.term.fence ?? null, systemClock.now())
     return { ...audit, damage: damageCommand(withoutPassword(url)) }
   } catch (error) {
+    if (error instanceof StartError) throw error
     const { code, message } = toAppError(error)
-    throw new AppError(code, message.includes(addressOf(url)) ? message : `${message} (${addressOf(url)})`, {
-      cause: error,
-    })
+    const where = addressOf(url)
+    throw new AppError(code, message.includes(where) ? message : `${message} (${where})`, { cause: error })
   } finally {
     await led?.close()
+    lock?.release()
   }
 }

@@ -1,12 +1,11 @@
 /** The rotation of the encryption key of a server that is stopped. */
-import { existsSync, readFileSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
 import { toAppError } from '../core/errors.ts'
 import { type ReEncryption, reEncryptAll } from '../services/secrets/re-encryption.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../system/keys/master-key.ts'
 import { createVault } from '../system/keys/vault.ts'
 import { StartError } from './listeners.ts'
-import { acquire, keyFile, type Lead, lead, openStore, storeFile, storeName } from './store.ts'
+import { acquire, keyFile, type Lead, lead, openStore, requireStoreOf } from './store.ts'
 
 /** What a rotation came to, and which key there is now. */
 export interface Rotated extends ReEncryption {
@@ -50,14 +49,4 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
 function unreadable({ unreadable: count, named }: ReEncryption): string {
   const which = `${named.join(', ')}${count > named.length ? ', ...' : ''}`
   return `${count} sealed values cannot be opened with any known key (${which}); delete or set them anew, and rotate again. All keys are kept`
-}
-
-/** Another database than the server's would be sealed anew in vain, and the key of the server's lost. */
-function requireStoreOf(config: Config): void {
-  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
-  if (known === storeName(config)) return
-  const what = known === null ? 'no server has run on it yet' : `its server was last started on ${known}`
-  throw new StartError(
-    `${config.dataDir} does not belong to ${storeName(config)}: ${what}; see --data-dir and --database`,
-  )
 }

@@ -35,6 +35,16 @@ export function storeName({ databaseUrl }: Config): string {
   return `PostgreSQL at ${host}${pathname}`
 }
 
+/** Refuses a data directory of another database: a command that changes what it finds there would leave the server's as it is. @throws StartError */
+export function requireStoreOf(config: Config): void {
+  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
+  if (known === storeName(config)) return
+  const what = known === null ? 'no server has run on it yet' : `its server was last started on ${known}`
+  throw new StartError(
+    `${config.dataDir} does not belong to ${storeName(config)}: ${what}; see --data-dir and --database`,
+  )
+}
+
 /** Holds the encryption key, where no setting gives one. */
 export function keyFile(config: Config): string {
   return join(config.dataDir, 'encryption-key')
