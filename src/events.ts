@@ -141,6 +141,10 @@ export interface Events {
   'model.removed': { model: string; commit: string | null }
   /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
   'gateway.request_finished': AccessLogEntry
+  /** The server makes backups here from now on; what it has found of the newest one is null where there is none. */
+  'backup.scheduled': { folder: string; everyMs: number; newestAtMs: number | null; bytes: number | null }
+  'backup.made': { file: string; atMs: number; bytes: number; tookMs: number }
+  'backup.failed': { folder: string; problem: string }
   /** The database of an older version is about to be changed; `backup` is the copy that was made before, null for none. */
   'schema.changing': { from: number; to: number; writtenBy: string; version: string; backup: string | null }
   'schema.changed': { from: number; to: number; tookMs: number }

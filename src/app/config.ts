@@ -8,7 +8,7 @@ import type { PlacementRules } from '../core/placement/placement-input.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
 import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
-import type { Backups } from '../ports/backups.ts'
+import type { BackupFolder, Backups } from '../ports/backups.ts'
 import type { HostInspection } from '../ports/host-inspection.ts'
 import type { SharingRules } from '../services/accounts/sharing.ts'
 import type { WorkerAddresses } from '../services/workers/worker-addresses.ts'
@@ -56,6 +56,8 @@ export interface AppConfig {
   readonly status?: (() => Promise<ServerStatus>) | undefined
   /** What makes backups of the server; none are made when left out. */
   readonly backups?: Backups | undefined
+  /** Where backups are made again and again; none are when left out. */
+  readonly backupFolder?: BackupFolder | undefined
   /** What can be found out about the host; nothing when left out. */
   readonly inspection?: HostInspection | undefined
 }

@@ -1,4 +1,5 @@
 import { Autoscaler } from '../control/autoscaler.ts'
+import { BackupScheduler } from '../control/backup-scheduler.ts'
 import { Freezer } from '../control/freezer.ts'
 import { HealthChecker } from '../control/health-checker.ts'
 import { Loop } from '../control/loop.ts'
@@ -36,15 +37,18 @@ export class Loops {
   readonly #reaping: Loop
   readonly #removing: Loop
   readonly #dispatching: Loop
+  readonly #backingUp: Loop
   readonly #autoscaler: Autoscaler
   readonly #healthChecker: HealthChecker
   readonly #meter: WorkerUsageMeter
   readonly #reaper: Reaper
   readonly #remover: Remover
   readonly #dispatcher: WebhookDispatcher
+  /** Null where no backups are made. */
+  readonly #backups: BackupScheduler | null
   readonly #unwatch: () => void
 
-  constructor(ports: Ports, { placing, freezing: freezeRules }: AppConfig, services: LoopServices) {
+  constructor(ports: Ports, { placing, freezing: freezeRules, backupFolder }: AppConfig, services: LoopServices) {
     const { quotas } = services.accounts
     const { jobs, batches, webhooks, recordRules } = services.jobs
     const { fleet, models, running, freezing } = services.workers
@@ -55,6 +59,7 @@ export class Loops {
     this.#reaping = new Loop('reaper', ports)
     this.#removing = new Loop('remover', ports)
     this.#dispatching = new Loop('courier', ports)
+    this.#backingUp = new Loop('backups', ports)
     this.#meter = new WorkerUsageMeter(ports, balancing)
     const rules = { ...FREEZE_RULES, ...freezeRules }
     const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
@@ -75,6 +80,7 @@ export class Loops {
     )
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
+    this.#backups = backupFolder === undefined ? null : new BackupScheduler(ports, backupFolder)
     ports.notifier.subscribe('fleet', this.#reaping.wake)
     ports.notifier.subscribe('webhooks', this.#dispatching.wake)
     ports.notifier.subscribe('endpoints', this.#removing.wake)
@@ -92,6 +98,8 @@ export class Loops {
     this.#reaping.start(nowMs => this.#reaper.step(nowMs))
     this.#removing.start(() => this.#remover.step())
     this.#dispatching.start(nowMs => this.#dispatcher.step(nowMs))
+    const backups = this.#backups
+    if (backups !== null) this.#backingUp.start(nowMs => backups.step(nowMs))
   }
 
   /** No worker is started any more. */
@@ -113,6 +121,7 @@ export class Loops {
   /** Ends all of them at once. */
   async stop(): Promise<void> {
     this.#unwatch()
+    this.#backups?.end()
     await Promise.all([...this.#all().map(loop => loop.stop()), this.#healthChecker.end(), this.stopDispatching(0)])
   }
 
@@ -124,6 +133,6 @@ export class Loops {
   }
 
   #all(): Loop[] {
-    return [this.#autoscaling, this.#healthChecking, this.#reaping, this.#removing, this.#dispatching]
+    return [this.#autoscaling, this.#healthChecking, this.#reaping, this.#removing, this.#dispatching, this.#backingUp]
   }
 }

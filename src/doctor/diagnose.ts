@@ -7,6 +7,7 @@ import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
+import { backupsIn } from '../system/backup/backup-folder.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
 import { inspectCertificate } from './certificate.ts'
@@ -23,6 +24,7 @@ export interface DiagnoseOptions {
     | 'host'
     | 'port'
     | 'databaseUrl'
+    | 'backups'
     | 'docker'
     | 'dockerNetwork'
     | 'dockerWorkerAddress'
@@ -49,6 +51,8 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   const certificate = await inspectCertificate(dataDir, config.tls)
   if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
+  const { folder, everyMs } = config.backups
+  if (folder !== null) yield diagnosis.ofBackups(backupFacts(folder, everyMs, Date.now()))
   if (config.kubernetes.where !== 'off') {
     yield* diagnosis.ofCluster(await inspectCluster(config.kubernetes, env))
     return
@@ -76,6 +80,16 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
   const before = Date.now()
   const { nowMs, ...found } = await checkPostgres(url)
   return { kind: 'PostgreSQL', ...found, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
+}
+
+function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.BackupFacts {
+  try {
+    const newest = backupsIn(folder).findLast(({ atMs }) => atMs <= nowMs)
+    return { folder, everyMs, problem: null, newestAgeMs: newest === undefined ? null : nowMs - newest.atMs }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return { folder, everyMs, problem: code ?? message, newestAgeMs: null }
+  }
 }
 
 function workerNetworkHere(wanted: Config['workerNetwork'], bwrap: string): diagnosis.Finding {

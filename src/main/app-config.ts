@@ -3,7 +3,7 @@ import type { AppConfig } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { givenConsoleUrl } from '../config/console.ts'
 import { packageVersion } from '../disk/package-files.ts'
-import { backupsOf } from './backup.ts'
+import { backupFolderOf, backupsOf } from './backup.ts'
 
 /** The settings that the application reads. */
 export function appConfigOf(config: Config): AppConfig {
@@ -15,6 +15,7 @@ export function appConfigOf(config: Config): AppConfig {
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
   const { accountLimits, jobRecords } = config
+  const backups = backupsOf(config)
   const limits = { bodyBytes, accountLimits, jobRecords }
   return {
     ...management,
@@ -26,6 +27,7 @@ export function appConfigOf(config: Config): AppConfig {
     sharing,
     ...limits,
     ...chosen,
-    backups: backupsOf(config),
+    backups,
+    backupFolder: backupFolderOf(config, backups),
   }
 }

@@ -1,21 +1,25 @@
 /** Backups of a server, and a data directory out of one. */
+import { randomBytes } from 'node:crypto'
 import { createReadStream, existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../core/errors.ts'
 import { ensureFolder, moveDurably, removeDurably, streamDurably, writeDurably } from '../disk/durable-file.ts'
 import { packageVersion } from '../disk/package-files.ts'
-import type { Backups } from '../ports/backups.ts'
+import type { BackupFolder, Backups } from '../ports/backups.ts'
 import { problemOfFile } from '../store/engines/sqlite-copy.ts'
 import { backupName } from '../system/backup/backup-folder.ts'
 import { type BackupHeader, type BackupPiece, readBackup } from '../system/backup/backup-format.ts'
 import { createBackups, DATABASE_NAME, isBackupName, KEYS_NAME } from '../system/backup/data-dir-backups.ts'
 import { openKeys } from '../system/backup/key-seal.ts'
+import { createScheduledFolder } from '../system/backup/scheduled-folder.ts'
 import { systemClock } from '../system/clock.ts'
-import { withoutPassword } from './postgres-commands.ts'
+import { dumpCommand, withoutPassword } from './postgres-commands.ts'
+import type { Log } from './shell.ts'
 import { acquire } from './store.ts'
 
 export { keepNewest } from '../system/backup/backup-folder.ts'
+export { keepBackup } from '../system/backup/keep-backup.ts'
 
 /** Makes the backups of a server with these settings. */
 export function backupsOf(config: Config): Backups {
@@ -30,43 +34,33 @@ export function backupsOf(config: Config): Backups {
   })
 }
 
+/** Where a server with these settings makes backups by itself; undefined for nowhere. */
+export function backupFolderOf(config: Config, backups: Backups): BackupFolder | undefined {
+  const { databaseUrl: url, backupPassphrase: passphrase } = config
+  const { folder, everyMs, keep, withLogs, pgDump } = config.backups
+  if (folder === null) return undefined
+  return createScheduledFolder({
+    path: folder,
+    everyMs,
+    keep,
+    wish: { passphrase, withLogs },
+    backups,
+    dump: url === null || pgDump === null ? null : { program: pgDump, url },
+    now: () => systemClock.now(),
+    unique: () => randomBytes(8).toString('hex'),
+  })
+}
+
+/** Says once that the backups which a server makes by itself have no database, and what makes its copy. */
+export function warnOfBackups({ databaseUrl: url, backups: { folder, pgDump } }: Config, log: Log): void {
+  if (folder === null || url === null || pgDump !== null) return
+  const command = dumpCommand(withoutPassword(url), join(folder, 'database.dump'))
+  log.warn({ command }, 'the scheduled backups have no database; give --backup-pg-dump, or run this at the same times')
+}
+
 /** The file of a backup that is made now in a folder. */
 export function backupFileIn(folder: string): string {
   return join(folder, backupName(systemClock.now()))
-}
-
-/**
- * Writes a backup that comes from a server into a file, and reads it on the way: the file is there only if the backup is whole.
- * @param report called with the bytes so far
- * @throws AppError `invalid` when the backup was cut off or changed
- */
-export async function keepBackup(
-  source: AsyncIterable<Uint8Array>,
-  file: string,
-  report: (bytes: number, header: BackupHeader) => void,
-): Promise<BackupHeader> {
-  let header: BackupHeader | null = null
-  // The reader stands between the source and the file, so that a fault of either ends both.
-  const written: Uint8Array[] = []
-  const tee = async function* () {
-    for await (const piece of source) {
-      written.push(piece)
-      yield piece
-    }
-  }
-  const checked = async function* () {
-    const read = await readBackup(tee())
-    header = read.header
-    let bytes = 0
-    for await (const piece of read.pieces) {
-      bytes += piece.bytes.byteLength
-      report(bytes, read.header)
-      yield* written.splice(0)
-    }
-    yield* written.splice(0)
-  }
-  await streamDurably(file, checked())
-  return header!
 }
 
 /** Where a restore writes until all is well. */

@@ -10,6 +10,7 @@ import { connectEngine } from '../drivers/docker/connection.ts'
 import type { HostInspection } from '../ports/host-inspection.ts'
 
 /** Time for all checks: the one with a container takes up to 20 s for each of some images. */
+const HOUR_MS = 3_600_000
 const DIAGNOSIS_MS = 120_000
 const MAX_BYTES = 1024 * 1024
 
@@ -50,11 +51,14 @@ function environmentOf(config: Config): NodeJS.ProcessEnv {
   const given = Object.entries(process.env).filter(([name]) => !name.startsWith('RUNYARD_'))
   const { dataDir, host, port, databaseUrl, docker, dockerNetwork, dockerWorkerAddress, workerNetwork } = config
   const { where, context, namespace, networkPolicy } = config.kubernetes
+  const { folder, everyMs } = config.backups
   const values = {
     dataDir,
     host,
     port,
     database: databaseUrl,
+    backupFolder: folder,
+    backupEvery: everyMs / HOUR_MS,
     docker,
     dockerNetwork,
     dockerWorkerAddress,

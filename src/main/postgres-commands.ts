@@ -20,8 +20,7 @@ export function restoreCommand(url: string, file: string): string {
 
 /** Looks for damage that only PostgreSQL can find. @param url without a password */
 export function damageCommand(url: string): string {
-  const { pathname } = new URL(url)
-  return `pg_amcheck --install-missing --heapallindexed --maintenance-db=${quoted(url)} ${quoted(decodeURIComponent(pathname.slice(1)))}`
+  return `pg_amcheck --install-missing --heapallindexed ${quoted(url)}`
 }
 
 function quoted(text: string): string {

@@ -17,6 +17,7 @@ import { keepApiKey } from '../system/keys/api-key.ts'
 import { instrumentedStore } from '../system/observing/instrumented-store.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { appConfigOf } from './app-config.ts'
+import { warnOfBackups } from './backup.ts'
 import { prepareDocuments } from './documents.ts'
 import { driverFor } from './drivers.ts'
 import { warnOfExposure } from './exposure.ts'
@@ -168,6 +169,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   lease?.reachedAt(reached.url, reached.openUrl)
   prepareDocuments(app)
   await warnOfExposure(app, config, log)
+  warnOfBackups(config, log)
   return {
     addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
     consoleLink: consoleLinkOf(app, origins, apiKey),

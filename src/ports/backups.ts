@@ -21,3 +21,29 @@ export interface Backups {
   /** @throws AppError `conflict` while another one is being made or read, `unavailable` when the database cannot be copied */
   make(wish: BackupWish): Promise<Backup>
 }
+
+/** A backup in a folder. */
+export interface KeptBackup {
+  readonly file: string
+  /** When it was made, in Unix milliseconds. */
+  readonly atMs: number
+  readonly bytes: number
+}
+
+/** The folder in which the server makes backups by itself. */
+export interface BackupFolder {
+  readonly path: string
+  /** Time from one backup to the next. */
+  readonly everyMs: number
+  /**
+   * The newest backup in it that was made before this moment; null for none.
+   * @throws AppError `unavailable` when the folder cannot be read
+   */
+  newest(nowMs: number): Promise<KeptBackup | null>
+  /**
+   * Makes one, and then removes older ones. What is there under the name of a backup is whole at each moment.
+   * @param signal gives it up
+   * @throws AppError `conflict` while another one is being made, `unavailable` when it cannot be made
+   */
+  make(signal: AbortSignal): Promise<KeptBackup>
+}

@@ -71,6 +71,17 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     modelCacheGb: null,
     modelHub: 'https://huggingface.co',
     masterKeys: [],
+    backupPassphrase: null,
+    migrateTo: null,
+    backups: {
+      folder: null,
+      everyMs: 86_400_000,
+      keep: 14,
+      passphraseFile: null,
+      withoutKeys: false,
+      withLogs: false,
+      pgDump: null,
+    },
     limitJobs: false,
     deleteRunningEndpoints: false,
     prices: null,
@@ -206,6 +217,13 @@ test('each setting is read from its option', () => {
     frozenMinMemory: '20',
     database: 'postgres://me@db:5432/runyard?sslmode=require',
     deleteRunningEndpoints: true,
+    backupFolder: 'backups',
+    backupEvery: '6',
+    backupKeep: '7',
+    backupPassphraseFile: 'secret',
+    backupWithLogs: true,
+    backupPgDump: 'pg_dump',
+    migrateTo: '3',
     historyDays: '1',
     historyJobs: '5',
     historyMb: '2',
@@ -254,6 +272,17 @@ test('each setting is read from its option', () => {
     accountConnections: 8,
     endpointConnections: 9,
     masterKeys: [],
+    backupPassphrase: null,
+    migrateTo: 3,
+    backups: {
+      folder: '/here/backups',
+      everyMs: 6 * 3_600_000,
+      keep: 7,
+      passphraseFile: '/here/secret',
+      withoutKeys: false,
+      withLogs: true,
+      pgDump: 'pg_dump',
+    },
     limitJobs: false,
     deleteRunningEndpoints: true,
     prices: null,
@@ -471,6 +500,14 @@ const OTHER: Record<string, string> = {
   rateLimits: 'minute=5',
   jobRateLimits: 'true',
   deleteRunningEndpoints: 'true',
+  backupFolder: 'x',
+  backupEvery: '2',
+  backupKeep: '3',
+  backupPassphraseFile: 'y',
+  backupWithoutKeys: 'true',
+  backupWithLogs: 'true',
+  backupPgDump: 'dump',
+  migrateTo: '4',
   prices: 'catalog',
   metricsPublic: 'true',
   logLevel: 'warn',
@@ -685,4 +722,31 @@ test('the console is given no host by which clients call the server, whatever th
   }
   assert.equal(config({ consoleUrl: 'off', publicUrl: 'https://off' }).consoleUrl, 'off')
   assert.equal(config({ consoleUrl: 'http://console.localhost:9000/' }).consoleUrl, 'http://console.localhost:9000')
+})
+
+test('backups that the server makes have a passphrase, or say that they have no keys', () => {
+  const read = (given: { options?: object; env?: Record<string, string>; files?: Record<string, string> }) => {
+    const options = { backupFolder: 'b', ...given.options }
+    const file = (path: string) => given.files?.[path] ?? assert.fail('no such file')
+    const reading = readConfig({ options, env: given.env ?? {}, absolute: path => `/here/${path}`, read: file })
+    return 'mistakes' in reading ? reading.mistakes : reading.config.backupPassphrase
+  }
+  const long = 'twelve or more'
+  const env = { RUNYARD_BACKUP_PASSPHRASE: long }
+  assert.equal(read({ env }), long)
+  assert.equal(read({ options: { backupPassphraseFile: 'p' }, files: { '/here/p': `${long}\n` } }), long)
+  assert.equal(read({ options: { backupWithoutKeys: true }, env }), null)
+  assert.equal(read({ options: { backupFolder: undefined }, env }), null)
+  assert.deepEqual(read({}), [
+    '--backup-folder needs a passphrase for the keys: set RUNYARD_BACKUP_PASSPHRASE or give --backup-passphrase-file; --backup-without-keys leaves the keys out',
+  ])
+  assert.deepEqual(read({ env: { RUNYARD_BACKUP_PASSPHRASE: 'short' } }), [
+    'RUNYARD_BACKUP_PASSPHRASE must have 12 to 1024 characters',
+  ])
+  assert.deepEqual(read({ options: { backupPassphraseFile: 'p' } }), [
+    '--backup-passphrase-file /here/p cannot be read: no such file',
+  ])
+  assert.deepEqual(read({ options: { backupPassphraseFile: 'p', backupWithoutKeys: true } }), [
+    '--backup-without-keys leaves out the keys of --backup-passphrase-file',
+  ])
 })

@@ -11,6 +11,7 @@ import { withoutControls } from '../terminal/terminal-text.ts'
 const TAKEN = [
   ...['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress', 'workerNetwork'],
   ...['tlsCert', 'tlsKey', 'tlsSelfSigned'],
+  ...['backupFolder', 'backupEvery'],
   ...['kubernetes', 'kubernetesContext', 'kubernetesNamespace', 'kubernetesNetworkPolicy'],
 ]
 

@@ -47,6 +47,16 @@ export interface DatabaseFacts {
   readonly skewMs: number | null
 }
 
+/** The folder in which the server makes backups by itself. */
+export interface BackupFacts {
+  readonly folder: string
+  readonly everyMs: number
+  /** What keeps it from being read; null when nothing does. */
+  readonly problem: string | null
+  /** How old the newest backup in it is; null for none. */
+  readonly newestAgeMs: number | null
+}
+
 /** A container engine as it describes itself. */
 export interface EngineState {
   readonly address: string
@@ -100,6 +110,9 @@ export type ProbeOutcome =
   | { readonly what: 'untested'; readonly why: string }
 
 const GB = 1_000_000_000
+const HOUR_MS = 3_600_000
+/** After so many intervals a backup is missed. */
+const MISSED = 2
 const OLDEST_API = 40
 const NEWEST_NODE = 26
 const SKEW = { warnMs: 2_000, failMs: 30_000 }
@@ -222,6 +235,16 @@ export function ofDatabase({ kind, problem, version, skewMs }: DatabaseFacts): F
     ]
   const message = version === null ? `${name} is made by the first start` : `${name} answers (${version})`
   return [ok('database', message), ...(skewMs === null ? [] : [clockFinding('PostgreSQL', skewMs)])]
+}
+
+/** Whether the newest backup is as new as it should be. */
+export function ofBackups({ folder, everyMs, problem, newestAgeMs }: BackupFacts): Finding {
+  if (problem !== null) return fail('backups', `${folder} cannot be read: ${problem}`, 'see --backup-folder')
+  const cause = 'the log of the server says why at backup.failed'
+  if (newestAgeMs === null) return warn('backups', `${folder} has no backup yet`, `start the server; ${cause}`)
+  const age = `the newest backup in ${folder} is ${Math.round(newestAgeMs / HOUR_MS)} hours old`
+  if (newestAgeMs > MISSED * everyMs) return fail('backups', `${age}, and one is due every ${everyMs / HOUR_MS}`, cause)
+  return ok('backups', age)
 }
 
 /** Whether a cluster answers, and lets this server do what it has to. */

@@ -5,6 +5,7 @@ import { removeDurably } from '../../disk/durable-file.ts'
 
 const NAME = /^runyard-(\d{8}T\d{6}Z)\.backup$/
 const BEFORE_CHANGE = /^runyard-.+-schema-\d+-(\d{8}T\d{6}Z)\.(?:sqlite|dump)$/
+const DUMP = /^runyard-\d{8}T\d{6}Z\.backup\.dump$/
 /** How the name of the copy of a PostgreSQL beside a backup ends. */
 export const DUMP_END = '.dump'
 
@@ -38,10 +39,11 @@ export function backupsIn(folder: string): KeptBackup[] {
 export function keepNewest(folder: string, count: number, newest: string): number {
   const names = namesIn(folder, NAME).filter(name => name <= newest)
   const old = names.slice(0, Math.max(0, names.length - count))
-  for (const name of old) {
-    removeDurably(join(folder, name))
-    removeDurably(join(folder, `${name}${DUMP_END}`))
-  }
+  for (const name of old) removeDurably(join(folder, name))
+  const oldest = names[old.length] ?? newest
+  // Also one whose backup was never finished.
+  const copies = namesIn(folder, DUMP).filter(name => name < oldest)
+  for (const name of copies) removeDurably(join(folder, name))
   return old.length
 }
 

@@ -52,6 +52,8 @@ interface OpenFile {
 /** Makes backups of a data directory, one at a time: each needs as much space as the database while it is read. */
 export function createBackups(options: BackupsOptions): Backups {
   let isBusy = false
+  // A copy that a server left which was killed.
+  if (options.postgres === null) removeDurably(copyFolder(options.dataDir))
   return {
     async make(wish) {
       if (isBusy) throw new AppError('conflict', 'another backup is being made; try again when it is over')
@@ -94,9 +96,13 @@ async function prepare(
   return { pieces: writeBackup(header, piecesOf(opened)), drop }
 }
 
+function copyFolder(dataDir: string): string {
+  return join(dataDir, 'backup')
+}
+
 /** Opens a copy of the database, whose name is gone at once, so that none is left over. @returns its schema */
 async function openDatabase(dataDir: string, opened: OpenFile[]): Promise<number | null> {
-  const folder = join(dataDir, 'backup')
+  const folder = copyFolder(dataDir)
   removeDurably(folder)
   ensureFolder(folder)
   try {

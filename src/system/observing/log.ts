@@ -24,6 +24,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'model.failed': 'warn',
   'tls.problem': 'warn',
   'leader.changed': 'warn',
+  'backup.failed': 'error',
   'loop.failed': 'error',
   'gateway.request_finished': 'debug',
   'request.answered': 'debug',
@@ -135,6 +136,7 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'folder.setting_up': ({ command }) => `running ${command}`,
   'folder.not_set_up': ({ folder, file }) =>
     `${folder} has ${file} and no packages of its own; --setup installs them, else its handler has those of this machine`,
+  'backup.failed': ({ problem }) => `there is no new backup: ${problem}`,
   'schema.changing': ({ from, to, writtenBy, version, backup }) =>
     `Runyard ${version} changes the database from schema ${from}, of Runyard ${writtenBy}, to schema ${to}; ` +
     (backup === null ? 'it made no copy before' : `the copy from before is ${backup}`),

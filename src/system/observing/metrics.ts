@@ -9,6 +9,7 @@ import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
 import type { CertificateSaid, Emit, EventName, Events } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { GatewayLoad, Metrics } from '../../ports/metrics.ts'
+import { BackupMetrics } from './backup-metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
 import { GatewayMetrics } from './gateway-metrics.ts'
 import { addProcessMetrics } from './process-metrics.ts'
@@ -244,6 +245,7 @@ class PrometheusMetrics implements CountingMetrics {
       help: 'Requests of valid keys that lacked a right',
       labelNames: ['right'],
     })
+    const backups = new BackupMetrics(this.#registry)
     const leads = new Gauge({
       registers,
       name: 'runyard_leader',
@@ -264,7 +266,13 @@ class PrometheusMetrics implements CountingMetrics {
     return {
       'tls.loaded': certified,
       'tls.reloaded': certified,
-      'leader.changed': ({ now }) => leads.set(now === 'active' ? 1 : 0),
+      'backup.scheduled': found => backups.scheduled(found),
+      'backup.made': made => backups.made(made),
+      'backup.failed': () => backups.failed(),
+      'leader.changed': ({ now }) => {
+        leads.set(now === 'active' ? 1 : 0)
+        if (now === 'deposed') backups.ended()
+      },
       'key.failed': ({ reason, count }) => keys.inc({ reason }, count),
       'right.refused': ({ right }) => rights.inc({ right }),
       'webhook.delivered': ({ endpointId }) =>

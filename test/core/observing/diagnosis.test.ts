@@ -53,6 +53,8 @@ function begins(lines: readonly string[], wanted: readonly string[]): void {
   )
 }
 
+const backups = { folder: '/b', everyMs: 24 * 3_600_000, problem: null, newestAgeMs: 47 * 3_600_000 }
+
 test('a machine where all is well has nothing but good lines', () => {
   const all = [
     ...[
@@ -65,6 +67,7 @@ test('a machine where all is well has nothing but good lines', () => {
     ...diagnosis.ofDatabase({ kind: 'PostgreSQL', problem: null, version: '17.1, schema 8', skewMs: -40 }),
     ...[...diagnosis.ofEngine(engine), diagnosis.ofGpus(noGpus, engine), diagnosis.ofNetwork(gateway, network, null)],
     diagnosis.ofProbe({ what: 'reached', image: 'busybox:1' }, { platform: 'linux' }),
+    diagnosis.ofBackups(backups),
   ]
   assert.deepEqual(new Set(all.map(({ state }) => state)), new Set(['ok']))
   assert.ok(all.every(({ action }) => action === null))
@@ -87,6 +90,9 @@ test('whatever fails or warns says what to do', () => {
     ...diagnosis.ofEngine({ ...engine, problem: 'EACCES' }),
     diagnosis.ofGpus({ ...noGpus, nvidia: ['H200'] }, engine),
     diagnosis.ofProbe({ what: 'unreached', image: 'busybox:1', said: 'timed out' }, { platform: 'linux' }),
+    diagnosis.ofBackups({ ...backups, problem: 'ENOENT' }),
+    diagnosis.ofBackups({ ...backups, newestAgeMs: null }),
+    diagnosis.ofBackups({ ...backups, newestAgeMs: 49 * 3_600_000 }),
   ]
   for (const { check, state, action } of lines) {
     assert.ok(state === 'fail' || state === 'warn', check)

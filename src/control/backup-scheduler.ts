@@ -1,0 +1,68 @@
+import { toAppError } from '../core/errors.ts'
+import type { BackupFolder } from '../ports/backups.ts'
+import type { Ports } from '../ports/ports.ts'
+
+/** Time after which a backup that failed is tried again, unless the next one is due before. */
+const RETRY_MS = 15 * 60_000
+/** Time after which is looked again whether another backup is over. */
+const BUSY_MS = 60_000
+/** The longest time to sleep: the clock may be set meanwhile. */
+const LOOK_MS = 60 * 60_000
+
+/**
+ * Makes backups in a folder. The next one is due when the newest file there is old enough, so a restart neither makes one early nor skips one.
+ */
+export class BackupScheduler {
+  readonly #emit: Ports['emit']
+  readonly #clock: Ports['clock']
+  readonly #folder: BackupFolder
+  readonly #ending = new AbortController()
+  #isTold = false
+
+  constructor({ emit, clock }: Pick<Ports, 'emit' | 'clock'>, folder: BackupFolder) {
+    this.#emit = emit
+    this.#clock = clock
+    this.#folder = folder
+  }
+
+  /**
+   * Makes a backup if one is due.
+   * @returns when to step again
+   */
+  async step(nowMs: number): Promise<number> {
+    const { everyMs } = this.#folder
+    try {
+      const newest = await this.#folder.newest(nowMs)
+      this.#tell(newest?.atMs ?? null, newest?.bytes ?? null)
+      const dueMs = newest === null ? nowMs : newest.atMs + everyMs
+      if (dueMs > nowMs) return Math.min(dueMs, nowMs + LOOK_MS)
+      return await this.#make(nowMs)
+    } catch (error) {
+      this.#tell(null, null)
+      const { code, message } = toAppError(error)
+      if (code === 'conflict') return nowMs + BUSY_MS
+      if (!this.#ending.signal.aborted) this.#emit('backup.failed', { folder: this.#folder.path, problem: message })
+      return nowMs + Math.min(RETRY_MS, everyMs)
+    }
+  }
+
+  /** Gives up a backup that is being made; to be called when the steps end. */
+  end(): void {
+    this.#ending.abort()
+  }
+
+  async #make(nowMs: number): Promise<number> {
+    const beganMs = this.#clock.monotonic()
+    const { file, atMs, bytes } = await this.#folder.make(this.#ending.signal)
+    const tookMs = Math.round(this.#clock.monotonic() - beganMs)
+    this.#emit('backup.made', { file, atMs, bytes, tookMs })
+    return nowMs + Math.min(this.#folder.everyMs, LOOK_MS)
+  }
+
+  #tell(newestAtMs: number | null, bytes: number | null): void {
+    if (this.#isTold) return
+    this.#isTold = true
+    const { path, everyMs } = this.#folder
+    this.#emit('backup.scheduled', { folder: path, everyMs, newestAtMs, bytes })
+  }
+}

@@ -1,0 +1,108 @@
+/** The folder in which the server makes backups by itself. */
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { AppError } from '../../core/errors.ts'
+import { DRAFT, removeDurably } from '../../disk/durable-file.ts'
+import type { BackupFolder, Backups, BackupWish, KeptBackup } from '../../ports/backups.ts'
+import { backupName, backupsIn, DUMP_END, keepNewest } from './backup-folder.ts'
+import { keepBackup } from './keep-backup.ts'
+import { dumpPostgres } from './pg-dump.ts'
+
+/** What {@link createScheduledFolder} needs. */
+export interface ScheduledFolderOptions {
+  readonly path: string
+  readonly everyMs: number
+  /** How many backups stay. */
+  readonly keep: number
+  readonly wish: BackupWish
+  readonly backups: Backups
+  /** Makes the copy of a PostgreSQL beside each; null where none is made. */
+  readonly dump: { readonly program: string; readonly url: string } | null
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** A text that no other process has. */
+  readonly unique: () => string
+}
+
+/** How the names of backups begin that are not whole yet, so that no file of a person is taken for one. */
+const UNDONE = 'runyard-scheduled-'
+
+/** A folder that keeps the newest backups. */
+export function createScheduledFolder(options: ScheduledFolderOptions): BackupFolder {
+  const { path, everyMs } = options
+  return {
+    path,
+    everyMs,
+    newest: nowMs => inFolder(path, async () => newestIn(path, nowMs)),
+    make: signal => inFolder(path, () => make(options, signal)),
+  }
+}
+
+function newestIn(path: string, nowMs: number): KeptBackup | null {
+  removeUndone(path)
+  const newest = backupsIn(path).findLast(({ atMs }) => atMs <= nowMs)
+  return newest === undefined ? null : keptBackup(path, newest.name, newest.atMs)
+}
+
+async function make(options: ScheduledFolderOptions, signal: AbortSignal): Promise<KeptBackup> {
+  const { path, keep, wish, backups, dump, now, unique } = options
+  removeUndone(path)
+  const atMs = now()
+  const name = backupName(atMs)
+  const file = join(path, name)
+  if (existsSync(file)) throw new AppError('conflict', `${file} is there already`)
+  const draft = join(path, `${UNDONE}${unique()}${DRAFT}`)
+  const backup = await backups.make(wish)
+  try {
+    // First, so that a backup that is there has it.
+    if (dump !== null) await dumpPostgres({ ...dump, file: `${file}${DUMP_END}`, draft, signal })
+    await keepBackup(until(signal, backup.pieces), file, () => {}, draft)
+  } catch (error) {
+    removeDurably(`${file}${DUMP_END}`)
+    throw error
+  } finally {
+    await backup.drop()
+  }
+  keepNewest(path, keep, name)
+  return keptBackup(path, name, Math.floor(atMs / 1000) * 1000)
+}
+
+async function* until(signal: AbortSignal, pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) {
+    signal.throwIfAborted()
+    yield piece
+  }
+}
+
+/** What a server that was killed has left. */
+function removeUndone(path: string): void {
+  const names = readdirSync(path).filter(name => name.startsWith(UNDONE) && name.endsWith(DRAFT))
+  for (const name of names) removeDurably(join(path, name))
+}
+
+function keptBackup(path: string, name: string, atMs: number): KeptBackup {
+  const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  const file = join(path, name)
+  return { file, atMs, bytes: size(file) + size(`${file}${DUMP_END}`) }
+}
+
+/** Why a folder cannot be used, as a sentence. */
+const PROBLEMS: Readonly<Record<string, (path: string) => string>> = {
+  ENOENT: path => `there is no folder ${path}; make it, or mount what belongs there`,
+  ENOTDIR: path => `${path} is no folder`,
+  ENOSPC: path => `there is no space left for a backup in ${path}`,
+  EDQUOT: path => `there is no space left for a backup in ${path}`,
+  EACCES: path => `this user may not use the folder ${path}`,
+  EPERM: path => `this user may not use the folder ${path}`,
+  EROFS: path => `the file system of ${path} is read-only`,
+}
+
+async function inFolder<Value>(path: string, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work()
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    if (error instanceof AppError || code === '') throw error
+    throw new AppError('unavailable', PROBLEMS[code]?.(path) ?? `${path} cannot be used: ${message}`, { cause: error })
+  }
+}

@@ -1,0 +1,57 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Events } from '../../events.ts'
+
+/** Metrics of the backups that the server makes by itself. All are 0 on a server that makes none. */
+export class BackupMetrics {
+  readonly #interval: Gauge
+  readonly #last: Gauge
+  readonly #bytes: Gauge
+  readonly #failures: Counter
+
+  constructor(registry: Registry) {
+    const registers = [registry]
+    this.#interval = new Gauge({
+      registers,
+      name: 'runyard_backup_interval_seconds',
+      help: 'Time from one backup to the next; 0 where this server makes none',
+    })
+    this.#last = new Gauge({
+      registers,
+      name: 'runyard_backup_last_success_timestamp_seconds',
+      help: 'When the newest backup was made; 0 for none',
+    })
+    this.#bytes = new Gauge({ registers, name: 'runyard_backup_bytes', help: 'Bytes of the newest backup' })
+    this.#failures = new Counter({
+      registers,
+      name: 'runyard_backup_failures_total',
+      help: 'Backups that could not be made',
+    })
+  }
+
+  /** This server makes them from now on. */
+  scheduled({ everyMs, newestAtMs, bytes }: Events['backup.scheduled']): void {
+    this.#interval.set(everyMs / 1_000)
+    this.#newest(newestAtMs ?? 0, bytes ?? 0)
+  }
+
+  /** There is a new one. */
+  made({ atMs, bytes }: Events['backup.made']): void {
+    this.#newest(atMs, bytes)
+  }
+
+  /** There is none, although one was due. */
+  failed(): void {
+    this.#failures.inc()
+  }
+
+  /** Another server makes them. */
+  ended(): void {
+    this.#interval.set(0)
+    this.#newest(0, 0)
+  }
+
+  #newest(atMs: number, bytes: number): void {
+    this.#last.set(atMs / 1_000)
+    this.#bytes.set(bytes)
+  }
+}
