@@ -8,9 +8,9 @@ export function withoutPassword(url: string): string {
   return address.href.replaceAll('+', '%20')
 }
 
-/** Makes a copy of a database. @param url without a password */
+/** Makes a copy of a database, without who is active on it. @param url without a password */
 export function dumpCommand(url: string, file: string): string {
-  return `pg_dump --format=custom --file=${quoted(file)} --dbname=${quoted(url)}`
+  return `pg_dump --format=custom --exclude-table-data='*.server_lease' --file=${quoted(file)} --dbname=${quoted(url)}`
 }
 
 /** Brings a copy into an empty database. @param url without a password */

@@ -19,6 +19,13 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     ],
   ],
   ['HTTPS:', ['--tls-cert', '--tls-key', '--tls-self-signed', '--http-redirect-port', '--hsts']],
+  [
+    'Backups and upgrades:',
+    [
+      ...['--backup-folder', '--backup-every', '--backup-keep', '--backup-passphrase-file', '--backup-without-keys'],
+      ...['--backup-with-logs', '--backup-pg-dump', '--migrate-to'],
+    ],
+  ],
   ['Several servers:', ['--forward-to-active', '--advertise-host']],
   ['Containers:', ['--docker', '--docker-network', '--docker-worker-address']],
   [

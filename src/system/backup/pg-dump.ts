@@ -45,7 +45,9 @@ async function run(program: string, url: string, draft: string, signal: AbortSig
   const environment = Object.entries(process.env).filter(([name]) => PASSED.has(name) || /^PG[A-Z]+$/.test(name))
   const env = { ...Object.fromEntries(environment), ...(password === null ? {} : { PGPASSWORD: password }) }
   const dbname = address.href.replaceAll('+', '%20')
-  const args = ['--format=custom', '--no-password', `--file=${draft}`, `--dbname=${dbname}`]
+  // Who is active now means nothing to a server on the copy, which may be on another machine.
+  const content = ['--format=custom', '--exclude-table-data=*.server_lease']
+  const args = [...content, '--no-password', `--file=${draft}`, `--dbname=${dbname}`]
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const child = spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
   let said = ''
