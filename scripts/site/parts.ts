@@ -63,6 +63,7 @@ const PARTS: readonly Part[] = [
     title: 'Operate',
     pages: [
       ...guides('production', 'accounts', 'billing', 'isolation', 'postgresql', 'standby', 'kubernetes', 'restart'),
+      ...guides('backup', 'upgrade'),
       ...guides('https', 'metrics', 'logs', 'workers', 'why', 'on-call'),
       'docs/security.md',
     ],
