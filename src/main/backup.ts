@@ -45,7 +45,7 @@ export function backupFolderOf(config: Config, backups: Backups): BackupFolder |
     keep,
     wish: { passphrase, withLogs },
     backups,
-    dump: url === null || pgDump === null ? null : { program: pgDump, url },
+    dump: url === null || pgDump === null ? null : { program: pgDump, url, env: process.env },
     now: () => systemClock.now(),
     unique: () => randomBytes(8).toString('hex'),
   })

@@ -40,7 +40,7 @@ export async function readyPostgres(config: Config, url: string, emit: Emit): Pr
     if (pgDump === null) throw new StartError(unprepared(change, url))
     const name = beforeChangeName(change.writtenBy, change.from, 'dump', systemClock.now())
     const file = join(folder, name)
-    await dumpPostgres({ program: pgDump, url, file, draft: draftIn(folder) })
+    await dumpPostgres({ program: pgDump, url, env: process.env, file, draft: draftIn(folder) })
     return file
   })
   return change

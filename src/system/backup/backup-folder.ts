@@ -19,15 +19,14 @@ export function beforeChangeName(by: string, schema: number, kind: 'sqlite' | 'd
   return `runyard-${by.replaceAll(/[^A-Za-z0-9.+-]/g, '_')}-schema-${schema}-${timeText(nowMs)}.${kind}`
 }
 
-/** A backup in a folder. */
-export interface KeptBackup {
+/** The name of a backup, and its time in Unix milliseconds. */
+export interface NamedBackup {
   readonly name: string
-  /** Unix milliseconds. */
   readonly atMs: number
 }
 
 /** The backups in a folder, the newest last. @throws the system's error */
-export function backupsIn(folder: string): KeptBackup[] {
+export function backupsIn(folder: string): NamedBackup[] {
   return namesIn(folder, NAME).map(name => ({ name, atMs: timeOf(NAME.exec(name)![1]!) }))
 }
 

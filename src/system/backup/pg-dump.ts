@@ -9,6 +9,8 @@ export interface DumpOptions {
   readonly program: string
   /** The address of the database; its password is in no argument. */
   readonly url: string
+  /** The environment of this process, of which the program gets a part. */
+  readonly env: Readonly<Record<string, string | undefined>>
   /** The file that the copy becomes once it is whole. */
   readonly file: string
   /** What it is before, in the same folder. */
@@ -24,12 +26,13 @@ const PASSED = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ'])
  * Copies a database into a file for its owner alone.
  * @throws AppError `unavailable` when there is no copy; nothing is left of it then
  */
-export async function dumpPostgres({ program, url, file, draft, signal }: DumpOptions): Promise<void> {
+export async function dumpPostgres(options: DumpOptions): Promise<void> {
+  const { file, draft } = options
   removeDurably(draft)
   // Its mode stays when it is opened again.
   touchDurably(draft)
   try {
-    await run(program, url, draft, signal)
+    await run(options)
     settleDurably(draft, file)
   } catch (error) {
     removeDurably(draft)
@@ -37,12 +40,12 @@ export async function dumpPostgres({ program, url, file, draft, signal }: DumpOp
   }
 }
 
-async function run(program: string, url: string, draft: string, signal: AbortSignal | undefined): Promise<void> {
+async function run({ program, url, env: whole, draft, signal }: DumpOptions): Promise<void> {
   const address = new URL(url)
   const password = decodeURIComponent(address.password) || address.searchParams.get('password')
   address.password = ''
   address.searchParams.delete('password')
-  const environment = Object.entries(process.env).filter(([name]) => PASSED.has(name) || /^PG[A-Z]+$/.test(name))
+  const environment = Object.entries(whole).filter(([name]) => PASSED.has(name) || /^PG[A-Z]+$/.test(name))
   const env = { ...Object.fromEntries(environment), ...(password === null ? {} : { PGPASSWORD: password }) }
   const dbname = address.href.replaceAll('+', '%20')
   // Who is active now means nothing to a server on the copy, which may be on another machine.

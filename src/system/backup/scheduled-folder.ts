@@ -6,7 +6,7 @@ import { DRAFT, removeDurably } from '../../disk/durable-file.ts'
 import type { BackupFolder, Backups, BackupWish, KeptBackup } from '../../ports/backups.ts'
 import { backupName, backupsIn, DUMP_END, keepNewest } from './backup-folder.ts'
 import { keepBackup } from './keep-backup.ts'
-import { dumpPostgres } from './pg-dump.ts'
+import { type DumpOptions, dumpPostgres } from './pg-dump.ts'
 
 /** What {@link createScheduledFolder} needs. */
 export interface ScheduledFolderOptions {
@@ -17,7 +17,7 @@ export interface ScheduledFolderOptions {
   readonly wish: BackupWish
   readonly backups: Backups
   /** Makes the copy of a PostgreSQL beside each; null where none is made. */
-  readonly dump: { readonly program: string; readonly url: string } | null
+  readonly dump: Pick<DumpOptions, 'program' | 'url' | 'env'> | null
   /** Unix milliseconds. */
   readonly now: () => number
   /** A text that no other process has. */

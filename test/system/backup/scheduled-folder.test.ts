@@ -114,10 +114,9 @@ test('the copy of a PostgreSQL is beside its backup, its password in no argument
     `#!/bin/sh\necho "$PGPASSWORD $RUNYARD_MASTER_KEY $*" >'${note}'\nfor one in "$@"; do case $one in --file=*) printf copy >"\${one#--file=}";; esac; done\n`,
   )
   chmodSync(program, 0o755)
+  const env = { RUNYARD_MASTER_KEY: 'a key', PGPASSWORD: 'another', PATH: '/bin:/usr/bin' }
   const url = 'postgres://me:hid%64en@db/name?sslmode=require'
-  const { path, state, folder, names } = folderOf('dumped', { keep: 1, dump: { program, url } })
-  process.env.RUNYARD_MASTER_KEY = 'a key'
-  after(() => delete process.env.RUNYARD_MASTER_KEY)
+  const { path, state, folder, names } = folderOf('dumped', { keep: 1, dump: { program, url, env } })
   const { file, bytes } = await folder.make(never)
   assert.deepEqual(names(), [backupName(T0), `${backupName(T0)}.dump`])
   assert.equal(bytes, statSync(file).size + 4)
