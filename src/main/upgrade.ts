@@ -1,7 +1,8 @@
 /** What happens before a database of an older version is changed, and who may not use a database at all (docs/adr/0070-upgrades.md). */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { toAppError } from '../core/errors.ts'
+import { AppError, toAppError } from '../core/errors.ts'
 import { DRAFT, ensureFolder, removeDurably, settleDurably } from '../disk/durable-file.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import type { Emit } from '../events.ts'
@@ -73,7 +74,8 @@ async function begin(
   copy: (folder: string) => Promise<string>,
 ): Promise<void> {
   const folder = config.backups.folder ?? join(config.dataDir, 'backups')
-  const backup = config.migrateTo === change.to ? null : await copied(change, folder, copy)
+  const backup =
+    config.migrateTo === change.to ? null : await copied(change, folder, copy, config.backups.folder !== null)
   if (backup !== null) keepNewestBeforeChange(folder, KEPT)
   emit('schema.changing', { ...change, version: packageVersion(), backup })
 }
@@ -82,8 +84,11 @@ async function copied(
   change: SchemaChange,
   folder: string,
   copy: (folder: string) => Promise<string>,
+  isGiven: boolean,
 ): Promise<string> {
   try {
+    // What belongs there may not be mounted.
+    if (isGiven && !existsSync(folder)) throw new AppError('unavailable', 'there is no folder')
     ensureFolder(folder)
     return await copy(folder)
   } catch (error) {
@@ -105,7 +110,7 @@ async function copyFile(from: string, folder: string, { writtenBy, from: schema 
   try {
     await copySqlite(from, draft)
     const problem = problemOfFile(draft)
-    if (problem !== null) throw new Error(`the copy cannot be used: ${problem}`)
+    if (problem !== null) throw new AppError('unavailable', `the copy cannot be used: ${problem}`)
     const file = join(folder, beforeChangeName(writtenBy, schema, 'sqlite', systemClock.now()))
     settleDurably(draft, file)
     return file

@@ -4,8 +4,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres } from './engines/postgres-errors.ts'
+import { fromSqlite } from './engines/sqlite-errors.ts'
 import type { Row } from './operations/operation.ts'
-import { READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
+import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
 
 /** The result of a check. */
 export interface DatabaseCheck {
@@ -66,15 +67,15 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
 
 const SERVER_QUERY = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version`
 
-/** The schema of an embedded database; null where there is none, or no database that could be read. */
+/** The schema of an embedded database; null where there is none. @throws AppError `unavailable` when it cannot be read */
 export function schemaOfFile(file: string): SchemaState | null {
   if (!existsSync(file)) return null
   let database: DatabaseSync | null = null
   try {
     database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
     return schemaIn(database)
-  } catch {
-    return null
+  } catch (error) {
+    throw fromSqlite(error)
   } finally {
     database?.close()
   }
@@ -109,7 +110,9 @@ export async function schemaAt(client: Client): Promise<SchemaState | null> {
 function schemaText(schema: SchemaState | null): string {
   if (schema === null) return 'schema 0'
   const { version, writtenBy } = schema
-  return `schema ${version}${writtenBy === null ? '' : ` of Runyard ${writtenBy}`}`
+  const change = changeOf(schema)
+  const ahead = change === null ? '' : `, which the next start changes to ${change.to}`
+  return `schema ${version}${writtenBy === null ? '' : ` of Runyard ${writtenBy}`}${ahead}`
 }
 
 function problemOf(schema: SchemaState | null): string | null {

@@ -1,12 +1,13 @@
 /** A server of a later release takes over the data of an earlier one: it says so, copies it first, and changes it wholly or not at all. */
 import assert from 'node:assert/strict'
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { migrations } from '../../../src/store/schema/migrations.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { statusOf, submit } from '../support/client.ts'
+import { makeEndpoint, runJob, statusOf, submit } from '../support/client.ts'
+import { workerProcesses } from '../support/processes.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
 import { nextRelease, root, runCommand, type Server, startCommand, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -111,4 +112,46 @@ test('a server that is killed in the middle of a change has changed nothing', as
   assert.equal((await statusOf(back, endpoint, job)).status, 'IN_QUEUE')
   assert.deepEqual(schemaOf(dataDir), { version: from, program: version, more: false })
   assert.equal(readdirSync(join(dataDir, 'backups')).length, 1)
+})
+
+test('without a copy nothing is changed: it says why, and goes on when a person says so', async () => {
+  const { server, dataDir, endpoint, job } = await ofPresent()
+  await server.kill9()
+  const backups = join(dataDir, 'backups')
+  writeFileSync(backups, 'no folder')
+  const refused = await serve(dataDir, later)
+  assert.equal(refused.code, 69)
+  assert.match(
+    refused.stderr,
+    new RegExp(`has schema ${from}, of Runyard ${version}, and this version changes it to schema ${to}`),
+  )
+  assert.match(refused.stderr, new RegExp(`no copy of it could be made before in ${backups}: .*; nothing was changed`))
+  const gone = await serve(dataDir, later, '--backup-folder', join(dataDir, 'gone'), '--backup-without-keys')
+  assert.match(gone.stderr, /no copy of it could be made before in .*gone: there is no folder/)
+  assert.deepEqual(schemaOf(dataDir), { version: from, program: version, more: false })
+  const doctor = await runCommand(['doctor', '--data-dir', dataDir, '--docker', 'off', '--json'], later)
+  assert.match(doctor.stdout, new RegExp(`schema ${from} of Runyard ${version}, which the next start changes to ${to}`))
+  const other = await serve(dataDir, { ...later, RUNYARD_MIGRATE_TO: String(to + 1) })
+  assert.equal(other.code, 69, 'the permission is for one schema')
+  const upgraded = await startServer({ dataDir, env: { ...later, RUNYARD_MIGRATE_TO: String(to) } })
+  assert.equal(upgraded.events('schema.changing')[0]?.backup, null)
+  assert.equal((await statusOf(upgraded, endpoint, job)).status, 'IN_QUEUE')
+})
+
+test('workers of the earlier release go on after the upgrade', async () => {
+  const server = await startServer({ dataDir: temporaryFolder() })
+  const { dataDir } = server
+  const settings = { workersMin: 1, workersMax: 1 }
+  const endpoint = await makeEndpoint(server, { folder: `${root}/examples/hello-node`, settings })
+  const before = await runJob(server, endpoint, { name: 'before' })
+  await server.kill9()
+  const pids = workerProcesses(dataDir).map(({ pid }) => pid)
+  assert.ok(pids.length > 0)
+  const upgraded = await startServer({ dataDir, env: later })
+  const after = await runJob(upgraded, endpoint, { name: 'after' })
+  assert.deepEqual([after.status, after.workerId], ['COMPLETED', before.workerId])
+  assert.deepEqual(
+    workerProcesses(dataDir).map(({ pid }) => pid),
+    pids,
+  )
 })
