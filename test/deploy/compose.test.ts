@@ -31,7 +31,10 @@ test('Docker Compose takes it, and not without passwords', { skip: noCompose }, 
 })
 
 test('the settings of the server exist', () => {
-  const env = { ...services.server!.environment, RUNYARD_DATABASE: 'postgres://runyard:first@database:5432/runyard' }
+  const { environment } = services.server!
+  assert.equal(environment?.RUNYARD_MIGRATE_TO, '${RUNYARD_MIGRATE_TO:-}', 'a person permits it, for one command')
+  const given = { RUNYARD_DATABASE: 'postgres://runyard:first@database:5432/runyard', RUNYARD_MIGRATE_TO: '' }
+  const env = { ...environment, ...given }
   assert.deepEqual(strayVariables(env), [])
   const reading = readConfig({ options: {}, env, absolute: path => path, read: () => '' })
   assert.ok('config' in reading, JSON.stringify(reading))
