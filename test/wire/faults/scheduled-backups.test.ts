@@ -87,7 +87,7 @@ test('without a passphrase it does not start, and a folder that is gone is said 
 const paste = (command: string) =>
   promisify(execFile)('/bin/sh', ['-c', command.trim()], { env: { PATH: `${programs}:/bin:/usr/bin` } })
 
-describe('backups of a PostgreSQL', { skip: noPostgresPrograms }, () => {
+describe('backups of a PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }, () => {
   const load = async (server: Server) => {
     const settings = { workersMin: 2, workersMax: 2, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
     const endpoint = await makeEndpoint(server, { folder: `${root}/examples/hello-node`, settings })

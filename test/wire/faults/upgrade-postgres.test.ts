@@ -42,7 +42,7 @@ async function schemaOf(database: TestSchema): Promise<readonly [schema: number,
   return [Number(row?.schema), row?.more === true]
 }
 
-describe('releases on one PostgreSQL', { skip: noPostgres }, () => {
+describe('releases on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () => {
   test('a later release is refused before it stands by until somebody permits its schema, and the old one goes on', async () => {
     const { database, shared, server, dataDir, serve } = await begin()
     const { id: endpoint } = await silentEndpoint(server)
