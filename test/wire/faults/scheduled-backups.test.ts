@@ -11,7 +11,7 @@ import { noPostgresPrograms, startPostgres } from '../support/postgres.ts'
 import { killAll } from '../support/processes.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
-import { until } from '../support/until.ts'
+import { sleep, until } from '../support/until.ts'
 
 const passphrase = 'a passphrase of tests'
 const env = { RUNYARD_BACKUP_PASSPHRASE: passphrase }
@@ -94,7 +94,11 @@ describe('backups of a PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }
     const acknowledged: string[] = []
     let over = false
     const client = async () => {
-      while (!over) acknowledged.push(await submit(server, endpoint, { name: `job ${acknowledged.length}` }))
+      while (!over) {
+        acknowledged.push(await submit(server, endpoint, { name: `job ${acknowledged.length}` }))
+        // All of them have to be done on the restored server.
+        await sleep(20)
+      }
     }
     const clients = Array.from({ length: 2 }, client)
     const end = async () => {
