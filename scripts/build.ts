@@ -10,7 +10,7 @@ import { billOfMaterials } from './bill-of-materials.ts'
 import { buildConsole } from './console.ts'
 
 /** Packages that stay packages: they are large and few servers need them, or handlers of users import them. */
-const EXTERNAL = ['dockerode', '@graphql-yoga/render-graphiql', '@runyard/worker']
+const EXTERNAL = ['dockerode', '@graphql-yoga/render-graphiql', '@runyard/worker', '@opentelemetry/exporter-trace-*']
 /** Packages of CommonJS call `require` for modules of Node. */
 const REQUIRE =
   "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)"

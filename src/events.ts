@@ -7,6 +7,8 @@ import type { AccessLogEntry } from './core/balancing/access-log-entry.ts'
 import type { JobUsage } from './core/billing/usage.ts'
 import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/jobs/job.ts'
+import type { TracedJob, TracedTry } from './core/observing/job-spans.ts'
+import type { RequestTrace } from './core/observing/request-trace.ts'
 import type { StopReason, WorkerState } from './core/workers/worker.ts'
 import type { ColdStartPhase } from './core/workers/worker-phase.ts'
 
@@ -42,9 +44,7 @@ export interface CertificateSaid {
 export interface Events {
   'job.accepted': { endpointId: EndpointId; jobId: JobId }
   /** A job changed its status; see TRANSITIONS. */
-  'job.moved': {
-    endpointId: EndpointId
-    jobId: JobId
+  'job.moved': TracedJob & {
     transition: Transition
     from: JobStatus
     to: JobStatus
@@ -55,8 +55,18 @@ export interface Events {
     waitedMs?: number
     /** Its counted usage; for everything but a claim. */
     usage?: JobUsage
+    /** Whether it never reached its worker; only for a release. */
+    undelivered?: boolean
   }
-  'job.expired': { endpointId: EndpointId; jobId: JobId; from: JobStatus; workerId: WorkerId | null; usage: JobUsage }
+  'job.expired': {
+    endpointId: EndpointId
+    jobId: JobId
+    from: JobStatus
+    workerId: WorkerId | null
+    usage: JobUsage
+    /** What its trace follows from; only for one that was not done. */
+    undone?: TracedJob & { attempt: number }
+  }
   /** A result came too late or from the wrong worker. It has no effect. */
   'job.result_ignored': { endpointId: EndpointId; jobId: JobId; workerId: WorkerId; reason: string }
   /** The relay dropped a body because servers died of it. If it was a result, its job has failed. */
@@ -69,6 +79,8 @@ export interface Events {
     /** The file that it is kept in; null when there was no space. */
     file: string | null
   }
+  /** A try of a webhook has ended. */
+  'webhook.tried': TracedTry & { atMs: number; tookMs: number; status: number | null }
   /** A receiver answered 200 on this attempt. */
   'webhook.delivered': { endpointId: EndpointId; jobId: JobId; tries: number }
   /** The last attempt failed, or could not be made for too long. The webhook is given up. */
@@ -140,7 +152,7 @@ export interface Events {
   'model.failed': { endpointId: EndpointId; models: string; problem: string }
   'model.removed': { model: string; commit: string | null }
   /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
-  'gateway.request_finished': AccessLogEntry
+  'gateway.request_finished': AccessLogEntry & { trace?: RequestTrace }
   /** The server makes backups here from now on; what it has found of the newest one is null where there is none. */
   'backup.scheduled': { folder: string; everyMs: number; newestAtMs: number | null; bytes: number | null }
   'backup.made': { file: string; atMs: number; bytes: number; tookMs: number }

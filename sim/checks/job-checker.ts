@@ -83,7 +83,14 @@ export class JobChecker {
   }
 
   /** The event that a job has another status. */
-  moved({ jobId, transition, from, to, workerId, attempt }: Events['job.moved']): void {
+  moved({
+    jobId,
+    transition,
+    from,
+    to,
+    workerId,
+    attempt,
+  }: Omit<Events['job.moved'], 'queuedAtMs' | 'position' | 'traceparent'>): void {
     const what = `${transition} of job ${jobId} from ${from} to ${to}`
     if (!isLegal(transition, from, to)) this.#report(`${what} is not in the table of transitions`)
     const change = this.#nextOf(jobId)

@@ -45,7 +45,7 @@ export function createSurfaces(
   { stopping }: Stopping,
 ): Surfaces {
   const { accounts, jobs, workers, balancing, resources, observing, endpoints } = services
-  const { clock, store, vault, bodies, emit, spill, consoleFiles: files } = ports
+  const { clock, store, vault, bodies, emit, spill, tracing, consoleFiles: files } = ports
   const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false, version = 'unknown' } = config
   // Clients and workers have a room each, so that neither keeps the other out.
   const room = new BodyRoom({ maxBytes, clock, spill: null })
@@ -74,7 +74,7 @@ export function createSurfaces(
       stories: observing.stories,
     }),
     openai: openAiSurface(asked),
-    worker: workerSurface({ ...workers, access: accounts.access, vault, emit, resultRoom }),
+    worker: workerSurface({ ...workers, access: accounts.access, vault, tracing, emit, resultRoom }),
     ops: opsSurface({
       ...common,
       ...observing,

@@ -8,6 +8,7 @@ import { consoleClash } from './console.ts'
 import { type Setting, settingsIn, type ValuesOf, valuesOf } from './setting.ts'
 import { SETTING_TABLE } from './table.ts'
 import { tlsClash } from './tls.ts'
+import { readTracing, type TracingConfig } from './tracing.ts'
 
 type Values = ValuesOf<typeof SETTING_TABLE>
 
@@ -21,6 +22,8 @@ export interface Config extends Omit<Values, 'prices'> {
   readonly masterKeys: readonly string[]
   /** Of the keys in scheduled backups; null where there are none, or none with keys. */
   readonly backupPassphrase: string | null
+  /** Traces that are recorded; null for none. */
+  readonly tracing: TracingConfig | null
 }
 
 /** The settings by the names of their options, in the order of the help. */
@@ -59,6 +62,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
     mistakes.push('RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them')
   }
   const prices = pricesOf(texts.get(SETTING_TABLE.prices)?.[0], given, mistakes)
+  const tracing = readTracing(given.env, mistakes)
   if (mistakes.length > 0) return { mistakes }
   const values = valuesOf(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
   const clashes = [consoleClash(values), tlsClash(values.tls, values.kubernetes)].filter(clash => clash !== null)
@@ -66,7 +70,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   const sources = { variable: given.env.RUNYARD_BACKUP_PASSPHRASE, read: given.read }
   const backupPassphrase = scheduledPassphrase(values.backups, sources, mistakes)
   if (mistakes.length > 0) return { mistakes }
-  return { config: Object.freeze({ ...values, prices, apiKey, masterKeys, backupPassphrase }) }
+  return { config: Object.freeze({ ...values, prices, apiKey, masterKeys, backupPassphrase, tracing }) }
 }
 
 /** Variables besides settings that Runyard itself or its commands read; those of its tests begin with TEST_. */

@@ -37,14 +37,14 @@ const NONE_PASSING = { requests: 0, sockets: 0 }
 
 /** The entrance to load-balancing endpoints: admits requests, forwards them, and emits an access log entry for each. */
 export class Gateway implements Entrance {
-  readonly #ports: Pick<Ports, 'clock' | 'emit'>
+  readonly #ports: Pick<Ports, 'clock' | 'emit' | 'tracing'>
   readonly #parts: GatewayParts
   readonly #admission: GatewayAdmission
   readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
   /** The response or socket of each admitted request that has not ended. */
   readonly #carriers = new Slots<ServerResponse | Duplex>()
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit'>, parts: GatewayParts) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit' | 'tracing'>, parts: GatewayParts) {
     this.#ports = ports
     this.#parts = parts
     this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED)
@@ -103,8 +103,8 @@ export class Gateway implements Entrance {
   }
 
   #forward(arrival: Arrival, admitted: Admitted): void {
-    const { route, responder, startMs } = arrival
-    const { clock, emit } = this.#ports
+    const { incoming, route, responder, startMs } = arrival
+    const { clock, emit, tracing } = this.#ports
     if ('headers' in admitted) {
       responder.preflight(admitted)
       emit('request.answered', { surface: 'gateway', status: 204, tookMs: clock.monotonic() - startMs })
@@ -121,10 +121,11 @@ export class Gateway implements Entrance {
       this.#count(route.endpointId, kind, -1)
       this.#carriers.remove(slot, carrier)
     }
-    responder.forward(admitted).then(
+    const trace = tracing?.request(headerOf(incoming, 'traceparent'))
+    responder.forward(trace === undefined ? admitted : { ...admitted, trace }).then(
       entry => {
         ended()
-        emit('gateway.request_finished', entry)
+        emit('gateway.request_finished', trace === undefined ? entry : { ...entry, trace })
       },
       (thrown: unknown) => {
         ended()
@@ -175,6 +176,12 @@ interface Responder {
   preflight(preflight: Preflight): void
   refuse(error: AppError): void
   forward(request: ProxyRequest): ReturnType<Forwarding['forward']>
+}
+
+/** The only value of a header; undefined where there is none. */
+function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name]
+  return typeof value === 'string' ? value : undefined
 }
 
 function arrivingRequest(incoming: IncomingMessage, route: GatewayRoute): ArrivingRequest {

@@ -14,6 +14,7 @@ import { acquire, openLease } from './store.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
 import { certificateOf } from './tls.ts'
+import { loadTracing } from './tracing.ts'
 import { refusePostgres } from './upgrade.ts'
 
 export type { ServedFolder } from './folders.ts'
@@ -86,7 +87,9 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const folders = foldersIn(config, sampleFolder)
   for (const folder of folders.inProcesses) await setUpFolder(resolve(folder), config.folderSetup, log)
 
-  const shell = new Shell(config, log, lock, folders, certificate)
+  const traces = await loadTracing(config.tracing, log)
+  const shell = new Shell(config, log, lock, folders, certificate, traces)
+  opened.defer(() => shell.traces?.close())
   opened.defer(() => shell.endListeners(0))
   certificate?.follow(shell.emit)
   const terms = new Terms(shell, candidate, roleHooksOf(config, log))

@@ -21,6 +21,7 @@ import type { FoldersToServe } from './folders.ts'
 import { Front } from './front.ts'
 import { bind, type Listeners } from './listeners.ts'
 import { RelayTokens } from './relay-tokens.ts'
+import { type LoadedTracing, openTraces, type Traces } from './tracing.ts'
 
 /** The log of a run of the server. */
 export type Log = ReturnType<typeof createLog>
@@ -39,7 +40,9 @@ export class Shell {
   /** One stream of events for all its readers. */
   readonly emit: Emit
   /** Ports that need nothing of a term. */
-  readonly ports: Pick<Ports, 'clock' | 'random' | 'bodies' | 'outbound' | 'probes' | 'consoleFiles'>
+  readonly ports: Pick<Ports, 'clock' | 'random' | 'bodies' | 'outbound' | 'probes' | 'consoleFiles' | 'tracing'>
+  /** Null when no traces are recorded. */
+  readonly traces: Traces | null
   /** Is awaited before the first large body is handed on; a term sets it. */
   readyForLarge: () => Promise<void> = async () => {}
   /** What this server says of itself and of the active one. */
@@ -53,6 +56,7 @@ export class Shell {
     lock: DataDirLock,
     folders: FoldersToServe,
     certificate: CertificateInUse | null,
+    tracing: LoadedTracing | null,
   ) {
     this.config = config
     this.log = log
@@ -61,7 +65,9 @@ export class Shell {
     this.certificate = certificate
     this.metrics = createMetrics({ clock: systemClock, ofProcess: true })
     this.relayTokens = new RelayTokens(log)
-    this.emit = toAll([logEvents(log), this.metrics.emit, this.relayTokens.emit])
+    this.traces = tracing === null ? null : openTraces(tracing, this.metrics, log)
+    const traced = this.traces === null ? [] : [this.traces.tracer.emit]
+    this.emit = toAll([logEvents(log), this.metrics.emit, this.relayTokens.emit, ...traced])
     this.ports = {
       clock: systemClock,
       random: systemRandom,
@@ -69,6 +75,7 @@ export class Shell {
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
       probes: createHealthProbes(),
       consoleFiles: createConsoleFiles(consoleSource()),
+      tracing: this.traces?.tracer,
     }
   }
 

@@ -13,6 +13,7 @@ import type { Probes } from './probe.ts'
 import type { Random } from './random.ts'
 import type { Spill } from './spill.ts'
 import type { Store } from './store/store.ts'
+import type { Tracing } from './tracing.ts'
 import type { Vault } from './vault.ts'
 import type { VolumeFolders } from './volume-folders.ts'
 import type { WorkerLogs } from './worker-logs.ts'
@@ -40,4 +41,6 @@ export interface Ports {
   readonly consoleFiles: ConsoleFiles | null
   readonly emit: Emit
   readonly metrics: Metrics
+  /** Traces; none are recorded when left out. */
+  readonly tracing?: Tracing | undefined
 }

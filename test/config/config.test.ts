@@ -82,6 +82,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
       withLogs: false,
       pgDump: null,
     },
+    tracing: null,
     limitJobs: false,
     deleteRunningEndpoints: false,
     prices: null,
@@ -283,6 +284,7 @@ test('each setting is read from its option', () => {
       withLogs: true,
       pgDump: 'pg_dump',
     },
+    tracing: null,
     limitJobs: false,
     deleteRunningEndpoints: true,
     prices: null,
@@ -749,4 +751,62 @@ test('backups that the server makes have a passphrase, or say that they have no 
   assert.deepEqual(read({ options: { backupPassphraseFile: 'p', backupWithoutKeys: true } }), [
     '--backup-without-keys leaves out the keys of --backup-passphrase-file',
   ])
+})
+
+const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }
+
+test('traces are recorded when a variable of OpenTelemetry says where they go, and only then', () => {
+  assert.equal(config().tracing, null)
+  assert.deepEqual(config({}, COLLECTOR).tracing, {
+    protocol: 'http/protobuf',
+    serviceName: 'runyard',
+    resource: {},
+    sampling: { sampler: 'parentbased_always_on', ratio: 1 },
+    limits: { maxQueueSize: 2_048, maxExportBatchSize: 512, scheduleDelayMs: 5_000, exportTimeoutMs: 30_000 },
+  })
+  assert.notEqual(config({}, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://a/v1/traces' }).tracing, null)
+  assert.equal(config({}, { ...COLLECTOR, OTEL_SDK_DISABLED: 'true' }).tracing, null)
+  assert.equal(config({}, { ...COLLECTOR, OTEL_TRACES_EXPORTER: 'none' }).tracing, null)
+  assert.equal(config({}, { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_SAMPLER: 'nonsense' }).tracing, null)
+})
+
+test('the variables of OpenTelemetry have their usual meanings', () => {
+  const { tracing } = config(
+    {},
+    {
+      ...COLLECTOR,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
+      OTEL_RESOURCE_ATTRIBUTES: 'service.name=other, region=eu%2Dwest,',
+      OTEL_TRACES_SAMPLER: 'traceidratio',
+      OTEL_TRACES_SAMPLER_ARG: '.25',
+      OTEL_BSP_MAX_QUEUE_SIZE: '600',
+    },
+  )
+  assert.equal(tracing?.protocol, 'http/json')
+  assert.deepEqual([tracing?.serviceName, tracing?.resource], ['other', { region: 'eu-west' }])
+  assert.deepEqual(tracing?.sampling, { sampler: 'traceidratio', ratio: 0.25 })
+  assert.equal(tracing?.limits.maxQueueSize, 600)
+  const named = { ...COLLECTOR, OTEL_SERVICE_NAME: 'mine', OTEL_RESOURCE_ATTRIBUTES: 'service.name=other' }
+  assert.equal(config({}, named).tracing?.serviceName, 'mine')
+})
+
+test('wrong variables of OpenTelemetry are mistakes, and an address that may hold a password is not repeated', () => {
+  const wrong = (env: Env) => mistakes({}, { ...COLLECTOR, ...env })
+  assert.deepEqual(wrong({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }), [
+    "OTEL_EXPORTER_OTLP_PROTOCOL must be one of http/protobuf, http/json, not 'grpc'; collectors take http/protobuf at port 4318",
+  ])
+  assert.match(wrong({ OTEL_TRACES_SAMPLER: 'some' })[0]!, /^OTEL_TRACES_SAMPLER must be one of always_on, /)
+  assert.match(
+    wrong({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' })[0]!,
+    /from 0 to 1, not '2'$/,
+  )
+  assert.match(wrong({ OTEL_RESOURCE_ATTRIBUTES: 'a' })[0]!, /name=value pairs/)
+  assert.match(wrong({ OTEL_RESOURCE_ATTRIBUTES: 'a=%' })[0]!, /name=value pairs/)
+  assert.match(wrong({ OTEL_BSP_SCHEDULE_DELAY: '1s' })[0]!, /^OTEL_BSP_SCHEDULE_DELAY must be a whole number/)
+  assert.match(wrong({ OTEL_BSP_MAX_QUEUE_SIZE: '10' })[0]!, /must not be more than OTEL_BSP_MAX_QUEUE_SIZE$/)
+  assert.match(wrong({ OTEL_TRACES_EXPORTER: 'zipkin' })[0]!, /^OTEL_TRACES_EXPORTER must be otlp or none/)
+  const [about] = wrong({ OTEL_EXPORTER_OTLP_ENDPOINT: 'user:secret@host:4318' })
+  assert.match(about!, /must be http or https addresses$/)
+  assert.doesNotMatch(about!, /secret/)
 })

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { runTwice, settle } from '../../sim/run.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import { SIMULATED_SEEDS } from '../support/simulated-seeds.ts'
+import { HeardSpans } from '../support/span-trees.ts'
 
 /** Those that run twice. */
 const TWICE = 2
@@ -10,9 +11,12 @@ const hashes = new Set<string>()
 
 for (let seed = 1; seed <= SIMULATED_SEEDS; seed += 1) {
   test(`seed ${seed} has no problems${seed > TWICE ? '' : ' and the same trace twice'}`, async () => {
-    const { problems, stats, hash } = await (seed > TWICE ? runSeed(seed, { settle }) : runTwice(seed))
+    const heard = new HeardSpans()
+    const { hear } = heard
+    const { problems, stats, hash } = await (seed > TWICE ? runSeed(seed, { settle, hear }) : runTwice(seed))
     hashes.add(hash)
     assert.deepEqual(problems, [], `again: ./bin/node sim/run.ts --seed ${seed} --verbose`)
+    assert.deepEqual(heard.problems(), [], 'the spans of the jobs are no trees')
     assert.ok(stats.jobs >= 20 && stats.restarts >= 1, `only ${stats.jobs} jobs and ${stats.restarts} restarts`)
   })
 }

@@ -26,6 +26,8 @@ import {
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { JobRecordRules } from '../../src/core/jobs/job-record.ts'
 import type { GpuUse } from '../../src/core/observing/gpu-use.ts'
+import type { Span } from '../../src/core/observing/span.ts'
+import type { TraceSampling } from '../../src/core/observing/trace-sampling.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { StartFailure } from '../../src/core/workers/start-failure.ts'
@@ -48,6 +50,7 @@ import { singleLeader } from '../../src/system/coordination/leader.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createVault } from '../../src/system/keys/vault.ts'
 import { createMetrics } from '../../src/system/observing/metrics.ts'
+import { Tracer } from '../../src/system/observing/tracer.ts'
 import { readLine } from '../../src/system/worker-logs/worker-log-lines.ts'
 import { FakeOutbound } from './fake-outbound.ts'
 import { type Fault, faultyStore, PlannedFaults, watchedStore } from './faulty-store.ts'
@@ -85,6 +88,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory. The rig closes it. */
   readonly openStore?: () => Promise<Store>
+  /** Which traces are recorded; none unless given. */
+  readonly tracing?: TraceSampling
   /** The page of the console; none unless given. */
   readonly consoleFiles?: ConsoleFiles
   /** Models on the disk of the machine; none are kept unless given. */
@@ -158,6 +163,8 @@ export class Rig {
   /** The parts of the machine of the workers. */
   machine: MachineParts = aMachine([], { vcpus: 64, memoryGb: 512 })
   readonly events: Happening[] = []
+  /** The spans of all starts. */
+  readonly spans: Span[] = []
   readonly logs = new SimLogs(() => this.clock.now())
   readonly fleet: MockFleet
   /** The results of the health checks of workers. */
@@ -206,9 +213,14 @@ export class Rig {
       }
     }
     const metrics = createMetrics({ clock, ofProcess: false, maxEndpoints: this.#options.metricEndpoints ?? 200 })
+    const { tracing: sampling } = this.#options
+    const traced = { clock, random: this.#random }
+    const tracing =
+      sampling === undefined ? undefined : new Tracer(traced, sampling, spans => void this.spans.push(...spans))
     const emit = <Name extends EventName>(name: Name, fields: Events[Name]) => {
       this.events.push({ name, ...fields } as unknown as Happening)
       metrics.emit(name, fields)
+      tracing?.emit(name, fields)
     }
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const machine = {
@@ -243,6 +255,7 @@ export class Rig {
       models: this.#options.models ?? null,
       volumes: this.volumes,
       logs: this.logs,
+      tracing,
     }
     this.#app = createApp(this.ports, config, this.#options.requests?.(this.ports))
     this.#fetch = this.#app.fetch()

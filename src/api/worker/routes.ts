@@ -6,6 +6,7 @@ import { jobPlace } from '../../core/secrets/seal-place.ts'
 import { MAX_COPIES, RELAY_HEADERS } from '../../core/workers/relay-headers.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Emit } from '../../events.ts'
+import type { Tracing } from '../../ports/tracing.ts'
 import type { Vault } from '../../ports/vault.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
@@ -37,6 +38,8 @@ export interface WorkerSurfaceParts {
   readonly stops: JobStops
   readonly calls: WorkerCalls
   readonly vault: Vault
+  /** Traces; none are recorded when left out. */
+  readonly tracing: Tracing | undefined
   readonly emit: Emit
   readonly resultRoom: BodyRoom
 }
@@ -119,7 +122,7 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
   })
   if (claimed.length === 0) return new Response(null, { status: 204 })
   call.env.delivery.onSettled(delivered => void settle(parts, call, worker, claimed, delivered))
-  const texts = claimed.map(job => jobText(job, parts.vault))
+  const texts = claimed.map(job => jobText(parts, job, worker))
   if (batch === null) return jsonText(texts[0]!)
   return jsonText([...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']'])
 }
@@ -199,13 +202,18 @@ function numberIn(request: Request, header: string, max: number): number | null 
 }
 
 /** The job as JSON, in parts: the input may be large and is not copied. */
-function jobText(job: ClaimedJob, vault: Vault): string[] {
+function jobText(
+  { vault, tracing }: WorkerSurfaceParts,
+  job: ClaimedJob,
+  { id: workerId, endpointId }: Worker,
+): string[] {
   const members: string[] = []
   if (job.webhook !== null) members.push(`"webhook":${JSON.stringify(job.webhook)}`)
   if (job.policy !== null) members.push(`"policy":${job.policy}`)
   if (job.s3Config !== null) members.push(`"s3Config":${vault.open(job.s3Config, jobPlace(job.id))}`)
   if (job.batchId !== null) members.push(`"batchId":${JSON.stringify(job.batchId)}`)
-  if (job.traceparent !== null) members.push(`"traceparent":${JSON.stringify(job.traceparent)}`)
+  const traceparent = tracing?.attempt({ ...job, jobId: job.id, endpointId }, { ...job, workerId }) ?? job.traceparent
+  if (traceparent !== null) members.push(`"traceparent":${JSON.stringify(traceparent)}`)
   const rest = members.map(member => `,${member}`).join('')
   return [`{"id":${JSON.stringify(job.id)},"input":`, job.input, `${rest}}`]
 }

@@ -146,6 +146,8 @@ export interface ClaimedJob {
   readonly waitedMs: number
   readonly batchId: BatchId | null
   readonly traceparent: string | null
+  readonly queuedAtMs: number
+  readonly position: number
 }
 
 /** The error of a job that lost its last attempt. */

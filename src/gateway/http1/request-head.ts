@@ -1,5 +1,6 @@
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
+import type { RequestTrace } from '../../core/observing/request-trace.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import type { Affinity } from '../queue/reservation.ts'
 import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
@@ -62,9 +63,11 @@ export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead 
   if (!PATH.test(call.path)) throw new AppError('invalid', 'the path of the request has characters that no path has')
   if (!HOST.test(call.host)) throw new AppError('invalid', 'the Host of the request has characters that no host has')
   const found = noSpecialFields()
-  let fields = passedFields(call.rawHeaders, found)
+  const raw = call.trace === undefined ? call.rawHeaders : withoutFields(call.rawHeaders, replacedBy(call.trace))
+  let fields = passedFields(raw, found)
   const names = found.connection === null ? null : namedByConnection(found.connection)
-  if (names !== null) fields = passedFields(withoutFields(call.rawHeaders, names), noSpecialFields())
+  if (names !== null) fields = passedFields(withoutFields(raw, names), noSpecialFields())
+  if (call.trace !== undefined) fields += `traceparent: ${call.trace.traceparent}\r\n`
   const body = framingOf(found, line)
   const upgrade = line.upgrade ? found.upgrade : null
   const trailers = upgrade === null && found.te !== null && hasOption(found.te, 'trailers')
@@ -90,6 +93,11 @@ export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead 
     upgrades: upgrade !== null,
     expectsContinue: found.expect && line.version !== '1.0',
   }
+}
+
+/** The state of a trace goes with its context, which a client may have sent malformed. */
+function replacedBy({ clientSpanId }: RequestTrace): string[] {
+  return clientSpanId === null ? ['traceparent', 'tracestate'] : ['traceparent']
 }
 
 function noSpecialFields(): SpecialFields {

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 import type { EndpointId } from '../../core/ids.ts'
+import type { RequestTrace } from '../../core/observing/request-trace.ts'
 
 export type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 
@@ -34,6 +35,8 @@ export interface ProxyRequest {
    * one. Browsers close a socket whose 101 names none of the subprotocols that they offered.
    */
   readonly subprotocol?: string
+  /** Its place in a trace, which the worker is told; what the client says of a trace is passed on where it is left out. */
+  readonly trace?: RequestTrace
 }
 
 /** Sends requests to workers and their responses back, with no more of a body in memory than a buffer. */

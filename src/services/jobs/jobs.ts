@@ -15,6 +15,7 @@ import {
 import { JOB_RECORD_RULES, type JobRecordRules } from '../../core/jobs/job-record.ts'
 import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
+import type { TracedJob } from '../../core/observing/job-spans.ts'
 import { jobPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { JobMove, QueuePart } from '../../ports/store/store.ts'
@@ -281,7 +282,8 @@ export class Jobs {
 
   /** Gives back a job whose response never reached the worker; the attempt does not count. */
   async undeliver(jobId: JobId, attempt: number, workerId: WorkerId): Promise<void> {
-    this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt }))
+    const moves = await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt })
+    this.moved('release', moves, undefined, true)
   }
 
   /**
@@ -334,12 +336,17 @@ export class Jobs {
 
   /** Emits and publishes that the store has removed jobs. */
   removed(
-    jobs: readonly { job: Pick<Job, 'id' | 'endpointId' | 'status' | 'workerId' | 'webhook'>; usage: JobUsage }[],
+    jobs: readonly {
+      job: Job | Pick<Job, 'id' | 'endpointId' | 'status' | 'workerId' | 'webhook'>
+      usage: JobUsage
+    }[],
   ): void {
     const { emit, notifier } = this.#ports
     for (const { job, usage } of jobs) {
       const { endpointId, id: jobId, status, workerId, webhook } = job
-      emit('job.expired', { endpointId, jobId, from: status, workerId, usage })
+      const isUndone = !isFinal(status) && 'attempt' in job
+      const undone = isUndone ? { undone: { ...traced(job), attempt: job.attempt } } : {}
+      emit('job.expired', { endpointId, jobId, from: status, workerId, usage, ...undone })
       this.#ends.note(jobId, null)
       notifier.publish(`job:${jobId}`)
       if (!isFinal(status)) notifier.publish(`load:${endpointId}`)
@@ -355,13 +362,13 @@ export class Jobs {
   }
 
   /** Emits and publishes transitions that the store has made. */
-  moved(transition: Transition, moves: readonly JobMove[], reason?: string): void {
+  moved(transition: Transition, moves: readonly JobMove[], reason?: string, undelivered = false): void {
     const { emit, notifier } = this.#ports
     for (const { job, from, usage } of moves) {
       this.#quotas.noteResult(job.owner, usage)
       const { endpointId, id: jobId, status: to, workerId, attempt } = job
-      const because = reason === undefined ? {} : { reason }
-      emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, usage, ...because })
+      const because = { ...(reason === undefined ? {} : { reason }), ...(undelivered ? { undelivered } : {}) }
+      emit('job.moved', { ...traced(job), transition, from, to, workerId, attempt, usage, ...because })
       if (isFinal(to)) this.#ends.note(jobId, job)
       notifier.publish(`job:${jobId}`)
       if (to === 'IN_QUEUE') this.#queueGrew(endpointId)
@@ -390,6 +397,11 @@ export class Jobs {
     this.#lastPosition = Math.max(this.#lastPosition + 1, nowMs * 1024)
     return this.#lastPosition
   }
+}
+
+/** What the trace of a job follows from. */
+function traced({ id: jobId, endpointId, queuedAtMs, position, traceparent }: Job): TracedJob {
+  return { endpointId, jobId, queuedAtMs, position, traceparent }
 }
 
 function tellsWorker(transition: Transition, from: JobStatus): boolean {

@@ -7,6 +7,7 @@ import {
   type WebhookDelivery,
   type WebhookTry,
 } from '../../core/jobs/webhook.ts'
+import type { TracedTry } from '../../core/observing/job-spans.ts'
 import { cursorOf, type Page, type PageRequest, pageOf, sliceOf } from '../../core/pages.ts'
 import { webhookKeyPlace } from '../../core/secrets/seal-place.ts'
 import type { OutboundResult } from '../../ports/outbound.ts'
@@ -24,7 +25,7 @@ export const MAX_DELIVERIES = 100
 /** Limit of deliveries that one page reads. */
 const MAX_READ = 5_000
 
-type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit' | 'driver'>
+type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit' | 'driver' | 'tracing'>
 
 /** A signing key as its owner sees it. */
 export interface ReadableKey {
@@ -131,6 +132,8 @@ export class Webhooks {
     const { store, emit } = this.#ports
     const { id, endpointId, jobId } = delivery
     if (!(await store.webhooks.recordTry(id, entry))) return
+    const { number, atMs, tookMs, status } = entry
+    if (isOfJob(delivery)) emit('webhook.tried', { ...triedOf(delivery, number), atMs, tookMs, status })
     if (problem === null) emit('webhook.delivered', { endpointId, jobId, tries: entry.number })
     else if (entry.number >= WEBHOOK.tries) {
       emit('webhook.failed', { endpointId, jobId, tries: entry.number, problem })
@@ -164,13 +167,17 @@ export class Webhooks {
     atMs: number,
     signal: AbortSignal,
   ): Promise<OutboundResult & { isPublic: boolean }> {
-    const { vault, clock, outbound } = this.#ports
+    const { vault, clock, outbound, tracing } = this.#ports
     const publicOnly = await this.#sharing.webhooksPublicOnly()
     let isPublic = false
     const onTarget = (found: boolean) => {
       isPublic = found
     }
-    const { id, url, payload: body, traceparent } = delivery
+    const { id, url, payload: body } = delivery
+    const traceparent =
+      tracing !== undefined && isOfJob(delivery)
+        ? tracing.webhook(triedOf(delivery, delivery.tries + 1))
+        : delivery.traceparent
     const timestamp = String(Math.floor(atMs / 1000))
     const signature = await vault.sign(key.slice(KEY_PREFIX.length), [`${id}.${timestamp}.`, body])
     const headers = {
@@ -220,4 +227,13 @@ export class Webhooks {
   #readable(endpointId: EndpointId, { sealed, createdAtMs }: WebhookKey): ReadableKey {
     return { key: this.#ports.vault.open(sealed, webhookKeyPlace(endpointId)), createdAtMs }
   }
+}
+
+/** A batch is in no trace. */
+function isOfJob({ jobId }: OpenWebhook): boolean {
+  return !jobId.startsWith('batch-')
+}
+
+function triedOf({ id: deliveryId, endpointId, jobId, traceparent }: OpenWebhook, number: number): TracedTry {
+  return { endpointId, jobId, traceparent, deliveryId, number }
 }

@@ -158,9 +158,10 @@ export class Takes {
     const { id: workerId } = running
     logs.mark(workerId)
     running.claimed(claimed.map(({ id }) => id))
-    for (const { id: jobId, attempt, waitedMs } of claimed) {
+    for (const { id: jobId, attempt, waitedMs, queuedAtMs, position, traceparent } of claimed) {
+      const traced = { endpointId, jobId, queuedAtMs, position, traceparent }
       const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
-      emit('job.moved', { endpointId, jobId, transition: 'claim', ...states, workerId, attempt, waitedMs })
+      emit('job.moved', { ...traced, transition: 'claim', ...states, workerId, attempt, waitedMs })
       notifier.publish(`job:${jobId}`)
     }
     notifier.publish(`load:${endpointId}`)

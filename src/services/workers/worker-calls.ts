@@ -50,13 +50,13 @@ export interface LimitedBody {
 
 /** Authenticates calls of workers, and takes what they report: results, chunks and pings (docs/internals/worker-protocol.md). */
 export class WorkerCalls {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs' | 'tracing'>
   readonly #parts: WorkerCallParts
   /** Keeps the order of chunks and results of one job where some are read in a thread. */
   readonly #order = new InOrder<JobId>()
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs'>,
+    ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs' | 'tracing'>,
     parts: WorkerCallParts,
   ) {
     this.#ports = ports
@@ -128,12 +128,13 @@ export class WorkerCalls {
   }
 
   async #chunk(worker: Worker, jobId: JobId, { content, bytes }: LimitedBody, copies: number): Promise<void> {
-    const { store, notifier, clock, bodies } = this.#ports
+    const { store, notifier, clock, bodies, tracing } = this.#ports
     const reading =
       content === null ? null : typeof content === 'string' ? readChunk(content) : await bodies.read('chunk', content)
     const items = reading !== null && 'items' in reading ? reading.items : null
     const kept = items !== null && (await this.#append(worker, jobId, items, copies))
     if (kept) {
+      tracing?.streamed(jobId, items.length)
       notifier.publish(`job:${jobId}`)
       return
     }

@@ -108,7 +108,7 @@ const claim = (which: string, unless = '') => `
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
       AND (version = (SELECT version FROM endpoints WHERE id = $1) OR ${OLDER_GO_ON}))${unless}
-  RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id, traceparent,
+  RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id, traceparent, queued_at_ms,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
 /** A job that the worker has yet to stop, though its client has queued it again, is left to others until it has. */
@@ -261,6 +261,7 @@ export interface ClaimedRow
     | 'position'
     | 'batch_id'
     | 'traceparent'
+    | 'queued_at_ms'
   > {
   readonly waited_ms: number
 }
@@ -332,9 +333,10 @@ export function toJob(row: JobRow): Job {
 
 /** A row as what a worker gets. */
 export function toClaimedJob(row: ClaimedRow): ClaimedJob {
-  const { id, attempt, input, policy, webhook, traceparent } = row
-  const { s3_config: s3Config, batch_id: batchId } = row
-  return { id, attempt, input, policy, webhook, s3Config, batchId, traceparent, waitedMs: Math.max(0, row.waited_ms) }
+  const { id, attempt, input, policy, webhook, traceparent, position } = row
+  const { s3_config: s3Config, batch_id: batchId, queued_at_ms: queuedAtMs } = row
+  const waitedMs = Math.max(0, row.waited_ms)
+  return { id, attempt, input, policy, webhook, s3Config, batchId, traceparent, waitedMs, queuedAtMs, position }
 }
 
 /** A row as the job that it was. What its texts were is not known any more. */

@@ -14,6 +14,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'job.expired': 'debug',
   'job.result_ignored': 'warn',
   'job.body_dropped': 'warn',
+  'webhook.tried': 'debug',
   'webhook.delivered': 'debug',
   'webhook.failed': 'warn',
   'worker.start_failed': 'error',

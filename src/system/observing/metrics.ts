@@ -29,6 +29,8 @@ export interface CountingMetrics extends Metrics {
   readonly emit: Emit
   /** A call of the store has ended. */
   storeCalled(operation: string, tookMs: number, unavailable: boolean): void
+  /** Spans of traces were sent, or dropped. */
+  spansPassed(result: 'sent' | 'dropped', count: number): void
 }
 
 const MAX_ENDPOINTS = 200
@@ -64,6 +66,7 @@ class PrometheusMetrics implements CountingMetrics {
   readonly #up: Gauge
   readonly #storeCalls: Histogram
   readonly #storeUnavailable: Counter
+  readonly #spans: Counter
 
   constructor({ clock, ofProcess, maxEndpoints = MAX_ENDPOINTS }: MetricsOptions) {
     this.#clock = clock
@@ -89,6 +92,12 @@ class PrometheusMetrics implements CountingMetrics {
       name: 'runyard_store_unavailable_total',
       help: 'Calls that failed because the store was unavailable',
     })
+    this.#spans = new Counter({
+      registers,
+      name: 'runyard_trace_spans_total',
+      help: 'Spans of traces that were sent to the collector, or dropped',
+      labelNames: ['result'],
+    })
     this.#gauges = this.#createGauges()
   }
 
@@ -97,6 +106,10 @@ class PrometheusMetrics implements CountingMetrics {
   storeCalled(operation: string, tookMs: number, unavailable: boolean): void {
     this.#storeCalls.observe({ operation }, tookMs / 1_000)
     if (unavailable) this.#storeUnavailable.inc()
+  }
+
+  spansPassed(result: 'sent' | 'dropped', count: number): void {
+    this.#spans.inc({ result }, count)
   }
 
   async expose(loads: readonly EndpointLoad[] | null, gatewayLoad: (id: EndpointId) => GatewayLoad) {

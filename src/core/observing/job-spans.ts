@@ -1,0 +1,305 @@
+/** The trace of a job: what its ids are, and which spans end when it moves. */
+import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
+import { isFinal, type JobStatus, type Transition } from '../jobs/job.ts'
+import { traceContextOf, traceparentOf } from '../jobs/trace-context.ts'
+import { SPAN_NAMES, type Span, type SpanAttributes, type SpanLink, spanOf, type TraceIds } from './span.ts'
+import { isSampled, type TraceSampling } from './trace-sampling.ts'
+
+/** What the trace of a job follows from. It is kept with the job, so every server makes the same trace of it at any time. */
+export interface TracedJob {
+  readonly endpointId: EndpointId
+  readonly jobId: JobId
+  /** Its submission, or its last retry. */
+  readonly queuedAtMs: number
+  /** Its place in the queue. */
+  readonly position: number
+  /** The context that the client gave. */
+  readonly traceparent: string | null
+}
+
+/** An attempt of a job, as the ids of its span tell it from others. */
+export interface TracedAttempt {
+  readonly workerId: WorkerId
+  readonly attempt: number
+}
+
+/** A move of a job, or its removal before it was done. */
+export interface TracedMove extends TracedJob {
+  readonly transition: Transition | 'expire'
+  readonly from: JobStatus
+  readonly to: JobStatus | 'expired'
+  readonly workerId: WorkerId | null
+  readonly attempt: number
+  /** How long it waited for this claim, or for the end that comes without one. */
+  readonly waitedMs: number
+  /** How long the attempt took that ends. */
+  readonly ranMs: number
+}
+
+/** When chunks of a stream were stored. */
+export interface ChunkTimes {
+  readonly firstMs: number
+  readonly lastMs: number
+  readonly count: number
+}
+
+/** What is known of the attempt and its worker, where the server has seen them begin. */
+export interface MoveFacts {
+  /** A number that no other move has at this server since it started. */
+  readonly nth: number
+  /** The attempt that is given back: the job itself forgets it. */
+  readonly held?: (TracedAttempt & { readonly startedAtMs: number; readonly isUndelivered: boolean }) | undefined
+  /** The chunks that the worker has sent in the attempt that ends. */
+  readonly stream?: ChunkTimes | undefined
+  /** The start of the worker that the job waited for. */
+  readonly coldStart?: SpanLink | undefined
+  /** The release of the worker. */
+  readonly release?: number | undefined
+}
+
+/** What the spans of jobs are made with. */
+export interface TraceRules {
+  readonly ids: TraceIds
+  readonly sampling: TraceSampling
+}
+
+/** Ends that are nobody's fault. */
+const GOOD_ENDS: ReadonlySet<string> = new Set(['completed', 'cancelled', 'given_back', 'claimed'])
+
+/** The ids of the trace of a job. */
+interface JobTrace {
+  readonly traceId: string
+  readonly sampled: boolean
+  /** The span of the client; null where the trace begins here. */
+  readonly clientSpanId: string | null
+  /** The span of the job up to its first end. */
+  readonly rootId: string
+  /** The span that waits and attempts of now belong to: the root, or that of the last retry. */
+  readonly lifeId: string
+}
+
+/** The `traceparent` that a worker gets with a job: its spans are children of that of the attempt. */
+export function attemptContext(job: TracedJob, attempt: TracedAttempt, rules: TraceRules): string {
+  const { traceId, sampled } = traceOf(job, rules)
+  return traceparentOf({ traceId, sampled, spanId: attemptId(job, attempt, rules.ids) })
+}
+
+/** The spans that end with a move of a job. @param atMs when it moved */
+export function jobSpans(move: TracedMove, facts: MoveFacts, rules: TraceRules, atMs: number): Span[] {
+  const trace = traceOf(move, rules)
+  if (!trace.sampled || move.transition === 'retry') return []
+  const made = new MoveSpans(move, facts, rules.ids, trace, atMs)
+  const isOver = move.to === 'expired' ? !isFinal(move.from) : isFinal(move.to)
+  if (move.transition === 'claim') return [made.wait('claimed')]
+  if (move.transition === 'release') return made.givenBack()
+  const spans: Span[] = []
+  if (move.from === 'IN_PROGRESS') spans.push(...made.attempt())
+  else if (isOver) spans.push(made.wait(outcomeOf(move)))
+  if (isOver) spans.push(made.whole())
+  return spans
+}
+
+/** The spans of one move. */
+class MoveSpans {
+  readonly #move: TracedMove
+  readonly #facts: MoveFacts
+  readonly #ids: TraceIds
+  readonly #trace: JobTrace
+  readonly #atMs: number
+
+  constructor(move: TracedMove, facts: MoveFacts, ids: TraceIds, trace: JobTrace, atMs: number) {
+    this.#move = move
+    this.#facts = facts
+    this.#ids = ids
+    this.#trace = trace
+    this.#atMs = atMs
+  }
+
+  /** The wait in the queue that is over. */
+  wait(outcome: string): Span {
+    const { jobId, queuedAtMs, waitedMs } = this.#move
+    const { coldStart, nth } = this.#facts
+    const startMs = this.#atMs - waitedMs
+    const spanId = this.#ids.span('queue', jobId, queuedAtMs, this.#atMs, nth)
+    const cold: SpanAttributes =
+      this.#move.transition === 'claim' ? { 'runyard.cold_start': coldStart !== undefined } : {}
+    const links = coldStart === undefined ? [] : [coldStart]
+    return this.#child(SPAN_NAMES.queue, spanId, startMs, outcome, { ...cold }, links)
+  }
+
+  /** The attempt that has ended. */
+  attempt(): Span[] {
+    const { workerId, attempt, ranMs } = this.#move
+    // Only a job that is given back forgets its worker.
+    const of = { workerId: workerId ?? ('' as WorkerId), attempt }
+    const outcome = this.#move.transition === 'requeue' ? 'lost' : outcomeOf(this.#move)
+    return this.#ofAttempt(of, attemptId(this.#move, of, this.#ids), this.#atMs - ranMs, outcome)
+  }
+
+  /** The attempt that does not count; nothing is known of one that began before this server. */
+  givenBack(): Span[] {
+    const { held } = this.#facts
+    if (held === undefined) return []
+    const ownId = attemptId(this.#move, held, this.#ids)
+    // The same worker may get the job again, and that attempt has the same number.
+    const spanId = held.isUndelivered ? this.#ids.span('undelivered', ownId, held.startedAtMs) : ownId
+    return this.#ofAttempt(held, spanId, held.startedAtMs, 'given_back')
+  }
+
+  /** The job from its submission, or its retry, to its end. */
+  whole(): Span {
+    const { jobId, queuedAtMs } = this.#move
+    const { traceId, rootId, lifeId, clientSpanId } = this.#trace
+    const outcome = outcomeOf(this.#move)
+    const isFirst = lifeId === rootId
+    return spanOf({
+      traceId,
+      spanId: lifeId,
+      parentId: isFirst ? clientSpanId : rootId,
+      isParentRemote: isFirst && clientSpanId !== null,
+      name: isFirst ? SPAN_NAMES.job : SPAN_NAMES.retry,
+      kind: 'server',
+      startMs: queuedAtMs,
+      endMs: this.#atMs,
+      attributes: { ...this.#about(), 'messaging.message.id': jobId, 'runyard.outcome': outcome },
+      error: errorOf(outcome),
+    })
+  }
+
+  #ofAttempt({ workerId, attempt }: TracedAttempt, spanId: string, startMs: number, outcome: string): Span[] {
+    const { release, stream } = this.#facts
+    const about = {
+      'runyard.worker.id': workerId,
+      'runyard.attempt': attempt,
+      ...(release === undefined ? {} : { 'runyard.release': release }),
+    }
+    const span = this.#child(SPAN_NAMES.attempt, spanId, startMs, outcome, about, [])
+    const whole: Span = { ...span, kind: 'client' }
+    if (stream === undefined) return [whole]
+    const chunks = spanOf({
+      traceId: span.traceId,
+      spanId: this.#ids.span('stream', spanId),
+      parentId: spanId,
+      name: SPAN_NAMES.stream,
+      startMs: Math.max(span.startMs, stream.firstMs),
+      endMs: Math.min(span.endMs, stream.lastMs),
+      attributes: { ...this.#about(), 'runyard.chunks': stream.count },
+    })
+    return [whole, chunks]
+  }
+
+  #child(
+    name: string,
+    spanId: string,
+    startMs: number,
+    outcome: string,
+    about: SpanAttributes,
+    links: readonly SpanLink[],
+  ): Span {
+    const { traceId, lifeId: parentId } = this.#trace
+    const attributes = { ...this.#about(), ...about, 'runyard.outcome': outcome }
+    return spanOf({
+      traceId,
+      spanId,
+      parentId,
+      name,
+      startMs,
+      endMs: this.#atMs,
+      attributes,
+      error: errorOf(outcome),
+      links,
+    })
+  }
+
+  #about(): SpanAttributes {
+    const { endpointId, jobId } = this.#move
+    return {
+      'messaging.system': 'runyard',
+      'messaging.destination.name': endpointId,
+      'runyard.endpoint.id': endpointId,
+      'runyard.job.id': jobId,
+    }
+  }
+}
+
+/** A try to deliver the webhook of a job. */
+export interface TracedTry {
+  readonly endpointId: EndpointId
+  readonly jobId: JobId
+  readonly traceparent: string | null
+  readonly deliveryId: string
+  readonly number: number
+}
+
+/** The `traceparent` that the receiver of a webhook gets. */
+export function webhookContext(tried: TracedTry, rules: TraceRules): string {
+  const { traceId, sampled } = traceOf({ ...tried, queuedAtMs: 0, position: 0 }, rules)
+  return traceparentOf({ traceId, sampled, spanId: tryId(tried, rules.ids) })
+}
+
+/** The span of a try. @param answer its status, null for none */
+export function webhookSpans(
+  tried: TracedTry & { readonly atMs: number; readonly tookMs: number; readonly status: number | null },
+  rules: TraceRules,
+): Span[] {
+  const { traceId, sampled, rootId } = traceOf({ ...tried, queuedAtMs: 0, position: 0 }, rules)
+  if (!sampled) return []
+  const { endpointId, jobId, deliveryId, number, atMs, tookMs, status } = tried
+  const span = spanOf({
+    traceId,
+    spanId: tryId(tried, rules.ids),
+    parentId: rootId,
+    name: SPAN_NAMES.webhook,
+    kind: 'client',
+    startMs: atMs,
+    endMs: atMs + tookMs,
+    attributes: {
+      'http.request.method': 'POST',
+      ...(status === null ? {} : { 'http.response.status_code': status }),
+      'http.request.resend_count': number - 1,
+      'runyard.endpoint.id': endpointId,
+      'runyard.job.id': jobId,
+      'runyard.delivery.id': deliveryId,
+    },
+    error: status === 200 ? null : status === null ? 'no_answer' : String(status),
+  })
+  return [span]
+}
+
+function traceOf(job: TracedJob, { ids, sampling }: TraceRules): JobTrace {
+  const { jobId, queuedAtMs } = job
+  const client = traceContextOf(job.traceparent)
+  const traceId = client?.traceId ?? ids.trace('job', jobId)
+  const rootId = ids.span('job', jobId)
+  return {
+    traceId,
+    sampled: isSampled(sampling, traceId, client?.sampled ?? null),
+    clientSpanId: client?.spanId ?? null,
+    rootId,
+    lifeId: isRetried(job) ? ids.span('retry', jobId, queuedAtMs) : rootId,
+  }
+}
+
+/**
+ * Whether a client has queued the job again. A job is queued at the time in its id. That of a batch gets its id earlier, but a place that
+ * counts its batch alone; a retry gives a job a place that is far behind that.
+ */
+function isRetried({ jobId, queuedAtMs, position }: TracedJob): boolean {
+  return position > queuedAtMs && queuedAtMs !== timeOfId(jobId)
+}
+
+function attemptId({ jobId, queuedAtMs }: TracedJob, { workerId, attempt }: TracedAttempt, ids: TraceIds): string {
+  return ids.span('attempt', jobId, queuedAtMs, attempt, workerId)
+}
+
+function tryId({ deliveryId, number }: TracedTry, ids: TraceIds): string {
+  return ids.span('webhook', deliveryId, number)
+}
+
+function outcomeOf({ to }: TracedMove): string {
+  return to.toLowerCase()
+}
+
+function errorOf(outcome: string): string | null {
+  return GOOD_ENDS.has(outcome) ? null : outcome
+}

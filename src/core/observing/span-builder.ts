@@ -1,0 +1,105 @@
+/** From what happens to jobs and workers to spans. What it keeps is bounded, and when it is forgotten only details are missing. */
+import type { EndpointId, JobId, WorkerId } from '../ids.ts'
+import type { ColdStartPhase } from '../workers/worker-phase.ts'
+import { type ChunkTimes, jobSpans, type MoveFacts, type TracedMove, type TraceRules } from './job-spans.ts'
+import type { Span } from './span.ts'
+import { failedStartSpans, startOf, startSpans } from './worker-spans.ts'
+
+/** Limits of workers that are known, and of attempts that go on; past them the oldest are forgotten. */
+const MAX_KNOWN = 20_000
+
+/** What is known of a worker that has not ended. */
+interface KnownWorker {
+  readonly release: number
+  readonly createdAtMs: number
+  /** Null until it is ready. */
+  readonly readyAtMs: number | null
+}
+
+/** An attempt that goes on. */
+interface HeldJob {
+  readonly workerId: WorkerId
+  readonly attempt: number
+  readonly startedAtMs: number
+  /** Undefined until its worker streams. */
+  readonly stream: ChunkTimes | undefined
+}
+
+/** A worker that became ready. */
+export interface StartedWorkerTimes {
+  readonly endpointId: EndpointId
+  readonly workerId: WorkerId
+  readonly coldStartMs: number
+  readonly phases: Readonly<Record<ColdStartPhase, number>>
+}
+
+/**
+ * Makes spans once they have ended. All that they need comes with the event that ends them, but for details that this server has to
+ * have seen: which release a worker is of, whether a job waited for its start, when chunks came, and when an attempt began that is given back.
+ */
+export class SpanBuilder {
+  readonly #rules: TraceRules
+  readonly #workers = new Map<WorkerId, KnownWorker>()
+  readonly #held = new Map<JobId, HeldJob>()
+  #moves = 0
+
+  constructor(rules: TraceRules) {
+    this.#rules = rules
+  }
+
+  /** A worker was created. */
+  created(workerId: WorkerId, release: number, atMs: number): void {
+    remember(this.#workers, workerId, { release, createdAtMs: atMs, readyAtMs: null })
+  }
+
+  /** A worker has asked for its first job, or is healthy for the first time. */
+  ready({ endpointId, workerId, coldStartMs: tookMs, phases }: StartedWorkerTimes, atMs: number): Span[] {
+    const known = this.#workers.get(workerId)
+    if (known !== undefined) this.#workers.set(workerId, { ...known, readyAtMs: atMs })
+    return startSpans({ endpointId, workerId, release: known?.release, tookMs }, phases, this.#rules, atMs)
+  }
+
+  /** A worker has ended, or could not be started. @param error a word for how */
+  ended(endpointId: EndpointId, workerId: WorkerId, error: string, atMs: number): Span[] {
+    const known = this.#workers.get(workerId)
+    this.#workers.delete(workerId)
+    if (known === undefined || known.readyAtMs !== null) return []
+    const { release, createdAtMs } = known
+    const worker = { endpointId, workerId, release, tookMs: atMs - createdAtMs }
+    return failedStartSpans(worker, error, this.#rules, atMs)
+  }
+
+  /** Chunks of a job were stored. */
+  streamed(jobId: JobId, chunks: number, atMs: number): void {
+    const held = this.#held.get(jobId)
+    if (held === undefined) return
+    const { firstMs, count } = held.stream ?? { firstMs: atMs, count: 0 }
+    this.#held.set(jobId, { ...held, stream: { firstMs, lastMs: atMs, count: count + chunks } })
+  }
+
+  /** A job has moved. @param isUndelivered whether it is given back because it never reached its worker */
+  moved(move: TracedMove, isUndelivered: boolean, atMs: number): Span[] {
+    const { jobId, transition, workerId, attempt, waitedMs } = move
+    const held = this.#held.get(jobId)
+    this.#held.delete(jobId)
+    const worker = this.#workers.get(workerId ?? held?.workerId ?? ('' as WorkerId))
+    const facts: { -readonly [Name in keyof MoveFacts]: MoveFacts[Name] } = {
+      nth: ++this.#moves,
+      release: worker?.release,
+      stream: held?.stream,
+    }
+    if (transition === 'claim' && workerId !== null) {
+      remember(this.#held, jobId, { workerId, attempt, startedAtMs: atMs, stream: undefined })
+      const readyAtMs = worker?.readyAtMs ?? null
+      const isCold = readyAtMs !== null && atMs - waitedMs <= readyAtMs
+      if (isCold) facts.coldStart = startOf(workerId, readyAtMs, this.#rules.ids)
+    } else if (transition === 'release' && held !== undefined) facts.held = { ...held, isUndelivered }
+    return jobSpans(move, facts, this.#rules, atMs)
+  }
+}
+
+function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > MAX_KNOWN) map.delete(map.keys().next().value!)
+}

@@ -1,0 +1,129 @@
+import type { Span } from '../../core/observing/span.ts'
+import type { Clock } from '../../ports/clock.ts'
+
+/** How spans are sent, by the names of OpenTelemetry (`OTEL_BSP_...`). */
+export interface SpanQueueLimits {
+  /** Limit of spans that wait; further ones are dropped. */
+  readonly maxQueueSize: number
+  /** Limit of spans of one call. */
+  readonly maxExportBatchSize: number
+  /** How long spans wait at most for others to be sent with, in milliseconds. */
+  readonly scheduleDelayMs: number
+  /** How long one call may take. */
+  readonly exportTimeoutMs: number
+}
+
+/** Sends spans. Rejects when they did not arrive; may never settle. */
+export type SendSpans = (spans: readonly Span[]) => Promise<void>
+
+/** Who hears of what becomes of spans. */
+export interface SpanQueueReports {
+  readonly sent: (count: number) => void
+  readonly dropped: (count: number) => void
+  /** At most once a minute. @param problem why spans were dropped @param count how many since the last report */
+  readonly failing: (problem: string, count: number) => void
+}
+
+/** How long it is quiet about drops after it has told of some. */
+const QUIET_MS = 60_000
+/** Limit of characters of a problem, which a collector may have written. */
+const MAX_PROBLEM = 200
+
+/** Spans that wait to be sent, in groups and one call after another. Adding one never waits and never throws. */
+export class SpanQueue {
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>
+  readonly #limits: SpanQueueLimits
+  readonly #send: SendSpans
+  readonly #reports: SpanQueueReports
+  #waiting: Span[] = []
+  #sending: Promise<void> | null = null
+  #cancelTimer: (() => void) | null = null
+  #isClosed = false
+  #unreported = 0
+  #reportedAtMs: number | null = null
+
+  constructor(
+    clock: Pick<Clock, 'monotonic' | 'after'>,
+    limits: SpanQueueLimits,
+    send: SendSpans,
+    reports: SpanQueueReports,
+  ) {
+    this.#clock = clock
+    this.#limits = limits
+    this.#send = send
+    this.#reports = reports
+  }
+
+  add(spans: readonly Span[]): void {
+    for (const span of spans) {
+      if (this.#isClosed || this.#waiting.length >= this.#limits.maxQueueSize) this.#drop(1, 'too many spans wait')
+      else this.#waiting.push(span)
+    }
+    if (this.#waiting.length >= this.#limits.maxExportBatchSize) this.#begin()
+    else if (this.#waiting.length > 0) this.#arm()
+  }
+
+  /** Sends what waits, and then nothing more. @param forMs how long that may take; the rest is dropped */
+  async close(forMs: number): Promise<void> {
+    this.#isClosed = true
+    let isLate = false
+    let cancelTimer = () => {}
+    const late = new Promise<void>(resolve => {
+      cancelTimer = this.#clock.after(forMs, () => {
+        isLate = true
+        resolve()
+      })
+    })
+    while (!isLate && (this.#waiting.length > 0 || this.#sending !== null)) {
+      this.#begin()
+      await Promise.race([this.#sending, late])
+    }
+    cancelTimer()
+    this.#cancelTimer?.()
+    if (this.#waiting.length > 0) this.#drop(this.#waiting.length, 'the server has ended')
+    this.#waiting = []
+  }
+
+  #arm(): void {
+    this.#cancelTimer ??= this.#clock.after(this.#limits.scheduleDelayMs, () => {
+      this.#cancelTimer = null
+      this.#begin()
+    })
+  }
+
+  #begin(): void {
+    if (this.#sending !== null || this.#waiting.length === 0) return
+    const group = this.#waiting.splice(0, this.#limits.maxExportBatchSize)
+    this.#sending = this.#try(group).finally(() => {
+      this.#sending = null
+      if (this.#waiting.length >= this.#limits.maxExportBatchSize) this.#begin()
+      else if (this.#waiting.length > 0 && !this.#isClosed) this.#arm()
+    })
+  }
+
+  async #try(group: readonly Span[]): Promise<void> {
+    const timeoutMs = this.#limits.exportTimeoutMs
+    let cancelTimer = () => {}
+    const late = new Promise<never>((_, reject) => {
+      cancelTimer = this.#clock.after(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs / 1_000} s`)))
+    })
+    try {
+      await Promise.race([this.#send(group), late])
+      this.#reports.sent(group.length)
+    } catch (error) {
+      this.#drop(group.length, error instanceof Error ? error.message : String(error))
+    } finally {
+      cancelTimer()
+    }
+  }
+
+  #drop(count: number, problem: string): void {
+    this.#reports.dropped(count)
+    this.#unreported += count
+    const nowMs = this.#clock.monotonic()
+    if (this.#reportedAtMs !== null && nowMs - this.#reportedAtMs < QUIET_MS) return
+    this.#reportedAtMs = nowMs
+    this.#reports.failing(problem.slice(0, MAX_PROBLEM), this.#unreported)
+    this.#unreported = 0
+  }
+}

@@ -1,0 +1,84 @@
+/** What must be true of spans, whatever happened. */
+import type { JobId } from '../../src/core/ids.ts'
+import { isFinal } from '../../src/core/jobs/job.ts'
+import type { Span } from '../../src/core/observing/span.ts'
+import { TRACE_SAMPLING } from '../../src/core/observing/trace-sampling.ts'
+import type { EventName, Events } from '../../src/events.ts'
+import { Tracer } from '../../src/system/observing/tracer.ts'
+import { createSeededRandom } from './seeded-random.ts'
+
+/** What is wrong with the spans of jobs that have all ended, as sentences; none when nothing is. */
+export function spanProblems(spans: readonly Span[]): string[] {
+  const known = new Set(spans.map(idOf))
+  const counts = Map.groupBy(spans, idOf)
+  const jobs = Map.groupBy(spans, ({ attributes }) => attributes['runyard.job.id'])
+  return [
+    ...[...counts].filter(([, same]) => same.length > 1).map(([id]) => `${id} is the id of more than one span`),
+    ...spans.flatMap(span => {
+      const about = `${span.name} ${idOf(span)}`
+      const problems: string[] = []
+      if (span.endMs < span.startMs) problems.push(`${about} ends before it starts`)
+      const parent = span.parentId === null ? null : `${span.traceId} ${span.parentId}`
+      if (parent !== null && !span.isParentRemote && !known.has(parent)) problems.push(`${about} has no parent`)
+      for (const link of span.links) if (!known.has(idOf(link))) problems.push(`${about} points at nothing`)
+      return problems
+    }),
+    ...[...jobs].flatMap(([job, own]) => {
+      const roots = own.filter(({ name }) => name === 'job').length
+      return job === undefined || roots === 1 ? [] : [`the job ${job} has ${roots} roots`]
+    }),
+  ]
+}
+
+function idOf({ traceId, spanId }: Pick<Span, 'traceId' | 'spanId'>): string {
+  return `${traceId} ${spanId}`
+}
+
+/** The spans below a parent as an indented list of names and outcomes, in the order of time. @param parentId null for the roots */
+export function treeOf(spans: readonly Span[], parentId: string | null = null, depth = 0): string[] {
+  const children = spans.filter(span => span.parentId === parentId)
+  return children
+    .toSorted((a, b) => a.startMs - b.startMs || a.endMs - b.endMs)
+    .flatMap(({ name, spanId, attributes }) => {
+      const outcome = attributes['runyard.outcome']
+      const line = `${'  '.repeat(depth)}${name}${outcome === undefined ? '' : `: ${outcome}`}`
+      return [line, ...treeOf(spans, spanId, depth + 1)]
+    })
+}
+
+/** Makes spans of the events of a simulation. */
+export class HeardSpans {
+  readonly spans: Span[] = []
+  /** Jobs with an end that was told, and the number of their ends. A server that is killed does not tell of what it has just stored. */
+  readonly #ends = new Map<JobId, number>()
+  #atMs = 0
+  readonly #tracer = new Tracer(
+    { clock: { now: () => this.#atMs }, random: createSeededRandom(1) },
+    TRACE_SAMPLING,
+    spans => void this.spans.push(...spans),
+  )
+
+  /** Hears an event. */
+  readonly hear = (name: EventName, fields: Events[EventName], atMs: number): void => {
+    this.#atMs = atMs
+    const { jobId, from, to = 'FAILED' } = fields as Partial<Events['job.moved']>
+    const isEnd = (name === 'job.moved' && isFinal(to)) || (name === 'job.expired' && !isFinal(from!))
+    if (isEnd) this.#ends.set(jobId!, (this.#ends.get(jobId!) ?? 0) + 1)
+    this.#tracer.emit(name, fields as never)
+  }
+
+  /** What is wrong with the spans of jobs whose ends were all told. */
+  problems(): string[] {
+    const roots = new Set(
+      this.spans.flatMap(({ name, attributes }) => (name === 'job' ? [attributes['runyard.job.id']] : [])),
+    )
+    const told = this.spans.filter(({ attributes: { 'runyard.job.id': job } }) => job === undefined || roots.has(job))
+    const untold = [...this.#ends].filter(([job, ends]) => {
+      const wholes = this.spans.filter(
+        ({ name, attributes }) => attributes['runyard.job.id'] === job && (name === 'job' || name === 'retry'),
+      )
+      return wholes.length !== ends
+    })
+    return [...spanProblems(told), ...untold.map(([job, ends]) => `the job ${job} has ${ends} ends and other roots`)]
+  }
+}
