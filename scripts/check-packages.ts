@@ -1,11 +1,13 @@
 /**
  * Packs both packages, installs them in an empty folder and uses them like a new user: `npx runyard serve --sample`
  * responds, a handler in that folder that imports @runyard/worker runs a job on the Node of this machine, and so does one in
- * TypeScript that is compiled to CommonJS, the former default of `tsc --init`.
+ * TypeScript that is compiled to CommonJS, the former default of `tsc --init`. Without the package for traces a server says how to install it, and
+ * sends traces once it is there.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { get } from 'node:http'
+import { createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -28,6 +30,9 @@ const env = {
     .filter(folder => !folder.includes('node_modules'))
     .join(':'),
 }
+
+/** Newer than the one of package.json: whoever installs it gets the newest. */
+const TRACES = '@opentelemetry/exporter-trace-otlp-proto@0.301.1'
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-packages-'))
 try {
@@ -78,6 +83,49 @@ async function check(folder: string): Promise<void> {
   } finally {
     process.kill(pid, 'SIGTERM')
   }
+  await checkTraces(empty)
+}
+
+/** Checks that a server without the package for traces says how to install it and serves all the same, and that one with it sends some. */
+async function checkTraces(project: string): Promise<void> {
+  const paths: string[] = []
+  const collector = createServer((request, response) => {
+    paths.push(request.url ?? '')
+    request.resume().on('end', () => response.end())
+  })
+  await new Promise<void>(resolve => collector.listen(0, '127.0.0.1', resolve))
+  const { port } = collector.address() as AddressInfo
+  try {
+    const missing = await serveOnce(project, port)
+    const sentence = 'npm install --global @opentelemetry/exporter-trace-otlp-proto'
+    if (!missing.includes(sentence)) throw new Error(`without the package for traces the server said ${missing}`)
+    if (paths.length > 0) throw new Error('a server without the package for traces sends some')
+    npm(['install', '--silent', '--no-audit', '--no-fund', TRACES], project)
+    const said = await serveOnce(project, port)
+    if (paths[0] !== '/v1/traces') throw new Error(`the server sent no traces, and said ${said}`)
+    console.log(`traces are sent once ${TRACES} is installed`)
+  } finally {
+    collector.close()
+  }
+}
+
+/** Runs a job of the sample on a server that sends traces, and ends it. @returns what it logged */
+async function serveOnce(project: string, port: number): Promise<string> {
+  const dataDir = mkdtempSync(join(folder, 'data-'))
+  const server = spawn('npx', ['runyard', 'serve', '--sample', '--data-dir', dataDir, '--port', '0', '--json'], {
+    cwd: project,
+    env: { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const log = text(server.stderr)
+  const { url, key, pid } = await ready(server)
+  try {
+    const hello = await runSync(`${url}/v2/hellonode`, key, { name: 'World' })
+    if (hello.status !== 'COMPLETED') throw new Error(`the sample returned ${JSON.stringify(hello)}`)
+  } finally {
+    process.kill(pid, 'SIGTERM')
+  }
+  return log
 }
 
 /** @returns the folder with the compiled handler */

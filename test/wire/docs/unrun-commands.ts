@@ -25,6 +25,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
     'the image cannot be pulled here; test/wire/docker/deploy runs one of its own',
   './bin/node scripts/torture.ts --jobs 1000 --kills 10 --worker python': 'test/wire/faults/torture runs a short one',
   './bin/node scripts/torture.ts --freezes 200 --worker node': 'test/wire/faults/torture runs a short one',
+  'npm install --global @opentelemetry/exporter-trace-otlp-proto': 'scripts/check-packages installs it',
   'runyard serve --data-dir ./restored': 'test/wire/faults/backup starts a server on a restored backup',
   'runyard master-key rotate --data-dir ./.runyard        # with RUNYARD_DATABASE as the server has it':
     'test/wire/faults/master-key rotates keys, while the server is stopped',

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 const WANTED = '1.12.0'
 const OPENAI_WANTED = '3.52.0'
 const HUB_WANTED = '2.4.0'
+const TRACES_WANTED = '1.45.2'
 
 /** The path of a Python that has the SDK, or why there is none. */
 export const { python, skip } = findPython()
@@ -15,6 +16,10 @@ export const openAiSkip = skip === false ? packageProblem('openai', OPENAI_WANTE
 
 /** Why the Python cannot run tests with the client of Hugging Face; false when it can. */
 export const hubSkip = skip === false ? packageProblem('huggingface_hub', HUB_WANTED) : skip
+
+/** Why the Python cannot run tests that send traces; false when it can. */
+export const tracesSkip =
+  skip === false ? packageProblem('opentelemetry-exporter-otlp-proto-http', TRACES_WANTED) : skip
 
 /** Older SDKs that workers may still have, in folders of these names below RUNYARD_TEST_SDKS. */
 export const OLD_SDKS = [
