@@ -67,6 +67,7 @@ function forwarder(target: number): Server {
   )
   const it = new Forwarder({ clock: systemClock, reservations: queues, nextTurn: setImmediate })
   const call = (incoming: ServerResponse['req']) => ({
+    requestId: 'r',
     endpointId: id,
     path: incoming.url ?? '/',
     prefix: null,

@@ -236,7 +236,7 @@ export class Network {
   async #serve(connection: Connection, flight: Flight, fate: Fate): Promise<void> {
     const { life, surface } = connection
     const delivery = { onSettled: (callback: (delivered: boolean) => void) => void flight.settled.push(callback) }
-    const response = await life.guard(surface(flight.request!, { delivery }))
+    const response = await life.guard(surface(flight.request!, { delivery, requestId: 'request' }))
     const { status, headers } = response
     const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true
     if (isStream && response.body !== null) return this.#stream(connection, flight, fate, response)

@@ -22,6 +22,7 @@ export interface Change {
   readonly by: KeyId
   /** Address of the caller; null when it is not known. */
   readonly address: string | null
+  readonly requestId: string
 }
 
 /** A right that a key lacked: on management, or on the jobs of an endpoint. */
@@ -171,7 +172,7 @@ export interface Events {
   'loop.failed': { loop: string; problem: string }
   /** A response began; `surface` is null when the path belongs to none. */
   'request.answered': { surface: string | null; status: number; tookMs: number }
-  'request.failed': { surface: string; method: string; path: string; problem: string }
+  'request.failed': { surface: string; method: string; path: string; problem: string; requestId: string }
 }
 
 /** A name of {@link Events}. */

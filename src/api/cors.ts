@@ -8,7 +8,7 @@ export const ANY_ORIGIN = '*'
 const MAX_AGE_S = '600'
 const METHODS = 'GET, POST'
 /** Besides the few that browsers always show to a page. */
-const EXPOSED = 'retry-after'
+const EXPOSED = 'retry-after, x-request-id'
 
 /** The origins that an endpoint names itself. */
 export type OriginsOfEndpoint = (id: EndpointId) => Promise<readonly string[]>

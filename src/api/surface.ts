@@ -16,6 +16,8 @@ export interface Delivery {
 /** Bindings of a surface besides the request. */
 export interface SurfaceEnv {
   readonly delivery: Delivery
+  /** The id of the request: its client's, or one of the listener. */
+  readonly requestId: string
   /** Address of the client, if known. Without it, failed keys are not counted. */
   readonly address?: AddressOf
   /** Records the account of the request. False: the account has too many requests at once. Without it there is no limit. */
@@ -46,11 +48,18 @@ export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'wo
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 
 /** Reports a response with a status of 500 or more, whose cause callers do not see. */
-export function reportFailure(emit: Emit, surface: SurfaceName, request: Request, thrown: unknown): void {
+export function reportFailure(
+  emit: Emit,
+  surface: SurfaceName,
+  { request, env }: { readonly request: Request; readonly env: SurfaceEnv },
+  thrown: unknown,
+): void {
   const error = toAppError(thrown)
   if (error.status < 500) return
   const cause = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : error.message
-  emit('request.failed', { surface, method: request.method, path: new URL(request.url).pathname, problem: cause })
+  const { method, url } = request
+  const { requestId } = env
+  emit('request.failed', { surface, method, path: new URL(url).pathname, problem: cause, requestId })
 }
 
 /** The key of an Authorization header, with or without the word Bearer; null when there is none. */

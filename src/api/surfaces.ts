@@ -1,4 +1,5 @@
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
+import { REQUEST_ID } from '../core/request-id.ts'
 import type { Emit } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
 import { consoleUrlOf, isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
@@ -85,6 +86,7 @@ export function dispatch(
     const answer = isConsole(hostname) ? ofConsole : ofOtherHosts
     const response = await answer(surface, request, env)
     guard(response)
+    response.headers.set(REQUEST_ID, env.requestId)
     emit('request.answered', { surface, status: response.status, tookMs: clock.monotonic() - startMs })
     return response
   }

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
+import { REQUEST_ID, readRequestId } from '../core/request-id.ts'
 import { Slots } from '../core/slots.ts'
 import type { GatewayLoad } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -33,6 +34,8 @@ export interface GatewayParts {
   readonly stopping: AbortSignal
 }
 
+/** The id of a request that came through no listener of the server. */
+const UNNAMED = '-'
 const NONE_PASSING = { requests: 0, sockets: 0 }
 
 /** The entrance to load-balancing endpoints: admits requests, forwards them, and emits an access log entry for each. */
@@ -54,8 +57,9 @@ export class Gateway implements Entrance {
   handle(incoming: IncomingMessage, outgoing: ServerResponse, route: GatewayRoute): void {
     this.#admit(incoming, route, {
       carrier: outgoing,
-      preflight: ({ headers }) => void outgoing.writeHead(204, headers).end(),
-      refuse: error => respondError(incoming, outgoing, error),
+      preflight: ({ headers }, requestId) =>
+        void outgoing.writeHead(204, { ...headers, [REQUEST_ID]: requestId }).end(),
+      refuse: (error, requestId) => respondError(incoming, outgoing, error, requestId),
       forward: request => this.#parts.forwarding.forward(incoming, outgoing, request),
     })
   }
@@ -64,8 +68,8 @@ export class Gateway implements Entrance {
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: GatewayRoute): void {
     this.#admit(incoming, route, {
       carrier: socket,
-      preflight: () => refuseUpgrade(socket, keyMissing()),
-      refuse: error => refuseUpgrade(socket, error),
+      preflight: (_, requestId) => refuseUpgrade(socket, keyMissing(), requestId),
+      refuse: (error, requestId) => refuseUpgrade(socket, error, requestId),
       forward: request => this.#parts.forwarding.upgrade(incoming, socket, head, { ...request, toHealth: false }),
     })
   }
@@ -89,11 +93,13 @@ export class Gateway implements Entrance {
   }
 
   #admit(incoming: IncomingMessage, route: GatewayRoute, responder: Responder): void {
-    const arrival: Arrival = { incoming, route, responder, startMs: this.#ports.clock.monotonic() }
+    // The listener has put it there.
+    const requestId = readRequestId(incoming.headers[REQUEST_ID]) ?? UNNAMED
+    const arrival: Arrival = { incoming, route, responder, requestId, startMs: this.#ports.clock.monotonic() }
     try {
       // A preflight succeeds, so that a browser can read the error of the request that follows.
       if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw stopping()
-      const admitted = this.#admission.admit(arrivingRequest(incoming, route))
+      const admitted = this.#admission.admit(arrivingRequest(incoming, route, requestId))
       if (admitted instanceof Promise) {
         admitted.then(found => this.#forward(arrival, found)).catch(thrown => this.#refuse(arrival, thrown))
       } else this.#forward(arrival, admitted)
@@ -103,10 +109,10 @@ export class Gateway implements Entrance {
   }
 
   #forward(arrival: Arrival, admitted: Admitted): void {
-    const { incoming, route, responder, startMs } = arrival
+    const { incoming, route, responder, requestId, startMs } = arrival
     const { clock, emit, tracing } = this.#ports
     if ('headers' in admitted) {
-      responder.preflight(admitted)
+      responder.preflight(admitted, requestId)
       emit('request.answered', { surface: 'gateway', status: 204, tookMs: clock.monotonic() - startMs })
       return
     }
@@ -142,14 +148,14 @@ export class Gateway implements Entrance {
     return access.hold(caller, requires, () => void carrier.destroy())
   }
 
-  #refuse({ incoming, route, responder, startMs }: Arrival, thrown: unknown): void {
+  #refuse({ incoming, route, responder, requestId, startMs }: Arrival, thrown: unknown): void {
     const { clock, emit } = this.#ports
     const error = toAppError(thrown)
-    responder.refuse(error)
+    responder.refuse(error, requestId)
     if (error.status >= 500 && error.cause !== undefined) {
       const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
       const path = route.path.replace(/\?.*$/s, '')
-      emit('request.failed', { surface: 'gateway', method: incoming.method ?? '', path, problem })
+      emit('request.failed', { surface: 'gateway', method: incoming.method ?? '', path, problem, requestId })
     }
     emit('request.answered', { surface: 'gateway', status: error.status, tookMs: clock.monotonic() - startMs })
   }
@@ -167,14 +173,15 @@ interface Arrival {
   readonly incoming: IncomingMessage
   readonly route: GatewayRoute
   readonly responder: Responder
+  readonly requestId: string
   readonly startMs: number
 }
 
 /** How a request, or an upgrade, is responded to. */
 interface Responder {
   readonly carrier: ServerResponse | Duplex
-  preflight(preflight: Preflight): void
-  refuse(error: AppError): void
+  preflight(preflight: Preflight, requestId: string): void
+  refuse(error: AppError, requestId: string): void
   forward(request: ProxyRequest): ReturnType<Forwarding['forward']>
 }
 
@@ -184,8 +191,8 @@ function headerOf({ headers }: IncomingMessage, name: string): string | undefine
   return typeof value === 'string' ? value : undefined
 }
 
-function arrivingRequest(incoming: IncomingMessage, route: GatewayRoute): ArrivingRequest {
+function arrivingRequest(incoming: IncomingMessage, route: GatewayRoute, requestId: string): ArrivingRequest {
   const { method = 'GET', socket, headers, rawHeaders } = incoming
   const host = route.host ?? headers.host ?? ''
-  return { method, peer: socket.remoteAddress ?? '', isSecure: isSecure(socket), host, rawHeaders, route }
+  return { method, peer: socket.remoteAddress ?? '', isSecure: isSecure(socket), host, rawHeaders, route, requestId }
 }

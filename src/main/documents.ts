@@ -4,7 +4,7 @@ import type { App } from '../app.ts'
 /** A start has more urgent things to do at first. */
 const DELAY_MS = 2_000
 const PATHS = ['/v2/openapi.json', '/v2/docs', '/graphql']
-const ENV: SurfaceEnv = { delivery: { onSettled() {} } }
+const ENV: SurfaceEnv = { delivery: { onSettled() {} }, requestId: 'document' }
 
 /** Makes the public documents before the first request for them: each holds the event loop for about 0.1 s, once. */
 export function prepareDocuments(app: App): void {

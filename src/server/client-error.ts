@@ -1,5 +1,6 @@
 /** The response to a request that cannot be read. */
 import { STATUS_CODES } from 'node:http'
+import { REQUEST_ID } from '../core/request-id.ts'
 
 /** What the parser of requests says; see `clientError` of `node:http`. */
 export interface ReadingError extends Error {
@@ -15,7 +16,7 @@ const PROBLEMS: Readonly<Record<string, readonly [status: number, sentence: stri
 }
 
 /** The whole answer, as it goes to the socket, whose connection then ends. */
-export function answerToUnreadable({ code = '', reason }: ReadingError): string {
+export function answerToUnreadable({ code = '', reason }: ReadingError, requestId: string): string {
   const what = reason === undefined ? '' : ` (${reason.slice(0, 200)})`
   const [status, error] = PROBLEMS[code] ?? [400, `the request cannot be read as HTTP/1.1${what}`]
   const body = JSON.stringify({ error })
@@ -23,6 +24,7 @@ export function answerToUnreadable({ code = '', reason }: ReadingError): string 
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(body)}`,
+    `${REQUEST_ID}: ${requestId}`,
     'connection: close',
     '',
     body,

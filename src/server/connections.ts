@@ -5,7 +5,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { EndpointId } from '../core/ids.ts'
+import { REQUEST_ID } from '../core/request-id.ts'
 import { type Slot, Slots } from '../core/slots.ts'
+import { newRequestId } from './request-ids.ts'
 import { type ConnectionPlace, ConnectionShares } from './shares.ts'
 
 /** The bounds. */
@@ -82,13 +84,13 @@ const FULL_HEADERS = {
   'retry-after': '5',
   connection: 'close',
 }
-const REFUSAL = [
-  'HTTP/1.1 503 Service Unavailable',
-  ...Object.entries(FULL_HEADERS).map(([name, value]) => `${name}: ${value}`),
-  '',
-  FULL,
-].join('\r\n')
 const REFUSAL_MS = 1_000
+
+function refusalText(): string {
+  const headers = Object.entries({ ...FULL_HEADERS, [REQUEST_ID]: newRequestId() })
+  const lines = headers.map(([name, value]) => `${name}: ${value}`)
+  return ['HTTP/1.1 503 Service Unavailable', ...lines, '', FULL].join('\r\n')
+}
 
 /** One request until the end of its response. */
 interface Exchange {
@@ -144,7 +146,7 @@ export class Connections {
     this.#shares = new ConnectionShares({ ...limits, all: limits.maxConnections })
     server.on('connection', socket => {
       // What comes decrypted has come before.
-      if (!this.#open.has(socket)) this.#opened(socket, REFUSAL)
+      if (!this.#open.has(socket)) this.#opened(socket, refusalText)
     })
     // Before the listener that responds, which needs the place.
     server.prependListener('request', (incoming, outgoing) => this.#begin(incoming, outgoing))
@@ -210,8 +212,8 @@ export class Connections {
   }
 
   /** Responds to a request without a place, and ends its connection. */
-  refuse(outgoing: ServerResponse): void {
-    outgoing.writeHead(503, FULL_HEADERS)
+  refuse(outgoing: ServerResponse, requestId: string): void {
+    outgoing.writeHead(503, { ...FULL_HEADERS, [REQUEST_ID]: requestId })
     outgoing.end(FULL)
   }
 
@@ -251,7 +253,7 @@ export class Connections {
    * @param refusal what is said to one for which there is no place; null for nothing
    * @returns whether it has a place
    */
-  #opened(socket: Socket, refusal: string | null): boolean {
+  #opened(socket: Socket, refusal: (() => string) | null): boolean {
     const nowMs = performance.now()
     this.#open.set(socket, 0)
     socket.once('close', () => this.#forget(socket))
@@ -294,12 +296,12 @@ export class Connections {
     return silent?.[0] ?? idle?.[0] ?? null
   }
 
-  #turnAway(socket: Socket, refusal: string | null): false {
+  #turnAway(socket: Socket, refusal: (() => string) | null): false {
     this.#forget(socket)
     this.#onFull()
     if (refusal === null) socket.destroy()
     else {
-      socket.end(refusal)
+      socket.end(refusal())
       setTimeout(() => socket.destroy(), REFUSAL_MS).unref()
     }
     return false

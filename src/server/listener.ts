@@ -5,12 +5,14 @@ import { getRequestListener } from '@hono/node-server'
 import type { Delivery, IncomingBody, Surface } from '../api/surface.ts'
 import { keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
+import { REQUEST_ID } from '../core/request-id.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { clientOf } from '../gateway/entrance/forwarded.ts'
 import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBody } from './connections.ts'
 import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
+import { newRequestId, requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 import { type ListenerTls, overTls } from './tls.ts'
 
@@ -80,7 +82,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     refuses(incoming.socket.remoteAddress) || hostProblem(incoming) !== null
   const enters = (incoming: IncomingMessage, endpointId: EndpointId) =>
     connections.enters(incoming, endpointId, () => false)
-  const refuseFull = (outgoing: ServerResponse) => connections.refuse(outgoing)
+  const refuseFull = (outgoing: ServerResponse, requestId: string) => connections.refuse(outgoing, requestId)
   const standIn = options.standIn ?? (() => null)
   const others = { refuses: refusesAny, isBusy, enters, refuse: refuseFull, upgraded, standIn }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
@@ -89,6 +91,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       const incoming = env.incoming as IncomingMessage
       const response = await surface(request, {
         delivery: deliveryOf(env.outgoing as ServerResponse),
+        requestId: requestIdOf(incoming),
         address: () => addressOf(incoming, trusts),
         admits: account => connections.owned(incoming, account),
         body: () => bodyOf(incoming),
@@ -99,7 +102,10 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     },
     {
       errorHandler: () =>
-        new Response('{"error":"an internal error occurred"}', { status: 500, headers: JSON_HEADERS }),
+        new Response('{"error":"an internal error occurred"}', {
+          status: 500,
+          headers: { ...JSON_HEADERS, [REQUEST_ID]: newRequestId() },
+        }),
       // The rest of a body is read by Connections.
       autoCleanupIncoming: false,
     },
@@ -116,25 +122,28 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (field !== undefined) outgoing.setHeader(...field)
+      const requestId = requestIdOf(incoming)
       const problem = hostProblem(incoming)
       const instead = standIn()
-      if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, CONTAINER)
-      else if (problem !== null) refuse(outgoing, problem)
+      if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, requestId, CONTAINER)
+      else if (problem !== null) refuse(outgoing, requestId, problem)
       else if (instead !== null) {
-        if (!connections.enters(incoming, null, () => false)) return refuseFull(outgoing)
+        if (!connections.enters(incoming, null, () => false)) return refuseFull(outgoing, requestId)
         // The server that it may be passed on to has limits of its own.
         connections.untimed(incoming)
+        outgoing.setHeader(REQUEST_ID, requestId)
         instead.handle(incoming, outgoing)
       } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
-      else if (!namesTarget(incoming)) refuse(outgoing, NO_TARGET)
+      else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
       else if (connections.enters(incoming, null, () => keepsReserved(incoming))) void answer(incoming, outgoing)
-      else refuseFull(outgoing)
+      else refuseFull(outgoing, requestId)
     },
   )
   mount?.attach(server)
   const connections = new Connections(server, { ...CONNECTION_LIMITS, ...countsOf(maxConnections), ...limits }, onFull)
   server.on('clientError', (error, socket) => {
-    if (socket.writable && connections.isUnanswered(socket as Socket)) socket.write(answerToUnreadable(error))
+    if (socket.writable && connections.isUnanswered(socket as Socket))
+      socket.write(answerToUnreadable(error, newRequestId()))
     socket.destroy()
   })
   let url = ''
@@ -184,8 +193,8 @@ const JSON_HEADERS = { 'content-type': 'application/json' }
 /** The refusal of containers, which have a listener of their own. */
 const CONTAINER = { status: 403, error: 'workers in containers reach this server at their worker address only' }
 
-function refuse(outgoing: ServerResponse, { status, error }: HostRefusal | typeof CONTAINER): void {
-  outgoing.writeHead(status, { ...JSON_HEADERS, connection: 'close' })
+function refuse(outgoing: ServerResponse, requestId: string, { status, error }: HostRefusal | typeof CONTAINER): void {
+  outgoing.writeHead(status, { ...JSON_HEADERS, [REQUEST_ID]: requestId, connection: 'close' })
   outgoing.end(JSON.stringify({ error }))
 }
 

@@ -3,8 +3,10 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
+import { REQUEST_ID } from '../core/request-id.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
+import { requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 
 /** What a listener needs to serve load-balancing endpoints. */
@@ -91,7 +93,7 @@ export interface Others {
   /** Gives a request its place; false when there is none for it. */
   readonly enters: (incoming: IncomingMessage, endpointId: EndpointId) => boolean
   /** Answers a request for which there is no place. */
-  readonly refuse: (outgoing: ServerResponse) => void
+  readonly refuse: (outgoing: ServerResponse, requestId: string) => void
   /** A socket has left HTTP. */
   readonly upgraded: (socket: Duplex) => void
   /** What answers in place of the endpoints now; null for nothing. */
@@ -123,7 +125,7 @@ export function mounted(mount: Mount, others: Others): Mounted {
       const route = routeOf(incoming)
       if (route === null) return false
       if (enters(incoming, route.endpointId)) entrance.handle(incoming, outgoing, route)
-      else refuseFull(outgoing)
+      else refuseFull(outgoing, requestIdOf(incoming))
       return true
     },
     attach(server) {
@@ -138,14 +140,16 @@ export function mounted(mount: Mount, others: Others): Mounted {
         upgraded(socket)
         const route = routeOf(incoming)
         const instead = standIn()
-        if (route === null) refuse(socket, 400, 'there is nothing to upgrade to at this path')
-        else if (!enters(incoming, route.endpointId)) refuse(socket, 503, 'the server has too many connections')
-        else if (instead !== null) instead.upgrade(incoming, socket, head)
+        const requestId = requestIdOf(incoming)
+        if (route === null) refuse(socket, requestId, 400, 'there is nothing to upgrade to at this path')
+        else if (!enters(incoming, route.endpointId)) {
+          refuse(socket, requestId, 503, 'the server has too many connections')
+        } else if (instead !== null) instead.upgrade(incoming, socket, head)
         else entrance.upgrade(incoming, socket, head, route)
       })
-      server.on('connect', (_incoming, socket) => {
+      server.on('connect', (incoming, socket) => {
         socket.on('error', () => {})
-        refuse(socket, 405, 'this server is no proxy, so it takes no CONNECT')
+        refuse(socket, requestIdOf(incoming), 405, 'this server is no proxy, so it takes no CONNECT')
       })
     },
   }
@@ -153,12 +157,13 @@ export function mounted(mount: Mount, others: Others): Mounted {
 
 const TITLES = { 400: 'Bad Request', 405: 'Method Not Allowed', 503: 'Service Unavailable' } as const
 
-function refuse(socket: Duplex, status: keyof typeof TITLES, error: string): void {
+function refuse(socket: Duplex, requestId: string, status: keyof typeof TITLES, error: string): void {
   const body = JSON.stringify({ error })
   const lines = [
     `HTTP/1.1 ${status} ${TITLES[status]}`,
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(body)}`,
+    `${REQUEST_ID}: ${requestId}`,
     ...(status === 405 ? ['allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
     'connection: close',
     '',

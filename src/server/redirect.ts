@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../core/errors.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
 import { NO_TARGET, plainHost } from './hosts.ts'
+import { requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 
 /**
@@ -16,8 +17,9 @@ export function redirectToHttps(port: () => number): StandIn {
       if (location === null) answer(outgoing, NO_TARGET.status, { error: NO_TARGET.error })
       else answer(outgoing, 308, { error: `this server speaks HTTPS: ${location}` }, { location })
     },
-    upgrade(_incoming, socket) {
-      refuseUpgrade(socket, new AppError('invalid', 'this server speaks HTTPS; connect with wss'))
+    upgrade(incoming, socket) {
+      const error = new AppError('invalid', 'this server speaks HTTPS; connect with wss')
+      refuseUpgrade(socket, error, requestIdOf(incoming))
     },
   }
 }

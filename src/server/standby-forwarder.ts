@@ -11,9 +11,11 @@ import {
 import { request as requestSecurely } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { AppError } from '../core/errors.ts'
+import { REQUEST_ID } from '../core/request-id.ts'
 import { refuseUpgrade, respondError } from '../gateway/entrance/error-response.ts'
 import { isSecure, senderOf } from '../gateway/entrance/forwarded.ts'
 import { isHopByHop, namedByConnection } from '../gateway/http1/fields.ts'
+import { requestIdOf } from './request-ids.ts'
 import { isDistrusted, type PeerAgents, peerAgents } from './standby-trust.ts'
 import type { ListenerTls } from './tls.ts'
 
@@ -47,7 +49,7 @@ export class StandbyForwarder {
       outgoing.flushHeaders()
       answer.on('error', () => outgoing.destroy()).pipe(outgoing)
     })
-    sent.on('error', cause => respondError(incoming, outgoing, away(to, cause)))
+    sent.on('error', cause => respondError(incoming, outgoing, away(to, cause), requestIdOf(incoming)))
     outgoing.on('close', () => {
       if (!outgoing.writableFinished) sent.destroy()
     })
@@ -68,7 +70,7 @@ export class StandbyForwarder {
       socket.write(headOf(answer, [...passedFields(answer), 'Connection', 'close']))
       answer.on('error', () => socket.destroy()).pipe(socket)
     })
-    sent.on('error', cause => refuseUpgrade(socket, away(to, cause)))
+    sent.on('error', cause => refuseUpgrade(socket, away(to, cause), requestIdOf(incoming)))
     socket.on('close', () => sent.destroy())
     sent.end()
   }
@@ -86,11 +88,11 @@ export class StandbyForwarder {
     const sender = senderOf(named, this.#trusts)
     const hasChunks = incoming.headers['transfer-encoding'] !== undefined
     const fields = [
-      ...keptFields(sender.rawHeaders, incoming.headers.connection),
+      ...keptFields(sender.rawHeaders, incoming.headers.connection, REQUEST_ID),
       ...['X-Forwarded-For', sender.client, 'X-Forwarded-Proto', sender.protocol, 'X-Forwarded-Host', sender.host],
       ...(sender.prefix === '' ? [] : ['X-Forwarded-Prefix', sender.prefix]),
       ...(hasChunks ? ['Transfer-Encoding', 'chunked'] : []),
-      ...[PASSED_ON, '1', ...more],
+      ...[REQUEST_ID, requestIdOf(incoming), PASSED_ON, '1', ...more],
     ]
     const { hostname, port } = to
     const host = hostname.replace(/^\[|\]$/g, '')
@@ -137,13 +139,20 @@ function passedFields({ rawHeaders, headers }: IncomingMessage): string[] {
   return keptFields(rawHeaders, headers.connection)
 }
 
-/** The fields that are not of one connection only, and not the mark of {@link PASSED_ON}. */
-function keptFields(raw: readonly string[], connection = ''): string[] {
+/** The fields that are not of one connection only, and not the mark of {@link PASSED_ON}. @param but the name of one that is left out, too */
+function keptFields(raw: readonly string[], connection = '', but = ''): string[] {
   const named = namedByConnection(connection)
   const kept: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const lower = raw[at]!.toLowerCase()
-    if (isHopByHop(lower) || lower === 'expect' || lower === PASSED_ON || named?.includes(lower) === true) continue
+    if (
+      isHopByHop(lower) ||
+      lower === 'expect' ||
+      lower === PASSED_ON ||
+      lower === but ||
+      named?.includes(lower) === true
+    )
+      continue
     kept.push(raw[at]!, raw[at + 1]!)
   }
   return kept

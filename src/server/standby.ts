@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import { keyOfAuthorization } from '../core/accounts/authorization.ts'
 import { AppError } from '../core/errors.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
+import { requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 import { PASSED_ON, StandbyForwarder } from './standby-forwarder.ts'
 import type { ListenerTls } from './tls.ts'
@@ -71,7 +72,7 @@ export class Standby {
       upgrade: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
         const to = passedTo(incoming)
         if (to !== null) this.#forwarder.upgrade(incoming, socket, head, to)
-        else refuseUpgrade(socket, unavailable(standsBy(target()).error))
+        else refuseUpgrade(socket, unavailable(standsBy(target()).error), requestIdOf(incoming))
       },
     }
   }

@@ -6,7 +6,9 @@ import { constants } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
+import { REQUEST_ID } from '../core/request-id.ts'
 import type { Connections } from './connections.ts'
+import { newRequestId } from './request-ids.ts'
 
 /** A certificate with its chain and its private key, in PEM. */
 export interface KeyAndCertificate {
@@ -135,6 +137,7 @@ function refusePlain(socket: Socket, first: Buffer, url: string): void {
     'HTTP/1.1 400 Bad Request',
     'content-type: text/plain; charset=utf-8',
     `content-length: ${Buffer.byteLength(text)}`,
+    `${REQUEST_ID}: ${newRequestId()}`,
     'connection: close',
     '',
     isHead ? '' : text,

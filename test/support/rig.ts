@@ -29,6 +29,7 @@ import type { GpuUse } from '../../src/core/observing/gpu-use.ts'
 import type { Span } from '../../src/core/observing/span.ts'
 import type { TraceSampling } from '../../src/core/observing/trace-sampling.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
+import { REQUEST_ID, readRequestId } from '../../src/core/request-id.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { StartFailure } from '../../src/core/workers/start-failure.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
@@ -178,6 +179,7 @@ export class Rig {
   readonly #random = createSeededRandom(1)
   #app!: App
   #fetch!: Surface
+  #requests = 0
   #driver!: MockDriver
   #count = 0
 
@@ -329,7 +331,8 @@ export class Rig {
     const callbacks: ((delivered: boolean) => void)[] = []
     const delivery = { onSettled: (callback: (delivered: boolean) => void) => void callbacks.push(callback) }
     const { address } = asking
-    const env: SurfaceEnv = { delivery, ...(address === undefined ? {} : { address: () => address }) }
+    const requestId = readRequestId(new Headers(headers).get(REQUEST_ID)) ?? `request-${++this.#requests}`
+    const env: SurfaceEnv = { delivery, requestId, ...(address === undefined ? {} : { address: () => address }) }
     const request = new Request(`${asking.at ?? BASE}${path}`, signal === undefined ? init : { ...init, signal })
     const answer = await this.#fetch(request, env)
     const settle = (delivered: boolean) => {

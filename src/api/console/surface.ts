@@ -48,21 +48,25 @@ export async function consoleAnswer(
   { request, env }: { readonly request: Request; readonly env: SurfaceEnv },
   api: Surface | null,
 ): Promise<Response> {
-  const response = await answerOr(parts, request, () => atOrigin(parts, request, env, api))
+  const response = await answerOr(parts, { request, env }, () => atOrigin(parts, request, env, api))
   protect(response)
   return response
 }
 
 /** What is at the other hosts of the server: links that sign in. */
 export function consoleSurface(parts: ConsoleParts): Surface {
-  return (request, env) => answerOr(parts, request, () => newLink(parts, request, env))
+  return (request, env) => answerOr(parts, { request, env }, () => newLink(parts, request, env))
 }
 
-async function answerOr({ emit }: ConsoleParts, request: Request, answer: () => Promise<Response>): Promise<Response> {
+async function answerOr(
+  { emit }: ConsoleParts,
+  call: { readonly request: Request; readonly env: SurfaceEnv },
+  answer: () => Promise<Response>,
+): Promise<Response> {
   try {
     return await answer()
   } catch (thrown) {
-    reportFailure(emit, 'console', request, thrown)
+    reportFailure(emit, 'console', call, thrown)
     const error = toAppError(thrown)
     return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
   }

@@ -9,6 +9,7 @@ export interface GraphqlContext {
   readonly loaders: Loaders
   /** Address of the caller; null if unknown. */
   readonly address: () => string | null
+  readonly requestId: string
 }
 
 /** Wraps a resolver so that it gets the caller, who may write. */
@@ -19,7 +20,7 @@ export type Writing = <Arguments, Result>(
 /** Makes resolvers of mutations, which emit an event for each change. @throws AppError `unauthorized` without a key, `forbidden` without the right */
 export function writingFor({ access, emit }: Pick<GraphqlParts, 'access' | 'emit'>): Writing {
   return run =>
-    async (_, args, { caller, address }, { fieldName: operation }) => {
+    async (_, args, { caller, address, requestId }, { fieldName: operation }) => {
       if (caller === null) throw new AppError('unauthorized', 'an API key is needed to change anything')
       access.requireManagement(caller, 'write')
       const result = await run(caller, args)
@@ -31,6 +32,7 @@ export function writingFor({ access, emit }: Pick<GraphqlParts, 'access' | 'emit
         account,
         by,
         address: address(),
+        requestId,
       })
       return result
     }

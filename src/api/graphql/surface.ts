@@ -38,8 +38,10 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
       const ask = async (body: string | Record<string, unknown> | null) => {
         refuseDeep(request, body)
         const address = () => env.address?.() ?? null
-        const context = { caller, loaders: loadersFor(parts, caller), address }
-        const response = await execute(schema, { request, body, context }, cause => reportCause(parts, cause))
+        const context = { caller, loaders: loadersFor(parts, caller), address, requestId: env.requestId }
+        const response = await execute(schema, { request, body, context }, cause =>
+          reportCause(parts, cause, context.requestId),
+        )
         const { status, headers } = response
         return new Response(withoutSecrets(await response.text(), body ?? ''), { status, headers })
       }
@@ -51,7 +53,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
             )
         : ask(null))
     } catch (thrown) {
-      reportFailure(parts.emit, 'graphql', request, thrown)
+      reportFailure(parts.emit, 'graphql', { request, env }, thrown)
       const error = toAppError(thrown)
       return Response.json(
         { errors: [{ message: error.message }], data: null },
@@ -92,7 +94,7 @@ function givenKey(request: Request): string | null {
   return authorizationKey(request) ?? new URL(request.url).searchParams.get('api_key')
 }
 
-function reportCause({ emit }: GraphqlParts, cause: unknown): void {
+function reportCause({ emit }: GraphqlParts, cause: unknown, requestId: string): void {
   const problem = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
-  emit('request.failed', { surface: 'graphql', method: 'POST', path: '/graphql', problem })
+  emit('request.failed', { surface: 'graphql', method: 'POST', path: '/graphql', problem, requestId })
 }

@@ -143,11 +143,11 @@ export function jobSurface(parts: JobSurfaceParts): Surface {
     app.on([...route.methods], route.path, call => answer(parts, call, route))
     app.all(route.path, call => {
       const message = `${route.path} takes ${route.methods.join(' or ')}, not ${call.req.method}`
-      return refuse(parts, call.req.raw, new AppError('method_not_allowed', message, { allow: route.methods }))
+      return refuse(parts, call, new AppError('method_not_allowed', message, { allow: route.methods }))
     })
   }
-  app.notFound(call => refuse(parts, call.req.raw, new AppError('not_found', 'there is no such operation')))
-  app.onError((error, call) => refuse(parts, call.req.raw, error))
+  app.notFound(call => refuse(parts, call, new AppError('not_found', 'there is no such operation')))
+  app.onError((error, call) => refuse(parts, call, error))
   return async (request, env) => app.fetch(request, env)
 }
 
@@ -184,8 +184,8 @@ function emitChange(
   { owner: account, keyId: by }: Caller,
 ): void {
   const object = call.req.param('job') ?? call.req.param('batch') ?? call.req.param('endpoint') ?? null
-  const address = call.env.address?.() ?? null
-  emit('change.made', { surface: 'jobs', operation: path.slice(1), object, account, by, address })
+  const at = { address: call.env.address?.() ?? null, requestId: call.env.requestId }
+  emit('change.made', { surface: 'jobs', operation: path.slice(1), object, account, by, ...at })
 }
 
 function levelOf(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {
@@ -353,8 +353,8 @@ function refuseWhenStopping(parts: JobSurfaceParts): void {
   throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
 }
 
-function refuse(parts: JobSurfaceParts, request: Request, thrown: unknown): Response {
-  reportFailure(parts.emit, 'jobs', request, thrown)
+function refuse(parts: JobSurfaceParts, { req, env }: Call, thrown: unknown): Response {
+  reportFailure(parts.emit, 'jobs', { request: req.raw, env }, thrown)
   const error = toAppError(thrown)
   return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
 }

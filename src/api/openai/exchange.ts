@@ -27,7 +27,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
-import { reportFailure, textResponse } from '../surface.ts'
+import { reportFailure, type SurfaceEnv, textResponse } from '../surface.ts'
 
 /** Length of one long poll for chunks, in ms. */
 const POLL_MS = 25_000
@@ -61,7 +61,7 @@ export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, s
 export class OpenaiExchange {
   readonly headers: Readonly<Record<string, string>>
   readonly #parts: OpenaiExchangeParts
-  readonly #request: Request
+  readonly #call: { readonly request: Request; readonly env: SurfaceEnv }
   readonly #gone = new AbortController()
   readonly #ended: AbortSignal
   readonly #signals: readonly AbortSignal[]
@@ -74,12 +74,17 @@ export class OpenaiExchange {
   #workerId: WorkerId | null = null
 
   /** @param ended aborts when the caller may no longer read the response; its reason is the error */
-  constructor(parts: OpenaiExchangeParts, job: Job, request: Request, ended: AbortSignal) {
+  constructor(
+    parts: OpenaiExchangeParts,
+    job: Job,
+    call: { readonly request: Request; readonly env: SurfaceEnv },
+    ended: AbortSignal,
+  ) {
     this.#parts = parts
     this.#job = job
-    this.#request = request
+    this.#call = call
     this.#ended = ended
-    this.#signals = [request.signal, parts.stopping, ended, this.#gone.signal]
+    this.#signals = [call.request.signal, parts.stopping, ended, this.#gone.signal]
     this.headers = { 'x-runyard-job-id': job.id }
   }
 
@@ -119,7 +124,7 @@ export class OpenaiExchange {
     // The job may have become final or expired in the meantime.
     await jobs
       .cancel(this.#job.endpointId, this.#job.id)
-      .catch(error => reportFailure(emit, 'openai', this.#request, error))
+      .catch(error => reportFailure(emit, 'openai', this.#call, error))
   }
 
   /** Cancels the job after the client disconnected, unless the whole response was sent: then the job ends by itself. */
@@ -175,7 +180,7 @@ export class OpenaiExchange {
     try {
       return (await this.#next()) ?? this.#over()
     } catch (error) {
-      reportFailure(this.#parts.emit, 'openai', this.#request, error)
+      reportFailure(this.#parts.emit, 'openai', this.#call, error)
       await this.cancelJob()
       return toAppError(error)
     } finally {

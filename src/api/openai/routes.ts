@@ -31,7 +31,7 @@ export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
     try {
       return await answer(parts, request, env)
     } catch (error) {
-      return refuse(parts, request, error)
+      return refuse(parts, { request, env }, error)
     }
   }
 }
@@ -59,23 +59,23 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
     const submitted = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', traceparent, ...kept })
     return { job: submitted, stream: call.stream }
   })
-  const exchange = new OpenaiExchange(parts, job, request, heldFor(parts.access, env, caller, requireRight))
+  const exchange = new OpenaiExchange(parts, job, { request, env }, heldFor(parts.access, env, caller, requireRight))
   try {
     return await (stream ? exchange.stream() : exchange.whole())
   } catch (error) {
     // Cancel the job: no client would receive its result.
     await exchange.cancelJob()
-    return refuse(parts, request, error, exchange.headers)
+    return refuse(parts, { request, env }, error, exchange.headers)
   }
 }
 
 function refuse(
   parts: OpenAiSurfaceParts,
-  request: Request,
+  call: { readonly request: Request; readonly env: SurfaceEnv },
   thrown: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): Response {
-  reportFailure(parts.emit, 'openai', request, thrown)
+  reportFailure(parts.emit, 'openai', call, thrown)
   const error = toAppError(thrown)
   const retry = error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }
   return respond(openAiRefusal(error), { ...headers, ...retry })

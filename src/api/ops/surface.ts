@@ -131,7 +131,7 @@ export function opsSurface(parts: OpsParts): Surface {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)
   })
   app.onError((thrown, call) => {
-    reportFailure(parts.emit, 'ops', call.req.raw, thrown)
+    reportFailure(parts.emit, 'ops', { request: call.req.raw, env: call.env }, thrown)
     const error = toAppError(thrown)
     return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
   })

@@ -42,7 +42,7 @@ type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: Ra
 /** How a version of the API shows errors. */
 export interface ErrorFormat {
   /** The response for an error. */
-  readonly response: (error: AppError, headers?: Readonly<Record<string, string>>) => Response
+  readonly response: (error: AppError, headers: Readonly<Record<string, string>>, requestId: string) => Response
   /** A problem of a field as a sentence, with the field's name in this version. */
   readonly sentence: (problem: FieldProblem) => string
 }
@@ -111,8 +111,9 @@ async function answered(
     for (const [name, value] of Object.entries(rateHeaders(rate.decision))) answer.headers.set(name, value)
     return answer
   } catch (thrown) {
-    reportFailure(parts.emit, 'rest', request, thrown)
-    return format.response(renderFields(toAppError(thrown), format.sentence), rateHeaders(rate.decision))
+    reportFailure(parts.emit, 'rest', { request, env }, thrown)
+    const error = renderFields(toAppError(thrown), format.sentence)
+    return format.response(error, rateHeaders(rate.decision), env.requestId)
   }
 }
 
@@ -147,8 +148,8 @@ function emitChange(
   const named = ids.at(-1)?.[1] ?? (Object(answer) as { id?: unknown }).id
   const object = typeof named === 'string' ? named : null
   const { owner: account, keyId: by } = caller
-  const address = env.address?.() ?? null
-  parts.emit('change.made', { surface: 'rest', operation: contract.operationId, object, account, by, address })
+  const at = { address: env.address?.() ?? null, requestId: env.requestId }
+  parts.emit('change.made', { surface: 'rest', operation: contract.operationId, object, account, by, ...at })
 }
 
 function bearerKey(request: Request): string | null {

@@ -70,7 +70,7 @@ export function workerSurface(parts: WorkerSurfaceParts): Surface {
     } catch (error) {
       const isGuess = error instanceof InvalidKeyError && authorizationKey(request) !== null
       if (isGuess && env.address !== undefined) parts.access.failedKeys.failedToken(env.address())
-      reportFailure(parts.emit, 'worker', request, error)
+      reportFailure(parts.emit, 'worker', { request, env }, error)
       return refuse(call, error)
     }
   }
@@ -138,7 +138,7 @@ async function settle(
   try {
     await parts.takes.settled(worker, claimed, delivered)
   } catch (error) {
-    reportFailure(parts.emit, 'worker', call.request, error)
+    reportFailure(parts.emit, 'worker', call, error)
   }
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { REQUEST_ID } from '../../core/request-id.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { requestSecurely, type Trust, trustProblem } from './https.ts'
 
@@ -85,7 +86,10 @@ async function refusal(answer: Response, url: string): Promise<string> {
   // A server that wants HTTPS says so in words.
   const words = answer.headers.get('content-type')?.startsWith('text/plain') === true ? text.trim().slice(0, 300) : ''
   const otherwise = `the server at ${url} answered ${answer.status}${words === '' ? '' : `: ${words}`}`
-  return refusalText(jsonOf(text), otherwise)
+  const said = refusalText(jsonOf(text), otherwise)
+  const requestId = answer.headers.get(REQUEST_ID)
+  // What went wrong is in the log of the server, beside this id.
+  return answer.status < 500 || requestId === null ? said : `${said} (request ${requestId})`
 }
 
 function jsonOf(text: string): Said {

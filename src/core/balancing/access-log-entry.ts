@@ -4,6 +4,7 @@ import type { EndpointId, WorkerId } from '../ids.ts'
 export interface AccessLogEntry {
   readonly kind: 'request' | 'socket'
   readonly endpointId: EndpointId
+  readonly requestId: string
   readonly method: string
   /** Without the query, which may hold secrets. */
   readonly path: string

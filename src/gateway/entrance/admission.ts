@@ -36,6 +36,7 @@ export interface ArrivingRequest {
   readonly host: string
   readonly rawHeaders: readonly string[]
   readonly route: GatewayRoute
+  readonly requestId: string
 }
 
 /** The result of admission: a request for a worker, or the response to a preflight. */
@@ -144,6 +145,7 @@ export class GatewayAdmission {
     const mounted = sender.prefix + (route.prefix ?? '')
     return {
       endpointId: route.endpointId,
+      requestId: arriving.requestId,
       path,
       prefix: mounted === '' ? null : mounted,
       rawHeaders: sender.rawHeaders,

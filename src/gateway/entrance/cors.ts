@@ -25,7 +25,7 @@ export function preflightOf(method: string, rawHeaders: readonly string[]): Pref
 }
 
 /**
- * The headers that let a page read one of the gateway's own responses and its `Retry-After`: names and values in turn; empty
+ * The headers that let a page read one of the gateway's own responses, its `Retry-After` and its id: names and values in turn; empty
  * without an origin.
  * @param origin the `Origin` of the request
  */
@@ -33,7 +33,7 @@ export function corsHeaders(origin: string | undefined): readonly string[] {
   if (origin === undefined) return []
   return [
     ...['Access-Control-Allow-Origin', origin, 'Access-Control-Allow-Credentials', 'true'],
-    ...['Access-Control-Expose-Headers', 'Retry-After', 'Vary', 'Origin'],
+    ...['Access-Control-Expose-Headers', 'Retry-After, X-Request-Id', 'Vary', 'Origin'],
   ]
 }
 

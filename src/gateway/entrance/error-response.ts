@@ -2,13 +2,19 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AppError } from '../../core/errors.ts'
+import { REQUEST_ID } from '../../core/request-id.ts'
 import { corsHeaders } from './cors.ts'
 
 /** Responds with an error. A response that has begun is cut off instead, so that it does not look complete. */
-export function respondError(incoming: IncomingMessage, outgoing: ServerResponse, error: AppError): void {
+export function respondError(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  error: AppError,
+  requestId: string,
+): void {
   if (outgoing.headersSent) outgoing.destroy()
   else {
-    const { headers, body } = errorParts(error)
+    const { headers, body } = errorParts(error, requestId)
     // A client that waits for `100 Continue` may send the body now, or may not: the connection cannot be used again.
     if (incoming.headers.expect !== undefined) headers.connection = 'close'
     const cors = corsHeaders(incoming.headers.origin)
@@ -17,8 +23,8 @@ export function respondError(incoming: IncomingMessage, outgoing: ServerResponse
 }
 
 /** Responds to an upgrade with an error, and ends its connection. */
-export function refuseUpgrade(socket: Duplex, error: AppError): void {
-  const { headers, body } = errorParts(error)
+export function refuseUpgrade(socket: Duplex, error: AppError, requestId: string): void {
+  const { headers, body } = errorParts(error, requestId)
   const lines = Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.resume()
   socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? ''}\r\n${lines.join('')}\r\n${body}`, () =>
@@ -26,12 +32,13 @@ export function refuseUpgrade(socket: Duplex, error: AppError): void {
   )
 }
 
-function errorParts({ status, message, retryAfterSeconds }: AppError) {
+function errorParts({ status, message, retryAfterSeconds }: AppError, requestId: string) {
   const body = JSON.stringify({ error: message })
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(body)),
     'cache-control': 'no-store',
+    [REQUEST_ID]: requestId,
     ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
   }

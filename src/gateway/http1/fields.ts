@@ -26,6 +26,8 @@ const FORBIDDEN_IN_TRAILERS = new Set([
 
 /** In a response: the worker that answered. In a request: the worker that the client wants. */
 export const WORKER_ID = 'X-Runpod-Worker-Id'
+/** The header that names a request, as the gateway writes it. */
+export const REQUEST_ID_FIELD = 'X-Request-Id'
 
 /** Whether a field is for one connection only. @param lower its name in lower case */
 export function isHopByHop(lower: string): boolean {

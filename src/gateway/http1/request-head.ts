@@ -1,9 +1,10 @@
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { RequestTrace } from '../../core/observing/request-trace.ts'
+import { REQUEST_ID } from '../../core/request-id.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import type { Affinity } from '../queue/reservation.ts'
-import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
+import { hasOption, isHopByHop, namedByConnection, REQUEST_ID_FIELD, WORKER_ID, withoutFields } from './fields.ts'
 
 /** How the body of a request is framed, on both connections. */
 export type BodyFraming = 'none' | 'length' | 'chunked'
@@ -45,9 +46,9 @@ interface SpecialFields {
   maxForwards: string | null
 }
 
-/** Fields about the client that only the gateway sets; those of the client are dropped. */
+/** Fields that only the gateway sets; those of the client are dropped. */
 const SET_HERE = new Set([
-  ...['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-prefix'],
+  ...['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-prefix', REQUEST_ID],
 ])
 /** Fields that the gateway reads. */
 const READ_HERE = new Set(['content-length', 'max-forwards', 'x-runpod-worker-id', 'x-real-ip'])
@@ -73,7 +74,7 @@ export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead 
   const trailers = upgrade === null && found.te !== null && hasOption(found.te, 'trailers')
   const maxForwards = maxForwardsOf(line.method, found.maxForwards)
   const text =
-    `${line.method} ${call.path} HTTP/1.1\r\nHost: ${call.host}\r\n${fields}${forwardedFields(call)}` +
+    `${line.method} ${call.path} HTTP/1.1\r\nHost: ${call.host}\r\n${fields}${REQUEST_ID_FIELD}: ${call.requestId}\r\n${forwardedFields(call)}` +
     (body === 'none'
       ? ''
       : body === 'length'

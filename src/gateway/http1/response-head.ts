@@ -1,3 +1,4 @@
+import { REQUEST_ID } from '../../core/request-id.ts'
 import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
 /** How the body of a response is framed: a number of bytes, chunks, or everything until the connection ends. */
@@ -155,7 +156,7 @@ function readSpecial(lower: string, value: string, found: SpecialFields): boolea
       found.trailer = found.trailer === null ? value : `${found.trailer}, ${value}`
       return true
     default:
-      return isHopByHop(lower) || lower === WORKER_ID.toLowerCase()
+      return isHopByHop(lower) || lower === WORKER_ID.toLowerCase() || lower === REQUEST_ID
   }
 }
 

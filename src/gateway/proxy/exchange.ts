@@ -116,7 +116,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.endpointId = request.endpointId
     this.isAnonymous = request.isOpen === true
     this.#timings = new ExchangeTimings(parts.clock)
-    this.#response = new ResponseWriter(incoming, outgoing)
+    this.#response = new ResponseWriter(incoming, outgoing, request.requestId)
   }
 
   /** Aborted when the client is gone. Made on demand, since most requests never wait. */
@@ -278,12 +278,12 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     }
     const { head, reservation } = state
     const { socket, early } = upgrading
-    const { prefix, subprotocol } = this.#request
+    const { prefix } = this.#request
     this.#onResponse(reservation)
     this.#response.status = 101
     this.#outgoing.detachSocket(socket)
     const pieces = early.take()
-    socket.write(switchingText(withinEndpoint(head, prefix), reservation.workerId, subprotocol), 'latin1')
+    socket.write(switchingText(withinEndpoint(head, prefix), reservation.workerId, this.#request), 'latin1')
     const tunnel = new Tunnel(socket, worker, pieces, rest, tunnelled => this.#onTunnelEnd(reservation, tunnelled))
     this.#state = { at: 'tunnel', tunnel, reservation }
   }
@@ -405,6 +405,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#resolve({
       kind: this.#upgrading === null ? 'request' : 'socket',
       endpointId: this.endpointId,
+      requestId: this.#request.requestId,
       method: this.#method,
       path: query < 0 ? path : path.slice(0, query),
       status: this.#response.status,

@@ -10,6 +10,8 @@ export type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 /** A request for a load-balancing endpoint that may go on to a worker. */
 export interface ProxyRequest {
   readonly endpointId: EndpointId
+  /** `X-Request-Id`, of the request to the worker and of the response, in place of theirs. */
+  readonly requestId: string
   /** Path and query for the worker, byte for byte, without the prefix of the endpoint and without a key. */
   readonly path: string
   /** For `X-Forwarded-Prefix`: `/lb/<endpoint>` where that was removed from the path, after the prefix that a trusted proxy removed; null for none. */

@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { WorkerId } from '../../core/ids.ts'
 import { corsHeaders } from '../entrance/cors.ts'
-import { allowedTrailers, WORKER_ID } from '../http1/fields.ts'
+import { allowedTrailers, REQUEST_ID_FIELD, WORKER_ID } from '../http1/fields.ts'
 import type { Framing, ResponseHead } from '../http1/response-head.ts'
+import type { ProxyRequest } from './proxy-request.ts'
 
 /** Limit of bytes of a response that wait for the client. */
 const MAX_UNREAD_BYTES = 65_536
@@ -17,6 +18,7 @@ const SHORT_BYTES = 8_192
 export class ResponseWriter {
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
+  readonly #requestId: string
   /** Whether the client speaks HTTP/1.0, which has no chunks, no trailers and no informational responses. */
   readonly #isOld: boolean
   #framing: Framing = 0
@@ -29,7 +31,8 @@ export class ResponseWriter {
   /** Whether the client left it unread for a while, so that a lost worker is not the worker's fault. */
   isLeftUnread = false
 
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, requestId: string) {
+    this.#requestId = requestId
     this.#incoming = incoming
     this.#outgoing = outgoing
     this.#isOld = incoming.httpVersion === '1.0'
@@ -55,7 +58,7 @@ export class ResponseWriter {
     this.status = status
     this.#framing = framing
     this.#unflushed = true
-    headers.push(WORKER_ID, workerId)
+    headers.push(WORKER_ID, workerId, REQUEST_ID_FIELD, this.#requestId)
     this.#outgoing.writeHead(status, reason, this.#isOld ? withoutTrailer(headers) : headers)
   }
 
@@ -97,7 +100,13 @@ export class ResponseWriter {
   own(status: number, body: string, more: readonly string[]): void {
     this.status = status
     const bytes = Buffer.from(body)
-    this.#outgoing.writeHead(status, [...more, 'Content-Length', String(bytes.length)])
+    this.#outgoing.writeHead(status, [
+      ...more,
+      REQUEST_ID_FIELD,
+      this.#requestId,
+      'Content-Length',
+      String(bytes.length),
+    ])
     this.#outgoing.end(bytes)
   }
 
@@ -146,12 +155,12 @@ function withoutTrailer(headers: readonly string[]): string[] {
 
 /**
  * The head of a 101 for the client.
- * @param subprotocol the one to name where the worker names none
+ * @param request its subprotocol is named where the worker names none
  */
 export function switchingText(
   { reason, headers, upgrade }: ResponseHead,
   workerId: WorkerId,
-  subprotocol: string | undefined,
+  { subprotocol, requestId }: Pick<ProxyRequest, 'subprotocol' | 'requestId'>,
 ): string {
   let text = `HTTP/1.1 101 ${reason}\r\n`
   let named = subprotocol === undefined
@@ -160,5 +169,5 @@ export function switchingText(
     named ||= headers[at]!.toLowerCase() === 'sec-websocket-protocol'
   }
   if (!named) text += `Sec-WebSocket-Protocol: ${subprotocol}\r\n`
-  return `${text}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n${WORKER_ID}: ${workerId}\r\n\r\n`
+  return `${text}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n${WORKER_ID}: ${workerId}\r\n${REQUEST_ID_FIELD}: ${requestId}\r\n\r\n`
 }

@@ -120,7 +120,7 @@ test('tokens of an application beside a valid key, or for an endpoint that needs
   const admit = async (endpointId: EndpointId, path: string, keys: readonly string[]) => {
     const rawHeaders = keys.flatMap(key => ['Authorization', `Bearer ${key}`])
     const route = { endpointId, prefix: null, path, host: null }
-    return gate.admit({ method: 'GET', peer: GUESSER, host: 'x:8080', rawHeaders, route })
+    return gate.admit({ method: 'GET', peer: GUESSER, host: 'x:8080', rawHeaders, route, requestId: 'r' })
   }
   for (let call = 0; call < 20; call += 1) {
     await admit(id, '/', [`of-the-application-${call}`])

@@ -43,7 +43,8 @@ function arriving(
   { path = '/', headers = [BEARER], prefix = null, ...rest }: Coming = {},
 ): ArrivingRequest {
   const route = { endpointId, prefix, path, host: null }
-  return { method: 'GET', peer: PEER, host: 'x.localhost:8080', rawHeaders: headers.flat(), route, ...rest }
+  const rawHeaders = headers.flat()
+  return { method: 'GET', peer: PEER, host: 'x.localhost:8080', rawHeaders, route, requestId: 'request-1', ...rest }
 }
 
 async function admitted(gate: GatewayAdmission, id: EndpointId, coming: Coming = {}): Promise<ProxyRequest> {

@@ -14,6 +14,7 @@ function passed(endpointId: EndpointId, fields: Partial<AccessLogEntry> = {}): A
   return {
     kind: 'request',
     endpointId,
+    requestId: 'request-1',
     method: 'GET',
     path: '/',
     status: 200,

@@ -56,7 +56,7 @@ test('a page that comes back while the server starts is told to try again, not t
   const starting = createApp(rig.ports, { rateWindows: [], drainTimeoutMs: 0, consoleUrl: given })
   for (const origin of [CONSOLE, given]) {
     for (const path of ['/', '/v2/events', '/console/session']) {
-      const env = { delivery: { onSettled: () => {} } }
+      const env = { delivery: { onSettled: () => {} }, requestId: 'request-1' }
       const request = new Request(`${origin}${path}`, { headers: { ...OF_PAGE, origin } })
       const answer = await starting.fetch()(request, env)
       assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1'], path)

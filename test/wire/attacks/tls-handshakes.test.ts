@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, describe, test } from 'node:test'
 import { type ConnectionOptions, connect as connectSecurely, type TLSSocket } from 'node:tls'
-import type { Delivery, Surface } from '../../../src/api/surface.ts'
+import type { Surface } from '../../../src/api/surface.ts'
 import { type Listener, type ListenOptions, listen } from '../../../src/server/listener.ts'
 import type { KeyAndCertificate, ListenerTls } from '../../../src/server/tls.ts'
 import { makeCertificate } from '../../support/certificates.ts'
@@ -213,7 +213,7 @@ describe('a response over TLS', () => {
   test('that its client reads slowly comes whole, and one that is left unread is cut off', async () => {
     const limits = { unreadMs: 2_000 }
     const settled: boolean[] = []
-    const listener = await open({ limits }, async (request, env: { delivery: Delivery }) => {
+    const listener = await open({ limits }, async (request, env) => {
       env.delivery.onSettled(delivered => settled.push(delivered))
       return await big(request, env)
     })

@@ -16,7 +16,7 @@ import {
 
 /** The head without what we set. */
 function passedOn(text: string): string[] {
-  return linesOf(text).filter(line => !/^(?:host|forwarded|x-forwarded-\w+|via):/i.test(line))
+  return linesOf(text).filter(line => !/^(?:host|forwarded|x-forwarded-\w+|x-request-id|via):/i.test(line))
 }
 
 describe('the head of a request', () => {
@@ -86,9 +86,10 @@ describe('the head of a request', () => {
     const { seen } = await through(get([...claims, 'X-Forwarded-Prefix: /evil']), PLAIN, {
       call: call => ({ ...call, prefix: '/lb/balanced', client: '10.1.1.1, 2001:db8::1', host: 'here:8080' }),
     })
-    const ours = linesOf(seen[0]!).filter(line => /^(?:host|forwarded|x-forwarded-\w+|via):/i.test(line))
+    const ours = linesOf(seen[0]!).filter(line => /^(?:host|forwarded|x-forwarded-\w+|x-request-id|via):/i.test(line))
     assert.deepEqual(ours, [
       'Host: here:8080',
+      'X-Request-Id: request-1',
       'X-Forwarded-For: 10.1.1.1, 2001:db8::1',
       'X-Forwarded-Host: here:8080',
       'X-Forwarded-Proto: http',
@@ -198,7 +199,7 @@ describe('an answer of our own', () => {
     assert.deepEqual((await ask(['Origin: null'])).filter(ofCors), [
       'Access-Control-Allow-Origin: null',
       'Access-Control-Allow-Credentials: true',
-      'Access-Control-Expose-Headers: Retry-After',
+      'Access-Control-Expose-Headers: Retry-After, X-Request-Id',
       'Vary: Origin',
     ])
     assert.deepEqual((await ask([])).filter(ofCors), [])

@@ -301,7 +301,7 @@ test('a page of another origin gets to read why it is refused, and what a worker
     )
   const readable = [
     ...['access-control-allow-origin: https://page.example', 'access-control-allow-credentials: true'],
-    ...['access-control-expose-headers: retry-after', 'vary: origin'],
+    ...['access-control-expose-headers: retry-after, x-request-id', 'vary: origin'],
   ]
   const at = (endpoint: string) => `Host: ${endpoint}.localhost\r\n${BEARER}${from}`
   const rows: [status: number, headers: string][] = [

@@ -15,7 +15,7 @@ import {
 
 describe('the head of an answer', () => {
   const kept = (got: string) =>
-    linesOf(got).filter(line => !/^(?:date|connection|keep-alive|x-runpod-worker-id):/i.test(line))
+    linesOf(got).filter(line => !/^(?:date|connection|keep-alive|x-runpod-worker-id|x-request-id):/i.test(line))
   const rows: [what: string, answer: string, passed: string[], body: string][] = [
     [
       'goes on as it came',

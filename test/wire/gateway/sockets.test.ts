@@ -67,7 +67,8 @@ describe('a connection that is upgraded', () => {
       assert.ok(fields.includes(field), field)
     }
     assert.deepEqual(got.split('\r\n'), [
-      ...['HTTP/1.1 101 Go', 'X-B: 2', 'Connection: Upgrade', 'Upgrade: echo/1', 'X-Runpod-Worker-Id: w1', '', ''],
+      ...['HTTP/1.1 101 Go', 'X-B: 2', 'Connection: Upgrade', 'Upgrade: echo/1'],
+      ...['X-Runpod-Worker-Id: w1', 'X-Request-Id: request-1', '', ''],
     ])
   })
 

@@ -117,6 +117,7 @@ function same(call: ProxyRequest): ProxyRequest {
 function callOf({ url = '/', rawHeaders, headers, socket }: IncomingMessage): ProxyRequest {
   return {
     endpointId: 'balanced' as EndpointId,
+    requestId: 'request-1',
     path: url,
     prefix: null,
     toHealth: false,

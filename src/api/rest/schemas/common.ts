@@ -4,7 +4,13 @@ import { CURSOR } from '../../../core/pages.ts'
 
 /** Error body of REST: a problem document (RFC 9457). */
 export const Problem = z
-  .object({ title: z.string(), status: z.int(), detail: z.string(), errors: z.array(z.string()).optional() })
+  .object({
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    errors: z.array(z.string()).optional(),
+    requestId: z.string(),
+  })
   .openapi('ErrorResponse')
 
 /** An instant as RFC 3339 text. */
