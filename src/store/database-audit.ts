@@ -1,7 +1,9 @@
 /** Whether a database is whole and its rows fit together, and what mends it. Both databases are asked the same. */
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
+import { CHAIN_BEGIN, type ChainPlace } from '../core/audit/entry.ts'
 import type { Placement } from '../core/workers/placement.ts'
+import { checkChain } from './audit-chain.ts'
 import { schemaAt, schemaIn } from './database-check.ts'
 import { forSqlite } from './engines/dialect.ts'
 import { assertion, type EpochFence } from './engines/postgres.ts'
@@ -11,6 +13,7 @@ import { fromSqlite } from './engines/sqlite-errors.ts'
 import { perform, query, type Row, runSteps, type Statement, type Steps } from './operations/operation.ts'
 import { COUNTS } from './schema/initial/queue-counts.ts'
 import { knownSchema, refusalOf, type SchemaState } from './schema/schema-state.ts'
+import { type ChainPlaceRow, findAnchor, readWhole, type WholeEntryRow } from './tables/audit.ts'
 import { ALIVE, STEP_BACK } from './tables/guards.ts'
 
 /** Something that is wrong. */
@@ -155,6 +158,7 @@ function* audits(repair: boolean, nowMs: number): Steps<Flaw[]> {
     ...(yield* counts(repair)),
     ...(yield* releases()),
     ...(yield* sharedGpus()),
+    ...(yield* brokenChain()),
   ]
 }
 
@@ -234,4 +238,23 @@ function* sharedGpus(): Steps<Flaw[]> {
     remedy: 'end all of them but one (runyard workers delete)',
     mends: false,
   }))
+}
+
+/** Entries of the audit log that are read at once. */
+const ENTRIES = 1_000
+
+/** Entries of the audit log that are not as they were written. What was written is known to nobody, so nothing mends them. */
+function* brokenChain(): Steps<Flaw[]> {
+  const [anchor] = yield* query<ChainPlaceRow>(findAnchor)
+  let at: ChainPlace = anchor === undefined ? CHAIN_BEGIN : { sequence: anchor.sequence, hash: anchor.hash }
+  for (;;) {
+    const rows = yield* query<WholeEntryRow>(readWhole, [at.sequence, ENTRIES])
+    const { last, broken } = checkChain(at, rows)
+    if (broken !== null) {
+      const problem = `the audit log is broken: ${broken.problem}`
+      return [{ problem, remedy: 'compare it with an export or a backup', mends: false }]
+    }
+    if (rows.length < ENTRIES) return []
+    at = last
+  }
 }

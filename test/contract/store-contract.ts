@@ -1,6 +1,7 @@
 import { after, describe, test } from 'node:test'
 import type { EmptiedStore } from '../support/emptied-stores.ts'
 import { attemptTimesCases } from './store-attempt-times.ts'
+import { auditCases } from './store-audit.ts'
 import { batchEndCases } from './store-batch-ends.ts'
 import { batchCases } from './store-batches.ts'
 import { claimCases } from './store-claims.ts'
@@ -47,6 +48,7 @@ const parts: readonly Cases[] = [
   turnCases,
   removalCases,
   sessionCases,
+  auditCases,
 ]
 
 /**

@@ -100,8 +100,8 @@ export const walls: Wall[] = [
     folder: 'store',
     project: 'core ports events disk',
     packages: 'pg',
-    builtins: 'sqlite worker_threads fs path url',
-    why: 'url: the files of the schema and of the thread are found beside the module',
+    builtins: 'sqlite worker_threads fs path url crypto',
+    why: 'url: the files of the schema and of the thread are found beside the module; crypto: each entry of the audit log has the hash of the one before',
   },
   {
     folder: 'relay',
@@ -195,6 +195,7 @@ export const walls: Wall[] = [
 export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'src/core': {
     json: '',
+    audit: '',
     accounts: '',
     secrets: '',
     hardware: '',
@@ -211,6 +212,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     bodies: 'json jobs openai',
   },
   'src/services': {
+    audit: '',
     accounts: '',
     hardware: '',
     billing: '',
@@ -218,7 +220,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     models: '',
     jobs: 'accounts',
     endpoints: 'accounts',
-    workers: 'accounts secrets jobs models endpoints',
+    workers: 'audit accounts secrets jobs models endpoints',
     balancing: 'endpoints',
     observing: 'models workers balancing',
   },

@@ -13,6 +13,7 @@ import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/wor
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { AttemptTimesStore } from './attempt-times-store.ts'
+import type { AuditStore } from './audit-store.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { Claim, ClaimRequest } from './claims.ts'
 import type { JobOutcomeStore } from './job-outcome-store.ts'
@@ -75,6 +76,7 @@ export interface Store {
   readonly upkeep: UpkeepStore
   readonly removals: RemovalStore
   readonly quotas: QuotaStore
+  readonly audit: AuditStore
   /** Closes the store after open calls have finished. */
   close(): Promise<void>
 }

@@ -4,6 +4,7 @@ import { keys } from './accounts/keys.ts'
 import { quotas } from './accounts/quotas.ts'
 import { sessions } from './accounts/sessions.ts'
 import { usage } from './accounts/usage.ts'
+import { audit } from './audit/audit.ts'
 import { endpoints } from './endpoints/endpoints.ts'
 import { releases } from './endpoints/releases.ts'
 import { removals } from './endpoints/removals.ts'
@@ -56,6 +57,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   upkeep,
   removals,
   quotas,
+  audit,
 }
 
 const byName = new Map<string, Operation>(

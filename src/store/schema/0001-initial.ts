@@ -1,6 +1,7 @@
-/** The data model. Every table but that of the canary has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
+/** The data model. Every table but that of the canary and those of the audit log has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
 import { attemptTimes } from './initial/attempt-times.ts'
+import { auditAnchors, auditBegun, auditEntries } from './initial/audit.ts'
 import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
 import {
   batches,
@@ -59,5 +60,8 @@ export const initial: Migration = {
     workerHours,
     metricBuckets,
     attemptTimes,
+    auditEntries,
+    auditBegun,
+    auditAnchors,
   ].flat(),
 }

@@ -1,0 +1,39 @@
+import type { AuditEntry, AuditFilter, ChainPlace, KeptEntry } from '../../core/audit/entry.ts'
+
+/** The first entry that does not fit into the chain. */
+export interface BrokenEntry {
+  readonly sequence: number
+  /** What is wrong, as a sentence without a full stop. */
+  readonly problem: string
+}
+
+/** The ends of the chain. */
+export interface ChainEnds {
+  /** The last entry that was removed. */
+  readonly anchor: ChainPlace
+  /** The last entry; the anchor where there is none. */
+  readonly head: ChainPlace
+}
+
+/** The audit log: entries that each have the hash of the one before. Nothing changes one. */
+export interface AuditStore {
+  /**
+   * Adds entries at the end, in their order, and gives their sequence numbers. One that ends an entry which has been ended already is left
+   * out, and has the number 0.
+   */
+  append(entries: readonly AuditEntry[]): Promise<number[]>
+  /** Entries that fit a filter and are before `before`, without those that only say that something began, newest first. */
+  list(filter: AuditFilter, before: number, limit: number): Promise<KeptEntry[]>
+  /** All entries behind `after`, oldest first. */
+  read(after: number, limit: number): Promise<KeptEntry[]>
+  ends(): Promise<ChainEnds>
+  /** Checks the entries behind a place against it, at most `limit`. @returns the last one that fits, and what does not */
+  verify(after: ChainPlace, limit: number): Promise<{ readonly last: ChainPlace; readonly broken: BrokenEntry | null }>
+  /** Entries of operations that have begun and not ended, oldest first. */
+  begun(limit: number): Promise<KeptEntry[]>
+  /**
+   * Removes the oldest entries: those before an instant, and those beyond `most`, at most `limit`; the last one of them becomes the anchor.
+   * @returns how many
+   */
+  removeOld(beforeMs: number, most: number, limit: number): Promise<number>
+}

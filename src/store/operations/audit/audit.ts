@@ -1,0 +1,101 @@
+import {
+  type AuditEntry,
+  type AuditFilter,
+  CHAIN_BEGIN,
+  type ChainPlace,
+  entryText,
+  type KeptEntry,
+  readEntry,
+} from '../../../core/audit/entry.ts'
+import type { AuditStore, BrokenEntry, ChainEnds } from '../../../ports/store/audit-store.ts'
+import { chainHash, checkChain } from '../../audit-chain.ts'
+import type { ChainPlaceRow, EntryRow, FilterColumn, WholeEntryRow } from '../../tables/audit.ts'
+import * as sql from '../../tables/audit.ts'
+import { type OperationsOf, perform, query, queryOne, read, type SqlValue, type Steps, write } from '../operation.ts'
+
+/** The audit log. One server adds to it, one call at a time, so the last entry stays the last while others are added. */
+export const audit = {
+  append: write(function* (entries: readonly AuditEntry[]): Steps<number[]> {
+    let { place, atMs } = yield* headOf()
+    const numbers: number[] = []
+    for (const entry of entries) {
+      const { begun } = entry
+      if (begun !== null && (yield* query(sql.deleteBegun, [begun])).length === 0) {
+        numbers.push(0)
+        continue
+      }
+      // Clocks are set back, and lists look for times.
+      atMs = Math.max(atMs, entry.atMs)
+      const sequence: number = place.sequence + 1
+      const content = entryText({ ...entry, atMs }, sequence)
+      const hash: string = chainHash(place.hash, content)
+      const { account, keyId, surface, operation, object, outcome } = readEntry(content)
+      const isBegun = outcome === 'begun'
+      const columns = [account ?? '', keyId ?? '', surface, operation, object?.id ?? '', Number(isBegun)]
+      yield* perform(sql.insertEntry, [sequence, atMs, ...columns, content, hash])
+      if (isBegun) yield* perform(sql.insertBegun, [sequence])
+      place = { sequence, hash }
+      numbers.push(sequence)
+    }
+    return numbers
+  }),
+
+  list: read(function* (filter: AuditFilter, before: number, limit: number): Steps<KeptEntry[]> {
+    const given: [FilterColumn, string | null][] = [
+      ['account', filter.account],
+      ['key_id', filter.key],
+      ['operation', filter.operation],
+      ['object', filter.object],
+      ['surface', filter.surface],
+    ]
+    const asked = given.filter((pair): pair is [FilterColumn, string] => pair[1] !== null)
+    const bounds: SqlValue[] = [before, filter.sinceMs ?? 0, filter.untilMs ?? Number.MAX_SAFE_INTEGER, limit]
+    const statement = sql.listEntries(asked.map(([column]) => column))
+    return (yield* query<EntryRow>(statement, [...bounds, ...asked.map(([, value]) => value)])).map(toKept)
+  }),
+
+  read: read(function* (after: number, limit: number): Steps<KeptEntry[]> {
+    return (yield* query<EntryRow>(sql.readEntries, [after, limit])).map(toKept)
+  }),
+
+  ends: read(function* (): Steps<ChainEnds> {
+    const anchor = yield* anchorOf()
+    const head = yield* queryOne<ChainPlaceRow>(sql.findHead)
+    return { anchor, head: head === null ? anchor : { sequence: head.sequence, hash: head.hash } }
+  }),
+
+  verify: read(function* (
+    after: ChainPlace,
+    limit: number,
+  ): Steps<{ readonly last: ChainPlace; readonly broken: BrokenEntry | null }> {
+    return checkChain(after, yield* query<WholeEntryRow>(sql.readWhole, [after.sequence, limit]))
+  }),
+
+  begun: read(function* (limit: number): Steps<KeptEntry[]> {
+    return (yield* query<EntryRow>(sql.listBegun, [limit])).map(toKept)
+  }),
+
+  removeOld: write(function* (beforeMs: number, most: number, limit: number): Steps<number> {
+    const { place } = yield* headOf()
+    const last = yield* queryOne<ChainPlaceRow>(sql.findLastOld, [beforeMs, place.sequence - most, limit])
+    if (last === null) return 0
+    yield* perform(sql.putAnchor, [last.sequence, last.hash])
+    yield* perform(sql.deleteBegunUpTo, [last.sequence])
+    return (yield* query(sql.deleteUpTo, [last.sequence])).length
+  }),
+} satisfies OperationsOf<AuditStore>
+
+function* headOf(): Steps<{ place: ChainPlace; atMs: number }> {
+  const head = yield* queryOne<EntryRow>(sql.findHead)
+  if (head !== null) return { place: { sequence: head.sequence, hash: head.hash }, atMs: head.at_ms }
+  return { place: yield* anchorOf(), atMs: 0 }
+}
+
+function* anchorOf(): Steps<ChainPlace> {
+  const anchor = yield* queryOne<ChainPlaceRow>(sql.findAnchor)
+  return anchor === null ? CHAIN_BEGIN : { sequence: anchor.sequence, hash: anchor.hash }
+}
+
+function toKept({ sequence, at_ms: atMs, content, hash }: EntryRow): KeptEntry {
+  return { sequence, atMs, content, hash }
+}

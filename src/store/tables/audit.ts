@@ -1,0 +1,88 @@
+/** Statements and rows of the audit log. */
+
+/** What a list shows of a row. */
+export interface EntryRow {
+  readonly sequence: number
+  readonly at_ms: number
+  readonly content: string
+  readonly hash: string
+}
+
+/** A whole row. */
+export interface WholeEntryRow extends EntryRow {
+  readonly account: string
+  readonly key_id: string
+  readonly surface: string
+  readonly operation: string
+  readonly object: string
+  readonly is_begun: number
+}
+
+/** A row with its place in the chain. */
+export interface ChainPlaceRow {
+  readonly sequence: number
+  readonly hash: string
+}
+
+const SHOWN = 'sequence, at_ms, content, hash'
+
+/** The last entry. */
+export const findHead = 'SELECT sequence, hash, at_ms FROM audit_entries ORDER BY sequence DESC LIMIT 1'
+
+export const findAnchor = 'SELECT sequence, hash FROM audit_anchors WHERE id = 1'
+
+/** $1 sequence, $2 hash. */
+export const putAnchor = `
+  INSERT INTO audit_anchors (id, sequence, hash) VALUES (1, $1, $2)
+  ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`
+
+/** $1 sequence, $2 instant, $3 account, $4 key, $5 surface, $6 operation, $7 object, $8 whether it only began, $9 content, $10 hash. */
+export const insertEntry = `
+  INSERT INTO audit_entries (sequence, at_ms, account, key_id, surface, operation, object, is_begun, content, hash)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+
+/** $1 sequence. */
+export const insertBegun = 'INSERT INTO audit_begun (sequence) VALUES ($1)'
+
+/** $1 sequence. */
+export const deleteBegun = 'DELETE FROM audit_begun WHERE sequence = $1 RETURNING sequence'
+
+/** $1 how many. */
+export const listBegun = `
+  SELECT e.sequence, e.at_ms, e.content, e.hash FROM audit_begun b JOIN audit_entries e ON e.sequence = b.sequence
+  ORDER BY b.sequence LIMIT $1`
+
+/** $1 the entry behind which they are, $2 how many. */
+export const readEntries = `SELECT ${SHOWN} FROM audit_entries WHERE sequence > $1 ORDER BY sequence LIMIT $2`
+
+/** $1 the entry behind which they are, $2 how many. */
+export const readWhole = 'SELECT * FROM audit_entries WHERE sequence > $1 ORDER BY sequence LIMIT $2'
+
+/** Columns that a list can filter. */
+export type FilterColumn = 'account' | 'key_id' | 'operation' | 'object' | 'surface'
+
+/**
+ * $1 the entry before which they are, $2 and $3 bounds of their instants, $4 how many, then a value for each column. Instants never step back
+ * from one entry to the next, so bounds of them are bounds of the chain.
+ */
+export function listEntries(columns: readonly FilterColumn[]): string {
+  const fits = columns.map((column, index) => `AND ${column} = $${index + 5}`).join(' ')
+  return `
+    SELECT ${SHOWN} FROM audit_entries
+    WHERE sequence < $1 AND is_begun = 0 ${fits}
+      AND sequence > COALESCE((SELECT MAX(sequence) FROM audit_entries WHERE at_ms < $2), 0)
+      AND sequence <= COALESCE((SELECT MAX(sequence) FROM audit_entries WHERE at_ms < $3), 0)
+    ORDER BY sequence DESC LIMIT $4`
+}
+
+/** $1 the instant before which they were made, $2 the entry up to which they are too many, $3 how many at most. The last of those to remove. */
+export const findLastOld = `
+  SELECT sequence, hash FROM (
+    SELECT sequence, hash, at_ms FROM audit_entries ORDER BY sequence LIMIT $3) AS oldest
+  WHERE at_ms < $1 OR sequence <= $2 ORDER BY sequence DESC LIMIT 1`
+
+/** $1 the last one. */
+export const deleteUpTo = 'DELETE FROM audit_entries WHERE sequence <= $1 RETURNING sequence'
+
+/** $1 the last one. */
+export const deleteBegunUpTo = 'DELETE FROM audit_begun WHERE sequence <= $1'

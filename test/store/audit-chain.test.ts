@@ -1,0 +1,123 @@
+/** What somebody with the database can do to the audit log, and what of that is found. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, describe, test } from 'node:test'
+import { type AuditEntry, SERVER_ORIGIN } from '../../src/core/audit/entry.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { chainHash } from '../../src/store/audit-chain.ts'
+import { auditFile } from '../../src/store/database-audit.ts'
+import { openPostgresStore } from '../../src/store/engines/postgres.ts'
+import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
+import { noPostgres, testSchema } from '../support/postgres-database.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'runyard-chain-'))
+after(() => rmSync(root, { recursive: true, force: true }))
+
+const ENTRY: AuditEntry = {
+  ...SERVER_ORIGIN,
+  atMs: 1_700_000_000_000,
+  surface: 'server',
+  operation: 'startServer',
+  object: null,
+  changes: [],
+  detail: {},
+  outcome: 'done',
+  problem: null,
+  begun: null,
+}
+
+/** A database with ten entries, of which the first three were removed as old. */
+interface World {
+  readonly store: Store
+  /** Runs statements past the store. */
+  readonly tamper: (statements: string) => Promise<unknown>
+  /** The file of an embedded database; null for another. */
+  readonly file: string | null
+}
+
+async function fill(store: Store): Promise<void> {
+  for (let at = 0; at < 10; at += 1)
+    await store.audit.append([{ ...ENTRY, atMs: ENTRY.atMs + at, operation: `o${at}` }])
+  await store.audit.removeOld(ENTRY.atMs + 3, 100, 100)
+}
+
+async function embedded(): Promise<World> {
+  const file = join(mkdtempSync(join(root, 'db-')), 'runyard.sqlite')
+  const store = await openSqliteStore({ file, host: 'inline' })
+  after(() => store.close())
+  await fill(store)
+  const tamper = async (statements: string) => {
+    using database = new DatabaseSync(file)
+    database.exec(statements)
+  }
+  return { store, tamper, file }
+}
+
+async function onServer(): Promise<World> {
+  const schema = await testSchema()
+  const store = await openPostgresStore({ url: schema.url })
+  after(async () => {
+    await store.close()
+    await schema.drop()
+  })
+  await fill(store)
+  return { store, tamper: statements => schema.query(statements), file: null }
+}
+
+const SWAP = `
+  UPDATE audit_entries SET sequence = -1 WHERE sequence = 5;
+  UPDATE audit_entries SET sequence = 5 WHERE sequence = 6;
+  UPDATE audit_entries SET sequence = 6 WHERE sequence = -1`
+
+const CASES: readonly [what: string, statements: string, found: RegExp | null][] = [
+  ['nothing', 'SELECT 1', null],
+  [
+    'a changed entry',
+    `UPDATE audit_entries SET content = replace(content, 'o4', 'oX') WHERE sequence = 5`,
+    /^entry 5 is not/,
+  ],
+  ['a changed hash', `UPDATE audit_entries SET hash = '${'0'.repeat(64)}' WHERE sequence = 7`, /^entry 7 is not/],
+  ['a changed column', `UPDATE audit_entries SET account = 'innocent' WHERE sequence = 8`, /^the columns of entry 8/],
+  ['a removed entry', 'DELETE FROM audit_entries WHERE sequence = 6', /^entry 6 is missing/],
+  ['removed entries', 'DELETE FROM audit_entries WHERE sequence IN (6, 7)', /^entries 6 to 7 are missing/],
+  ['removed old entries', 'DELETE FROM audit_entries WHERE sequence = 4', /^entry 4 is missing/],
+  ['swapped entries', SWAP, /^entry 5 is not/],
+  ['a changed anchor', `UPDATE audit_anchors SET hash = '${'1'.repeat(64)}'`, /^entry 4 is not/],
+]
+
+for (const [name, open, skip] of [
+  ['SQLite', embedded, false],
+  ['PostgreSQL', onServer, noPostgres],
+] as const) {
+  describe(`the audit log on ${name}`, { skip }, () => {
+    for (const [what, statements, found] of CASES) {
+      test(`${what} is ${found === null ? 'no flaw' : 'found'}`, async () => {
+        const { store, tamper, file } = await open()
+        await tamper(statements)
+        const { anchor } = await store.audit.ends()
+        const { broken, last } = await store.audit.verify(anchor, 1_000)
+        if (found === null) assert.deepEqual([broken, last.sequence], [null, 10])
+        else assert.match(broken!.problem, found)
+        if (file === null) return
+        const flaws = auditFile(file, false, 0).flaws.map(({ problem }) => problem)
+        assert.deepEqual(flaws, broken === null ? [] : [`the audit log is broken: ${broken.problem}`])
+      })
+    }
+  })
+}
+
+test('who can write the database can write another chain, so its last hash has to be known elsewhere', async () => {
+  const { store, tamper } = await embedded()
+  const known = (await store.audit.ends()).head
+  const [, second] = await store.audit.read(8, 10)
+  const forged = second!.content.replace('o9', 'oX')
+  const [before] = await store.audit.read(8, 1)
+  await tamper(`UPDATE audit_entries SET operation = 'oX', content = '${forged}', hash = '${chainHash(before!.hash, forged)}'
+    WHERE sequence = 10`)
+  const { anchor, head } = await store.audit.ends()
+  assert.equal((await store.audit.verify(anchor, 100)).broken, null)
+  assert.notEqual(head.hash, known.hash)
+})
