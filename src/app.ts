@@ -2,6 +2,7 @@ import { CorsOrigins } from './api/cors.ts'
 import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
 import { createAccountServices } from './app/account-services.ts'
+import { createAuditServices } from './app/audit-services.ts'
 import { createBalancingServices } from './app/balancing-services.ts'
 import { type AppAddresses, type AppConfig, LateAddresses, Stopping } from './app/config.ts'
 import { createEndpointServices, createResourceServices } from './app/endpoint-services.ts'
@@ -11,6 +12,7 @@ import { createObservingServices } from './app/observing-services.ts'
 import { createSurfaces } from './app/surfaces.ts'
 import { createWorkerServices } from './app/worker-services.ts'
 import { drainAll, killAll, untilPassed } from './control/shutdown.ts'
+import { SERVER_ORIGIN } from './core/audit/entry.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId } from './core/ids.ts'
 import type { Emit } from './events.ts'
@@ -22,6 +24,7 @@ import type { Access } from './services/accounts/access.ts'
 import type { Keys } from './services/accounts/keys.ts'
 import type { Sessions } from './services/accounts/sessions.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
+import type { AuditLog } from './services/audit/audit-log.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
 import { AttemptRecorder } from './services/observing/attempt-recorder.ts'
@@ -37,6 +40,8 @@ export interface Services {
   readonly keys: Keys
   readonly sessions: Sessions
   readonly sharing: Pick<Sharing, 'problem'>
+  /** For what the server itself does. */
+  readonly audit: Pick<AuditLog, 'ofServer'>
   /** The endpoint of a handler's folder, made when there is none yet; see {@link ensureFolderEndpoint}. */
   readonly folderEndpoint: (folder: WorkerFolder) => Promise<Endpoint>
   /** Replaces the workers of an endpoint. */
@@ -82,11 +87,14 @@ const DISPATCH_END_MS = 2_000
  */
 export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const known = new KnownEndpoints(given.store, given.clock)
-  const recorders = { metrics: new MetricRecorder(given), attemptTimes: new AttemptRecorder(given) }
+  const auditing = createAuditServices(given, config)
+  const { audit, keeper } = auditing
+  const recorders = { metrics: new MetricRecorder(given), attemptTimes: new AttemptRecorder(given), audit: keeper }
   const feed = new EventFeed(given)
   const emit: Emit = (name, fields) => {
     recorders.metrics.emit(name, fields)
     recorders.attemptTimes.emit(name, fields)
+    keeper.emit(name, fields)
     feed.emit(name, fields)
     given.emit(name, fields)
   }
@@ -95,14 +103,14 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const addresses = new LateAddresses(config.consoleUrl ?? null)
   const accounts = createAccountServices(ports, config)
   const jobs = createJobServices(ports, config, accounts)
-  const workers = createWorkerServices(ports, jobs, addresses, signals)
+  const workers = createWorkerServices(ports, jobs, auditing, addresses, signals)
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
   recorders.metrics.countRequests(loads => balancing.balancing.loaded(loads))
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)
   const observing = createObservingServices(ports, config, workers, balancing, jobs, { ...recorders, feed }, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders })
-  const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
+  const services = { accounts, jobs, workers, balancing, resources, observing, endpoints, auditing }
   const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))
   const { access, sharing, keys, sessions } = accounts
@@ -114,7 +122,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     return loops.stop()
   }
   const settleDown = async () => {
-    const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush()]
+    const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush(), keeper.flush()]
     await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), ...recorded])
     await abandon()
   }
@@ -124,15 +132,29 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     services: {
       access,
       sharing,
+      audit,
       keys,
       sessions,
-      restart: (owner, id, replacesAtOnce) => endpoints.endpoints.restart(owner, id, replacesAtOnce),
-      folderEndpoint: folder => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder),
+      restart: (owner, id, replacesAtOnce) => {
+        const asked = { surface: 'server', operation: 'restartEndpoint', object: { kind: 'endpoint', id } } as const
+        const restart = () => endpoints.endpoints.restart(owner, id, replacesAtOnce)
+        return audit.change({ ...asked, origin: { ...SERVER_ORIGIN, account: owner } }, restart)
+      },
+      folderEndpoint: folder => {
+        const origin = { ...SERVER_ORIGIN, account: DEFAULT_OWNER }
+        const asked = { surface: 'server', operation: 'serveFolder', origin, object: null } as const
+        const ensure = () => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder)
+        return audit.change({ ...asked, detail: { folder: folder.path } }, ensure, {
+          objectOf: ({ id }) => ({ kind: 'endpoint', id }),
+        })
+      },
     },
     requestQueues: balancing.requestQueues,
     async start(known) {
       addresses.set(known)
       await accounts.accounts.ensureOperator()
+      await audit.endForgotten()
+      await audit.ofServer('startServer', null, { version: config.version ?? 'unknown', ...config.settings })
       await workers.fleet.adoptAll()
       loops.start()
     },

@@ -1,6 +1,7 @@
 import type { Addresses } from '../api/addresses.ts'
 import type { AccountLimits } from '../core/accounts/quotas.ts'
 import type { RateWindow } from '../core/accounts/rate-limit.ts'
+import type { AuditDetail, AuditRules } from '../core/audit/entry.ts'
 import type { PriceList } from '../core/billing/prices.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
@@ -50,6 +51,10 @@ export interface AppConfig {
   readonly version?: string
   /** What is kept of jobs when their results are removed; the rest is as in JOB_RECORD_RULES. */
   readonly jobRecords?: Partial<JobRecordRules>
+  /** How long the audit log is kept; the rest is as in AUDIT_RULES. */
+  readonly audit?: Partial<AuditRules>
+  /** Settings that differ from their defaults, without secrets, for the audit log; none when left out. */
+  readonly settings?: AuditDetail
   /** Origin of the console, where it is known before the server listens. */
   readonly consoleUrl?: string | null
   /** What this server says of itself and of the active one; nothing when left out. */

@@ -11,6 +11,7 @@ import type { Surface, SurfaceName } from '../api/surface.ts'
 import { workerSurface } from '../api/worker/routes.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { AccountServices } from './account-services.ts'
+import type { AuditServices } from './audit-services.ts'
 import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig, LateAddresses, Stopping } from './config.ts'
 import type { EndpointServices, ResourceServices } from './endpoint-services.ts'
@@ -27,6 +28,7 @@ export interface SurfaceServices {
   readonly resources: ResourceServices
   readonly observing: ObservingServices
   readonly endpoints: EndpointServices
+  readonly auditing: AuditServices
 }
 
 /** Every surface by its name, and what the console is made of. */
@@ -44,19 +46,21 @@ export function createSurfaces(
   addresses: LateAddresses,
   { stopping }: Stopping,
 ): Surfaces {
-  const { accounts, jobs, workers, balancing, resources, observing, endpoints } = services
+  const { accounts, jobs, workers, balancing, resources, observing, endpoints, auditing } = services
   const { clock, store, vault, bodies, emit, spill, tracing, consoleFiles: files } = ports
   const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false, version = 'unknown' } = config
   // Clients and workers have a room each, so that neither keeps the other out.
   const room = new BodyRoom({ maxBytes, clock, spill: null })
   // A worker throws a result away that is refused three times.
   const resultRoom = new BodyRoom({ maxBytes, clock, spill })
-  const common = { access: accounts.access, emit, room, bodies }
+  const { audit, auditViews } = auditing
+  const common = { access: accounts.access, emit, room, bodies, audit, auditViews }
   const routes = {
     ...accounts,
     ...resources,
     ...endpoints,
     ...observing,
+    auditReading: auditing.auditReading,
     clock,
     stopping,
     addresses: addresses.current,

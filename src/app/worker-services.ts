@@ -8,6 +8,7 @@ import { RunningWorkers } from '../services/workers/running-workers.ts'
 import { Takes } from '../services/workers/takes.ts'
 import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
+import type { AuditServices } from './audit-services.ts'
 import type { LateAddresses, Stopping } from './config.ts'
 import type { JobServices } from './job-services.ts'
 
@@ -26,6 +27,7 @@ export interface WorkerServices {
 export function createWorkerServices(
   ports: Ports,
   { jobs, longPoll }: JobServices,
+  { audit }: AuditServices,
   addresses: LateAddresses,
   signals: Stopping,
 ): WorkerServices {
@@ -33,7 +35,7 @@ export function createWorkerServices(
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
   const freezing = new Freezing(ports, running)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing }, addresses.current)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing, audit }, addresses.current)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, { longPoll, running }, signals.closed)
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs }, signals)

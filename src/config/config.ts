@@ -24,6 +24,8 @@ export interface Config extends Omit<Values, 'prices'> {
   readonly backupPassphrase: string | null
   /** Traces that are recorded; null for none. */
   readonly tracing: TracingConfig | null
+  /** The texts of the settings that differ from their defaults, by option; `set` for those that may hold a secret. */
+  readonly differing: Readonly<Record<string, readonly string[]>>
 }
 
 /** The settings by the names of their options, in the order of the help. */
@@ -70,7 +72,26 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   const sources = { variable: given.env.RUNYARD_BACKUP_PASSPHRASE, read: given.read }
   const backupPassphrase = scheduledPassphrase(values.backups, sources, mistakes)
   if (mistakes.length > 0) return { mistakes }
-  return { config: Object.freeze({ ...values, prices, apiKey, masterKeys, backupPassphrase, tracing }) }
+  return {
+    config: Object.freeze({
+      ...values,
+      prices,
+      apiKey,
+      masterKeys,
+      backupPassphrase,
+      tracing,
+      differing: differingIn(texts),
+    }),
+  }
+}
+
+function differingIn(texts: ReadonlyMap<Setting, readonly string[]>): Config['differing'] {
+  const given = [...texts].filter(
+    ([{ fallback }, found]) => found.length > 0 && !(found.length === 1 && found[0] === fallback),
+  )
+  return Object.fromEntries(
+    given.map(([{ flag, secret, exposes }, found]) => [flag, secret || exposes !== undefined ? ['set'] : found]),
+  )
 }
 
 /** Variables besides settings that Runyard itself or its commands read; those of its tests begin with TEST_. */

@@ -1,5 +1,6 @@
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
+import { AUDIT_SETTINGS } from './audit.ts'
 import { BACKUP_SETTINGS } from './backups.ts'
 import { CONSOLE_SETTINGS } from './console.ts'
 import { DATABASE_SETTING } from './database.ts'
@@ -214,6 +215,7 @@ export const SETTING_TABLE = {
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
   ...JOB_RECORD_SETTINGS,
+  ...AUDIT_SETTINGS,
   ...SEALING_SETTINGS,
   ...SHARING_SETTINGS,
   ...WORKERS_SETTINGS,

@@ -38,6 +38,7 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'events',
   'overview',
   'machine',
+  'audit',
   'pods',
   'clusters',
   'sandboxes',

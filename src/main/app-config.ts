@@ -2,6 +2,7 @@
 import type { AppConfig } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { givenConsoleUrl } from '../config/console.ts'
+import type { AuditDetail } from '../core/audit/entry.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import { backupFolderOf, backupsOf } from './backup.ts'
 
@@ -27,7 +28,16 @@ export function appConfigOf(config: Config): AppConfig {
     sharing,
     ...limits,
     ...chosen,
+    audit: config.audit,
+    settings: settingsOf(config),
     backups,
     backupFolder: backupFolderOf(config, backups),
   }
+}
+
+/** What the audit log says of the settings. */
+function settingsOf({ differing, apiKey, masterKeys }: Config): AuditDetail {
+  const given = { RUNYARD_API_KEY: apiKey !== null, RUNYARD_MASTER_KEY: masterKeys.length > 0 }
+  const named = Object.entries(given).flatMap(([name, isGiven]) => (isGiven ? [[name, ['set']]] : []))
+  return { ...differing, ...Object.fromEntries(named) }
 }

@@ -1,7 +1,10 @@
 /** The rotation of the encryption key of a server that is stopped. */
 import type { Config } from '../config/config.ts'
+import { SERVER_ORIGIN } from '../core/audit/entry.ts'
 import { toAppError } from '../core/errors.ts'
+import { AuditLog } from '../services/audit/audit-log.ts'
 import { type ReEncryption, reEncryptAll } from '../services/secrets/re-encryption.ts'
+import { systemClock } from '../system/clock.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../system/keys/master-key.ts'
 import { createVault } from '../system/keys/vault.ts'
 import { StartError } from './listeners.ts'
@@ -31,7 +34,17 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
     const { store } = await openStore(config, led?.term.fence ?? null, () => {})
     try {
       const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
-      const done = await reEncryptAll({ store, vault: createVault(...keys) }, report)
+      const audit = new AuditLog({ store, clock: systemClock })
+      const asked = {
+        surface: 'server',
+        operation: 'rotateEncryptionKey',
+        origin: SERVER_ORIGIN,
+        object: null,
+      } as const
+      const rotate = () => reEncryptAll({ store, vault: createVault(...keys) }, report)
+      const done = await audit.change(asked, rotate, {
+        detailOf: ({ resealed, unreadable }) => ({ resealed, unreadable }),
+      })
       if (done.unreadable > 0) throw new StartError(unreadable(done))
       if (!given) endRotation(file)
       return { ...done, keyFile: given ? null : file }

@@ -2,12 +2,15 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import type { AuditDetail } from '../core/audit/entry.ts'
 import { keepDurably } from '../disk/durable-file.ts'
 import type { Store } from '../ports/store/store.ts'
 import type { Vault } from '../ports/vault.ts'
+import { AuditLog } from '../services/audit/audit-log.ts'
 import { PayloadSeals } from '../services/secrets/payload-seals.ts'
 import { encryptPlain, reEncryptAll } from '../services/secrets/re-encryption.ts'
 import { sealedStore } from '../services/secrets/sealed-store.ts'
+import { systemClock } from '../system/clock.ts'
 import { loadMasterKeys } from '../system/keys/master-key.ts'
 import { boundVault, createVault } from '../system/keys/vault.ts'
 import type { createLog } from '../system/observing/log.ts'
@@ -37,7 +40,10 @@ async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, l
   const note = join(dataDir, 'seals-bound')
   if (!existsSync(note)) {
     const { resealed, unreadable: left, named } = await reEncryptAll({ store, vault })
-    if (resealed > 0) log.info({ resealed }, 'seals.bound')
+    if (resealed > 0) {
+      log.info({ resealed }, 'seals.bound')
+      await noted(store, 'bindSeals', { resealed })
+    }
     if (left > 0) {
       log.warn({ unreadable: left, named }, 'sealed values that no key opens are left as they are')
       return vault
@@ -57,10 +63,17 @@ async function withSealedPayloads(store: Store, vault: Vault, config: Config, lo
   if (config.sealPayloads && known !== 'all') {
     keepDurably(note, 'some\n')
     const count = await encryptPlain({ store, vault })
-    if (count > 0) log.info({ count }, 'payloads.sealed')
+    if (count > 0) {
+      log.info({ count }, 'payloads.sealed')
+      await noted(store, 'sealPayloads', { count })
+    }
     keepDurably(note, 'all\n')
   }
   if (!config.sealPayloads && known === 'all') keepDurably(note, 'some\n')
   const mayHaveSome = config.sealPayloads || known !== null || config.databaseUrl !== null
   return mayHaveSome ? sealedStore(store, new PayloadSeals(vault, config.sealPayloads)) : store
+}
+
+function noted(store: Store, operation: string, detail: AuditDetail): Promise<void> {
+  return new AuditLog({ store, clock: systemClock }).ofServer(operation, null, detail)
 }

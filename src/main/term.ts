@@ -2,7 +2,7 @@
 import { type Addresses, balancedUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
 import { type App, createApp } from '../app.ts'
-import type { EndpointId } from '../core/ids.ts'
+import type { EndpointId, KeyId } from '../core/ids.ts'
 import { DEFAULT_OWNER } from '../core/ids.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -207,7 +207,8 @@ function hasRelay({ config }: Shell): boolean {
 /** The key of the server itself, made valid. */
 async function ownKey({ services }: App, { apiKeyFile, config }: Shell): Promise<string> {
   const key = keepApiKey(apiKeyFile, config.apiKey)
-  await services.access.ensureKey(DEFAULT_OWNER, 'main', key)
+  const noted = (id: KeyId) => services.audit.ofServer('setServerKey', { kind: 'key', id }, {}, DEFAULT_OWNER)
+  await services.access.ensureKey(DEFAULT_OWNER, 'main', key, noted)
   return key
 }
 

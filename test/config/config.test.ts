@@ -57,6 +57,8 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     addressConnections: null,
     accountConnections: null,
     endpointConnections: null,
+    audit: { keptMs: 31_536_000_000, maxEntries: 5_000_000 },
+    differing: {},
     jobRecords: { keptMs: 604_800_000, maxRecords: 500_000, maxBytes: 536_870_912, payloads: false },
     sealPayloads: false,
     processes: 'auto',
@@ -229,6 +231,8 @@ test('each setting is read from its option', () => {
     historyJobs: '5',
     historyMb: '2',
     keepPayloads: true,
+    auditRetention: '30',
+    auditEntries: '5000',
     sealPayloads: true,
     processes: 'off',
     acceptSharedHost: true,
@@ -238,7 +242,8 @@ test('each setting is read from its option', () => {
     lbPublic: ['chat', 'e1'],
     trustedProxy: ['10.0.0.0/8', '::1'],
   }
-  const { rateWindows: _, ...rest } = config(options)
+  const { rateWindows: _, differing, ...rest } = config(options)
+  assert.deepEqual([differing['--host'], differing['--audit-entries']], [['::1'], ['5000']])
   assert.deepEqual(rest, {
     port: 0,
     host: '::1',
@@ -289,6 +294,7 @@ test('each setting is read from its option', () => {
     deleteRunningEndpoints: true,
     prices: null,
     jobRecords: { keptMs: 86_400_000, maxRecords: 5, maxBytes: 2_097_152, payloads: true },
+    audit: { keptMs: 2_592_000_000, maxEntries: 5_000 },
     sealPayloads: true,
     processes: 'off',
     acceptSharedHost: true,
@@ -487,6 +493,8 @@ const OTHER: Record<string, string> = {
   historyJobs: '9',
   historyMb: '9',
   keepPayloads: 'true',
+  auditRetention: '9',
+  auditEntries: '9000',
   sealPayloads: 'true',
   processes: 'off',
   acceptSharedHost: 'true',
@@ -561,6 +569,16 @@ test('settings of HTTPS that do not fit together are refused with a sentence tha
     mistakes({ ...pair, kubernetes: 'kubeconfig', kubernetesWorkerPort: '0', kubernetesWorkerUrl: 'https://s:1' }),
     [],
   )
+})
+
+test('what differs from the defaults is known, and nothing of it that may be a secret', () => {
+  const database = 'postgres://me:hunter2@db:5432/runyard'
+  const { differing } = config(
+    { port: '8080', maxWorkers: '3' },
+    { RUNYARD_DATABASE: database, RUNYARD_API_KEY: 'rpa_0123456789abcdefghijklmn' },
+  )
+  assert.deepEqual(differing, { '--max-workers': ['3'], '--database': ['set'] })
+  assert.deepEqual(config().differing, {})
 })
 
 test('an empty variable counts as none', () => {

@@ -11,6 +11,7 @@ import { type App, createApp, type Services } from '../../src/app.ts'
 import { type ApiKey, FULL_SCOPE } from '../../src/core/accounts/permission.ts'
 import { type GivenLimits, NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/accounts/rate-limit.ts'
+import type { AuditRules } from '../../src/core/audit/entry.ts'
 import type { PriceList } from '../../src/core/billing/prices.ts'
 import type { MachineParts } from '../../src/core/hardware/inventory.ts'
 import type { MachineDisk } from '../../src/core/hardware/machine-disk.ts'
@@ -79,6 +80,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly corsOrigins?: readonly string[]
   /** What is kept of jobs when their results are removed. */
   readonly jobRecords?: Partial<JobRecordRules>
+  /** How long the audit log is kept. */
+  readonly audit?: Partial<AuditRules>
   /** What is found out about the host; nothing when left out. */
   readonly inspection?: HostInspection
   /** The prices of hardware. */
@@ -243,6 +246,7 @@ export class Rig {
       prices,
       accountLimits,
       jobRecords: this.#options.jobRecords ?? {},
+      audit: this.#options.audit ?? {},
       inspection: this.#options.inspection,
     }
     this.ports = {

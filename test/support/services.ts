@@ -6,6 +6,7 @@ import { Accounts } from '../../src/services/accounts/accounts.ts'
 import { Keys } from '../../src/services/accounts/keys.ts'
 import { Quotas } from '../../src/services/accounts/quotas.ts'
 import { Sharing } from '../../src/services/accounts/sharing.ts'
+import { AuditLog } from '../../src/services/audit/audit-log.ts'
 import { Endpoints } from '../../src/services/endpoints/endpoints.ts'
 import { Releases } from '../../src/services/endpoints/releases.ts'
 import { Templates } from '../../src/services/endpoints/templates.ts'
@@ -29,7 +30,8 @@ export function servicesOf({ ports }: Rig) {
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
   const freezing = new Freezing(ports, running)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing }, () => ({ workerUrl: '' }))
+  const audit = new AuditLog(ports)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing, audit }, () => ({ workerUrl: '' }))
   const endpoints = new Endpoints(ports, fleet, quotas)
   return {
     access,

@@ -9,6 +9,7 @@ import type { Store } from '../../ports/store/store.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { Credential, OpenSession, Sessions } from '../../services/accounts/sessions.ts'
 import { type Addresses, balancedUrl } from '../addresses.ts'
+import { type AuditParts, audited, originOf } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
@@ -25,7 +26,7 @@ import { protect } from './headers.ts'
 import { consoleUrlOf, requireOwnPage, TOKEN_HEADER } from './origin.ts'
 
 /** Dependencies of the console. */
-export interface ConsoleParts {
+export interface ConsoleParts extends AuditParts {
   readonly access: Access
   readonly sessions: Sessions
   readonly store: Pick<Store, 'accounts' | 'keys'>
@@ -112,7 +113,7 @@ function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, u
     case 'POST':
       return signIn(parts, request, env, url)
     case 'DELETE':
-      return signOut(parts, request, url)
+      return signOut(parts, request, env, url)
     case 'GET':
       return signedIn(parts, request, url).then(async ({ session }) => {
         admitTo(env, session.caller.owner)
@@ -135,6 +136,11 @@ async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, ur
   const credential = await parts.room.of(null).body({ request, env }, BODY_BYTES, async body => credentialIn(body))
   const { halves, caller, expiresAtMs } = await parts.sessions.open(credential, env.address ?? (() => ''))
   admitTo(env, caller.owner)
+  const by = 'key' in credential ? 'key' : 'link'
+  // Nobody knows the session yet: without its entry nobody gets to know it.
+  const { audit } = parts
+  const origin = originOf(caller, env)
+  await audit.note({ surface: 'console', operation: 'signIn', origin, object: null, detail: { by, session: true } })
   const view = await viewOf(parts, { caller, expiresAtMs })
   const body = JSON.stringify({ token: halves.token, ...view })
   return jsonText(body, 200, { 'set-cookie': setCookie(halves.cookie, url) })
@@ -161,9 +167,18 @@ function parsed(text: string): unknown {
 }
 
 /** Forgets the cookie in any case: without the other half it is good for nothing. */
-async function signOut(parts: ConsoleParts, request: Request, url: string): Promise<Response> {
+async function signOut(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
   const token = request.headers.get(TOKEN_HEADER) ?? ''
-  for (const cookie of sessionCookies(request, url)) await parts.sessions.close({ cookie, token })
+  for (const cookie of sessionCookies(request, url)) {
+    const halves = { cookie, token }
+    const session = await parts.sessions.find(halves).catch(() => null)
+    const close = () => parts.sessions.close(halves)
+    if (session === null) await close()
+    else {
+      const asked = { surface: 'console', operation: 'signOut', caller: session.caller, object: null } as const
+      await audited(parts, { ...asked, env: { ...env, session } }, close)
+    }
+  }
   return new Response(null, { status: 204, headers: { 'set-cookie': setCookie('', url) } })
 }
 
@@ -218,7 +233,8 @@ async function newLink(parts: ConsoleParts, request: Request, env: SurfaceEnv): 
     throw new AppError('method_not_allowed', `this path takes POST, not ${request.method}`, { allow: ['POST'] })
   }
   const origin = ownUrl(parts)
-  const { code, expiresAtMs } = await parts.sessions.link(caller)
+  const asked = { surface: 'console', operation: 'makeSignInLink', caller, env, object: null } as const
+  const { code, expiresAtMs } = await audited(parts, asked, () => parts.sessions.link(caller))
   return jsonText(JSON.stringify({ url: linkTo(origin, code), expiresAt: new Date(expiresAtMs).toISOString() }))
 }
 

@@ -1,5 +1,9 @@
 import type { Caller } from '../../core/accounts/permission.ts'
+import type { AuditObject } from '../../core/audit/entry.ts'
+import { objectKindOf } from '../../core/audit/object-kind.ts'
 import { AppError } from '../../core/errors.ts'
+import { audited } from '../audited.ts'
+import type { SurfaceEnv } from '../surface.ts'
 import type { Loaders } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
 
@@ -7,9 +11,7 @@ import type { GraphqlParts } from './parts.ts'
 export interface GraphqlContext {
   readonly caller: Caller | null
   readonly loaders: Loaders
-  /** Address of the caller; null if unknown. */
-  readonly address: () => string | null
-  readonly requestId: string
+  readonly env: Pick<SurfaceEnv, 'address' | 'requestId' | 'session'>
 }
 
 /** Wraps a resolver so that it gets the caller, who may write. */
@@ -18,12 +20,19 @@ export type Writing = <Arguments, Result>(
 ) => (_: unknown, args: Arguments, context: GraphqlContext, info: { readonly fieldName: string }) => Promise<Result>
 
 /** Makes resolvers of mutations, which emit an event for each change. @throws AppError `unauthorized` without a key, `forbidden` without the right */
-export function writingFor({ access, emit }: Pick<GraphqlParts, 'access' | 'emit'>): Writing {
+export function writingFor(parts: Pick<GraphqlParts, 'access' | 'emit' | 'audit' | 'auditViews'>): Writing {
+  const { access, emit } = parts
   return run =>
-    async (_, args, { caller, address, requestId }, { fieldName: operation }) => {
+    async (_, args, { caller, env }, { fieldName: operation }) => {
       if (caller === null) throw new AppError('unauthorized', 'an API key is needed to change anything')
       access.requireManagement(caller, 'write')
-      const result = await run(caller, args)
+      const kind = objectKindOf(operation)
+      const named = (result: unknown): AuditObject | null => {
+        const id = objectOf(result, args) ?? (kind === 'account' ? caller.owner : null)
+        return kind === null || id === null ? null : { kind, id }
+      }
+      const asked = { surface: 'graphql', operation, caller, env, object: named(null) } as const
+      const result = await audited(parts, asked, () => run(caller, args), { objectOf: named })
       const { owner: account, keyId: by } = caller
       emit('change.made', {
         surface: 'graphql',
@@ -31,8 +40,8 @@ export function writingFor({ access, emit }: Pick<GraphqlParts, 'access' | 'emit
         object: objectOf(result, args),
         account,
         by,
-        address: address(),
-        requestId,
+        address: env.address?.() ?? null,
+        requestId: env.requestId,
       })
       return result
     }

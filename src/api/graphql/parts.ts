@@ -10,9 +10,10 @@ import type { Volumes } from '../../services/endpoints/volumes.ts'
 import type { Catalog } from '../../services/hardware/catalog.ts'
 import type { Registries } from '../../services/secrets/registries.ts'
 import type { Secrets } from '../../services/secrets/secrets.ts'
+import type { AuditParts } from '../audited.ts'
 
 /** Dependencies of the GraphQL surface. */
-export interface GraphqlParts {
+export interface GraphqlParts extends AuditParts {
   readonly access: Access
   readonly accounts: Accounts
   readonly billing: Billing

@@ -37,10 +37,9 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
       if (caller !== null) admitTo(env, caller.owner)
       const ask = async (body: string | Record<string, unknown> | null) => {
         refuseDeep(request, body)
-        const address = () => env.address?.() ?? null
-        const context = { caller, loaders: loadersFor(parts, caller), address, requestId: env.requestId }
+        const context = { caller, loaders: loadersFor(parts, caller), env }
         const response = await execute(schema, { request, body, context }, cause =>
-          reportCause(parts, cause, context.requestId),
+          reportCause(parts, cause, env.requestId),
         )
         const { status, headers } = response
         return new Response(withoutSecrets(await response.text(), body ?? ''), { status, headers })
@@ -95,6 +94,7 @@ function givenKey(request: Request): string | null {
 }
 
 function reportCause({ emit }: GraphqlParts, cause: unknown, requestId: string): void {
-  const problem = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
+  const why = cause instanceof AppError && cause.cause !== undefined ? cause.cause : cause
+  const problem = why instanceof Error ? (why.stack ?? why.message) : String(why)
   emit('request.failed', { surface: 'graphql', method: 'POST', path: '/graphql', problem, requestId })
 }

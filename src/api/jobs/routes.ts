@@ -24,6 +24,7 @@ import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
 import type { JobStories } from '../../services/observing/job-stories.ts'
+import { type AuditParts, audited } from '../audited.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import {
   admitTo,
@@ -44,7 +45,7 @@ import { listWebhooks, pageOfWebhooks, webhookKey } from './webhooks.ts'
 export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
 
 /** Dependencies of the job surface. */
-export interface JobSurfaceParts {
+export interface JobSurfaceParts extends AuditParts {
   readonly balancing: Balancing
   readonly clock: Clock
   readonly access: Access
@@ -76,6 +77,11 @@ interface Route {
   readonly anyType?: true
   /** Whether it changes something, unless the method only reads. */
   readonly changes?: true
+  /**
+   * The names of the operations that are in the audit log, by method. What adds jobs is not in it, as it is in the history of jobs, and would
+   * wait for two flushes more.
+   */
+  readonly audited?: Readonly<Record<string, string>>
   /** The rate limit that it counts towards. */
   readonly limit?: LimitedOperation
   readonly run: Operation
@@ -87,9 +93,32 @@ const ROUTES: readonly Route[] = [
   { path: '/status/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: status },
   { path: '/status-sync/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: statusSync },
   { path: '/stream/:job', methods: ['GET', 'POST'], level: 'read', limit: 'stream', run: streamJob },
-  { path: '/retry/:job', methods: ['POST'], level: 'write', changes: true, run: retry },
-  { path: '/purge-queue', methods: ['POST'], level: 'write', limit: 'purge-queue', changes: true, run: purge },
-  { path: '/cancel/:job', methods: ['POST'], level: 'write', limit: 'cancel', changes: true, run: cancel },
+  {
+    path: '/retry/:job',
+    methods: ['POST'],
+    level: 'write',
+    changes: true,
+    audited: { POST: 'retryJob' },
+    run: retry,
+  },
+  {
+    path: '/purge-queue',
+    methods: ['POST'],
+    level: 'write',
+    limit: 'purge-queue',
+    changes: true,
+    audited: { POST: 'purgeQueue' },
+    run: purge,
+  },
+  {
+    path: '/cancel/:job',
+    methods: ['POST'],
+    level: 'write',
+    limit: 'cancel',
+    changes: true,
+    audited: { POST: 'cancelJob' },
+    run: cancel,
+  },
   { path: '/requests', methods: ['GET'], level: 'read', limit: 'requests', run: listRecords },
   ...(['cancel', 'retry'] as const).map(
     (change): Route => ({
@@ -98,6 +127,7 @@ const ROUTES: readonly Route[] = [
       level: 'write',
       limit: 'requests',
       changes: true,
+      audited: { POST: `${change}Jobs` },
       run: (parts, call, endpoint) => changeMany(parts, call, endpoint, change),
     }),
   ),
@@ -107,12 +137,27 @@ const ROUTES: readonly Route[] = [
     level: 'by-method',
     limit: 'requests',
     changes: true,
+    audited: { DELETE: 'deleteJobRecord' },
     run: recordOf(oneRecord),
   },
   { path: '/requests/:job/story', methods: ['GET'], level: 'read', limit: 'requests', run: recordOf(story) },
   { path: '/requests/:job/replay', methods: ['POST'], level: 'write', limit: 'run', run: recordOf(replay) },
-  { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', changes: true, run: batch(batchesOf) },
-  { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', changes: true, run: batch(oneBatch) },
+  {
+    path: '/batch',
+    methods: ['GET', 'POST'],
+    level: 'by-method',
+    changes: true,
+    audited: { POST: 'createBatch' },
+    run: batch(batchesOf),
+  },
+  {
+    path: '/batch/:batch',
+    methods: ['GET', 'PUT'],
+    level: 'by-method',
+    changes: true,
+    audited: { PUT: 'renameBatch' },
+    run: batch(oneBatch),
+  },
   {
     path: '/batch/:batch/requests',
     methods: ['GET', 'POST'],
@@ -120,13 +165,41 @@ const ROUTES: readonly Route[] = [
     changes: true,
     run: batch(requestsOf),
   },
-  { path: '/batch/:batch/requests/:job', methods: ['DELETE'], level: 'write', changes: true, run: batch(dropRequest) },
-  { path: '/batch/:batch/finalize', methods: ['POST'], level: 'write', changes: true, run: batch(finalizeBatch) },
-  { path: '/batch/:batch/cancel', methods: ['POST'], level: 'write', changes: true, run: batch(cancelBatch) },
+  {
+    path: '/batch/:batch/requests/:job',
+    methods: ['DELETE'],
+    level: 'write',
+    changes: true,
+    audited: { DELETE: 'deleteBatchRequest' },
+    run: batch(dropRequest),
+  },
+  {
+    path: '/batch/:batch/finalize',
+    methods: ['POST'],
+    level: 'write',
+    changes: true,
+    audited: { POST: 'finalizeBatch' },
+    run: batch(finalizeBatch),
+  },
+  {
+    path: '/batch/:batch/cancel',
+    methods: ['POST'],
+    level: 'write',
+    changes: true,
+    audited: { POST: 'cancelBatch' },
+    run: batch(cancelBatch),
+  },
   { path: '/errors', methods: ['GET'], level: 'read', limit: 'requests', run: groupErrors },
   { path: '/webhooks', methods: ['GET'], level: 'read', limit: 'requests', run: pageOfWebhooks },
   { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: webhooksOf },
-  { path: '/webhook-key', methods: ['GET', 'POST'], level: 'management', changes: true, run: webhookKey },
+  {
+    path: '/webhook-key',
+    methods: ['GET', 'POST'],
+    level: 'management',
+    changes: true,
+    audited: { GET: 'getWebhookKey', POST: 'rotateWebhookKey' },
+    run: webhookKey,
+  },
   { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },
   { path: '/metrics', methods: ['GET'], level: 'read', anyType: true, run: metrics },
   { path: '/explain', methods: ['GET'], level: 'read', anyType: true, run: explainAll },
@@ -134,7 +207,12 @@ const ROUTES: readonly Route[] = [
 ]
 
 /** Path below `/v2/{endpoint_id}` and methods of each job operation. */
-export const JOB_ROUTES = ROUTES.map(({ path, methods }) => ({ path, methods }))
+export const JOB_ROUTES = ROUTES.map(({ path, methods, changes = false, audited = {} }) => ({
+  path,
+  methods,
+  changes,
+  audited,
+}))
 
 /** The job operations of queue endpoints: `/v2/{endpoint_id}/...`. Errors are `{"error": "<sentence>"}`. */
 export function jobSurface(parts: JobSurfaceParts): Surface {
@@ -169,11 +247,37 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   if (route.limit !== undefined) {
     call.env.delivery.onSettled(await parts.access.countJobs(caller, id, route.limit))
   }
-  const answered = route.run(parts, call, endpoint, () => heldFor(parts.access, call.env, caller, requireRight))
+  const run = () => route.run(parts, call, endpoint, () => heldFor(parts.access, call.env, caller, requireRight))
+  const operation = auditedOperation(call, route)
+  const answered = operation === null ? run() : inAuditLog(parts, call, operation, caller, run)
   if (route.changes !== true || reads(call)) return answered
   const response = await answered
   emitChange(parts, call, route, caller)
   return response
+}
+
+/** The name under which a call is in the audit log; null for one that is not. */
+function auditedOperation(call: Call, { path, audited = {} }: Route): string | null {
+  if (path === '/status/:job' && call.req.query('ttl') !== undefined) return 'setJobTtl'
+  return audited[call.req.method === 'HEAD' ? 'GET' : call.req.method] ?? null
+}
+
+function inAuditLog(
+  parts: JobSurfaceParts,
+  call: Call,
+  operation: string,
+  caller: Caller,
+  run: () => Promise<Response>,
+): Promise<Response> {
+  const { job, batch, endpoint = '' } = call.req.param() as Record<string, string>
+  const object =
+    job !== undefined
+      ? { kind: 'job', id: job }
+      : batch !== undefined
+        ? { kind: 'batch', id: batch }
+        : { kind: 'endpoint', id: endpoint }
+  const detail = { endpoint, ...(operation === 'setJobTtl' ? { ttl: call.req.query('ttl') ?? '' } : {}) }
+  return audited(parts, { surface: 'jobs', operation, caller, env: call.env, object, detail }, run)
 }
 
 /** Emits an event for a change to a job, a batch, or otherwise the endpoint. */

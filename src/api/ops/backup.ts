@@ -4,11 +4,12 @@ import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import { passphraseProblem } from '../../core/secrets/passphrase.ts'
 import type { Backups, BackupWish } from '../../ports/backups.ts'
+import { type AuditParts, audited } from '../audited.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import type { SurfaceEnv } from '../surface.ts'
 
 /** What the route of backups needs. */
-export interface BackupRouteParts {
+export interface BackupRouteParts extends AuditParts {
   readonly backups: Backups
   readonly room: BodyRoom
   /** The caller of a request. @throws AppError unless it is the operator with the right to change */
@@ -18,14 +19,14 @@ export interface BackupRouteParts {
 const BODY_BYTES = 8_192
 
 /** `POST /ops/backup`: a backup of the server as it is now, as the body of the response. */
-export function addBackupRoute(
-  app: Hono<{ Bindings: SurfaceEnv }>,
-  { backups, room, operator }: BackupRouteParts,
-): void {
+export function addBackupRoute(app: Hono<{ Bindings: SurfaceEnv }>, parts: BackupRouteParts): void {
+  const { backups, room, operator } = parts
   app.post('/ops/backup', async call => {
-    const { owner } = await operator(call.req.raw, call.env)
-    const wish = await room.of(owner).body(requestOf(call), BODY_BYTES, async body => wishIn(body))
-    const backup = await backups.make(wish)
+    const caller = await operator(call.req.raw, call.env)
+    const wish = await room.of(caller.owner).body(requestOf(call), BODY_BYTES, async body => wishIn(body))
+    const detail = { withKeys: wish.passphrase !== null, withLogs: wish.withLogs }
+    const asked = { surface: 'ops', operation: 'makeBackup', caller, env: call.env, object: null, detail } as const
+    const backup = await audited(parts, asked, () => backups.make(wish))
     call.env.delivery.onSettled(() => void backup.drop())
     return new Response(streamOf(backup.pieces), { headers: { 'content-type': 'application/octet-stream' } })
   })

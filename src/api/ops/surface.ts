@@ -15,6 +15,7 @@ import type { Explainer } from '../../services/observing/explainer.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
 import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
 import type { WorkerReading } from '../../services/observing/worker-reading.ts'
+import { type AuditParts, audited } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
@@ -32,7 +33,7 @@ import { addModelRoutes } from './models.ts'
 import { watchView } from './watch.ts'
 
 /** Dependencies of the operator surface. */
-export interface OpsParts {
+export interface OpsParts extends AuditParts {
   readonly access: Access
   readonly explaining: Explainer
   readonly workers: WorkerReading
@@ -100,7 +101,10 @@ export function opsSurface(parts: OpsParts): Surface {
   })
   app.post('/ops/restart/:id', async call => {
     const caller = await authenticate(parts, call.req.raw, call.env, 'write')
-    const { id, version } = await parts.restarting.restart(caller.owner, call.req.param('id') as EndpointId)
+    const id = call.req.param('id') as EndpointId
+    const object = { kind: 'endpoint', id }
+    const asked = { surface: 'ops', operation: 'restartEndpoint', caller, env: call.env, object } as const
+    const { version } = await audited(parts, asked, () => parts.restarting.restart(caller.owner, id))
     return jsonText(JSON.stringify({ id, version }))
   })
   app.get('/ops/top', async call => {
@@ -115,6 +119,7 @@ export function opsSurface(parts: OpsParts): Surface {
     return logs(parts, caller, call.req.raw, call.req.param('id'), held)
   })
   addModelRoutes(app, {
+    ...parts,
     models: parts.models,
     caller: (request, env, right) => authenticate(parts, request, env, right),
   })
@@ -125,7 +130,7 @@ export function opsSurface(parts: OpsParts): Surface {
       requireOperator(caller)
       return caller
     }
-    addBackupRoute(app, { backups, room, operator })
+    addBackupRoute(app, { ...parts, backups, room, operator })
   }
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)

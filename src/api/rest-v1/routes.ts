@@ -52,7 +52,7 @@ export function v1Routes(parts: V1Parts): RestRoute[] {
 }
 
 /** Errors as the tools of version 1 read them. */
-export const V1_ERRORS: ErrorFormat = { response: v1Error, sentence: v1Sentence }
+export const V1_ERRORS: ErrorFormat = { surface: 'restV1', response: v1Error, sentence: v1Sentence }
 
 function v1Error(error: AppError, headers: Readonly<Record<string, string>> = {}): Response {
   return Response.json(

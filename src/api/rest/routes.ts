@@ -2,6 +2,7 @@ import { JOB_OPERATIONS } from '../jobs/operations.ts'
 import { EXAMPLES } from './examples.ts'
 import type { RestRoute } from './route.ts'
 import { type AccountParts, accountRoutes } from './routes/account.ts'
+import { type AuditRouteParts, auditRoutes } from './routes/audit.ts'
 import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
@@ -29,6 +30,7 @@ export type RouteParts = ServerlessParts &
   EventParts &
   OverviewParts &
   MachineRouteParts &
+  AuditRouteParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
@@ -53,6 +55,7 @@ export function restRoutes(parts: RouteParts): RestRoute[] {
     ...billingRoutes(parts),
     ...catalogRoutes(parts),
     ...machineRoutes(parts),
+    ...auditRoutes(parts),
     ...secretRoutes(parts),
     ...accountRoutes(parts),
     ...endpointKeyRoutes(parts),

@@ -3,12 +3,15 @@ import { Hono } from 'hono'
 import { compress } from 'hono/compress'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { RateDecision } from '../../core/accounts/rate-limit.ts'
+import type { AuditObject } from '../../core/audit/entry.ts'
+import { objectKindOf } from '../../core/audit/object-kind.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
 import { AppError, renderFields, toAppError } from '../../core/errors.ts'
 import type { FieldProblem } from '../../core/field-problem.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
+import { type AuditParts, audited } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import { isKnownTag } from '../entity-tag.ts'
 import {
@@ -26,7 +29,7 @@ import type { RestRoute } from './route.ts'
 import { validate } from './validate.ts'
 
 /** Dependencies of the REST surface itself. Routes have their own. */
-export interface RestParts {
+export interface RestParts extends AuditParts {
   readonly access: Access
   readonly emit: Emit
   readonly room: BodyRoom
@@ -39,15 +42,20 @@ const COMPRESSED_BYTES = 1024
 
 type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: RateDecision | null } } }
 
-/** How a version of the API shows errors. */
+/** How a version of the API is named and shows errors. */
 export interface ErrorFormat {
+  readonly surface: 'rest' | 'restV1'
   /** The response for an error. */
   readonly response: (error: AppError, headers: Readonly<Record<string, string>>, requestId: string) => Response
   /** A problem of a field as a sentence, with the field's name in this version. */
   readonly sentence: (problem: FieldProblem) => string
 }
 
-const PROBLEM_DOCUMENTS: ErrorFormat = { response: problemResponse, sentence: problem => restSentence(problem) }
+const PROBLEM_DOCUMENTS: ErrorFormat = {
+  surface: 'rest',
+  response: problemResponse,
+  sentence: problem => restSentence(problem),
+}
 
 /** A management API from a table of routes. @param format format of errors; default: problem documents */
 export function restSurface(
@@ -68,9 +76,9 @@ export function restSurface(
       const run = async (body: string | DocumentReading) => {
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
         // An open route ignores its caller.
-        const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
-        const changes = method !== 'get' && parsed.query.dryRun !== 'true'
-        if (caller !== null && changes) emitChange(context.env, route, caller, parsed.params, answer)
+        const handle = () => route.handle({ ...parsed, caller: caller as Caller, request, held })
+        const changes = caller !== null && method !== 'get' && parsed.query.dryRun !== 'true'
+        const answer = await (changes ? changing(context.env, route, caller, parsed.params, handle, format) : handle())
         return respond(answer, route.contract.success.status, request)
       }
       const { body: contract } = route.contract
@@ -136,20 +144,33 @@ async function authenticate({ parts, env, rate }: Env['Bindings'], request: Requ
   return caller
 }
 
-/** Emits an event for a change. @param params path parameters; the last id names the object, else the response body does */
-function emitChange(
+/** Makes a change between its entries in the audit log. @param params path parameters; the last id names the object, else the response body does */
+async function changing(
   { parts, env }: Env['Bindings'],
   { contract }: RestRoute,
   caller: Caller,
   params: object,
-  answer: unknown,
-): void {
+  handle: () => Promise<unknown>,
+  { surface }: ErrorFormat,
+): Promise<unknown> {
+  const { operationId: operation } = contract
+  const kind = objectKindOf(operation)
   const ids = Object.entries(params).filter(([name]) => name !== 'version')
-  const named = ids.at(-1)?.[1] ?? (Object(answer) as { id?: unknown }).id
-  const object = typeof named === 'string' ? named : null
+  const nameIn = (answer: unknown) => {
+    const named = ids.at(-1)?.[1] ?? (Object(answer) as { id?: unknown }).id
+    return typeof named === 'string' ? named : null
+  }
+  const objectOf = (answer: unknown): AuditObject | null => {
+    const id = nameIn(answer) ?? (operation === 'updateSshKeys' ? caller.owner : null)
+    return kind === null || id === null ? null : { kind, id }
+  }
+  const asked = { surface, operation, caller, env, object: objectOf(null) }
+  const answer = await audited(parts, asked, handle, { objectOf })
   const { owner: account, keyId: by } = caller
+  const object = nameIn(answer)
   const at = { address: env.address?.() ?? null, requestId: env.requestId }
-  parts.emit('change.made', { surface: 'rest', operation: contract.operationId, object, account, by, ...at })
+  parts.emit('change.made', { surface: 'rest', operation, object, account, by, ...at })
+  return answer
 }
 
 function bearerKey(request: Request): string | null {

@@ -151,14 +151,21 @@ export class Access {
   /**
    * Makes a key of the server's own valid, with all rights, adding its record when there is none. Other keys of that kind
    * lose their validity.
+   * @param adds called before a record is added
    */
-  async ensureKey(owner: OwnerId, name: string, key: string): Promise<void> {
+  async ensureKey(
+    owner: OwnerId,
+    name: string,
+    key: string,
+    adds: (id: KeyId) => Promise<void> = async () => {},
+  ): Promise<void> {
     const { store, vault, random, clock } = this.#ports
     const hash = vault.hash(key)
     const fixed = { kind: 'server', scope: FULL_SCOPE, disabled: false, expiresAtMs: null } as const
     const known = await store.keys.findByHash(hash)
     if (known === null) {
       const id = random.uuid() as KeyId
+      await adds(id)
       const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
       await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
     } else await store.keys.update({ ...known, ...fixed }, known)

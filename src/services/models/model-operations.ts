@@ -68,6 +68,12 @@ export class ModelOperations {
     }
   }
 
+  /** Whether a pull of this model goes on, which further calls join. @param text as in `modelReferences` */
+  isPulled(text: string): boolean {
+    const reference = parseModelReference(text)
+    return reference !== null && this.#pulls.has(`${reference.name}:${reference.revision}`)
+  }
+
   /**
    * Removes a model, or one revision of it.
    * @param commit null for all

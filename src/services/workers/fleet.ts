@@ -24,6 +24,7 @@ import { problemText, type WorkerProblem } from '../../core/workers/worker-probl
 import type { StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { EndpointModels, ModelsState } from '../models/endpoint-models.ts'
 import { shortId } from '../short-id.ts'
@@ -47,6 +48,7 @@ export interface FleetParts {
   readonly undelivered: UndeliveredResults
   readonly models: EndpointModels
   readonly freezing: Freezing
+  readonly audit: Pick<AuditLog, 'ofServer'>
 }
 
 /** Starts, drains, stops and adopts workers, and records their exits. The loops in control decide when. */
@@ -57,12 +59,13 @@ export class Fleet {
   readonly #undelivered: UndeliveredResults
   readonly #models: EndpointModels
   readonly #freezing: Freezing
+  readonly #audit: Pick<AuditLog, 'ofServer'>
   readonly #inputs: WorkerLaunchReader
   readonly #addresses: () => WorkerAddresses
 
   constructor(
     ports: Ports,
-    { jobs, running, undelivered, models, freezing }: FleetParts,
+    { jobs, running, undelivered, models, freezing, audit }: FleetParts,
     addresses: () => WorkerAddresses,
   ) {
     this.#ports = ports
@@ -71,6 +74,7 @@ export class Fleet {
     this.#undelivered = undelivered
     this.#models = models
     this.#freezing = freezing
+    this.#audit = audit
     this.#inputs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
     freezing.whenWakeFailed((worker, problem) => this.endFaulty(worker, 'unhealthy', problem))
@@ -429,6 +433,7 @@ export class Fleet {
     const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
     const { endpointId, id: workerId, baseUrl, serves } = worker
     const placement = worker.placement ?? UNPLACED
+    await this.#noteSecrets(endpoint, template, worker)
     const inputs = await this.#inputs.find(endpoint, template)
     const models = this.#findsModels(endpoint, template) ? await this.#models.hold(workerId, endpoint, inputs.env) : []
     const identity = { endpointId, workerId, hostSuffix, placement, volume: inputs.volume }
@@ -449,6 +454,15 @@ export class Fleet {
         serves === null ? protocolEnv({ ...identity, token, baseUrl, env: inputs.env }) : identityEnv(identity),
     }
     return driver.start(spec, this.#watch(worker, running))
+  }
+
+  /** No secret is opened for a worker before the audit log has its name. */
+  async #noteSecrets(endpoint: Endpoint, template: ReleasedTemplate, { id, version }: Worker): Promise<void> {
+    const { secrets, registry } = this.#inputs.secrets(endpoint, template)
+    if (secrets.length === 0 && registry === null) return
+    const { owner, id: endpointId } = endpoint
+    const detail = { endpoint: endpointId, release: version, secrets, registry }
+    await this.#audit.ofServer('openSecrets', { kind: 'worker', id }, detail, owner)
   }
 
   /** Records the beginning and the end of the download of a worker's image, and notes its percentage meanwhile. */

@@ -2,7 +2,7 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
-import type { OwnerId, VolumeId } from '../../core/ids.ts'
+import type { OwnerId, RegistryId, VolumeId } from '../../core/ids.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
@@ -58,6 +58,11 @@ export class WorkerLaunchReader {
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
     return { env: await this.env(endpoint, template), credential, volume }
+  }
+
+  /** What {@link find} opens: the names of secrets, and the registry whose password is. */
+  secrets(endpoint: Endpoint, template: ReleasedTemplate): { secrets: string[]; registry: RegistryId | null } {
+    return { secrets: secretNames(savedEnv(endpoint, template)), registry: template.registry }
   }
 
   /** The variables of the template and of the endpoint, secrets resolved. @throws WorkerStartError when one is missing */

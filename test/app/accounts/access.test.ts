@@ -155,6 +155,7 @@ test('REST requests are counted: headers on every answer, 429 with Retry-After o
     title: 'Too Many Requests',
     status: 429,
     detail: 'the limit of 3 requests per minute is used up',
+    requestId: refused.headers.get('x-request-id'),
   })
   await rig.clock.advance(50_000)
   assert.deepEqual([(await get()).status, (await get()).status, (await get()).status], [200, 200, 429])

@@ -20,7 +20,7 @@ async function openOnFile(context: TestContext) {
   const file = join(folder, 'db')
   const engine = new SqliteEngine({ file })
   const store = sqliteStoreOn(new InlineHost(engine))
-  const rig = new Rig(store, { jobRecords: { keptMs: 24 * HOUR_MS } })
+  const rig = new Rig(store, { jobRecords: { keptMs: 24 * HOUR_MS }, audit: { keptMs: 24 * HOUR_MS } })
   await rig.start()
   context.after(async () => {
     await rig.crash()
@@ -103,6 +103,7 @@ test('days of steady load leave neither more rows, nor more outputs of workers, 
     'webhook_deliveries',
     'job_hours',
     'job_records',
+    'audit_entries',
     'metric_buckets',
   ]) {
     assert.ok(last.rows.get(name)! > 0 || ['jobs', 'chunks', 'diagnostics'].includes(name), `${name} was not tried`)

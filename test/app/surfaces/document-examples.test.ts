@@ -27,6 +27,8 @@ const INSPECTION: HostInspection = {
 
 /** Operations with a response that is no example: the document itself. */
 const WITHOUT_EXAMPLE = ['getOpenApi', 'getDocs']
+/** Operations that add jobs, which are in the history of jobs and not in the audit log. */
+const SUBMISSIONS = ['runJob', 'runJobSync', 'replayJob', 'addBatchRequests', 'callOpenAi']
 
 interface Call {
   readonly params?: Readonly<Record<string, string>>
@@ -53,6 +55,12 @@ class Player {
         this.#operations.set(operationId, { method: method.toUpperCase(), path, isStream })
       }
     }
+  }
+
+  /** The operations that change something. */
+  get changing(): string[] {
+    const all = [...this.#operations].filter(([id, { method }]) => method !== 'GET' && !id.endsWith(BY_POST))
+    return all.map(([id]) => id)
   }
 
   get operationIds(): string[] {
@@ -239,6 +247,16 @@ async function batches({ call }: { call: Player['call'] }, endpoint: string): Pr
   await call('cancelBatch', { params })
 }
 
+/** A new operation that changes something is in the audit log, too. */
+async function requireAllInAuditLog(rig: Rig, player: Player): Promise<void> {
+  const { json } = await rig.ask('GET', '/v2/audit?limit=1000')
+  const found = new Set(json.entries.map((entry: { operation: string }) => entry.operation))
+  const missing = player.changing.filter(operation => !SUBMISSIONS.includes(operation) && !found.has(operation))
+  assert.deepEqual(missing, [], 'operations without an entry in the audit log')
+  assert.ok(found.has('getWebhookKey'), 'a key was read')
+  assert.ok(!SUBMISSIONS.some(operation => found.has(operation)))
+}
+
 test('the server answers each example of the document as the document says', async t => {
   const rig = await openRig(t, { rateWindows: [], inspection: INSPECTION })
   rig.memory = { totalBytes: 64 * 2 ** 30, availableBytes: 40 * 2 ** 30 }
@@ -295,6 +313,9 @@ test('the server answers each example of the document as the document says', asy
   await call('restartEndpoint', { params: { id } })
   await call('deleteEndpointWorker', { params: { id, workerId: worker.id } })
   await call('deleteEndpoint', { params: { id } })
+  await call('listAuditEntries', { query: { operation: 'updateEndpoint', limit: 2 } })
+  await call('verifyAuditLog')
+  await requireAllInAuditLog(rig, player)
   const wanted = player.operationIds.filter(
     operationId => !WITHOUT_EXAMPLE.includes(operationId) && !operationId.endsWith(BY_POST),
   )

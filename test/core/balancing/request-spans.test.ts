@@ -15,6 +15,7 @@ const CLIENT = '00f067aa0ba902b7'
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const ENTRY: AccessLogEntry = {
   kind: 'request',
+  requestId: 'request-1',
   endpointId: 'e' as EndpointId,
   method: 'POST',
   path: '/chat',

@@ -1,0 +1,184 @@
+import type { AuditDetail, AuditEntry, AuditObject, AuditOrigin, AuditSurface } from '../../core/audit/entry.ts'
+import { readEntry, SERVER_ORIGIN } from '../../core/audit/entry.ts'
+import { type AuditView, fieldChanges } from '../../core/audit/field-change.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
+import type { OwnerId } from '../../core/ids.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** An operation that changes something. */
+export interface AuditedOperation {
+  readonly surface: AuditSurface
+  readonly operation: string
+  readonly origin: AuditOrigin
+  /** What it is about; null where that is known only once it is done. */
+  readonly object: AuditObject | null
+  readonly detail?: AuditDetail
+}
+
+/** How an operation is looked at. */
+export interface AuditLook<Result> {
+  /** What it was about; as was known before unless given. */
+  readonly objectOf?: (result: Result) => AuditObject | null
+  /** The object as it is now; null where there is none. */
+  readonly view?: (object: AuditObject) => Promise<AuditView | null>
+  /** Facts about the result. */
+  readonly detailOf?: (result: Result) => AuditDetail
+}
+
+/** An entry that waits to be written. */
+interface Waiting {
+  readonly entry: AuditEntry
+  readonly resolve: (sequence: number) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Entries that wait, entries of one write, and ends that could not be written yet. */
+const MOST = { waiting: 10_000, write: 200, owed: 10_000 }
+
+/**
+ * Writes the audit log. Before an operation changes anything there is an entry on stable storage that says so, and before it is answered another
+ * one that says what became of it. Entries that come at once are written together, one write after the other.
+ */
+export class AuditLog {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #waiting: Waiting[] = []
+  /** Operations of this server that have begun and not ended. */
+  readonly #open = new Set<number>()
+  /** Ends that the store did not take. */
+  #owed: AuditEntry[] = []
+  #writing: Promise<void> | null = null
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>) {
+    this.#ports = ports
+  }
+
+  /**
+   * Runs an operation between the entries that say that it began and how it ended.
+   * @throws AppError `unavailable`, before anything was done, when the first of them cannot be written, and after it when the second cannot; what
+   *   `run` throws
+   */
+  async change<Result>(
+    asked: AuditedOperation,
+    run: () => Promise<Result>,
+    { objectOf, view, detailOf }: AuditLook<Result> = {},
+  ): Promise<Result> {
+    const viewOf = async (object: AuditObject | null) => (object === null ? null : ((await view?.(object)) ?? null))
+    const before = await viewOf(asked.object)
+    const begun = await this.#write(entryOf(asked, this.#ports.clock.now()))
+    const end = (fields: Partial<AuditEntry>) =>
+      this.#end({ ...entryOf(asked, this.#ports.clock.now()), ...fields, begun })
+    let result: Result
+    try {
+      result = await run()
+    } catch (thrown) {
+      const { code, status } = toAppError(thrown)
+      // Whoever asked is told what went wrong in any case.
+      await end({ outcome: status < 500 ? 'refused' : 'failed', problem: code }).catch(() => {})
+      throw thrown
+    }
+    const object = objectOf?.(result) ?? asked.object
+    // What was done is done, and cannot be told otherwise because it cannot be looked at.
+    const after = await viewOf(object).catch(() => before)
+    const detail = { ...asked.detail, ...detailOf?.(result) }
+    await end({ object, changes: fieldChanges(before, after), detail, outcome: 'done' })
+    return result
+  }
+
+  /** Writes that something was done. @throws AppError `unavailable` when it cannot be written: then it must not be done */
+  async note(asked: AuditedOperation): Promise<void> {
+    await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'done' })
+  }
+
+  /** Writes that something was refused. */
+  async refused(asked: AuditedOperation, problem: string): Promise<void> {
+    await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'refused', problem })
+  }
+
+  /** Writes that the server itself does something. @param account for whom; null for nobody @throws AppError `unavailable` */
+  ofServer(
+    operation: string,
+    object: AuditObject | null,
+    detail: AuditDetail,
+    account: OwnerId | null = null,
+  ): Promise<void> {
+    return this.note({ surface: 'server', operation, origin: { ...SERVER_ORIGIN, account }, object, detail })
+  }
+
+  /** Ends what earlier servers began and did not end: nobody knows what became of it. */
+  async endForgotten(): Promise<void> {
+    const { head } = await this.#ports.store.audit.ends()
+    for (;;) {
+      // What this server has begun up to that head is in #open by then.
+      while (this.#writing !== null) await this.#writing
+      const begun = await this.#ports.store.audit.begun(MOST.write)
+      const forgotten = begun.filter(({ sequence }) => sequence <= head.sequence && !this.#open.has(sequence))
+      for (const { sequence, content } of forgotten) {
+        const { at: _, sequence: _number, ...rest } = readEntry(content)
+        await this.#write({ ...rest, atMs: this.#ports.clock.now(), outcome: 'unknown', begun: sequence })
+      }
+      if (forgotten.length < MOST.write) return
+    }
+  }
+
+  /** Writes the ends that the store did not take before. */
+  async settle(): Promise<void> {
+    const owed = this.#owed.splice(0, MOST.write)
+    try {
+      for (const entry of owed) {
+        await this.#write(entry)
+        this.#open.delete(entry.begun!)
+      }
+    } catch {
+      // Those that were written are not written twice.
+      this.#owed = [...owed, ...this.#owed]
+    }
+  }
+
+  async #end(entry: AuditEntry): Promise<void> {
+    try {
+      await this.#write(entry)
+      this.#open.delete(entry.begun!)
+    } catch (error) {
+      // The next start ends it, unless the store takes it before that.
+      if (this.#owed.length < MOST.owed) this.#owed.push(entry)
+      throw error
+    }
+  }
+
+  #write(entry: AuditEntry): Promise<number> {
+    if (this.#waiting.length >= MOST.waiting) return Promise.reject(cannotWrite())
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ entry, resolve, reject })
+      this.#writing ??= this.#writeAll()
+    })
+  }
+
+  async #writeAll(): Promise<void> {
+    // What comes in the same turn is written with it.
+    await Promise.resolve()
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.splice(0, MOST.write)
+      try {
+        const numbers = await this.#ports.store.audit.append(some.map(({ entry }) => entry))
+        for (const [index, { entry, resolve }] of some.entries()) {
+          const sequence = numbers[index]!
+          if (entry.outcome === 'begun') this.#open.add(sequence)
+          resolve(sequence)
+        }
+      } catch (error) {
+        for (const { reject } of some) reject(cannotWrite(error))
+      }
+    }
+    this.#writing = null
+  }
+}
+
+function entryOf({ surface, operation, origin, object, detail = {} }: AuditedOperation, atMs: number): AuditEntry {
+  const end = { changes: [], outcome: 'begun', problem: null, begun: null } as const
+  return { ...origin, atMs, surface, operation, object, detail, ...end }
+}
+
+function cannotWrite(cause?: unknown): AppError {
+  const message = 'the audit log cannot be written, so nothing is changed; what was asked may have begun'
+  return new AppError('unavailable', message, { retryAfterSeconds: 5, cause })
+}

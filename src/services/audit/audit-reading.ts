@@ -1,0 +1,99 @@
+import {
+  type AuditFilter,
+  type ChainPlace,
+  type KeptEntry,
+  readEntry,
+  type ShownEntry,
+} from '../../core/audit/entry.ts'
+import { AppError, invalidFields } from '../../core/errors.ts'
+import { fieldProblem } from '../../core/field-problem.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import { MAX_PAGE, type Page, type PageRequest } from '../../core/pages.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { BrokenEntry } from '../../ports/store/audit-store.ts'
+
+/** An entry with the hash that binds it. */
+export interface HashedEntry extends ShownEntry {
+  readonly hash: string
+}
+
+/** What a check of the chain found. */
+export interface ChainReport {
+  /** The entry that the first one continues. */
+  readonly anchor: ChainPlace
+  /** The last entry that fits. */
+  readonly head: ChainPlace
+  /** The first entry that does not fit; null when all do. */
+  readonly broken: BrokenEntry | null
+}
+
+/** Entries of one read. */
+const READ = 500
+
+/** What the operator sees of the audit log. All methods refuse other accounts (AppError `forbidden`). */
+export class AuditReading {
+  readonly #store: Ports['store']
+
+  constructor({ store }: Pick<Ports, 'store'>) {
+    this.#store = store
+  }
+
+  /** The entries that fit, newest first. @throws AppError `invalid` for a cursor that no page had */
+  async page(
+    owner: OwnerId,
+    filter: AuditFilter,
+    { cursor, limit = MAX_PAGE }: PageRequest,
+  ): Promise<Page<HashedEntry>> {
+    requireOperator(owner)
+    const before = cursor == null ? Number.MAX_SAFE_INTEGER : Number(cursor)
+    if (!Number.isSafeInteger(before) || before < 1) {
+      throw invalidFields([fieldProblem('cursor', 'is not one that an earlier page has returned')])
+    }
+    const found = await this.#store.audit.list(filter, before, limit + 1)
+    const items = found.slice(0, limit)
+    const nextCursor = found.length > limit ? String(items.at(-1)!.sequence) : null
+    return { items: items.map(({ content, hash }) => ({ ...readEntry(content), hash })), nextCursor }
+  }
+
+  /** All entries, oldest first, also those that only say that something began; a part at a time. */
+  all(owner: OwnerId): AsyncGenerator<readonly KeptEntry[]> {
+    requireOperator(owner)
+    return this.#all()
+  }
+
+  async *#all(): AsyncGenerator<readonly KeptEntry[]> {
+    const { anchor } = await this.#store.audit.ends()
+    for (let after = anchor.sequence; ; ) {
+      const entries = await this.#store.audit.read(after, READ)
+      const last = entries.at(-1)
+      if (last === undefined) return
+      yield entries
+      after = last.sequence
+    }
+  }
+
+  /** Checks the whole chain, a part at a time, and ends early when `signal` aborts. */
+  async verify(owner: OwnerId, signal: AbortSignal): Promise<ChainReport> {
+    requireOperator(owner)
+    const { head, ...ends } = await this.#store.audit.ends()
+    let { anchor } = ends
+    let at = anchor
+    while (at.sequence < head.sequence) {
+      signal.throwIfAborted()
+      const { last, broken } = await this.#store.audit.verify(at, READ)
+      if (broken !== null) {
+        const now = await this.#store.audit.ends()
+        if (now.anchor.sequence < broken.sequence) return { anchor, head: last, broken }
+        // What was to be checked next has been removed meanwhile, as old.
+        anchor = now.anchor
+        at = anchor
+      } else if (last.sequence === at.sequence) break
+      else at = last
+    }
+    return { anchor, head: at, broken: null }
+  }
+}
+
+function requireOperator(owner: OwnerId): void {
+  if (owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'the audit log is for the operator of this server')
+}

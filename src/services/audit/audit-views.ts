@@ -1,0 +1,119 @@
+import type { AuditObject } from '../../core/audit/entry.ts'
+import type { AuditView, ShownValue } from '../../core/audit/field-change.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import type { EndpointId, KeyId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../../core/ids.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+type Fields = Readonly<Record<string, ShownValue | undefined>>
+
+/** Objects as the audit log shows them: names and numbers, of variables the names, of texts that may hold a secret that they have changed. */
+export class AuditViews {
+  readonly #store: Ports['store']
+
+  constructor({ store }: Pick<Ports, 'store'>) {
+    this.#store = store
+  }
+
+  /** The object as it is now, of whichever account it is; null where there is none, or its kind has none. */
+  async find(owner: OwnerId, { kind, id }: AuditObject): Promise<AuditView | null> {
+    switch (kind) {
+      case 'endpoint':
+        return this.#endpoint(id as EndpointId)
+      case 'template': {
+        const template = await this.#store.templates.find(owner, id as TemplateId)
+        return template === null ? null : templateView(template, '')
+      }
+      case 'registry':
+        return this.#registry(owner, id as RegistryId)
+      case 'secret':
+        return this.#secret(owner, id as SecretId)
+      case 'volume': {
+        const volume = await this.#store.volumes.find(owner, id as VolumeId)
+        if (volume === null) return null
+        const { name, sizeGb, dataCenter, type } = volume
+        return view({ name, sizeGb, dataCenter, type })
+      }
+      case 'key':
+        return this.#key(id as KeyId)
+      case 'account':
+        return this.#account(id as OwnerId)
+      default:
+        return null
+    }
+  }
+
+  async #endpoint(id: EndpointId): Promise<AuditView | null> {
+    const endpoint = await this.#store.endpoints.find(id)
+    if (endpoint === null) return null
+    const template = await this.#store.templates.find(endpoint.owner, endpoint.templateId)
+    const own = endpointView(endpoint)
+    if (template === null) return own
+    const { shown, hidden, variables } = templateView(template, 'template.')
+    return {
+      shown: { ...own.shown, ...shown },
+      hidden: { ...own.hidden, ...hidden },
+      variables: { ...own.variables, ...variables },
+    }
+  }
+
+  async #registry(owner: OwnerId, id: RegistryId): Promise<AuditView | null> {
+    const registry = await this.#store.registries.find(owner, id)
+    if (registry === null) return null
+    const { name, username } = registry
+    return view({ name, username }, { password: await this.#store.registries.sealedPassword(owner, id) })
+  }
+
+  async #secret(owner: OwnerId, id: SecretId): Promise<AuditView | null> {
+    const secret = await this.#store.secrets.find(owner, id)
+    if (secret === null) return null
+    const { name, description, createdAtMs, valueUpdatedAtMs } = secret
+    return view({ name }, { description, value: valueUpdatedAtMs ?? createdAtMs })
+  }
+
+  async #key(id: KeyId): Promise<AuditView | null> {
+    const key = await this.#store.keys.find(id)
+    if (key === null) return null
+    const { name, kind, owner, scope, exempt, disabled, expiresAtMs, endpointId, hash } = key
+    const plain = { name, kind, owner, exempt, disabled, expiresAtMs, endpointId }
+    return view({ ...plain, scope: plainValue(scope) }, { key: hash })
+  }
+
+  async #account(id: OwnerId): Promise<AuditView | null> {
+    const account = await this.#store.accounts.find(id)
+    if (account === null) return null
+    const { name, deleteRunningEndpoints, limits } = account
+    const sshKeys = await this.#store.accounts.sshKeys(id)
+    return view({ name, deleteRunningEndpoints, limits: plainValue(limits) }, { sshKeys })
+  }
+}
+
+function endpointView(endpoint: Endpoint): AuditView {
+  const { id: _, owner: _owner, createdAtMs: _created, env, ...fields } = endpoint
+  return { shown: shownFields(fields), hidden: {}, variables: { env } }
+}
+
+/** @param prefix of the names of its fields */
+function templateView(template: Template, prefix: string): AuditView {
+  const { id: _, owner: _owner, createdAtMs: _created, env, args, readme, portLabels, ...fields } = template
+  const named = (given: Fields) =>
+    Object.fromEntries(Object.entries(given).map(([name, value]) => [`${prefix}${name}`, value]))
+  return {
+    shown: named(shownFields(fields)),
+    hidden: named({ args, readme, portLabels: plainValue(portLabels) }),
+    variables: { [`${prefix}env`]: env },
+  }
+}
+
+function view(shown: Fields, hidden: Fields = {}): AuditView {
+  return { shown, hidden, variables: {} }
+}
+
+function shownFields(fields: object): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plainValue(value)]))
+}
+
+/** A value as JSON has it. */
+function plainValue(value: unknown): ShownValue {
+  return value === undefined ? null : JSON.parse(JSON.stringify(value))
+}
