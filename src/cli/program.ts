@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander'
 import { packageVersion } from '../disk/package-files.ts'
+import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
 import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
@@ -88,7 +89,7 @@ export function commandLine(): Command {
       addConsole,
       addTest,
     ],
-    ...[addDoctor, addBackup, addCheck, addMasterKey, addCompletion],
+    ...[addDoctor, addBackup, addCheck, addAudit, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)
   return program

@@ -75,6 +75,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     ],
   ],
   ['Jobs:', ['--history-days', '--history-jobs', '--history-mb', '--keep-payloads', '--seal-payloads']],
+  ['Audit log:', ['--audit-retention', '--audit-entries']],
   [
     'Permissions and prices:',
     [

@@ -142,6 +142,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'workers/gpus': 'containers get GPUs from the engine, which would need real ones',
   'clients/graphql-http': NOTHING_RUNS,
   'clients/hub-tests': 'its servers and workers are those of a command that runs a folder',
+  'faults/audit-log': 'what is in the audit log does not depend on how workers run',
   'faults/backup': 'what is restored does not depend on how its workers ran',
   'clients/https': 'containers call their own address, in plain HTTP with and without HTTPS for clients',
   'faults/certificate-rotation': 'it is about connections of clients, wherever workers run',
