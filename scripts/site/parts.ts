@@ -64,7 +64,7 @@ const PARTS: readonly Part[] = [
     pages: [
       ...guides('production', 'accounts', 'billing', 'isolation', 'postgresql', 'standby', 'kubernetes', 'restart'),
       ...guides('backup', 'upgrade'),
-      ...guides('https', 'metrics', 'tracing', 'logs', 'workers', 'why', 'on-call'),
+      ...guides('https', 'metrics', 'tracing', 'logs', 'audit', 'workers', 'why', 'on-call'),
       'docs/security.md',
     ],
   },
