@@ -263,6 +263,30 @@ test('what began on a server that was killed ends as unknown when the next one s
   assert.equal((await entriesOf(rig, '&operation=createSecret')).length, 1)
 })
 
+test('nothing is changed before the first entry is on stable storage, and nothing is answered before the second one is', async t => {
+  const rig = await openRig(t)
+  const { append } = rig.store.audit
+  const gates: (() => void)[] = []
+  rig.store.audit.append = async entries => {
+    await new Promise<void>(resolve => gates.push(resolve))
+    return append(entries)
+  }
+  let answered = false
+  const asked = rig.ask('POST', '/v2/account/secrets', { body: { name: 'a', value: 'b' } })
+  asked.then(() => {
+    answered = true
+  })
+  await rig.clock.settle()
+  assert.deepEqual([gates.length, await rig.store.secrets.findByName(DEFAULT_OWNER, 'a')], [1, null])
+  gates[0]!()
+  await rig.clock.settle()
+  assert.notEqual(await rig.store.secrets.findByName(DEFAULT_OWNER, 'a'), null)
+  assert.deepEqual([gates.length, answered], [2, false])
+  gates[1]!()
+  assert.equal((await asked).status, 201)
+  rig.store.audit.append = append
+})
+
 test('an end that the store did not take is written later, and the change was answered 503', async t => {
   const rig = await openRig(t)
   const { append } = rig.store.audit
