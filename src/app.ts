@@ -109,7 +109,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)
   const observing = createObservingServices(ports, config, workers, balancing, jobs, { ...recorders, feed }, signals)
-  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders })
+  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders, audit })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints, auditing }
   const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))

@@ -10,10 +10,13 @@ import type { Recorders } from '../control/upkeep.ts'
 import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
 import { WorkerWatchdog } from '../control/worker-watchdog.ts'
+import { SERVER_ORIGIN } from '../core/audit/entry.ts'
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
+import type { BackupFolder } from '../ports/backups.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { AuditLog } from '../services/audit/audit-log.ts'
 import type { AccountServices } from './account-services.ts'
 import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig } from './config.ts'
@@ -27,6 +30,7 @@ export interface LoopServices {
   readonly workers: WorkerServices
   readonly balancing: BalancingServices
   readonly recorders: Recorders
+  readonly audit: AuditLog
 }
 
 /** The control loops. They are made here, and do nothing before {@link start}. */
@@ -80,7 +84,8 @@ export class Loops {
     )
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
-    this.#backups = backupFolder === undefined ? null : new BackupScheduler(ports, backupFolder)
+    this.#backups =
+      backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, services.audit))
     ports.notifier.subscribe('fleet', this.#reaping.wake)
     ports.notifier.subscribe('webhooks', this.#dispatching.wake)
     ports.notifier.subscribe('endpoints', this.#removing.wake)
@@ -134,5 +139,17 @@ export class Loops {
 
   #all(): Loop[] {
     return [this.#autoscaling, this.#healthChecking, this.#reaping, this.#removing, this.#dispatching, this.#backingUp]
+  }
+}
+
+/** A folder of backups, each of which has its entry. */
+function inAuditLog(folder: BackupFolder, audit: AuditLog): BackupFolder {
+  const asked = { surface: 'server', operation: 'makeBackup', origin: SERVER_ORIGIN, object: null } as const
+  return {
+    path: folder.path,
+    everyMs: folder.everyMs,
+    newest: nowMs => folder.newest(nowMs),
+    make: signal =>
+      audit.change(asked, () => folder.make(signal), { detailOf: ({ file, bytes }) => ({ file, bytes }) }),
   }
 }

@@ -8,7 +8,7 @@ import { after, describe, test } from 'node:test'
 import { type AuditEntry, SERVER_ORIGIN } from '../../src/core/audit/entry.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import { chainHash } from '../../src/store/audit-chain.ts'
-import { auditFile } from '../../src/store/database-audit.ts'
+import { type Audit, auditFile, auditPostgres } from '../../src/store/database-audit.ts'
 import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
@@ -34,8 +34,8 @@ interface World {
   readonly store: Store
   /** Runs statements past the store. */
   readonly tamper: (statements: string) => Promise<unknown>
-  /** The file of an embedded database; null for another. */
-  readonly file: string | null
+  /** What `runyard check` does. */
+  readonly check: () => Promise<Pick<Audit, 'flaws'>>
 }
 
 async function fill(store: Store): Promise<void> {
@@ -53,7 +53,7 @@ async function embedded(): Promise<World> {
     using database = new DatabaseSync(file)
     database.exec(statements)
   }
-  return { store, tamper, file }
+  return { store, tamper, check: async () => auditFile(file, false, 0) }
 }
 
 async function onServer(): Promise<World> {
@@ -64,7 +64,7 @@ async function onServer(): Promise<World> {
     await schema.drop()
   })
   await fill(store)
-  return { store, tamper: statements => schema.query(statements), file: null }
+  return { store, tamper: statements => schema.query(statements), check: () => auditPostgres(schema.url, null, 0) }
 }
 
 const SWAP = `
@@ -95,14 +95,13 @@ for (const [name, open, skip] of [
   describe(`the audit log on ${name}`, { skip }, () => {
     for (const [what, statements, found] of CASES) {
       test(`${what} is ${found === null ? 'no flaw' : 'found'}`, async () => {
-        const { store, tamper, file } = await open()
+        const { store, tamper, check } = await open()
         await tamper(statements)
         const { anchor } = await store.audit.ends()
         const { broken, last } = await store.audit.verify(anchor, 1_000)
         if (found === null) assert.deepEqual([broken, last.sequence], [null, 10])
         else assert.match(broken!.problem, found)
-        if (file === null) return
-        const flaws = auditFile(file, false, 0).flaws.map(({ problem }) => problem)
+        const flaws = (await check()).flaws.map(({ problem }) => problem)
         assert.deepEqual(flaws, broken === null ? [] : [`the audit log is broken: ${broken.problem}`])
       })
     }

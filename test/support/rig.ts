@@ -37,6 +37,7 @@ import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
+import type { BackupFolder } from '../../src/ports/backups.ts'
 import type { ConsoleFiles } from '../../src/ports/console-files.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { HostInspection } from '../../src/ports/host-inspection.ts'
@@ -80,6 +81,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly corsOrigins?: readonly string[]
   /** What is kept of jobs when their results are removed. */
   readonly jobRecords?: Partial<JobRecordRules>
+  /** Where backups are made by the server itself. */
+  readonly backupFolder?: BackupFolder
   /** How long the audit log is kept. */
   readonly audit?: Partial<AuditRules>
   /** What is found out about the host; nothing when left out. */
@@ -247,6 +250,7 @@ export class Rig {
       accountLimits,
       jobRecords: this.#options.jobRecords ?? {},
       audit: this.#options.audit ?? {},
+      backupFolder: this.#options.backupFolder,
       inspection: this.#options.inspection,
     }
     this.ports = {

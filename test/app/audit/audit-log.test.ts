@@ -6,6 +6,7 @@ import { unsupportedMutations } from '../../../src/api/graphql/resolvers/unsuppo
 import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'
 import type { ShownEntry } from '../../../src/core/audit/entry.ts'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
+import type { BackupFolder } from '../../../src/ports/backups.ts'
 import { CONSOLE, openRig, type Rig } from '../../support/rig.ts'
 
 const PLANTED = 'planted-hunter2'
@@ -170,6 +171,22 @@ test('what commands do, and who signs in and out, is there', async t => {
     ],
   )
   assert.equal(entries.find(({ operation }) => operation === 'signIn')?.address, '203.0.113.9')
+})
+
+test('a backup that the server makes by itself is there', async t => {
+  const backupFolder: BackupFolder = {
+    path: '/backups',
+    everyMs: 86_400_000,
+    newest: async () => null,
+    make: async () => ({ file: '/backups/one', atMs: 1, bytes: 7 }),
+  }
+  const rig = await openRig(t, { backupFolder })
+  await rig.clock.advance(1_000)
+  const [entry] = await entriesOf(rig, '&operation=makeBackup')
+  assert.deepEqual(
+    [entry?.surface, entry?.outcome, entry?.detail],
+    ['server', 'done', { file: '/backups/one', bytes: 7 }],
+  )
 })
 
 test('no value of a variable, a secret, a password, a command or a key is in any entry, and names of variables are', async t => {
