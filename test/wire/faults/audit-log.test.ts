@@ -60,7 +60,8 @@ test('after a kill in the middle of changes each answered one is done in the log
   const last = /"hash":"([\da-f]{64})"\}\n$/.exec(text)?.[1]
   assert.match(verified.stdout, new RegExp(`^entries 1 to \\d+ are whole; .* ${last}\\n$`))
   const checked = await runCommand(['check', '--data-dir', dataDir])
-  assert.deepEqual([checked.code, checked.stdout], [0, 'the database is whole\n'])
+  assert.equal(checked.code, 0)
+  assert.match(checked.stdout, /^the database is whole/)
 })
 
 test('two servers on one PostgreSQL continue one chain, and the second one ends what the first one had begun', {
