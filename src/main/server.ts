@@ -57,12 +57,17 @@ export interface RunningServer {
 /**
  * Starts the server. Resolves once it acts, or stands by for another one.
  * @param sampleFolder where the sample handler lies
+ * @param beforeListening called once, when it can be reached from then on
  * @throws StartError when it cannot start; everything that was opened until then is released
  */
-export async function startServer(config: Config, sampleFolder: string): Promise<RunningServer> {
+export async function startServer(
+  config: Config,
+  sampleFolder: string,
+  beforeListening: () => void = () => {},
+): Promise<RunningServer> {
   const opened = new AsyncDisposableStack()
   try {
-    return await openServer(config, sampleFolder, opened)
+    return await openServer({ config, sampleFolder, beforeListening, opened })
   } catch (error) {
     // Why it cannot start is what people want to know, not what went wrong while it was given up.
     await Promise.allSettled([opened.disposeAsync()])
@@ -70,7 +75,14 @@ export async function startServer(config: Config, sampleFolder: string): Promise
   }
 }
 
-async function openServer(config: Config, sampleFolder: string, opened: AsyncDisposableStack): Promise<RunningServer> {
+interface Start {
+  readonly config: Config
+  readonly sampleFolder: string
+  readonly beforeListening: () => void
+  readonly opened: AsyncDisposableStack
+}
+
+async function openServer({ config, sampleFolder, beforeListening, opened }: Start): Promise<RunningServer> {
   const log = logOf(config)
   // A server that runs on this data directory has the port: that it runs is what people want to know.
   const isFresh = !existsSync(config.dataDir)
@@ -90,6 +102,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   const traces = await loadTracing(config.tracing, log)
   const shell = new Shell(config, log, lock, folders, certificate, traces)
   opened.defer(() => shell.traces?.close())
+  shell.beforeListening = beforeListening
   opened.defer(() => shell.endListeners(0))
   certificate?.follow(shell.emit)
   const terms = new Terms(shell, candidate, roleHooksOf(config, log))

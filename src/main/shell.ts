@@ -45,6 +45,8 @@ export class Shell {
   readonly traces: Traces | null
   /** Is awaited before the first large body is handed on; a term sets it. */
   readyForLarge: () => Promise<void> = async () => {}
+  /** Is called before it listens. */
+  beforeListening: () => void = () => {}
   /** What this server says of itself and of the active one. */
   status: () => Promise<ServerStatus> = () => Promise.reject(new Error('the server is starting'))
   #listeners: Promise<Listeners> | null = null
@@ -86,7 +88,10 @@ export class Shell {
 
   /** Begins to listen, at the first call. @throws StartError */
   listen(): Promise<Listeners> {
-    this.#listeners ??= bind(this.front, this.config, this.log, this.certificate)
+    if (this.#listeners === null) {
+      this.beforeListening()
+      this.#listeners = bind(this.front, this.config, this.log, this.certificate)
+    }
     return this.#listeners
   }
 

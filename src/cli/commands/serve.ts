@@ -60,24 +60,30 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     throw new CliError(`${reading.mistakes.length} setting(s) are wrong:\n${list}`, EXIT.usage)
   }
   for (const sentence of strayVariables(process.env)) process.stderr.write(`runyard: ${sentence}\n`)
-  const server = await start(reading.config)
   let signals = 0
-  const ended = new Promise<void>((done, fail) => {
-    const onSignal = () => {
-      signals += 1
-      if (signals === 1 && !reading.config.json)
-        process.stderr.write('stopping: workers finish their jobs; press again to stop at once\n')
-      server.stop().then(done, fail)
-    }
-    const { certificate } = server
-    // The terminal that started a server sends it, too, when it is closed.
-    if (certificate !== null && process.stdout.isTTY !== true) process.on('SIGHUP', () => void certificate.reload())
+  let stop: (() => void) | null = null
+  const onSignal = () => {
+    signals += 1
+    if (signals === 1 && !reading.config.json)
+      process.stderr.write('stopping: workers finish their jobs; press again to stop at once\n')
+    if (stop !== null) stop()
+    else if (signals > 1) process.exit(EXIT.unavailable)
+  }
+  // Before it listens, a signal ends the process; afterwards that would cut calls off, so that the start is finished first.
+  const server = await start(reading.config, () => {
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
   })
+  const ended = new Promise<void>((done, fail) => {
+    stop = () => void server.stop().then(done, fail)
+    if (signals > 0) stop()
+  })
+  const { certificate } = server
+  // The terminal that started a server sends it, too, when it is closed.
+  if (certificate !== null && process.stdout.isTTY !== true) process.on('SIGHUP', () => void certificate.reload())
   // Announce only after the handlers are set: a reader of the announcement may signal the server at once.
   server.watch(acting => void announce(server, acting, reading.config))
-  await announce(server, server.acting, reading.config)
+  if (signals === 0) await announce(server, server.acting, reading.config)
   server.failed.catch((error: Error) => {
     process.stderr.write(`runyard: ${error.message}\n`)
     process.exit(EXIT.unavailable)
@@ -89,11 +95,11 @@ async function serve(options: Record<string, unknown>): Promise<void> {
   process.exit(0)
 }
 
-async function start(config: Config): Promise<RunningServer> {
+async function start(config: Config, beforeListening: () => void): Promise<RunningServer> {
   // Loaded only here: the server is ten times as large as the other commands.
   const { StartError, startServer } = await import('../../main/server.ts')
   try {
-    return await startServer(config, packageFile('examples/hello-node'))
+    return await startServer(config, packageFile('examples/hello-node'), beforeListening)
   } catch (error) {
     if (error instanceof StartError) throw new CliError(error.message, EXIT.unavailable)
     throw error
