@@ -1,9 +1,8 @@
 /** A server whose socket systemd has opened: restarts refuse no connection. A program stands in for systemd. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { get } from 'node:http'
-import { get as getSecurely } from 'node:https'
 import { describe, test } from 'node:test'
+import { callsWithoutEnd } from '../support/calls.ts'
 import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
 import { killAll } from '../support/processes.ts'
 import { fixture, root } from '../support/server.ts'
@@ -55,44 +54,12 @@ function killed(pid: number): void {
   }
 }
 
-/** One call on a connection of its own. @param tls whether it speaks HTTPS, to a server with a certificate of its own */
-function call(port: number, tls = false): Promise<string> {
-  return new Promise(resolve => {
-    const options = { port, host: '127.0.0.1', path: '/healthz', agent: false, rejectUnauthorized: false }
-    const request = (tls ? getSecurely : get)(options, response => {
-      response.resume().on('end', () => resolve(`${response.statusCode}`))
-      response.on('error', error => resolve((error as NodeJS.ErrnoException).code ?? error.message))
-    })
-    request.on('error', error => resolve((error as NodeJS.ErrnoException).code ?? error.message))
-  })
-}
-
-/** Calls one after another until it is told to end, in several rows side by side. */
-function load(port: number, tls = false): { end(): Promise<Map<string, number>> } {
-  const answers = new Map<string, number>()
-  let isOver = false
-  const row = async () => {
-    while (!isOver) {
-      const answer = await call(port, tls)
-      answers.set(answer, (answers.get(answer) ?? 0) + 1)
-    }
-  }
-  const rows = Promise.all(Array.from({ length: 8 }, row))
-  return {
-    async end() {
-      isOver = true
-      await rows
-      return answers
-    },
-  }
-}
-
 describe('a server with the socket of a unit', { timeout: 180_000, skip }, () => {
   test('three restarts in order refuse and cut off no call', async () => {
     const { unit, port } = startUnit(['--port', '0'])
     const at = await port()
     await until('the first server', () => unit.pids()[0], START_MS, 10)
-    const calls = load(at)
+    const calls = callsWithoutEnd(at)
     for (let round = 1; round <= 3; round += 1) {
       process.kill(unit.pids().at(-1)!, 'SIGTERM')
       await until('the next server', () => unit.pids()[round], START_MS, 10)
@@ -111,7 +78,7 @@ describe('a server with the socket of a unit', { timeout: 180_000, skip }, () =>
     const { unit, port } = startUnit(['--port', '0'])
     const at = await port()
     const first = await until('the first server', () => unit.pids()[0], START_MS, 10)
-    const calls = load(at)
+    const calls = callsWithoutEnd(at)
     process.kill(first, 'SIGKILL')
     await until('the next server', () => unit.pids()[1], START_MS, 10)
     const answers = await calls.end()
@@ -123,7 +90,7 @@ describe('a server with the socket of a unit', { timeout: 180_000, skip }, () =>
     const { unit, port } = startUnit(['--port', '0', '--tls-self-signed'])
     const at = await port()
     const first = await until('the first server', () => unit.pids()[0], START_MS, 10)
-    const calls = load(at, true)
+    const calls = callsWithoutEnd(at, true)
     process.kill(first, 'SIGTERM')
     await until('the next server', () => unit.pids()[1], START_MS, 10)
     assert.equal(await call(at, true), '200')
