@@ -1,6 +1,6 @@
 /** The pages of the site, from the files of the repository: where each lies, and links that lead to what lies elsewhere. */
 import { basename, dirname, extname, join, relative } from 'node:path/posix'
-import { API_PAGE, type Part, partsOf } from './parts.ts'
+import { API_PAGE, PARTS, type Part, pagesOf, partMistakes } from './parts.ts'
 
 /** What the pages are made of. */
 export interface SiteSources {
@@ -25,17 +25,23 @@ export interface Site {
   readonly pages: ReadonlyMap<string, SitePage>
   /** Pictures that pages show: where they lie in the repository, by their paths on the site. */
   readonly pictures: ReadonlyMap<string, string>
-  /** Links that lead nowhere, as sentences. */
-  readonly deadLinks: readonly string[]
+  /** Links that lead nowhere, and pages without a part, as sentences. */
+  readonly mistakes: readonly string[]
 }
 
-const HOME = 'docs/README.md'
+/** The front page. */
+const HOME = 'README.md'
+/** The records of decisions, which are on the site without being in a part. */
+const DECISIONS = 'docs/adr/'
 const PICTURES = new Set(['.png', '.svg'])
+/** How a picture is called that has another form for the dark theme. */
+const LIGHT = /-light(\.(?:png|svg))$/
 const LINK = /\]\(([^\s()]+)\)/g
 
 /** Where a page, picture or other file of the repository lies on the site. */
 export function sitePath(source: string): string {
-  if (source === HOME || source === 'README.md') return 'index.md'
+  if (source === HOME) return 'index.md'
+  if (source === 'docs/README.md') return 'all.md'
   if (source.startsWith('docs/')) return source.slice('docs/'.length)
   if (source.endsWith('.md')) return `more/${source.toLowerCase().replace(/\/readme\.md$/, '.md')}`
   // VitePress takes `page.html.md` for `page.html`.
@@ -47,16 +53,15 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   const known = new Set(files)
   const pages = new Map<string, SitePage>()
   const pictures = new Map<string, string>()
-  const deadLinks: string[] = []
+  const mistakes = partMistakes(files)
   const anchors: { readonly from: string; readonly target: string; readonly anchor: string }[] = []
-  const parts = partsOf(files)
-  const waiting = [HOME, ...parts.flatMap(part => part.pages), ...files.filter(path => path.startsWith('docs/adr/'))]
+  const waiting = [HOME, ...PARTS.flatMap(pagesOf), ...files.filter(path => path.startsWith(DECISIONS))]
   const follow = (from: string, link: string): string => {
     if (/^[a-z][a-z0-9+.-]*:/i.test(link)) return link
     const [path = '', anchor] = link.split('#')
     const target = path === '' ? from : fileOf(join(dirname(from), decodeURI(path)), known)
     if (target === undefined || !(known.has(target) || target === API_PAGE)) {
-      deadLinks.push(`${from}: ${link} leads nowhere`)
+      mistakes.push(`${from}: ${link} leads nowhere`)
       return link
     }
     if (anchor !== undefined) anchors.push({ from, target, anchor })
@@ -67,7 +72,7 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   }
   for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
     const place = sitePath(source)
-    if (pages.has(place)) continue
+    if (pages.has(place) || !(known.has(source) || source === API_PAGE)) continue
     const from = source
     const text = source === API_PAGE ? api : read(source)
     const shown = source.endsWith('.md') ? withLinks(text, link => follow(from, link)) : asCode(source, text)
@@ -76,9 +81,9 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   for (const { from, target, anchor } of anchors) {
     const page = pages.get(sitePath(target))
     if (target.endsWith('.md') && page !== undefined && !anchorsOf(page.text).has(anchor))
-      deadLinks.push(`${from}: ${target} has no heading #${anchor}`)
+      mistakes.push(`${from}: ${target} has no heading #${anchor}`)
   }
-  return { parts, pages, pictures, deadLinks }
+  return { parts: PARTS, pages, pictures, mistakes }
 }
 
 /** A folder stands for the page in it. */
@@ -89,12 +94,20 @@ function fileOf(path: string, known: ReadonlySet<string>): string | undefined {
   return path === API_PAGE ? path : undefined
 }
 
-/** Rewrites the links of a page outside of its fenced blocks, and pictures that have a form for each theme. */
+/**
+ * Rewrites the links of a page outside of its fenced blocks. A picture with a form for each theme becomes its light form; the site shows the dark
+ * one, which has to be beside it, in its place.
+ */
 function withLinks(text: string, follow: (link: string) => string): string {
   const plain = text
     .replace(/<!--[\s\S]*?-->\n?/g, '')
     .replace(/<picture>[\s\S]*?<img alt="([^"]*)" src="([^"]*)"[\s\S]*?<\/picture>/g, '![$1]($2)')
-  return outsideFences(plain, line => line.replace(LINK, (_, link: string) => `](${follow(link)})`))
+  return outsideFences(plain, line =>
+    line.replace(LINK, (_, link: string) => {
+      if (LIGHT.test(link)) follow(link.replace(LIGHT, '-dark$1'))
+      return `](${follow(link)})`
+    }),
+  )
 }
 
 function outsideFences(text: string, change: (line: string) => string): string {
@@ -151,17 +164,45 @@ export function titleOf(text: string): string {
   return /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? ''
 }
 
-/** The list of pages for language models (llms.txt): each with its title and its first sentence. */
-export function llmsText(site: Site): string {
+/** What a page is about: its first sentence. Empty where it begins with something else. */
+export function summaryOf(text: string): string {
+  const paragraphs = text
+    .replace(/^(`{3,})[^`]*?^\1$/gm, '')
+    .split(/\n{2,}/)
+    .slice(1)
+  const prose =
+    paragraphs.find(paragraph => /^[\p{L}`*[]/u.test(paragraph) && !/^(?:\*|-|\d+\.) /.test(paragraph)) ?? ''
+  const words = prose
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/^\*\*Decision\.\*\*/, '')
+    .replaceAll('**', '')
+    .replace(/\s+/g, ' ')
+    .trim()
+  return /^.*?[.!?](?= |$)/.exec(words)?.[0] ?? words.replace(/:$/, '.')
+}
+
+/** What Runyard is, in a sentence. */
+export const SUMMARY =
+  'Self-hosted serverless endpoints for containers and GPUs, compatible with RunPod Serverless clients and workers.'
+
+/** The list of pages for language models (llms.txt): each with its title and its first sentence. @param base where the site lies */
+export function llmsText({ parts, pages }: Site, base: string): string {
   const entry = (source: string) => {
-    const page = site.pages.get(sitePath(source))!
-    const lines = page.text.split('\n').slice(1)
-    const prose = lines.find(line => /^[A-Z`*[]/.test(line)) ?? ''
-    const sentence = /^.*?[.:](?= |$)/.exec(prose.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1'))?.[0] ?? ''
-    return `- [${titleOf(page.text)}](/${sitePath(source)})${sentence === '' ? '' : `: ${sentence}`}\n`
+    const { text } = pages.get(sitePath(source))!
+    const summary = summaryOf(text)
+    return `- [${titleOf(text)}](${base}${sitePath(source)})${summary === '' ? '' : `: ${summary}`}\n`
   }
-  const parts = site.parts.map(({ title, pages }) => `## ${title}\n\n${pages.map(entry).join('')}`)
-  const summary =
-    'Self-hosted serverless endpoints for containers and GPUs, compatible with RunPod Serverless clients and workers.'
-  return `# Runyard\n\n> ${summary}\n\n${parts.join('\n')}`
+  const ofParts = parts.map(part => `## ${part.title}\n\n${pagesOf(part).map(entry).join('')}`)
+  const decisions = [...pages.values()].map(({ source }) => source).filter(source => source.startsWith(DECISIONS))
+  const optional = `## Optional\n\nRecords of decisions. All pages of the parts in one file: ${base}llms-full.txt\n\n`
+  return `# Runyard\n\n> ${SUMMARY}\n\n${ofParts.join('\n')}\n${optional}${decisions.map(entry).join('')}`
+}
+
+/** All pages of the parts in one text (llms-full.txt). */
+export function llmsFullText({ parts, pages }: Site): string {
+  const texts = parts.flatMap(pagesOf).map(source => {
+    const path = sitePath(source)
+    return `<!-- ${path} -->\n\n${pages.get(path)!.text.trim()}\n`
+  })
+  return `> ${SUMMARY}\n\n${texts.join('\n')}`
 }

@@ -2,34 +2,60 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apiPage } from '../../scripts/site/api.ts'
-import { anchorsOf, llmsText, makeSite, sitePath, titleOf } from '../../scripts/site/pages.ts'
-import { API_PAGE, partsOf } from '../../scripts/site/parts.ts'
+import { frontPage } from '../../scripts/site/front-page.ts'
+import { anchorsOf, llmsFullText, llmsText, makeSite, sitePath, summaryOf, titleOf } from '../../scripts/site/pages.ts'
+import { pagesOf, partMistakes } from '../../scripts/site/parts.ts'
 import { JOB_OPERATIONS } from '../../src/api/jobs/operations.ts'
 import { assertNone, files, read } from '../tidy/files.ts'
 
 const site = makeSite({ files, read, api: apiPage() })
+const placed = site.parts.flatMap(pagesOf)
 
-test('each page of the documentation is in one part of the site', () => {
-  const placed = site.parts.flatMap(({ pages }) => pages)
-  assert.equal(new Set(placed).size, placed.length)
-  const pages = files.filter(path => /^docs\/(?!adr\/)[^/]*(?:\/[^/]+)?\.md$/.test(path) && path !== 'docs/README.md')
-  assertNone(pages.filter(path => !placed.includes(path)))
-  assertNone(placed.filter(path => path !== API_PAGE && !files.includes(path)))
+test('no link of the site leads nowhere, to a heading either, and each page is in one part', () => {
+  assertNone([...site.mistakes])
 })
 
-test('a page that no part names is in the part of its folder', () => {
-  const operate = partsOf([...files, 'docs/guides/quite-new.md']).find(({ title }) => title === 'Operate')!
-  assert.equal(operate.pages.at(-1), 'docs/guides/quite-new.md')
+test('a page that is in no part is found, and so is one that is gone', () => {
+  const found = partMistakes([...files.filter(path => path !== 'docs/guides/gpus.md'), 'docs/guides/quite-new.md'])
+  assert.deepEqual(found, [
+    'docs/guides/quite-new.md is in no part of the site: name it in scripts/site/parts.ts',
+    'scripts/site/parts.ts names docs/guides/gpus.md, which is not there',
+  ])
 })
 
-test('no link of the site leads nowhere, to a heading either', () => {
-  assertNone([...site.deadLinks])
+test('each page has a title and says in a sentence what it is about', () => {
+  const texts = placed.map(source => [source, site.pages.get(sitePath(source))!.text] as const)
+  assertNone(texts.filter(([, text]) => titleOf(text) === '').map(([source]) => source))
+  const isSentence = (text: string) => /^\S.{10,}[.?!]$/.test(text)
+  assertNone(
+    texts.filter(([, text]) => !isSentence(summaryOf(text))).map(([source, text]) => `${source}: ${summaryOf(text)}`),
+  )
+})
+
+test('the front page says what it is, shows the two commands, and leads into each part', () => {
+  const page = frontPage(site.pages.get('index.md')!.text, site)
+  const [, settings] = /^---\n(.+)\n---\n/.exec(page)!
+  const { hero, features } = JSON.parse(settings!)
+  assert.match(hero.tagline, /Self-hosted serverless endpoints/)
+  assert.ok(page.includes('npm ci && npm start'))
+  assert.ok(page.includes('curl -sS http://127.0.0.1:8080/v2/hellonode/runsync'))
+  assert.deepEqual(
+    features.map(({ title }: { title: string }) => title),
+    ['Start', 'Do', 'Operate', 'Reference', 'Inside'],
+  )
+  for (const { link } of [...hero.actions, ...features]) assert.ok(site.pages.has(`${link.slice(1)}.md`), link)
+})
+
+test('both forms of a picture are on the site', () => {
+  for (const theme of ['light', 'dark']) assert.ok(site.pictures.has(`pictures/console-home-${theme}.png`))
+  assert.match(site.pages.get('guides/console.md')!.text, /\]\(\.\.\/pictures\/console-home-light\.png\)/)
 })
 
 test('links lead to the site of what lies elsewhere in the repository', () => {
   const home = site.pages.get('index.md')!.text
-  assert.ok(home.includes('](./guides/gpus.md)'))
+  assert.ok(home.includes('](./guides/standby.md)'))
   assert.ok(home.includes('](./more/packages/worker.md)'))
+  assert.ok(site.pages.get('all.md')!.text.includes('](./guides/gpus.md)'))
   const browser = site.pages.get('guides/browser.md')!.text
   assert.ok(browser.includes('](../more/files/examples/clients/page-html.md)'))
   assert.match(site.pages.get('more/files/examples/clients/page-html.md')!.text, /<script/)
@@ -37,12 +63,12 @@ test('links lead to the site of what lies elsewhere in the repository', () => {
 
 test('a dead link is found, and so is one to a heading that is not there', () => {
   const broken = '# Title\n\n[a](missing.md) [b](#title) [c](#nothing)\n\n```\n[d](in-code.md)\n```\n'
-  const { deadLinks } = makeSite({
+  const { mistakes } = makeSite({
     files,
     read: path => (path === 'docs/start.md' ? broken : read(path)),
     api: apiPage(),
   })
-  const found = deadLinks.filter(text => text.startsWith('docs/start.md: '))
+  const found = mistakes.filter(text => text.startsWith('docs/start.md: '))
   assert.deepEqual(found.sort(), [
     'docs/start.md: docs/start.md has no heading #nothing',
     'docs/start.md: missing.md leads nowhere',
@@ -63,14 +89,19 @@ test('the page of the API has every job operation with its parameters and status
   assert.match(page, /\| `Idempotency-Key` \| header \| no \| string \|/)
 })
 
-test('llms.txt names each page of the parts with its title', () => {
-  const text = llmsText(site)
-  for (const source of site.parts.flatMap(({ pages }) => pages)) {
+test('llms.txt names each page of the parts with its title, and each decision, below the path of the site', () => {
+  const text = llmsText(site, '/docs/')
+  for (const source of [...placed, ...files.filter(path => path.startsWith('docs/adr/'))]) {
     const path = sitePath(source)
-    assert.ok(text.includes(`- [${titleOf(site.pages.get(path)!.text)}](/${path})`), source)
+    assert.ok(text.includes(`- [${titleOf(site.pages.get(path)!.text)}](/docs/${path})`), source)
   }
   assert.deepEqual(
     text.split('\n').filter(line => line.startsWith('## ')),
-    ['## Start', '## Do', '## Operate', '## Reference', '## Inside'],
+    ['## Start', '## Do', '## Operate', '## Reference', '## Inside', '## Optional'],
   )
+})
+
+test('llms-full.txt has the whole text of each page of the parts', () => {
+  const text = llmsFullText(site)
+  for (const source of placed) assert.ok(text.includes(site.pages.get(sitePath(source))!.text.trim()), source)
 })
