@@ -71,6 +71,8 @@ describe('the site of the documentation', { skip, timeout: 120_000 }, () => {
       if (response.status() >= 400) problems.push(`${response.status()} ${response.url()}`)
     })
     await page.goto(`${origin}${BASE}${path}`)
+    // Until its scripts have taken the page over, keys and buttons do nothing.
+    await page.waitForFunction(() => '__vue_app__' in document.querySelector('#app')!)
     return { page, problems }
   }
 
@@ -116,7 +118,7 @@ describe('the site of the documentation', { skip, timeout: 120_000 }, () => {
 
   test('the search finds the guide before the decision, and leads to it', async () => {
     const { page, problems } = await open('')
-    await page.keyboard.press('Control+k')
+    await page.locator('#local-search button').click()
     await page.locator('.search-input').fill('backup')
     const first = page.locator('.results .result').first()
     assert.match(await first.innerText(), /How do I back up the server/)
