@@ -149,7 +149,10 @@ export const PARTS: readonly Part[] = [
         title: 'Monitor',
         pages: guides({ metrics: 'Metrics and alerts', tracing: 'Traces', logs: 'Logs', workers: 'Workers', billing: 'Cost' }),
       },
-      { title: 'Troubleshoot', pages: guides({ why: 'Why a job waits', 'on-call': 'On call' }) },
+      {
+        title: 'Troubleshoot',
+        pages: guides({ troubleshooting: 'Causes and mends', why: 'How why answers', 'on-call': 'On call' }),
+      },
     ],
   },
   {

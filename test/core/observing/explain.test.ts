@@ -350,9 +350,12 @@ test('every cause that there is can be the explanation of something', () => {
   assert.deepEqual([...reached].sort(), [...WAIT_CAUSES].sort())
 })
 
-test('the guide covers every cause', () => {
-  const guide = readFileSync(new URL('../../../docs/guides/why.md', import.meta.url), 'utf8')
-  for (const cause of WAIT_CAUSES) assert.ok(guide.includes(`\`${cause}\``), cause)
+test('each cause has a section in the guide, and there are no others', () => {
+  const guide = (name: string) => readFileSync(new URL(`../../../docs/guides/${name}.md`, import.meta.url), 'utf8')
+  const sections = [...guide('troubleshooting').matchAll(/^### `(\w+)`$/gm)].map(([, cause]) => cause)
+  assert.deepEqual(sections.sort(), [...WAIT_CAUSES].sort())
+  for (const cause of WAIT_CAUSES)
+    assert.ok(guide('why').includes(`[\`${cause}\`](troubleshooting.md#${cause})`), cause)
 })
 
 test('whatever a job waits for, there is something to do about it and something that shows it', () => {
