@@ -1,15 +1,15 @@
 /**
- * Draws the tables of the database, as the migrations create them, into docs/internals/schema.md, between two markers.
- * `scripts/schema-diagram.ts` writes the page; a test checks that it is up to date.
+ * Lists the tables of the database, as the migrations create them, in docs/internals/schema.md, between two markers.
+ * `scripts/schema-diagram.ts` writes the page; a test checks that it is up to date. `scripts/diagram.ts` draws which tables refer to which.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { SqliteEngine } from '../src/store/engines/sqlite-engine.ts'
 
-/** The page with the diagram. */
+/** The page with the tables. */
 export const SCHEMA_PAGE = new URL('../docs/internals/schema.md', import.meta.url)
 
-const BEGIN = '<!-- diagram: begin; scripts/schema-diagram.ts writes what is between these marks -->'
-const END = '<!-- diagram: end -->'
+const BEGIN = '<!-- columns: begin; scripts/schema-diagram.ts writes what is between these marks -->'
+const END = '<!-- columns: end -->'
 
 interface Column {
   readonly name: string
@@ -22,8 +22,14 @@ interface Reference {
   readonly target: string
 }
 
-/** The tables in the order in which the migrations create them, and their references, as a Mermaid diagram. */
-export function drawSchema(): string {
+interface Table {
+  readonly name: string
+  readonly columns: readonly Column[]
+  readonly references: readonly Reference[]
+}
+
+/** The tables in the order in which the migrations create them. */
+function tables(): Table[] {
   const { database } = new SqliteEngine({ file: ':memory:' })
   const rowsOf = <Row>(sql: string, table: string) => database.prepare(sql).all(table) as unknown as Row[]
   const names = database
@@ -31,7 +37,7 @@ export function drawSchema(): string {
     .all()
     .map(({ name }) => String(name))
     .filter(name => name !== 'migrations')
-  const tables = names.map(name => ({
+  const found = names.map(name => ({
     name,
     columns: rowsOf<Column>('SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid', name),
     references: rowsOf<Reference>(
@@ -40,32 +46,36 @@ export function drawSchema(): string {
     ),
   }))
   database.close()
-  const arrows = tables.flatMap(({ name, columns, references }) =>
-    references.map(({ column, target }) => {
-      const isKey = columns.filter(({ pk }) => pk > 0).every(({ name: key }) => key === column)
-      return `${target} ||--o${isKey ? '|' : '{'} ${name} : ${column}`
-    }),
+  return found
+}
+
+/** Which tables refer to which, in the language of Graphviz. */
+export function drawReferences(): string {
+  const arrows = tables().flatMap(({ name, references }) =>
+    references.map(({ column, target }) => `${name} -> ${target} [label="${column}"]`),
   )
-  const boxes = tables.flatMap(({ name, columns, references }) => [
-    `${name} {`,
-    ...columns.map(column => `    ${[column.type, column.name, ...keyOf(column, references)].join(' ')}`),
-    '}',
-  ])
-  return ['```mermaid', 'erDiagram', ...[...arrows, ...boxes].map(line => `    ${line}`), '```'].join('\n')
+  return `digraph "Which tables refer to which" {\nrankdir=LR ranksep=1 nodesep=0.15\n${arrows.join('\n')}\n}`
 }
 
-function keyOf({ name, pk }: Column, references: readonly Reference[]): string[] {
-  const refers = references.some(({ column }) => column === name)
-  const keys = [...(pk > 0 ? ['PK'] : []), ...(refers ? ['FK'] : [])]
-  return keys.length === 0 ? [] : [keys.join(', ')]
+/** Each table with its columns, as a table in Markdown. */
+export function listColumns(): string {
+  const rows = tables().map(({ name, columns, references }) => {
+    const words = columns.map(column => {
+      const target = references.find(reference => reference.column === column.name)?.target
+      const key = column.pk > 0 ? ' **key**' : ''
+      return `\`${column.name}\` ${column.type.toLowerCase()}${key}${target === undefined ? '' : ` of \`${target}\``}`
+    })
+    return `| \`${name}\` | ${words.join(', ')} |`
+  })
+  return ['| table | columns |', '|---|---|', ...rows].join('\n')
 }
 
-/** The page with the current diagram between its markers. */
+/** The page with the current tables between its markers. */
 export function withSchema(page: string): string {
   const begin = page.indexOf(BEGIN)
   const end = page.indexOf(END)
-  if (begin === -1 || end < begin) throw new Error('the page has no markers for the diagram')
-  return `${page.slice(0, begin + BEGIN.length)}\n\n${drawSchema()}\n\n${page.slice(end)}`
+  if (begin === -1 || end < begin) throw new Error('the page has no markers for the tables')
+  return `${page.slice(0, begin + BEGIN.length)}\n\n${listColumns()}\n\n${page.slice(end)}`
 }
 
 if (import.meta.main) writeFileSync(SCHEMA_PAGE, withSchema(readFileSync(SCHEMA_PAGE, 'utf8')))

@@ -112,7 +112,7 @@ test('the database keeps a journal that it flushes, and is for its owner alone',
 test('the page about the tables shows them as they are', () => {
   const page = readFileSync(SCHEMA_PAGE, 'utf8')
   assert.equal(page, withSchema(page), 'run ./bin/node scripts/schema-diagram.ts')
-  assert.match(page, /^ {4}jobs \|\|--o\{ job_payloads : job_id$/m)
+  assert.match(page, /^\| `job_payloads` \| `job_id` text \*\*key\*\* of `jobs`, /m)
 })
 
 test('every table of what accounts have has an owner', () => {

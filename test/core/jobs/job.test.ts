@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { PAGE, withDiagram } from '../../../scripts/diagram.ts'
+import { jobStates } from '../../../scripts/diagram.ts'
 import { AppError, ERROR_CODES, invalidRequest, notFound, toAppError } from '../../../src/core/errors.ts'
 import { isEndpointId, isJobId, type WorkerId } from '../../../src/core/ids.ts'
 import {
@@ -50,13 +49,11 @@ test('only a retry leads out of a final state, and every other state can still b
   assert.deepEqual(JOB_STATUSES.filter(isFinal), ['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 })
 
-test('the page about the life of a job shows the table as it is', () => {
-  const page = readFileSync(PAGE, 'utf8')
-  assert.equal(page, withDiagram(page), 'run ./bin/node scripts/diagram.ts')
-  for (const move of ALLOWED) {
-    const [name, from, to] = move.split(' ')
-    assert.match(page, new RegExp(`^ {4}${from} --> ${to}: .*\\b${name}\\b`, 'm'))
-  }
+test('the diagram of the states has each move that is allowed, and no other', () => {
+  const drawn = [...jobStates().matchAll(/^(\w+) -> (\w+) \[label="(.+)"\]$/gm)].flatMap(([, from, to, names]) =>
+    names!.split(', ').map(name => `${name} ${from} ${to}`),
+  )
+  assert.deepEqual(drawn.filter(move => !move.startsWith('submit ')).sort(), [...ALLOWED].sort())
 })
 
 test('a lost job says how often and why', () => {

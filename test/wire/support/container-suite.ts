@@ -164,6 +164,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'clients/python-surface': 'it is about each method of the client; python-client.test.ts runs with containers',
   'faults/relay': NOTHING_RUNS,
   'faults/socket-activation': NOTHING_RUNS,
+  'faults/systemd': 'the service runs workers in processes and cages',
   'faults/relay-terms': NOTHING_RUNS,
   'clients/rest-clients': 'it makes and changes definitions',
   'clients/schemathesis': NOTHING_RUNS,
