@@ -21,6 +21,11 @@ async function startInContainer(...words: string[]) {
   const limits = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges']
   const id = await docker('run', '--detach', ...limits, '--env', `RUNYARD_API_KEY=${KEY}`, IMAGE, 'serve', ...words)
   atEnd(() => docker('rm', '--force', '--volumes', id))
+  return { id, server: await readyAt(id) }
+}
+
+/** The server in a container, once it is ready; a restart may have given the container another address. */
+async function readyAt(id: string) {
   const address = await docker('inspect', '--format', '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}', id)
   const server = { url: `http://${address}:8080`, apiKey: KEY }
   const isReady = () =>
@@ -29,7 +34,7 @@ async function startInContainer(...words: string[]) {
       () => false,
     )
   await until('the server in the container', isReady)
-  return { id, server }
+  return server
 }
 
 describe('the image of the server', { skip: noDocker, timeout: 180_000 }, () => {
@@ -53,6 +58,21 @@ describe('the image of the server', { skip: noDocker, timeout: 180_000 }, () => 
   test('commands in the container find the server and its key by themselves', async () => {
     const { id } = await startInContainer('--sample')
     assert.equal(JSON.parse(await docker('exec', id, 'runyard', 'endpoints', 'list', '--json')).id, 'hellonode')
+  })
+
+  test('a restart of the container keeps its data, also after a kill', async () => {
+    const { id, server } = await startInContainer('--sample')
+    const { json: job } = await ask(server, '/v2/hellonode/runsync?wait=60000', { body: { input: { name: 'Ada' } } })
+    for (const words of [
+      ['restart', '--time', '30', id],
+      ['kill', id],
+    ]) {
+      await docker(...words)
+      if (words[0] === 'kill') await docker('start', id)
+      const again = await readyAt(id)
+      const { json: kept } = await ask(again, `/v2/hellonode/status/${job.id}`)
+      assert.deepEqual([kept.status, kept.output?.message], ['COMPLETED', 'Hello, Ada!'])
+    }
   })
 
   test('says by a number that it is not root, keeps its data in a volume, and has no npm and no sources', async () => {
