@@ -8,6 +8,7 @@ import { build as bundle } from 'esbuild'
 import { PROGRAMS } from '../src/disk/package-files.ts'
 import { billOfMaterials } from './bill-of-materials.ts'
 import { buildConsole } from './console.ts'
+import { licenseText, type Manifest } from './licenses.ts'
 
 /** Packages that stay packages: they are large and few servers need them, or handlers of users import them. */
 const EXTERNAL = ['dockerode', '@graphql-yoga/render-graphiql', '@runyard/worker', '@opentelemetry/exporter-trace-*']
@@ -83,15 +84,17 @@ function packagesOf(files: readonly string[]): string[] {
   return [...new Set(folders)].sort()
 }
 
-/** Licenses of the packages whose files are in the built program. */
+/** Licenses of the packages whose files are in the built program. @throws where a package has no text of its license */
 function licensesOf(packages: readonly string[]): string {
   const texts = packages.map(folder => {
-    const { name, version, license } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Record<
-      string,
-      string
-    >
-    const file = readdirSync(join(ROOT, folder)).find(name => /^licen[cs]e/i.test(name))
-    return `${name} ${version}, ${license}\n\n${file === undefined ? '' : readFileSync(join(ROOT, folder, file), 'utf8').trim()}\n`
+    const place = join(ROOT, folder)
+    const manifest = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8')) as Manifest
+    const named = (pattern: RegExp) => {
+      const file = readdirSync(place).find(name => pattern.test(name))
+      return file === undefined ? undefined : readFileSync(join(place, file), 'utf8')
+    }
+    const text = licenseText(manifest, named(/^licen[cs]e/i), named(/^readme/i))
+    return `${manifest.name} ${manifest.version}, ${manifest.license}\n\n${text}\n`
   })
   return `Packages that are part of this program.\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`
 }

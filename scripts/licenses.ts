@@ -47,3 +47,40 @@ function isPermitted(expression: string): boolean {
   if (words.includes(' AND ')) return words.split(' AND ').every(part => PERMITTED.has(part))
   return words.split(' OR ').some(part => PERMITTED.has(part))
 }
+
+/** The manifest of a package, as far as it is about its license. */
+export interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly license?: string
+  readonly author?: string | { readonly name: string }
+}
+
+/**
+ * The text of the license of a package, which has to be beside what is made of its files.
+ * @param file its file of the license, where it has one
+ * @param readme its README, which may have the text instead
+ * @throws where the text cannot be known
+ */
+export function licenseText(manifest: Manifest, file: string | undefined, readme: string | undefined): string {
+  if (file !== undefined) return file.trim()
+  const section = /^#+ *licen[cs]e\b.*\n+([\s\S]*?)(?=^#|(?![\s\S]))/im.exec(readme ?? '')?.[1]?.trim()
+  if (section?.includes('Permission is hereby granted')) return section
+  const { name, license, author } = manifest
+  if (license !== 'MIT') throw new Error(`${name} has the license ${license} and no text of it`)
+  const holder = typeof author === 'string' ? author : author?.name
+  return `Copyright (c) ${holder ?? `the authors of ${name}`}\n\n${MIT}`
+}
+
+const MIT = `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
+persons to whom the Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`

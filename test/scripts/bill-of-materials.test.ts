@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Spec, Validation } from '@cyclonedx/cyclonedx-library'
 import { type Bill, publishedBill } from '../../scripts/bill-of-materials.ts'
 import { publishedFiles } from '../../scripts/build.ts'
+import { licenseText } from '../../scripts/licenses.ts'
 
 const development = [{ name: 'cdx:npm:package:development', value: 'true' }]
 const mit = [{ license: { id: 'MIT' } }]
@@ -41,6 +43,27 @@ test('a bundled package that the lock file does not know ends the build', () => 
   assert.throws(() => publishedBill(all, new Set(['stray@1.0.0']), '@runyard/worker@1.0.0'), /stray@1.0.0/)
 })
 
+test('the text of a license comes from its file, else from the README, else from what is known of MIT', () => {
+  const manifest = { name: 'one', version: '1.0.0', license: 'MIT', author: { name: 'Ada' } }
+  assert.equal(licenseText(manifest, 'Text\n', '# One'), 'Text')
+  const readme = '# One\n\n## License\n\nCopyright (c) Ada\n\nPermission is hereby granted\n\n## Next\n'
+  assert.equal(licenseText(manifest, undefined, readme), 'Copyright (c) Ada\n\nPermission is hereby granted')
+  assert.match(licenseText(manifest, undefined, '## License\n\nMIT\n'), /^Copyright \(c\) Ada\n\nPermission is/)
+  const others = { ...manifest, license: 'BSD-3-Clause' }
+  assert.throws(() => licenseText(others, undefined, undefined), /one has the license BSD-3-Clause and no text of it/)
+})
+
+test('the text of the license of each package is part of the program', async () => {
+  const text = String((await publishedFiles()).find(({ path }) => path === 'third-party-licenses.txt')!.contents)
+  const entries = text.split('-'.repeat(80))
+  assert.ok(entries.length > 50)
+  const isWhole = (entry: string) => /copyright|public domain|unlicense/i.test(entry) && entry.trim().length > 600
+  assert.deepEqual(
+    entries.filter(entry => !isWhole(entry)).map(entry => entry.trim().split('\n')[0]),
+    [],
+  )
+})
+
 test('the bill of the program names the packages that are part of it, with hashes and licenses, twice the same', async () => {
   const read = async () => String((await publishedFiles()).find(({ path }) => path === 'runyard.cdx.json')!.contents)
   const text = await read()
@@ -53,4 +76,5 @@ test('the bill of the program names the packages that are part of it, with hashe
   const refs = new Set(components.map(one => one['bom-ref']))
   const dangling = dependencies.flatMap(({ dependsOn = [] }) => dependsOn.filter(ref => !refs.has(ref)))
   assert.deepEqual(dangling, [])
+  assert.equal(await new Validation.JsonStrictValidator(Spec.Version.v1dot5).validate(text), null)
 })
