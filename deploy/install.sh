@@ -29,6 +29,10 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+if [ -n "$program" ] && [ ! -e "$program/bin/runyard" ]; then
+  printf 'install.sh: %s has no bin/runyard; npm run image -- --context <folder> makes such a folder\n' "$program" >&2
+  exit 66
+fi
 kit=$(cd "$(dirname "$0")" && pwd -P)
 home=$root/opt/runyard
 settings=$root/etc/runyard

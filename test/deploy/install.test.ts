@@ -63,6 +63,15 @@ test('a second time the program is replaced, the one before is kept, and setting
   assert.match(readFileSync(join(root, 'etc/runyard/environment'), 'utf8'), /example\.com/)
 })
 
+test('a folder without the program is refused before anything is changed', t => {
+  const { root, program, install } = setUp(t)
+  rmSync(join(program, 'bin/runyard'))
+  const { status, stderr } = install('--yes')
+  assert.equal(status, 66)
+  assert.match(stderr, /has no bin\/runyard/)
+  assert.deepEqual(readdirSync(root), [])
+})
+
 test('an option that it does not know changes nothing', t => {
   const { root, install } = setUp(t)
   const { status, stderr } = install('--yse')

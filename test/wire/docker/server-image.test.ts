@@ -1,8 +1,10 @@
 /** The image of the server: built as a user builds it, and run as Kubernetes runs it. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { parse } from 'yaml'
 import { engineUrl, noDocker, workerImage } from '../../support/docker.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
@@ -58,6 +60,14 @@ describe('the image of the server', { skip: noDocker, timeout: 180_000 }, () => 
   test('commands in the container find the server and its key by themselves', async () => {
     const { id } = await startInContainer('--sample')
     assert.equal(JSON.parse(await docker('exec', id, 'runyard', 'endpoints', 'list', '--json')).id, 'hellonode')
+  })
+
+  test('the health check of the compose file passes in it, and not without a server', async () => {
+    const { services } = parse(readFileSync(`${root}/deploy/compose/compose.yml`, 'utf8'))
+    const [, ...words] = services.server.healthcheck.test
+    const { id } = await startInContainer()
+    await docker('exec', id, ...words)
+    await assert.rejects(docker('run', '--rm', '--entrypoint', words[0], IMAGE, ...words.slice(1)), { code: 1 })
   })
 
   test('a restart of the container keeps its data, also after a kill', async () => {
