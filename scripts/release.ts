@@ -14,6 +14,7 @@ const HELP = `./bin/node scripts/release.ts <version> [options]
   --to <folder>        where the files go (default: release/<version>)
   --date <day>         day in the changelog (default: today, UTC)
   --image              also build the image of the server and save it
+  --base <image>       image that it starts from (default: debian:stable-slim)
   --builder <program>  docker, podman or nerdctl (default: docker)
   --checked            .ci/run has passed on this commit; do not run it
   --no-signatures      do not check the signatures of the packages: it needs
@@ -26,7 +27,8 @@ const ROOT = dirname(import.meta.dirname)
 interface Release {
   readonly version: string
   readonly folder: string
-  readonly builder: string | undefined
+  /** How the image is made; undefined for none. */
+  readonly image: { readonly builder: string; readonly base: string | undefined } | undefined
   readonly date: string
 }
 
@@ -39,6 +41,7 @@ function main(): void {
       to: { type: 'string' },
       date: { type: 'string', default: new Date().toISOString().slice(0, 10) },
       image: { type: 'boolean', default: false },
+      base: { type: 'string' },
       builder: { type: 'string', default: 'docker' },
       checked: { type: 'boolean', default: false },
       'no-signatures': { type: 'boolean', default: false },
@@ -56,7 +59,8 @@ function main(): void {
     assertReleasable(version, folder)
     if (!values.checked) step('check', () => run('.ci/run'))
     if (!values['no-signatures']) step('signatures of packages', () => run('npm', 'audit', 'signatures'))
-    make({ version, folder, builder: values.image ? values.builder : undefined, date: values.date })
+    const image = values.image ? { builder: values.builder, base: values.base } : undefined
+    make({ version, folder, image, date: values.date })
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
     process.exitCode = 1
@@ -74,12 +78,12 @@ function assertReleasable(version: string, folder: string): void {
   if (readdirSync(folder).length > 0) throw new Error(`${folder} is not empty`)
 }
 
-function make({ version, folder, builder, date }: Release): void {
+function make({ version, folder, image, date }: Release): void {
   const { files, notes } = changedFiles(path => readFileSync(join(ROOT, path), 'utf8'), version, date)
   try {
     for (const [path, text] of Object.entries(files)) writeFileSync(join(ROOT, path), text)
     step('packages', () => pack(folder))
-    if (builder !== undefined) step('image', () => saveImage(builder, version, folder))
+    if (image !== undefined) step('image', () => saveImage(image, version, folder))
     writeFileSync(join(folder, 'notes.md'), notes)
     writeFileSync(join(folder, 'SHA256SUMS'), sums(folder))
     step('commit and tag', () => {
@@ -103,9 +107,10 @@ function pack(folder: string): void {
   writeFileSync(join(folder, 'runyard.cdx.json'), execFileSync('tar', tar, { maxBuffer: 64 << 20 }))
 }
 
-function saveImage(builder: string, version: string, folder: string): void {
+function saveImage({ builder, base }: NonNullable<Release['image']>, version: string, folder: string): void {
   const tag = `runyard:${version}`
-  run(process.execPath, 'scripts/image.ts', '--builder', builder, '--tag', tag)
+  const from = base === undefined ? [] : ['--base', base]
+  run(process.execPath, 'scripts/image.ts', '--builder', builder, '--tag', tag, ...from)
   run(builder, 'save', '--output', join(folder, `runyard-${version}-${process.arch}.image.tar`), tag)
 }
 

@@ -144,7 +144,10 @@ export const PARTS: readonly Part[] = [
           page('docs/security.md', 'Security'),
         ],
       },
-      { title: 'Backup and upgrade', pages: guides({ backup: 'Backup and restore', upgrade: 'Upgrades', restart: 'Restarts' }) },
+      {
+        title: 'Backup and upgrade',
+        pages: guides({ backup: 'Backup and restore', upgrade: 'Upgrades', restart: 'Restarts' }),
+      },
       {
         title: 'Monitor',
         pages: guides({ metrics: 'Metrics and alerts', tracing: 'Traces', logs: 'Logs', workers: 'Workers', billing: 'Cost' }),

@@ -6,9 +6,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { changedFiles, compareVersions, isVersion, releasedChangelog } from '../../scripts/release/versions.ts'
+import { engineUrl, noDocker, workerImage } from '../support/docker.ts'
 import { findChangelogMistakes } from '../tidy/docs.ts'
 import { files, read, root } from '../tidy/files.ts'
 import { findStaleLock } from '../tidy/hygiene.ts'
+
+/** The engine of the tests, where there is one. */
+const env = { ...process.env, ...(engineUrl === '' ? {} : { DOCKER_HOST: engineUrl }) }
 
 describe('a release in a copy of the repository', () => {
   let copy: string
@@ -37,7 +41,11 @@ describe('a release in a copy of the repository', () => {
   const git = (...words: string[]) => execFileSync('git', words, { cwd: copy, encoding: 'utf8' }).trim()
   const release = (...words: string[]) => {
     const script = join(copy, 'scripts/release.ts')
-    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...words], { cwd: copy, encoding: 'utf8' })
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...words], {
+      cwd: copy,
+      env,
+      encoding: 'utf8',
+    })
     return { status, printed: `${stdout}${stderr}` }
   }
   const released = (path: string) => readFileSync(join(copy, path), 'utf8')
@@ -76,6 +84,18 @@ describe('a release in a copy of the repository', () => {
     assert.match(released('deploy/helm/runyard/Chart.yaml'), /^appVersion: 7\.8\.9$/m)
   })
 
+  test('the same sources make the same packages, to the byte', () => {
+    const again = join(dirname(copy), 'again')
+    mkdirSync(again)
+    for (const folder of [copy, join(copy, 'packages/worker')])
+      execFileSync('npm', ['pack', '--silent', '--pack-destination', again], { cwd: folder, stdio: 'ignore' })
+    assert.deepEqual(readdirSync(again).sort(), ['runyard-7.8.9.tgz', 'runyard-worker-7.8.9.tgz'])
+    for (const name of readdirSync(again)) {
+      const isSame = readFileSync(join(again, name)).equals(readFileSync(join(made, name)))
+      assert.ok(isSame, name)
+    }
+  })
+
   test('a release that fails halfway leaves everything as it was', () => {
     // The changelog has nothing that is unreleased now, and a builder is missing.
     assert.match(release('7.9.0', ...options, '--to', join(made, 'a')).printed, /says nothing/)
@@ -89,6 +109,32 @@ describe('a release in a copy of the repository', () => {
     assert.equal(git('status', '--porcelain'), '')
     assert.equal(git('tag', '--list'), 'v7.8.9')
     assert.match(released('package.json'), /"version": "7\.8\.9"/)
+  })
+
+  test('with --image the image of the server is saved beside the packages', {
+    skip: noDocker,
+  }, () => {
+    // npm lists the packages of a folder, and not those that a link leads to.
+    rmSync(join(copy, 'node_modules'))
+    cpSync(join(root, 'node_modules'), join(copy, 'node_modules'), {
+      recursive: true,
+      verbatimSymlinks: true,
+      filter: path => !path.endsWith('node_modules/.cache'),
+    })
+    const words = [...options, '--to', join(made, 'c'), '--image', '--base', workerImage]
+    const { status, printed } = release('7.9.0', ...words)
+    try {
+      assert.equal(status, 0, printed)
+      const name = `runyard-7.9.0-${process.arch}.image.tar`
+      assert.match(readFileSync(join(made, 'c/SHA256SUMS'), 'utf8'), new RegExp(`  ${name}$`, 'm'))
+      const [saved] = JSON.parse(
+        execFileSync('tar', ['-xOf', join(made, 'c', name), 'manifest.json'], { encoding: 'utf8' }),
+      )
+      assert.deepEqual(saved.RepoTags, ['runyard:7.9.0'])
+    } finally {
+      // Another build may be about to use the layers below it.
+      execFileSync('docker', ['rmi', '--no-prune', '--force', 'runyard:7.9.0'], { env, stdio: 'ignore' })
+    }
   })
 })
 

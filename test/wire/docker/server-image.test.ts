@@ -41,7 +41,8 @@ async function readyAt(id: string) {
 
 describe('the image of the server', { skip: noDocker, timeout: 180_000 }, () => {
   before(async () => {
-    atEnd(() => docker('rmi', '--force', IMAGE))
+    // Another build may be about to use the layers below it.
+    atEnd(() => docker('rmi', '--no-prune', '--force', IMAGE))
     await run(`${root}/bin/node`, ['scripts/image.ts', '--tag', IMAGE, '--base', workerImage], { cwd: root, env })
   })
 

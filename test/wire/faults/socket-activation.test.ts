@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
-import { callsWithoutEnd } from '../support/calls.ts'
+import { call, callsWithoutEnd } from '../support/calls.ts'
 import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
 import { killAll } from '../support/processes.ts'
 import { fixture, root } from '../support/server.ts'

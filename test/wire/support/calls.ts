@@ -3,7 +3,7 @@ import { get } from 'node:http'
 import { get as getSecurely } from 'node:https'
 
 /** One call: its status, or the code of the error that its client got. @param tls whether it speaks HTTPS, to a server with a certificate of its own */
-function call(port: number, tls: boolean): Promise<string> {
+export function call(port: number, tls = false): Promise<string> {
   return new Promise(resolve => {
     const options = { port, host: '127.0.0.1', path: '/healthz', agent: false, rejectUnauthorized: false }
     const request = (tls ? getSecurely : get)(options, response => {
