@@ -150,7 +150,13 @@ export const PARTS: readonly Part[] = [
       },
       {
         title: 'Monitor',
-        pages: guides({ metrics: 'Metrics and alerts', tracing: 'Traces', logs: 'Logs', workers: 'Workers', billing: 'Cost' }),
+        pages: guides({
+          metrics: 'Metrics and alerts',
+          tracing: 'Traces',
+          logs: 'Logs',
+          workers: 'Workers',
+          billing: 'Cost',
+        }),
       },
       {
         title: 'Troubleshoot',
