@@ -26,7 +26,7 @@ const HEADERS_MS = 30_000
 const HEADER_BYTES = 16_384
 const CHECK_MS = 5_000
 /** How long new connections may be silent when the listener is closed. */
-const SILENT_MS = 250
+const SILENT_MS = 1_000
 
 /** Options of a listener. */
 export interface ListenOptions {
@@ -250,7 +250,9 @@ async function closeServer(server: Server, graceMs: number, connections: Connect
   // That of HTTP also ends new connections, whose first request may be on its way: with a socket that outlives the server it is answered.
   const closed = new Promise<void>(resolve => void NetServer.prototype.close.call(server, () => resolve()))
   connections.endIdle()
-  const ofSilent = setTimeout(() => server.closeIdleConnections(), Math.min(SILENT_MS, graceMs))
+  // What came while this process was kept from running is read before: timers go first, immediates after reading.
+  const endSilent = () => setImmediate(() => setImmediate(() => server.closeIdleConnections()))
+  const ofSilent = setTimeout(endSilent, Math.min(SILENT_MS, graceMs))
   const timer = setTimeout(() => {
     server.closeAllConnections()
     connections.endAll()
