@@ -137,10 +137,10 @@ export const PARTS: readonly Part[] = [
         title: 'Users and safety',
         pages: [
           ...guides({
-              accounts: 'Users, keys, quotas',
-              audit: 'Who changed what',
-              isolation: 'Keeping workers apart',
-            }),
+            accounts: 'Users, keys, quotas',
+            audit: 'Who changed what',
+            isolation: 'Keeping workers apart',
+          }),
           page('docs/security.md', 'Security'),
         ],
       },
