@@ -161,13 +161,13 @@ export interface Events {
   /** The database of an older version is about to be changed; `backup` is the copy that was made before, null for none. */
   'schema.changing': { from: number; to: number; writtenBy: string; version: string; backup: string | null }
   'schema.changed': { from: number; to: number; tookMs: number }
-  /** Whether this server leads its database, and why not; see ports/leader.ts. */
   /** The certificate with which the server has begun to speak HTTPS. */
   'tls.loaded': CertificateSaid
   /** Another certificate is in use from now on; connections that are open go on with the one before. */
   'tls.reloaded': CertificateSaid
   /** The files of the certificate have none that can be used now; this one stays in use. */
   'tls.problem': CertificateSaid & { problem: string }
+  /** Whether this server leads its database, and why not; see ports/leader.ts. */
   'leader.changed': { now: 'standby' | 'active' | 'unsure' | 'deposed'; problem: string | null; epoch: number | null }
   'loop.failed': { loop: string; problem: string }
   /** A response began; `surface` is null when the path belongs to none. */
