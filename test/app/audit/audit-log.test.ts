@@ -1,7 +1,10 @@
 /** What is in the audit log, who reads it, and what it does to changes. */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { unsupportedMutations } from '../../../src/api/graphql/resolvers/unsupported.ts'
 import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'
 import type { ShownEntry } from '../../../src/core/audit/entry.ts'
@@ -130,6 +133,16 @@ test('each job operation that changes something is there, under a name of its ow
     ['cancelJob', job],
     ['setJobTtl', job],
   ])
+})
+
+test('no route of commands changes anything without an entry', () => {
+  const folder = fileURLToPath(new URL('../../../src/api/ops', import.meta.url))
+  const text = readdirSync(folder).map(name => readFileSync(join(folder, name), 'utf8'))
+  const [, ...routes] = text.join('\n').split(/\bapp\.(?=(?:get|post|put|patch|delete|all|on)\()/)
+  const changing = routes.filter(route => !route.startsWith('get('))
+  assert.ok(changing.length >= 4, 'the routes could not be read')
+  const silent = changing.filter(route => !route.includes('audited(')).map(route => route.split(',')[0])
+  assert.deepEqual(silent, [])
 })
 
 test('what commands do, and who signs in and out, is there', async t => {

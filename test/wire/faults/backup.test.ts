@@ -105,6 +105,12 @@ test('a backup is for the operator alone, and a restore takes neither a full fol
   const header = JSON.parse(made.stdout)
   assert.deepEqual([header.keys, header.postgres, header.schema], ['left out', null, 1])
 
+  const logged = (await ask(server, '/v2/audit?operation=makeBackup')).json.entries
+  assert.deepEqual(
+    logged.map(({ outcome }: { outcome: string }) => outcome),
+    ['done'],
+  )
+
   const nightly = temporaryFolder()
   const eachNight = ['backup', nightly, '--without-keys', '--keep', '1', '--data-dir', dataDir]
   writeFileSync(join(nightly, 'runyard-20200101T000000Z.backup'), 'an old one')
