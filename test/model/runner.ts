@@ -144,8 +144,8 @@ export class Runner {
     const worker = await this.#worker(index)
     if (worker === null) return
     const busy = this.#model.heldBy(worker.id).length > 0
-    // A job that was retried while this worker still ran it goes to other workers until it stops.
-    const stops = new Set(await this.#rig.store.stops.pending(worker.id))
+    // A job that was retried while this worker still ran it goes to other workers until it stops, as a take without jobs says that it has.
+    const stops = new Set(busy ? await this.#rig.store.stops.pending(worker.id) : [])
     const gone = new AbortController()
     const how = batch === null ? {} : { batch }
     const asked = worker.take({ ...how, busy, delivered, signal: gone.signal, headers: SDK })
