@@ -113,15 +113,12 @@ async function hold(row: Row): Promise<void> {
 
 /** Exactly those headers that are promised, each once. */
 function assertHeaders({ headers }: RawAnswer, row: Row): void {
-  const own = new Set(['date', 'connection', 'content-length', 'transfer-encoding', 'x-content-type-options'])
+  const always = ['x-content-type-options', 'x-request-id']
+  const own = new Set(['date', 'connection', 'content-length', 'transfer-encoding', ...always])
   const promised = headers.filter(([name]) => !own.has(name)).map(([name, value]) => `${name}: ${value}`)
   const wanted = Object.entries({ 'content-type': 'application/json', 'cache-control': 'no-store', ...row.with })
   assert.deepEqual(promised.sort(), wanted.map(([name, value]) => `${name}: ${value}`).sort())
-  for (const name of ['x-content-type-options'])
-    assert.ok(
-      headers.some(header => header[0] === name),
-      name,
-    )
+  for (const name of always) assert.equal(headers.filter(header => header[0] === name).length, 1, name)
   const framing = headers.filter(([name]) => name === 'content-length' || name === 'transfer-encoding')
   assert.equal(framing.length, 1, 'the answer must be framed in one way')
 }
