@@ -80,15 +80,17 @@ export async function run(endpoint: string, options: RunOptions): Promise<void> 
     return
   }
   const progress = new JobProgress(options, path, job.id)
-  const unlisten = offerCancel(options, path, job.id, progress)
+  const offer = offerCancel(options, path, job.id, progress)
   progress.begin()
   try {
     if (options.stream === true) await printStream(options, `${path}/stream/${job.id}`, progress)
     const end = await waitFor(options, `${path}/status-sync/${job.id}?wait=${WAIT_MS}`)
+    // The end of a cancelled job may come before the answer to who has cancelled it.
+    await offer.cancelling()
     progress.end()
     printEnd(end, options)
   } finally {
-    unlisten()
+    offer.end()
     progress.end()
   }
 }
@@ -96,10 +98,16 @@ export async function run(endpoint: string, options: RunOptions): Promise<void> 
 /** The exit code of a command that Ctrl-C ended. */
 const INTERRUPTED = 130
 
-/**
- * Ctrl-C ends the wait, not the job: on a terminal it asks whether to cancel that too. @returns ends this
- */
-function offerCancel(options: RunOptions, path: string, id: string, progress: JobProgress): () => void {
+/** What Ctrl-C does while a job is waited for. */
+interface CancelOffer {
+  /** Waits for the end of the process where the job is being cancelled. */
+  cancelling(): Promise<unknown>
+  end(): void
+}
+
+/** Ctrl-C ends the wait, not the job: on a terminal it asks whether to cancel that too. */
+function offerCancel(options: RunOptions, path: string, id: string, progress: JobProgress): CancelOffer {
+  let cancelled: Promise<unknown> = Promise.resolve()
   const leave = () => {
     printText(`job ${id} goes on; runyard jobs get ${id} shows it, runyard jobs cancel ${id} ends it\n`, process.stderr)
     process.exit(INTERRUPTED)
@@ -115,7 +123,7 @@ function offerCancel(options: RunOptions, path: string, id: string, progress: Jo
       question.removeListener('close', leave)
       question.close()
       if (!/^y(?:es)?$/i.test(answer.trim())) return leave()
-      ask(options, `${path}/cancel/${id}`, { method: 'POST' }).then(
+      cancelled = ask(options, `${path}/cancel/${id}`, { method: 'POST' }).then(
         () => {
           printText(`job ${id} is cancelled\n`, process.stderr)
           process.exit(INTERRUPTED)
@@ -128,7 +136,7 @@ function offerCancel(options: RunOptions, path: string, id: string, progress: Jo
     })
   }
   process.once('SIGINT', asked)
-  return () => void process.removeListener('SIGINT', asked)
+  return { cancelling: () => cancelled, end: () => void process.removeListener('SIGINT', asked) }
 }
 
 /** The request body that submits a job. @throws CliError for an invalid option */
