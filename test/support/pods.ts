@@ -59,6 +59,14 @@ export async function giveGpus(cluster: TestCluster, number: number): Promise<vo
   while ((await allocatable()) !== String(number)) await new Promise<void>(done => systemClock.after(100, done))
 }
 
+/** How long the kubelet may take to hear of a change of its node. */
+const KUBELET_MS = 1_000
+
+async function cordon(cluster: TestCluster, unschedulable: boolean): Promise<void> {
+  const type = 'application/merge-patch+json'
+  await cluster.api('PATCH', `/api/v1/nodes/${cluster.node}`, { spec: { unschedulable } }, type)
+}
+
 let count = 0
 
 /** The spec of a new worker that runs a command. */
@@ -148,7 +156,13 @@ export function openPodMachine(cluster: TestCluster) {
         const words = ['sh', '-c', 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done']
         return specOf(words, { wish: { ...ANY_PLACE, gpuTypes: [type], gpuCount: 1 } })
       },
-      makeRoom: () => giveGpus(cluster, 8),
+      async makeRoom(): Promise<void> {
+        // The kubelet hears of its own GPUs after the scheduler, and turns pods away until then.
+        await cordon(cluster, true)
+        await giveGpus(cluster, 8)
+        await new Promise<void>(done => systemClock.after(KUBELET_MS, done))
+        await cordon(cluster, false)
+      },
       async takeAway(worker: WorkerId): Promise<void> {
         await cluster.api('DELETE', podPath(worker))
       },
