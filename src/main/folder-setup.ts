@@ -119,12 +119,19 @@ function hashOf(texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('hex')
 }
 
+/** What is the server's own: packages run code while they are installed, and keys are among it. */
+const OWN = /^(?:RUNYARD|OTEL)_/
+
+function setupEnvironment(): NodeJS.ProcessEnv {
+  // An environment that is active in the terminal must not get the packages.
+  const { VIRTUAL_ENV: _, ...env } = process.env
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !OWN.test(name)))
+}
+
 /** Runs a command, and ends it with this process. */
 async function run(words: CommandWords, folder: string): Promise<void> {
   const [program = '', ...args] = words
-  // An environment that is active in the terminal must not get the packages.
-  const { VIRTUAL_ENV: _, ...env } = process.env
-  const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 2, 2] })
+  const child = spawn(program, args, { cwd: folder, env: setupEnvironment(), stdio: ['ignore', 2, 2] })
   const end = () => child.kill('SIGTERM')
   process.once('exit', end)
   const problem = await new Promise<string | null>(resolve => {

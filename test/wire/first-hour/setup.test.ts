@@ -62,6 +62,19 @@ describe('a folder with a list of packages', () => {
     assert.deepEqual(callsOf(bin).slice(2), [install])
   })
 
+  test('installs them without the settings and keys of the server, which packages could read', async () => {
+    const bin = join(temporaryFolder(), 'bin')
+    program(bin, 'uv', `${UV}\nenv >> '${bin}/environment'`)
+    const folder = makeFolder({ 'requirements.txt': 'requests\n' })
+    const secrets = { RUNYARD_BACKUP_PASSPHRASE: 'planted-passphrase', OTEL_EXPORTER_OTLP_HEADERS: 'token=planted' }
+    const env = { PATH: `${bin}:${process.env.PATH}`, ...secrets }
+    const server = await startServer({ args: ['--worker', folder, '--setup'], env })
+    await server.stop()
+    const environment = readFileSync(join(bin, 'environment'), 'utf8')
+    assert.match(environment, /^PATH=/m)
+    assert.doesNotMatch(environment, /planted|^(?:RUNYARD|OTEL)_/m)
+  })
+
   test('keeps the server from starting when the installation fails, and tries again at the next start', async () => {
     const bin = join(temporaryFolder(), 'bin')
     program(bin, 'uv', `${UV}\n[ "$1" = venv ] || { echo 'no such package: reqests' >&2; exit 3; }`)
