@@ -9,8 +9,8 @@ import { inspectEngine } from '../doctor/engine.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import type { HostInspection } from '../ports/host-inspection.ts'
 
-/** Time for all checks: the one with a container takes up to 20 s for each of some images. */
 const HOUR_MS = 3_600_000
+/** Time for all checks: the one with a container takes up to 20 s for each of some images. */
 const DIAGNOSIS_MS = 120_000
 const MAX_BYTES = 1024 * 1024
 
