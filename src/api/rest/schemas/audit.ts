@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { AUDIT_OUTCOMES, AUDIT_SURFACES } from '../../../core/audit/entry.ts'
-import { DateTime, Pagination } from './common.ts'
+import { DateTime, Pagination, pageLimit } from './common.ts'
 
 const Hash = z.string().regex(/^[\da-f]{64}$/)
 const Sequence = z.int().min(0)
@@ -60,12 +60,6 @@ export const AuditQuery = {
     .string()
     .regex(/^[1-9]\d{0,14}$/, 'is not one that an earlier page has returned')
     .optional(),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(1000)
-    .default(100)
-    .openapi({ type: 'integer', minimum: 1, maximum: 1000, default: 100 }),
+  limit: pageLimit(100),
   format: z.enum(['json', 'jsonl']).optional(),
 }

@@ -47,16 +47,21 @@ export function text(max: number) {
 /** Display name. */
 export const Name = text(191)
 
-/** Query of a paged list. */
-export const PageQuery = {
-  cursor: z.string().regex(CURSOR, 'is not one that an earlier page has returned').optional(),
-  limit: z.coerce
+/** How many things a page may have. @param fallback how many it has where the request says nothing */
+export function pageLimit(fallback: number) {
+  return z.coerce
     .number()
     .int()
     .min(1)
     .max(1000)
-    .default(1000)
-    .openapi({ type: 'integer', minimum: 1, maximum: 1000, default: 1000 }),
+    .default(fallback)
+    .openapi({ type: 'integer', minimum: 1, maximum: 1000, default: fallback })
+}
+
+/** Query of a paged list. */
+export const PageQuery = {
+  cursor: z.string().regex(CURSOR, 'is not one that an earlier page has returned').optional(),
+  limit: pageLimit(1000),
 }
 
 /** Cursor of the next page. */

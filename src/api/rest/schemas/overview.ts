@@ -1,20 +1,14 @@
 import { z } from '@hono/zod-openapi'
 import { ENDPOINT_STATES } from '../../../core/observing/endpoint-state.ts'
 import { WAIT_CAUSES } from '../../../core/observing/explain.ts'
-import { DateTime, PageQuery, Pagination } from './common.ts'
+import { DateTime, PageQuery, Pagination, pageLimit } from './common.ts'
 
 const Count = z.int().min(0)
 
 /** Query of the overview. */
 export const OverviewQuery = {
   cursor: PageQuery.cursor,
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(1000)
-    .default(100)
-    .openapi({ type: 'integer', minimum: 1, maximum: 1000, default: 100 }),
+  limit: pageLimit(100),
 }
 
 const Row = z
