@@ -47,13 +47,14 @@ export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'wo
 /** One of {@link SURFACE_NAMES}. */
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 
+/** A call of a surface. */
+export interface SurfaceCall {
+  readonly request: Request
+  readonly env: SurfaceEnv
+}
+
 /** Reports a response with a status of 500 or more, whose cause callers do not see. */
-export function reportFailure(
-  emit: Emit,
-  surface: SurfaceName,
-  { request, env }: { readonly request: Request; readonly env: SurfaceEnv },
-  thrown: unknown,
-): void {
+export function reportFailure(emit: Emit, surface: SurfaceName, { request, env }: SurfaceCall, thrown: unknown): void {
   const error = toAppError(thrown)
   if (error.status < 500) return
   const cause = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : error.message

@@ -18,6 +18,7 @@ import {
   refusalHeaders,
   reportFailure,
   type Surface,
+  type SurfaceCall,
   type SurfaceEnv,
 } from '../surface.ts'
 import { sessionCookies, setCookie } from './cookie.ts'
@@ -46,7 +47,7 @@ const BODY_BYTES = 4_096
  */
 export async function consoleAnswer(
   parts: ConsoleParts,
-  { request, env }: { readonly request: Request; readonly env: SurfaceEnv },
+  { request, env }: SurfaceCall,
   api: Surface | null,
 ): Promise<Response> {
   const response = await answerOr(parts, { request, env }, () => atOrigin(parts, request, env, api))
@@ -59,11 +60,7 @@ export function consoleSurface(parts: ConsoleParts): Surface {
   return (request, env) => answerOr(parts, { request, env }, () => newLink(parts, request, env))
 }
 
-async function answerOr(
-  { emit }: ConsoleParts,
-  call: { readonly request: Request; readonly env: SurfaceEnv },
-  answer: () => Promise<Response>,
-): Promise<Response> {
+async function answerOr({ emit }: ConsoleParts, call: SurfaceCall, answer: () => Promise<Response>): Promise<Response> {
   try {
     return await answer()
   } catch (thrown) {

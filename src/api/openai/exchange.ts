@@ -27,7 +27,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
-import { reportFailure, type SurfaceEnv, textResponse } from '../surface.ts'
+import { reportFailure, type SurfaceCall, textResponse } from '../surface.ts'
 
 /** Length of one long poll for chunks, in ms. */
 const POLL_MS = 25_000
@@ -61,7 +61,7 @@ export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, s
 export class OpenaiExchange {
   readonly headers: Readonly<Record<string, string>>
   readonly #parts: OpenaiExchangeParts
-  readonly #call: { readonly request: Request; readonly env: SurfaceEnv }
+  readonly #call: SurfaceCall
   readonly #gone = new AbortController()
   readonly #ended: AbortSignal
   readonly #signals: readonly AbortSignal[]
@@ -74,12 +74,7 @@ export class OpenaiExchange {
   #workerId: WorkerId | null = null
 
   /** @param ended aborts when the caller may no longer read the response; its reason is the error */
-  constructor(
-    parts: OpenaiExchangeParts,
-    job: Job,
-    call: { readonly request: Request; readonly env: SurfaceEnv },
-    ended: AbortSignal,
-  ) {
+  constructor(parts: OpenaiExchangeParts, job: Job, call: SurfaceCall, ended: AbortSignal) {
     this.#parts = parts
     this.#job = job
     this.#call = call

@@ -8,7 +8,15 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import type { BodyRoom } from '../body.ts'
-import { admitTo, callerOf, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import {
+  admitTo,
+  callerOf,
+  heldFor,
+  reportFailure,
+  type Surface,
+  type SurfaceCall,
+  type SurfaceEnv,
+} from '../surface.ts'
 import { OpenaiExchange, type OpenaiExchangeParts, respond } from './exchange.ts'
 
 /** Maximum body of a request, in bytes. */
@@ -71,7 +79,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
 
 function refuse(
   parts: OpenAiSurfaceParts,
-  call: { readonly request: Request; readonly env: SurfaceEnv },
+  call: SurfaceCall,
   thrown: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): Response {
