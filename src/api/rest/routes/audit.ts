@@ -1,6 +1,6 @@
 import type { AuditFilter, KeptEntry } from '../../../core/audit/entry.ts'
 import { parseInstant } from '../../../core/instants.ts'
-import type { AuditReading, HashedEntry } from '../../../services/audit/audit-reading.ts'
+import type { AuditReading } from '../../../services/audit/audit-reading.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { AuditPage, AuditQuery, AuditVerification } from '../schemas/audit.ts'
 import { pagination } from '../schemas/common.ts'
@@ -53,7 +53,7 @@ export function auditRoutes({ auditReading, stopping }: AuditRouteParts): RestRo
           return new Response(linesOf(parts, [request.signal, stopping, held()]), { headers })
         }
         const { items, nextCursor } = await auditReading.page(caller.owner, filterOf(query), query)
-        return { entries: items.map(entryBody), pagination: pagination(nextCursor) }
+        return { entries: items, pagination: pagination(nextCursor) }
       },
     ),
     route(
@@ -79,10 +79,6 @@ function filterOf(query: Query): AuditFilter {
   const { account = null, key = null, operation = null, object = null, surface = null, since, until } = query
   const [sinceMs, untilMs] = [since, until].map(text => (text === undefined ? null : parseInstant(text)))
   return { account, key, operation, object, surface, sinceMs: sinceMs ?? null, untilMs: untilMs ?? null }
-}
-
-function entryBody(entry: HashedEntry): object {
-  return { ...entry }
 }
 
 /** An entry for others to check: what the hash is of is there byte for byte. */
