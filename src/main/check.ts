@@ -6,9 +6,10 @@ import { AppError, toAppError } from '../core/errors.ts'
 import { type Audit, auditFile, auditPostgres } from '../store/database-audit.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
 import { DATABASE_NAME } from '../system/backup/data-dir-backups.ts'
+import { withoutPassword } from '../system/backup/dump-arguments.ts'
 import { systemClock } from '../system/clock.ts'
 import { StartError } from './listeners.ts'
-import { damageCommand, withoutPassword } from './postgres-commands.ts'
+import { damageCommand } from './postgres-commands.ts'
 import { acquire, type Lead, lead, requireStoreOf, storeFile } from './store.ts'
 
 /** What a check has found. */

@@ -1,16 +1,9 @@
 /** The commands of PostgreSQL for people: with the address of the database, and without its password. */
-
-/** The address of a PostgreSQL for arguments of commands. */
-export function withoutPassword(url: string): string {
-  const address = new URL(url)
-  address.password = ''
-  address.searchParams.delete('password')
-  return address.href.replaceAll('+', '%20')
-}
+import { LEASE_TABLE } from '../system/backup/dump-arguments.ts'
 
 /** Makes a copy of a database, without who is active on it. @param url without a password */
 export function dumpCommand(url: string, file: string): string {
-  return `pg_dump --format=custom --exclude-table-data='*.server_lease' --file=${quoted(file)} --dbname=${quoted(url)}`
+  return `pg_dump --format=custom --exclude-table-data=${quoted(LEASE_TABLE)} --file=${quoted(file)} --dbname=${quoted(url)}`
 }
 
 /** Brings a copy into an empty database. @param url without a password */

@@ -11,10 +11,11 @@ import { copySqlite, problemOfFile } from '../store/engines/sqlite-copy.ts'
 import { changeOf, refusalOf, type SchemaChange, type SchemaState } from '../store/schema/schema-state.ts'
 import { beforeChangeName, keepNewestBeforeChange } from '../system/backup/backup-folder.ts'
 import { DATABASE_NAME } from '../system/backup/data-dir-backups.ts'
+import { withoutPassword } from '../system/backup/dump-arguments.ts'
 import { dumpPostgres } from '../system/backup/pg-dump.ts'
 import { systemClock } from '../system/clock.ts'
 import { StartError } from './listeners.ts'
-import { dumpCommand, withoutPassword } from './postgres-commands.ts'
+import { dumpCommand } from './postgres-commands.ts'
 
 /** How many copies from before a change stay. */
 const KEPT = 3

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { AppError } from '../../core/errors.ts'
 import { removeDurably, settleDurably, touchDurably } from '../../disk/durable-file.ts'
+import { LEASE_TABLE, withoutPassword } from './dump-arguments.ts'
 
 /** What {@link dumpPostgres} needs. */
 export interface DumpOptions {
@@ -43,14 +44,10 @@ export async function dumpPostgres(options: DumpOptions): Promise<void> {
 async function run({ program, url, env: whole, draft, signal }: DumpOptions): Promise<void> {
   const address = new URL(url)
   const password = decodeURIComponent(address.password) || address.searchParams.get('password')
-  address.password = ''
-  address.searchParams.delete('password')
   const environment = Object.entries(whole).filter(([name]) => PASSED.has(name) || /^PG[A-Z]+$/.test(name))
   const env = { ...Object.fromEntries(environment), ...(password === null ? {} : { PGPASSWORD: password }) }
-  const dbname = address.href.replaceAll('+', '%20')
-  // Who is active now means nothing to a server on the copy, which may be on another machine.
-  const content = ['--format=custom', '--exclude-table-data=*.server_lease']
-  const args = [...content, '--no-password', `--file=${draft}`, `--dbname=${dbname}`]
+  const content = ['--format=custom', `--exclude-table-data=${LEASE_TABLE}`]
+  const args = [...content, '--no-password', `--file=${draft}`, `--dbname=${withoutPassword(url)}`]
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const child = spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
   let said = ''
