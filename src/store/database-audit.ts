@@ -10,7 +10,7 @@ import { assertion, type EpochFence } from './engines/postgres.ts'
 import { answer, connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres } from './engines/postgres-errors.ts'
 import { fromSqlite } from './engines/sqlite-errors.ts'
-import { perform, query, type Row, runSteps, type Statement, type Steps } from './operations/operation.ts'
+import { awaitSteps, perform, query, type Row, runSteps, type Statement, type Steps } from './operations/operation.ts'
 import { COUNTS } from './schema/initial/queue-counts.ts'
 import { knownSchema, refusalOf, type SchemaState } from './schema/schema-state.ts'
 import { type ChainPlaceRow, findAnchor, readWhole, type WholeEntryRow } from './tables/audit.ts'
@@ -78,7 +78,7 @@ export async function auditPostgres(url: string, fence: EpochFence | null, nowMs
     const schema = await schemaAt(client)
     const refused = otherSchema(schema)
     if (refused !== null) return { schema, flaws: [refused] }
-    const flaws = await answered(audits(fence !== null, nowMs), each => answer(client, each))
+    const flaws = await awaitSteps(audits(fence !== null, nowMs), each => answer(client, each))
     await client.query('COMMIT')
     return { schema, flaws }
   } catch (error) {
@@ -86,15 +86,6 @@ export async function auditPostgres(url: string, fence: EpochFence | null, nowMs
   } finally {
     await client.end().catch(() => {})
   }
-}
-
-async function answered<Result>(
-  steps: Steps<Result>,
-  answerOf: (statement: Statement) => Promise<readonly Row[]>,
-): Promise<Result> {
-  let step = steps.next()
-  while (step.done !== true) step = steps.next(await answerOf(step.value))
-  return step.value
 }
 
 function answerOf(database: DatabaseSync, { sql, params }: Statement): readonly Row[] {

@@ -1,7 +1,7 @@
 import { Pool, type PoolClient } from 'pg'
 import { AppError } from '../../core/errors.ts'
 import type { Store } from '../../ports/store/store.ts'
-import type { Row, Statement, Steps } from '../operations/operation.ts'
+import { awaitSteps, type Row, type Statement, type Steps } from '../operations/operation.ts'
 import { operationOf, storeOf } from '../operations/table.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
@@ -105,12 +105,9 @@ class PostgresEngine {
       await answers(client, this.#begin)
       await execute(client, LOCK_SCHEMA)
       await execute(client, LET_MIGRATE)
-      const steps = migrate('postgres', migrations)
-      for (let step = steps.next(); step.done !== true; ) {
-        const { sql, params } = step.value
-        const rows = params.length === 0 ? await execute(client, sql, MIGRATION_MS) : await answer(client, step.value)
-        step = steps.next(rows)
-      }
+      await awaitSteps(migrate('postgres', migrations), statement =>
+        statement.params.length === 0 ? execute(client, statement.sql, MIGRATION_MS) : answer(client, statement),
+      )
       await answers(client, [COMMIT])
     })
   }

@@ -108,6 +108,16 @@ export function* perform(sql: string, params: readonly SqlValue[] = []): Steps<v
   yield { sql, params, unread: true }
 }
 
+/** Runs an operation to its end where statements are answered later. */
+export async function awaitSteps<Result>(
+  steps: Steps<Result>,
+  answer: (statement: Statement) => Promise<readonly Row[]>,
+): Promise<Result> {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next(await answer(step.value))
+  return step.value
+}
+
 /** Runs an operation to its end where statements answer at once. */
 export function runSteps<Result>(steps: Steps<Result>, answer: (statement: Statement) => readonly Row[]): Result {
   let step = steps.next()
