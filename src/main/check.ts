@@ -1,5 +1,5 @@
 /** The check of the database of a server. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { AppError, toAppError } from '../core/errors.ts'
@@ -10,7 +10,7 @@ import { withoutPassword } from '../system/backup/dump-arguments.ts'
 import { systemClock } from '../system/clock.ts'
 import { StartError } from './listeners.ts'
 import { damageCommand } from './postgres-commands.ts'
-import { acquire, type Lead, lead, requireStoreOf, storeFile } from './store.ts'
+import { acquire, knownStore, type Lead, lead, requireStoreOf } from './store.ts'
 
 /** What a check has found. */
 export interface Checked extends Audit {
@@ -45,8 +45,10 @@ function checkFile(config: Config, repair: boolean): Checked {
 }
 
 function whereElse(config: Config): string {
-  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : ''
-  return known.startsWith('PostgreSQL') ? `its server is on ${known}: give RUNYARD_DATABASE` : 'see --data-dir'
+  const known = knownStore(config)
+  return known?.startsWith('PostgreSQL') === true
+    ? `its server is on ${known}: give RUNYARD_DATABASE`
+    : 'see --data-dir'
 }
 
 /** A repair takes the data directory and leads the database as a server would, so none is active meanwhile. */

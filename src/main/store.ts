@@ -35,9 +35,15 @@ export function storeName({ databaseUrl }: Config): string {
   return `PostgreSQL at ${host}${pathname}`
 }
 
+/** The database that the server of this data directory was last started on; null where none was. */
+export function knownStore(config: Config): string | null {
+  const file = storeFile(config)
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null
+}
+
 /** Refuses a data directory of another database: a command that changes what it finds there would leave the server's as it is. @throws StartError */
 export function requireStoreOf(config: Config): void {
-  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
+  const known = knownStore(config)
   if (known === storeName(config)) return
   const what = known === null ? 'no server has run on it yet' : `its server was last started on ${known}`
   throw new StartError(
@@ -68,7 +74,7 @@ export function acquire(config: Config, shares: boolean): DataDirLock {
 }
 
 function requireSameStore(config: Config, lock: DataDirLock): void {
-  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
+  const known = knownStore(config)
   if (known === null || known === storeName(config)) return
   lock.release()
   throw new StartError(
