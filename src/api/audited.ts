@@ -2,6 +2,7 @@
 
 import type { Caller } from '../core/accounts/permission.ts'
 import type { AuditObject, AuditOrigin } from '../core/audit/entry.ts'
+import type { Change } from '../events.ts'
 import type { AuditedOperation, AuditLog, AuditLook } from '../services/audit/audit-log.ts'
 import type { AuditViews } from '../services/audit/audit-views.ts'
 import type { SurfaceEnv } from './surface.ts'
@@ -27,6 +28,14 @@ export function audited<Result>(
 ): Promise<Result> {
   const view = (object: AuditObject) => auditViews.find(caller.owner, object)
   return audit.change({ ...asked, origin: originOf(caller, env) }, run, { ...look, view })
+}
+
+/** Whose change it was, for the event that tells of it. */
+export function changedBy(
+  { owner: account, keyId: by }: Caller,
+  { address, requestId }: AskedOperation['env'],
+): Pick<Change, 'account' | 'by' | 'address' | 'requestId'> {
+  return { account, by, address: address?.() ?? null, requestId }
 }
 
 /** Who asked, and from where. */

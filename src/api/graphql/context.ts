@@ -2,7 +2,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import type { AuditObject } from '../../core/audit/entry.ts'
 import { objectKindOf } from '../../core/audit/object-kind.ts'
 import { AppError } from '../../core/errors.ts'
-import { audited } from '../audited.ts'
+import { audited, changedBy } from '../audited.ts'
 import type { SurfaceEnv } from '../surface.ts'
 import type { Loaders } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
@@ -33,16 +33,8 @@ export function writingFor(parts: Pick<GraphqlParts, 'access' | 'emit' | 'audit'
       }
       const asked = { surface: 'graphql', operation, caller, env, object: named(null) } as const
       const result = await audited(parts, asked, () => run(caller, args), { objectOf: named })
-      const { owner: account, keyId: by } = caller
-      emit('change.made', {
-        surface: 'graphql',
-        operation,
-        object: objectOf(result, args),
-        account,
-        by,
-        address: env.address?.() ?? null,
-        requestId: env.requestId,
-      })
+      const object = objectOf(result, args)
+      emit('change.made', { surface: 'graphql', operation, object, ...changedBy(caller, env) })
       return result
     }
 }

@@ -24,7 +24,7 @@ import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
 import type { JobStories } from '../../services/observing/job-stories.ts'
-import { type AuditParts, audited } from '../audited.ts'
+import { type AuditParts, audited, changedBy } from '../audited.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import {
   admitTo,
@@ -281,15 +281,9 @@ function inAuditLog(
 }
 
 /** Emits an event for a change to a job, a batch, or otherwise the endpoint. */
-function emitChange(
-  { emit }: JobSurfaceParts,
-  call: Call,
-  { path }: Route,
-  { owner: account, keyId: by }: Caller,
-): void {
+function emitChange({ emit }: JobSurfaceParts, call: Call, { path }: Route, caller: Caller): void {
   const object = call.req.param('job') ?? call.req.param('batch') ?? call.req.param('endpoint') ?? null
-  const at = { address: call.env.address?.() ?? null, requestId: call.env.requestId }
-  emit('change.made', { surface: 'jobs', operation: path.slice(1), object, account, by, ...at })
+  emit('change.made', { surface: 'jobs', operation: path.slice(1), object, ...changedBy(caller, call.env) })
 }
 
 function levelOf(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {

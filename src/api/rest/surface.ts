@@ -11,7 +11,7 @@ import type { FieldProblem } from '../../core/field-problem.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import { type AuditParts, audited } from '../audited.ts'
+import { type AuditParts, audited, changedBy } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import { isKnownTag } from '../entity-tag.ts'
 import {
@@ -166,10 +166,7 @@ async function changing(
   }
   const asked = { surface, operation, caller, env, object: objectOf(null) }
   const answer = await audited(parts, asked, handle, { objectOf })
-  const { owner: account, keyId: by } = caller
-  const object = nameIn(answer)
-  const at = { address: env.address?.() ?? null, requestId: env.requestId }
-  parts.emit('change.made', { surface: 'rest', operation, object, account, by, ...at })
+  parts.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
   return answer
 }
 
