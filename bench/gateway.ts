@@ -9,10 +9,10 @@
 import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../test/support/free-ports.ts'
 import type { Done, Task } from './gateway-roles.ts'
 import { startNginx } from './harness/nginx.ts'
 
@@ -235,14 +235,6 @@ async function poll<Value>(read: () => Value | null): Promise<Value> {
     if (found !== null) return found
     await new Promise(resolve => setTimeout(resolve, 50))
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 /** Processor time of all threads of a process, in microseconds; null when the system does not report it. */

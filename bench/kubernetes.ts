@@ -9,13 +9,13 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cluster, startCluster } from '../scripts/kubernetes/cluster.ts'
 import { addFakeNodes, type FakeNodes } from '../scripts/kubernetes/fake-nodes.ts'
 import { buildPrograms, usualFolder } from '../scripts/kubernetes/programs.ts'
+import { freePort } from '../test/support/free-ports.ts'
 import { type ReadyServer, ready } from './ready.ts'
 
 const WORKERS = Number(process.argv[2] ?? 1_000)
@@ -41,14 +41,6 @@ async function startServer(cluster: Cluster, programs: string, folder: string): 
   const env = { ...process.env, KUBECONFIG: cluster.kubeconfig, PATH: `${programs}:${process.env.PATH}` }
   const child = spawn('./bin/runyard', args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   return { child, ...(await ready(child)) }
-}
-
-async function freePort(host: string): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, host, resolve))
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 async function ask({ url, key }: Server, method: string, path: string, body?: object) {

@@ -2,10 +2,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { freePort } from '../../test/support/free-ports.ts'
 import { startNginx } from './nginx.ts'
 
 const PEERS = join(import.meta.dirname, '..', 'peers')
@@ -172,14 +172,4 @@ function installed(program: string, debianPackage: string): void {
   const isThere = (process.env.PATH ?? '').split(':').some(folder => existsSync(join(folder, program)))
   if (!isThere)
     execFileSync('sh', ['-c', `apt-get update -qq && apt-get install -y -qq ${debianPackage}`], { stdio: 'ignore' })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }

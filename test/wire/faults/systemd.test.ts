@@ -1,8 +1,7 @@
 /** The service that the installer makes, under a systemd that runs. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { before, describe, test } from 'node:test'
+import { freePort } from '../../support/free-ports.ts'
 import { callsWithoutEnd } from '../support/calls.ts'
 import { ask } from '../support/client.ts'
 import { root } from '../support/server.ts'
@@ -14,15 +13,6 @@ const NAME = 'runyard.service'
 const GROUP = `/sys/fs/cgroup/system.slice/${NAME}`
 const HELLO = { body: { input: { name: 'Ada' } } }
 const START_MS = 60_000
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 describe('the service under systemd', { skip: noSystemdMachine, timeout: 240_000 }, () => {
   let machine: SystemdMachine

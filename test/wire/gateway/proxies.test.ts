@@ -5,11 +5,11 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request } from 'node:https'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { connect } from 'node:tls'
 import { makeCertificate, writePair } from '../../support/certificates.ts'
+import { freePorts } from '../../support/free-ports.ts'
 import { noProxies, programs } from '../../support/proxies.ts'
 import { type Balanced, balancedEndpoint, inNode } from '../support/balanced.ts'
 import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
@@ -265,13 +265,4 @@ function listensAt(port: number): Promise<boolean> {
     socket.on('error', error => resolve(!/ECONNREFUSED/.test(String(error))))
     socket.on('close', () => socket.destroy())
   })
-}
-
-/** Ports that are free, each another one. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer())
-  await Promise.all(servers.map(server => new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))))
-  const ports = servers.map(server => (server.address() as { port: number }).port)
-  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
-  return ports
 }

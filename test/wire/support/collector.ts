@@ -1,7 +1,7 @@
 /** The receiver of the OpenTelemetry Collector, from the folder that `RUNYARD_TEST_COLLECTOR` names; see `.ci/collector`. */
 import { spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from '../../support/free-ports.ts'
 import { atEnd, atExit } from './cleanup.ts'
 import { until } from './until.ts'
 
@@ -38,15 +38,6 @@ export interface Collector {
   spans(): ReceivedSpan[]
   /** The attributes that were sent with all spans of a service. */
   resource(service: string): Readonly<Record<string, unknown>> | undefined
-}
-
-/** A port on which nothing listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
 
 /** Starts a collector, which ends with the test file. */

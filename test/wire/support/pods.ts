@@ -1,7 +1,8 @@
 /** Servers whose workers are pods, and jobs of such workers that wait for the test. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createPort } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { freePort } from '../../support/free-ports.ts'
 import { nodeImage, type TestCluster } from '../../support/kubernetes.ts'
 import type { SeenPod } from '../../support/pods.ts'
 import { atEnd } from './cleanup.ts'
@@ -59,14 +60,6 @@ export async function startPodServer(
   ]
   const server = await startServer({ ...same, ...options, args, env: { ...cluster.env, ...options.env } })
   return Object.assign(server, { workerPort })
-}
-
-async function freePort(host: string): Promise<number> {
-  const server = createPort()
-  await new Promise<void>(resolve => server.listen(0, host, resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
 
 /** Makes an endpoint whose workers ask for one of these GPUs; that of {@link nodeWords} unless told. */

@@ -1,9 +1,9 @@
 /** A real PostgreSQL of a test's own: `RUNYARD_TEST_POSTGRES_BIN` says where its programs are. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chownSync, readdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
+import { freePort } from '../../support/free-ports.ts'
 import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
 import { until } from './until.ts'
 
@@ -126,12 +126,4 @@ async function answers(url: string): Promise<boolean> {
   } finally {
     void client.end().catch(() => {})
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
