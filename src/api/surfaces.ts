@@ -1,3 +1,4 @@
+import { keyOfAuthorization } from '../core/accounts/authorization.ts'
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import type { Emit } from '../events.ts'
@@ -30,14 +31,19 @@ interface Head {
 /**
  * Whether a request may use the capacity reserved for management and workers. One without a key or token may not: only
  * requests with a wrong key are answered at once.
+ * @param isConsole whether it is for the host of the console, where sessions count in place of keys
  */
-export function keepsReserved({ url = '', headers }: Head): boolean {
-  const [path = '', query = ''] = url.split('?')
-  const surface = surfaceOf(path)
-  if (surface === 'ops') return true
+export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): boolean {
+  // As the surfaces read it: without dot segments.
+  const target = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
+  if (target === null) return false
+  const surface = surfaceOf(target.pathname)
   if (surface === null || surface === 'jobs' || surface === 'openai') return false
-  if (headers[TOKEN_HEADER] !== undefined) return true
-  return headers.authorization !== undefined || new URLSearchParams(query).has('api_key')
+  if (isConsole) return headers[TOKEN_HEADER] !== undefined
+  if (surface === 'ops') return true
+  const { authorization } = headers
+  const key = typeof authorization === 'string' ? keyOfAuthorization(authorization) : null
+  return (key ?? target.searchParams.get('api_key') ?? '') !== ''
 }
 
 /** The surfaces that pages of other origins may call. */

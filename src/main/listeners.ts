@@ -161,7 +161,8 @@ export async function bind(
   const hosts = hostsOf(config)
   const trusts = addressList(config.trustedProxies)
   const { refuses, standIn } = front
-  const shared = { onFull, refuses, hosts, trusts, ...secured(config, certificate) }
+  const consoleHost = givenConsoleHost(config)
+  const shared = { onFull, refuses, hosts, trusts, consoleHost, ...secured(config, certificate) }
   const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
   const ofOpen = { maxConnections, limits, ...shared, standIn: () => standIn(adminPort === null ? 'all' : 'open') }
   const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }

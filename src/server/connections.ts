@@ -184,7 +184,7 @@ export class Connections {
    * @param mayBeReserved whether management or a worker sends it
    */
   enters(incoming: IncomingMessage, endpointId: EndpointId | null, mayBeReserved: () => boolean): boolean {
-    const place = this.#shares.enter(endpointId, mayBeReserved)
+    const place = this.#shares.enter(endpointId, mayBeReserved, () => incoming.socket.destroy())
     if (place === null) {
       this.#onFull()
       return false
@@ -249,7 +249,7 @@ export class Connections {
   }
 
   /**
-   * A connection above the limit replaces one that is silent or idle.
+   * A connection above the limit replaces one that is silent or idle, else one whose request has a reserved place without an account.
    * @param refusal what is said to one for which there is no place; null for nothing
    * @returns whether it has a place
    */
@@ -261,9 +261,10 @@ export class Connections {
     const { maxConnections, reserved } = this.#limits
     if (this.#open.size > maxConnections + reserved) {
       const victim = this.#victim(nowMs)
-      if (victim === null) return this.#turnAway(socket, refusal)
-      this.#forget(victim)
-      victim.destroy()
+      if (victim !== null) {
+        this.#forget(victim)
+        victim.destroy()
+      } else if (!this.#shares.endUnowned()) return this.#turnAway(socket, refusal)
     }
     this.#silent.set(socket, nowMs)
     return true

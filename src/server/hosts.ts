@@ -40,13 +40,19 @@ export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url
     return { status: 421, error: unknown(name) }
   }
   let latest: { readonly host: string; readonly refusal: HostRefusal | null } = { host: 'localhost', refusal: null }
-  return ({ url = '/', headers }) => {
-    // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
-    const host = url.startsWith('/') ? headers.host : (/^https?:\/\/([^/?#]*)/i.exec(url)?.[1] ?? headers.host)
-    if (host === undefined) return null
+  return asked => {
+    const host = namedHost(asked)
+    if (host === null) return null
     if (host !== latest.host) latest = { host, refusal: judge(host) }
     return latest.refusal
   }
+}
+
+/** The host that a request names, as it came; null for none. */
+export function namedHost({ url = '/', headers }: Pick<IncomingMessage, 'url' | 'headers'>): string | null {
+  // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
+  const target = url.startsWith('/') ? null : /^https?:\/\/([^/?#]*)/i.exec(url)
+  return target?.[1] ?? headers.host ?? null
 }
 
 const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is no host' }

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
+import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import type { Delivery, IncomingBody, Surface } from '../api/surface.ts'
 import { keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
@@ -10,7 +11,7 @@ import { listenAtFile } from '../disk/socket-file.ts'
 import { clientOf } from '../gateway/entrance/forwarded.ts'
 import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBody } from './connections.ts'
-import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
+import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET, namedHost, plainHost } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
 import { newRequestId, requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
@@ -45,6 +46,8 @@ export interface ListenOptions {
   readonly hosts?: KnownHosts
   /** Whether a peer is a trusted proxy, whose fields about the client count; none unless given. */
   readonly trusts?: (address: string) => boolean
+  /** The host name of the console besides its name below localhost; none unless given. */
+  readonly consoleHost?: string | null
   /** Load-balancing endpoints; none unless given. */
   readonly mount?: Mount
   /** What answers in place of surfaces and endpoints now; null for nothing, which is so unless given. */
@@ -78,6 +81,9 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
   const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
+  const consoleHosts = [LOCAL_CONSOLE, ...(options.consoleHost == null ? [] : [plainHost(options.consoleHost)])]
+  const isReserved = (incoming: IncomingMessage) =>
+    keepsReserved(incoming, consoleHosts.includes(plainHost(namedHost(incoming) ?? '')))
   const refusesAny = (incoming: IncomingMessage) =>
     refuses(incoming.socket.remoteAddress) || hostProblem(incoming) !== null
   const enters = (incoming: IncomingMessage, endpointId: EndpointId) =>
@@ -135,7 +141,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
         instead.handle(incoming, outgoing)
       } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
-      else if (connections.enters(incoming, null, () => keepsReserved(incoming))) void answer(incoming, outgoing)
+      else if (connections.enters(incoming, null, () => isReserved(incoming))) void answer(incoming, outgoing)
       else refuseFull(outgoing, requestId)
     },
   )

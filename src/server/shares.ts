@@ -18,6 +18,8 @@ export interface ConnectionPlace {
   /** Whether it has one of those that are kept for management and workers. */
   readonly reserved: boolean
   account: string | null
+  /** Ends the request, so that another one gets its place. */
+  readonly end: () => void
 }
 
 /** Of the reserved places, one account has this part at most. */
@@ -29,6 +31,8 @@ export class ConnectionShares {
   readonly #accounts = new Map<string, number>()
   readonly #reservedOf = new Map<string, number>()
   readonly #endpoints = new Map<EndpointId, number>()
+  /** The reserved places without an account so far, the oldest first: a stranger may have them, who only looks like management. */
+  readonly #unowned = new Set<ConnectionPlace>()
   #all = 0
   #balanced = 0
 
@@ -40,8 +44,9 @@ export class ConnectionShares {
    * A place for a request, which {@link leave} gives back; null when it is refused.
    * @param endpointId the load-balancing endpoint that it is for; null for others
    * @param mayBeReserved whether it is of management or a worker, asked only when there is no other place
+   * @param end ends the request; called when it has a reserved place, no account yet, and others need the place
    */
-  enter(endpointId: EndpointId | null, mayBeReserved: () => boolean): ConnectionPlace | null {
+  enter(endpointId: EndpointId | null, mayBeReserved: () => boolean, end: () => void): ConnectionPlace | null {
     const { all, reserved, perEndpoint } = this.#limits
     const isFull = this.#all >= all
     if (endpointId !== null) {
@@ -49,9 +54,20 @@ export class ConnectionShares {
       if (isFull || count >= perEndpoint || this.#balanced >= all - Math.floor(all / 4)) return null
       this.#endpoints.set(endpointId, count + 1)
       this.#balanced += 1
-    } else if (isFull && (this.#all >= all + reserved || !mayBeReserved())) return null
+    } else if (isFull && (!mayBeReserved() || (this.#all >= all + reserved && !this.endUnowned()))) return null
     this.#all += 1
-    return { endpointId, reserved: isFull, account: null }
+    const place: ConnectionPlace = { endpointId, reserved: isFull, account: null, end }
+    if (isFull) this.#unowned.add(place)
+    return place
+  }
+
+  /** Ends the request that has had a reserved place without an account for the longest time. False when there is none. */
+  endUnowned(): boolean {
+    const [oldest] = this.#unowned
+    if (oldest === undefined) return false
+    this.#unowned.delete(oldest)
+    oldest.end()
+    return true
   }
 
   /** Records the account of the request once it is known. False: the account has too many, so the request is to be refused. */
@@ -62,14 +78,17 @@ export class ConnectionShares {
     const most = Math.floor(reserved / RESERVED_PART)
     if (place.reserved && (this.#reservedOf.get(account) ?? 0) >= most) return false
     place.account = account
+    this.#unowned.delete(place)
     add(this.#accounts, account, 1)
     if (place.reserved) add(this.#reservedOf, account, 1)
     return true
   }
 
   /** Gives a place back. To be called once. */
-  leave({ endpointId, reserved, account }: ConnectionPlace): void {
+  leave(place: ConnectionPlace): void {
+    const { endpointId, reserved, account } = place
     this.#all -= 1
+    this.#unowned.delete(place)
     if (endpointId !== null) {
       this.#balanced -= 1
       add(this.#endpoints, endpointId, -1)

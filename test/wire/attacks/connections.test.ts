@@ -67,6 +67,30 @@ describe('a flood of connections', () => {
     await end(wires)
   })
 
+  test('of strangers who only look like management leaves management and workers reachable', async () => {
+    const looks = [
+      'POST /graphql HTTP/1.1\r\nhost: localhost\r\nx-runyard-console: 1',
+      'POST /graphql HTTP/1.1\r\nhost: localhost\r\nauthorization: ',
+      'POST /graphql HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ',
+      'POST /graphql?api_key= HTTP/1.1\r\nhost: localhost',
+      'POST /healthz/../graphql HTTP/1.1\r\nhost: localhost',
+      'POST /ops/%2e%2e/graphql HTTP/1.1\r\nhost: localhost',
+      'POST /console/session HTTP/1.1\r\nhost: console.localhost\r\norigin: ORIGIN\r\nx-runyard-console: 1',
+    ]
+    const origin = `http://console.localhost:${server.port}`
+    for (const look of looks) {
+      const head = `${look.replace('ORIGIN', origin)}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n`
+      const wires: Wire[] = []
+      // A few at a time: the server closes connections that have sent nothing yet to make room.
+      while (wires.length < MOST * 2) {
+        wires.push(...(await openWires(server, 16, head)))
+        await ask(server, '/healthz')
+      }
+      await assertReachable()
+      await end(wires)
+    }
+  })
+
   test('with a key to management holds no place that others need there', async () => {
     const head = `POST /graphql HTTP/1.1\r\nhost: localhost\r\nauthorization: ${mean.apiKey}\r\ncontent-length: 100\r\n\r\n`
     const anonymous = await openWires(
