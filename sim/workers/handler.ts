@@ -19,6 +19,8 @@ export interface JobInput {
 export interface HeldJob {
   readonly id: JobId
   readonly input: JobInput
+  /** Whether its handler has begun. The Python SDK ignores a stop for a job before that. */
+  begun: boolean
   /** Whether the server requested its stop. */
   stopped: boolean
   /** Whether the server may assume that the worker does not have it. */
@@ -59,6 +61,7 @@ export class Handler {
     this.#runs += 1
     const run = runs.began(job.id, worker, `${worker}-${this.#runs}`)
     await life.sleep(random.int(0, 100))
+    job.begun = true
     const durationMs = Math.round(job.input.ms * (this.#parts.calm() ? 1 : slowness))
     if (crash === 'with a job' || crash === 'in a job') {
       await life.sleep(crash === 'in a job' ? Math.round(durationMs * random.fraction()) : 0)

@@ -156,7 +156,7 @@ export class SimWorker {
       // A server that counts its response as lost may dispatch a job twice.
       if (this.#jobs.has(id)) continue
       this.#taken.add(id)
-      const job = { id, input: input.openai_input ?? input, stopped: false, maybeUnknown }
+      const job = { id, input: input.openai_input ?? input, begun: false, stopped: false, maybeUnknown }
       this.#jobs.set(id, job)
       // The Python SDK does not run jobs that arrive after SIGTERM, and does not report them.
       if (this.#terminated && this.behaviour.sdk !== 'runyard') this.#jobs.delete(id)
@@ -208,6 +208,10 @@ export class SimWorker {
   #stop(id: JobId): void {
     const job = this.#jobs.get(id)
     if (job === undefined || !this.behaviour.obeysStops) return
+    if (!job.begun && this.behaviour.sdk === 'python') {
+      this.#parts.world.count('stops that come too early')
+      return
+    }
     job.stopped = true
     this.#jobs.delete(id)
   }

@@ -1,6 +1,7 @@
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { HOLD_MS } from '../../core/workers/worker-liveness.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { LongPoll } from '../long-poll.ts'
@@ -9,14 +10,14 @@ import type { RunningWorkers } from './running-workers.ts'
 
 /** Jobs that ended while workers had them: which workers are told to stop them, and that they have let go. */
 export class JobStops {
-  readonly #ports: Pick<Ports, 'store' | 'notifier'>
+  readonly #ports: Pick<Ports, 'store' | 'notifier' | 'clock'>
   readonly #longPoll: LongPoll
   readonly #running: RunningWorkers
   readonly #closed: AbortSignal
 
   /** @param closed aborts when held polls have to end */
   constructor(
-    ports: Pick<Ports, 'store' | 'notifier'>,
+    ports: Pick<Ports, 'store' | 'notifier' | 'clock'>,
     parts: { readonly longPoll: LongPoll; readonly running: RunningWorkers },
     closed: AbortSignal,
   ) {
@@ -26,38 +27,37 @@ export class JobStops {
     this.#closed = closed
   }
 
-  /** The jobs that a worker should stop: at once when there are some, else held like a take. */
+  /**
+   * The jobs that a worker should stop: at once when there are some, else held like a take. It is told again of those that it has not let
+   * go of, after growing pauses (core/workers/told-stop.ts).
+   */
   async next(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
-    const { store, notifier } = this.#ports
+    const { store, notifier, clock } = this.#ports
     const running = this.#running.of(worker)
     running.heard()
+    const again = new Reminder(clock)
     const read = async () => {
-      const pending = (await store.stops.pending(worker.id)).filter(jobId => running.toldStop(jobId) !== 'told')
-      if (pending.length > 0) return pending
+      const pending = await store.stops.pending(worker.id)
+      const nowMs = clock.monotonic()
+      const due = pending.filter(jobId => running.stopDueAtMs(jobId) <= nowMs)
+      if (due.length > 0) return due
+      again.at(pending.map(jobId => running.stopDueAtMs(jobId)))
       return (await mayWait(store, worker.id)) ? null : []
     }
-    const signals = [signal, this.#closed]
-    const jobs = (await this.#longPoll.until({ topics: [`worker:${worker.id}`], read, forMs: HOLD_MS, signals })) ?? []
-    for (const jobId of jobs) running.tellStop(jobId, 'told')
+    const wait = { topics: [`worker:${worker.id}`] as const, join: again.join, forMs: HOLD_MS }
+    const jobs = (await this.#longPoll.until({ ...wait, read, signals: [signal, this.#closed] })) ?? []
+    const toldBefore = running.toldStops
+    for (const jobId of jobs) running.tellStop(jobId)
     // An open take would keep it from saying soon that it has let go.
-    if (jobs.length > 0) notifier.publish(`worker:${worker.id}`)
+    if (running.toldStops > toldBefore) notifier.publish(`worker:${worker.id}`)
     return jobs
   }
 
-  /**
-   * Notes which jobs a worker lists in a ping. It has let go of those that it was told to stop and lists no more. It is told again of those
-   * that it still lists, because the Python SDK does not hear of a job that it has not begun.
-   */
+  /** Notes which jobs a worker lists in a ping. It has let go of those that it was told to stop and lists no more. */
   async afterPing(worker: Worker, listed: readonly string[]): Promise<void> {
-    const { store, notifier } = this.#ports
     const running = this.#running.of(worker)
-    for (const jobId of await store.stops.pending(worker.id)) {
-      if (running.toldStop(jobId) === null) continue
-      if (!listed.includes(jobId)) await this.#letGo(worker, running, jobId)
-      else {
-        running.tellStop(jobId, 'again')
-        notifier.publish(`worker:${worker.id}`)
-      }
+    for (const jobId of await this.#ports.store.stops.pending(worker.id)) {
+      if (!listed.includes(jobId) && running.hasLetGoUnlisted(jobId)) await this.#letGo(worker, running, jobId)
     }
   }
 
@@ -86,6 +86,31 @@ export class JobStops {
   #mayQueueAgain(endpointId: EndpointId): void {
     this.#ports.notifier.publish(`queue:${endpointId}`)
     this.#ports.notifier.publish(`load:${endpointId}`)
+  }
+}
+
+/** Wakes a held poll when the next stop is due. */
+class Reminder {
+  readonly #clock: Clock
+  #wake: () => void = () => {}
+  #cancel: () => void = () => {}
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Begins to wake; see {@link Wait.join}. */
+  readonly join = (wake: () => void): (() => void) => {
+    this.#wake = wake
+    return () => this.#cancel()
+  }
+
+  /** Wakes at the first of these instants, in monotonic milliseconds, and no more at earlier ones. */
+  at(instants: readonly number[]): void {
+    this.#cancel()
+    if (instants.length === 0) return
+    const first = instants.reduce((earliest, instant) => Math.min(earliest, instant))
+    this.#cancel = this.#clock.after(Math.max(1, first - this.#clock.monotonic()), this.#wake)
   }
 }
 

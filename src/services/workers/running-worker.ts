@@ -1,6 +1,7 @@
 import type { JobId, WorkerId } from '../../core/ids.ts'
 import type { SdkOutputReport } from '../../core/jobs/sdk-output.ts'
 import { type AskedConcurrency, afterAsking, concurrencyAsked } from '../../core/workers/asked-concurrency.ts'
+import { firstStop, isLetGoUnlisted, nextStop, type ToldStop } from '../../core/workers/told-stop.ts'
 import {
   afterPing,
   afterTake,
@@ -56,7 +57,7 @@ const CHUNK_RETRY_MS = 6_000
  *   this server did not listen, since nothing may be concluded from a silence that it did not hear.
  * - Asked concurrency: changed by each take.
  * - Completed: changed by each result.
- * - Told stops: a job is noted when the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
+ * - Told stops: a job is noted each time the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
  * - Freezing: what the driver was asked for last, which may differ from the state in the store for a moment; activity begins anew at the
  *   freeze and at the thaw.
@@ -87,7 +88,7 @@ export class RunningWorker {
   #isSerial = false
   #asked: AskedConcurrency | null = null
   #completedAtMs = 0
-  readonly #toldStops = new Map<JobId, 'told' | 'again'>()
+  readonly #toldStops = new Map<JobId, ToldStop>()
   /** Where the reading of its output goes on; null before the first. */
   outputPosition: number | null = null
   /** Results that it could not send, as its output says. */
@@ -274,9 +275,15 @@ export class RunningWorker {
     return [...this.#jobs].flatMap(([jobId, job]) => (isForgotten(job) ? [jobId] : []))
   }
 
-  /** Whether it was told to stop this job, `again` where it is to be told once more; null when it was not. */
-  toldStop(jobId: JobId): 'told' | 'again' | null {
-    return this.#toldStops.get(jobId) ?? null
+  /** When it is to be told to stop this job, in monotonic milliseconds: 0 when it was not told yet. */
+  stopDueAtMs(jobId: JobId): number {
+    return this.#toldStops.get(jobId)?.againAtMs ?? 0
+  }
+
+  /** Whether a ping that does not list this job shows that it has let go: it was told to stop, and could have begun the job by now. */
+  hasLetGoUnlisted(jobId: JobId): boolean {
+    const told = this.#toldStops.get(jobId)
+    return told !== undefined && isLetGoUnlisted(told, this.#clock.monotonic())
   }
 
   /** How many jobs it was told to stop and has not let go of. */
@@ -284,9 +291,14 @@ export class RunningWorker {
     return this.#toldStops.size
   }
 
-  /** Notes that it is told to stop a job, or that it is to be told once more. */
-  tellStop(jobId: JobId, how: 'told' | 'again'): void {
-    this.#toldStops.set(jobId, how)
+  /** Notes that it is told to stop a job, for the first time or again. */
+  tellStop(jobId: JobId): void {
+    const nowMs = this.#clock.monotonic()
+    const told = this.#toldStops.get(jobId)
+    this.#toldStops.set(
+      jobId,
+      told === undefined ? firstStop(this.#jobs.get(jobId)?.deliveredAtMs, nowMs) : nextStop(told, nowMs),
+    )
   }
 
   /** Notes that it has let go of a job, or of all that it was told to stop. */

@@ -274,19 +274,6 @@ test('the token of a worker is valid for the calls of its own endpoint and for n
   assert.equal((await rig.ask('GET', `/v2/serverless/${endpoint}`, { key })).status, 401)
 })
 
-test('a worker that still lists a job which it was told to stop is told again', async t => {
-  const rig = await openRig(t)
-  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
-  const id = await rig.submit(endpoint)
-  assert.equal(await worker.takeJob(), id)
-  const first = worker.stops()
-  await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
-  assert.deepEqual((await first).json, { jobsToStop: [id] })
-  const second = worker.stops()
-  await worker.ping([id])
-  assert.deepEqual((await second).json, { jobsToStop: [id] })
-})
-
 test('a retried job is not stopped because its last attempt was, and is when it is cancelled itself', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })

@@ -21,7 +21,7 @@ import {
 import { leaderOf, processesOf } from '../support/processes.ts'
 import { python, skip } from '../support/python.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
-import { until } from '../support/until.ts'
+import { sleep, until } from '../support/until.ts'
 import { inContainers } from '../support/workers.ts'
 
 /** Starting the SDK takes seconds of computing, more when several do it at once. */
@@ -195,6 +195,30 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     const cancelled = await statusOf(server, endpoint, swallowing.id)
     assert.deepEqual([after.workerId, cancelled.status, cancelled.output], [workerId, 'CANCELLED', undefined])
     assert.deepEqual(await healthJobs(endpoint), { completed: 2, failed: 0, inProgress: 0, inQueue: 0, retried: 0 })
+  })
+
+  test('thirty jobs that are cancelled in their first 100 ms all stop, and their worker stays', async () => {
+    const endpoint = await pythonEndpoint({ WIRE_CAPACITY: '10' })
+    const { workerId } = await run(endpoint, {})
+    const cancelEarly = async (afterMs: number) => {
+      const id = await submit(server, endpoint, { sleep: 60 })
+      await until(
+        'the job to be dispatched',
+        async () => (await statusOf(server, endpoint, id)).status === 'IN_PROGRESS',
+      )
+      await sleep(afterMs)
+      await ask(server, `/v2/${endpoint}/cancel/${id}`, { method: 'POST' })
+      return id
+    }
+    for (let round = 0; round < 3; round += 1) {
+      const ids = await Promise.all(Array.from({ length: 10 }, (_, index) => cancelEarly(8 * index)))
+      await until('the worker to be idle', async () => (await healthOf(server, endpoint)).workers.idle === 1)
+      // A job may be stopped before its handler has begun.
+      const runs = (id: string) => existsSync(join(notes, `begun-${id}`)) && !existsSync(stopNote(id))
+      assert.deepEqual(ids.filter(runs), [])
+    }
+    assert.equal((await run(endpoint, {})).workerId, workerId)
+    assert.equal(exitOf(workerId!), undefined)
   })
 
   const healthJobs = async (endpoint: string) => (await healthOf(server, endpoint)).jobs
