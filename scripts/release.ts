@@ -111,7 +111,30 @@ function saveImage({ builder, base }: NonNullable<Release['image']>, version: st
   const tag = `runyard:${version}`
   const from = base === undefined ? [] : ['--base', base]
   run(process.execPath, 'scripts/image.ts', '--builder', builder, '--tag', tag, ...from)
-  run(builder, 'save', '--output', join(folder, `runyard-${version}-${process.arch}.image.tar`), tag)
+  const archive = join(folder, `runyard-${version}-${process.arch}.image.tar`)
+  run(builder, 'save', '--output', archive, tag)
+  assertSaved({ builder, tag, version, archive })
+}
+
+/** Refuses an archive without the image, and an image whose program is another version or does not start. */
+function assertSaved({
+  builder,
+  tag,
+  version,
+  archive,
+}: {
+  builder: string
+  tag: string
+  version: string
+  archive: string
+}): void {
+  const read = (program: string, ...words: string[]) => execFileSync(program, words, { encoding: 'utf8' })
+  const images: { RepoTags: string[] | null }[] = JSON.parse(read('tar', '-xOf', archive, 'manifest.json'))
+  // podman writes the name with its registry.
+  if (!images.some(({ RepoTags }) => RepoTags?.some(name => name === tag || name.endsWith(`/${tag}`))))
+    throw new Error(`${archive} does not hold ${tag}`)
+  const printed = read(builder, 'run', '--rm', tag, '--version').trim()
+  if (printed !== version) throw new Error(`${tag} says that it is version ${printed}`)
 }
 
 function sums(folder: string): string {

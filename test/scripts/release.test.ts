@@ -6,13 +6,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { changedFiles, compareVersions, isVersion, releasedChangelog } from '../../scripts/release/versions.ts'
-import { engineUrl, noDocker, workerImage } from '../support/docker.ts'
 import { findChangelogMistakes } from '../tidy/docs.ts'
 import { files, read, root } from '../tidy/files.ts'
 import { findStaleLock } from '../tidy/hygiene.ts'
-
-/** The engine of the tests, where there is one. */
-const env = { ...process.env, ...(engineUrl === '' ? {} : { DOCKER_HOST: engineUrl }) }
 
 describe('a release in a copy of the repository', () => {
   let copy: string
@@ -43,7 +39,6 @@ describe('a release in a copy of the repository', () => {
     const script = join(copy, 'scripts/release.ts')
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...words], {
       cwd: copy,
-      env,
       encoding: 'utf8',
     })
     return { status, printed: `${stdout}${stderr}` }
@@ -109,32 +104,6 @@ describe('a release in a copy of the repository', () => {
     assert.equal(git('status', '--porcelain'), '')
     assert.equal(git('tag', '--list'), 'v7.8.9')
     assert.match(released('package.json'), /"version": "7\.8\.9"/)
-  })
-
-  test('with --image the image of the server is saved beside the packages', {
-    skip: noDocker,
-  }, () => {
-    // npm lists the packages of a folder, and not those that a link leads to.
-    rmSync(join(copy, 'node_modules'))
-    cpSync(join(root, 'node_modules'), join(copy, 'node_modules'), {
-      recursive: true,
-      verbatimSymlinks: true,
-      filter: path => !path.endsWith('node_modules/.cache'),
-    })
-    const words = [...options, '--to', join(made, 'c'), '--image', '--base', workerImage]
-    const { status, printed } = release('7.9.0', ...words)
-    try {
-      assert.equal(status, 0, printed)
-      const name = `runyard-7.9.0-${process.arch}.image.tar`
-      assert.match(readFileSync(join(made, 'c/SHA256SUMS'), 'utf8'), new RegExp(`  ${name}$`, 'm'))
-      const [saved] = JSON.parse(
-        execFileSync('tar', ['-xOf', join(made, 'c', name), 'manifest.json'], { encoding: 'utf8' }),
-      )
-      assert.deepEqual(saved.RepoTags, ['runyard:7.9.0'])
-    } finally {
-      // Another build may be about to use the layers below it.
-      execFileSync('docker', ['rmi', '--no-prune', '--force', 'runyard:7.9.0'], { env, stdio: 'ignore' })
-    }
   })
 })
 
