@@ -3,5 +3,5 @@ import type { BodyParser } from '../src/ports/body-parser.ts'
 
 /** Parses large bodies in the same thread: there are no other threads under virtual time. */
 export const inlineBodies: BodyParser = {
-  read: async (name, body, ...rest) => readHere(name, body, rest),
+  read: async (_account, name, body, ...rest) => readHere(name, body, rest),
 }

@@ -73,7 +73,8 @@ export class Shell {
     this.ports = {
       clock: systemClock,
       random: systemRandom,
-      bodies: new BodyThreads({ ready: () => this.readyForLarge() }),
+      // Those of clients and, as many bytes again, those of workers.
+      bodies: new BodyThreads({ ready: () => this.readyForLarge(), waitingBytes: 2 * config.bodyBytes }),
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
       probes: createHealthProbes(),
       consoleFiles: createConsoleFiles(consoleSource()),

@@ -1,6 +1,7 @@
 import type { Caller } from '../../core/accounts/permission.ts'
 import { LARGE_BODY_BYTES, type Pieces } from '../../core/bodies/body-readings.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
+import type { OwnerId } from '../../core/ids.ts'
 import { isTooDeep, TOO_DEEP } from '../../core/json/json-depth.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
@@ -34,7 +35,8 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
     try {
       if (wantsPage(request)) return await graphiql(request)
       const caller = await knownCaller(request, parts.access, env)
-      if (caller !== null) admitTo(env, caller.owner)
+      const account = caller?.owner ?? null
+      if (account !== null) admitTo(env, account)
       const ask = async (body: string | Record<string, unknown> | null) => {
         refuseDeep(request, body)
         const context = { caller, loaders: loadersFor(parts, caller), env }
@@ -46,9 +48,9 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
       }
       return await (request.method === 'POST'
         ? parts.room
-            .of(caller?.owner ?? null)
+            .of(account)
             .body({ request, env }, maxBodyBytes(caller !== null), async body =>
-              ask(typeof body === 'string' ? body : await readLarge(parts.bodies, request, body)),
+              ask(typeof body === 'string' ? body : await readLarge(parts.bodies, request, { account, pieces: body })),
             )
         : ask(null))
     } catch (thrown) {
@@ -63,11 +65,15 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
 }
 
 /** @throws AppError `invalid` and `too_large` */
-async function readLarge(bodies: BodyParser, request: Request, pieces: Pieces): Promise<Record<string, unknown>> {
+async function readLarge(
+  bodies: BodyParser,
+  request: Request,
+  { account, pieces }: { readonly account: OwnerId | null; readonly pieces: Pieces },
+): Promise<Record<string, unknown>> {
   if (!/^application\/json(;|$)/.test(request.headers.get('content-type') ?? '')) {
     throw new AppError('too_large', `a request of ${LARGE_BODY_BYTES} bytes and more must be application/json`)
   }
-  const reading = await bodies.read('document', pieces)
+  const reading = await bodies.read(account, 'document', pieces)
   if (!reading.ok) throw new AppError('invalid', `the request cannot be read: ${reading.problem}`)
   const { value } = reading
   if (typeof value !== 'object' || value === null) throw new AppError('invalid', 'the request must be a JSON object')

@@ -34,7 +34,9 @@ export async function batchesOf(
     return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
       const name = call.req.query('name')
       const reading =
-        typeof body === 'string' ? readNewBatch(body, name) : await parts.bodies.read('newBatch', body, name)
+        typeof body === 'string'
+          ? readNewBatch(body, name)
+          : await parts.bodies.read(endpoint.owner, 'newBatch', body, name)
       return created(await parts.batches.create(endpoint, checked(reading), key))
     })
   }
@@ -49,7 +51,8 @@ export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint
   const batchId = batchParameter(call)
   if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
   return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
-    const reading = typeof body === 'string' ? readBatchName(body) : await parts.bodies.read('batchName', body)
+    const reading =
+      typeof body === 'string' ? readBatchName(body) : await parts.bodies.read(endpoint.owner, 'batchName', body)
     return jsonText(batchView(await parts.batches.rename(id, batchId, checked(reading))))
   })
 }
@@ -64,7 +67,10 @@ export async function requestsOf(
   const batchId = batchParameter(call)
   if (call.req.method === 'POST') {
     return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
-      const reading = typeof body === 'string' ? readMoreRequests(body) : await parts.bodies.read('moreRequests', body)
+      const reading =
+        typeof body === 'string'
+          ? readMoreRequests(body)
+          : await parts.bodies.read(endpoint.owner, 'moreRequests', body)
       return changed(await parts.batches.add(endpoint, batchId, checked(reading), key))
     })
   }

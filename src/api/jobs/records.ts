@@ -95,7 +95,8 @@ export function replay(
     }
     // A job that was never there is an error also where its input is not needed.
     await parts.jobRecords.find(endpoint.id, jobId)
-    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
+    const reading =
+      typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', ...how })
     return jsonText(JSON.stringify({ id, status }))

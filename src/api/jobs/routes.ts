@@ -322,7 +322,8 @@ function recordOf(
 
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   return parts.room.of(endpoint.owner).body(requestOf(call), PAYLOAD_BYTES.run, async body => {
-    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
+    const reading =
+      typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
     const how = { kind: 'run', idempotencyKey: keyOf(call), traceparent: traceOf(call) } as const
@@ -339,7 +340,8 @@ async function runSync(
 ): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
   const job = await parts.room.of(endpoint.owner).body(requestOf(call), PAYLOAD_BYTES.runsync, async body => {
-    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
+    const reading =
+      typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)

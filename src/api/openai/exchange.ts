@@ -167,7 +167,9 @@ export class OpenaiExchange {
     const { error } = end
     const isLong = error !== null && error.length >= LARGE_BODY_BYTES
     const short = { ...end, input: '', output: null, error: null }
-    return this.#writer.failed(isLong ? await this.#parts.bodies.read('streamFailure', error, short) : failureOf(end))
+    return this.#writer.failed(
+      isLong ? await this.#parts.bodies.read(end.owner, 'streamFailure', error, short) : failureOf(end),
+    )
   }
 
   /** The response status was sent already, so a failure is reported in the stream. */
@@ -225,19 +227,21 @@ export class OpenaiExchange {
   async #itemsOf({ chunks, job }: StreamAnswer): Promise<readonly StreamItem[]> {
     const { bodies } = this.#parts
     const isLong = chunks.reduce((sum, chunk) => sum + chunk.length, 0) >= LARGE_BODY_BYTES
-    const items = isLong ? await bodies.read('streamItems', '', chunks) : itemsOfChunks(chunks)
+    const items = isLong ? await bodies.read(job.owner, 'streamItems', '', chunks) : itemsOfChunks(chunks)
     const { status, output } = job
     // A handler that is not a generator has its whole response in the output.
     if (this.#attempt > 0 || status !== 'COMPLETED' || output === null) return items
-    return output.length >= LARGE_BODY_BYTES ? bodies.read('outputItems', output) : itemsOfOutput(output)
+    return output.length >= LARGE_BODY_BYTES ? bodies.read(job.owner, 'outputItems', output) : itemsOfOutput(output)
   }
 
   async #errorOf(json: string): Promise<OpenAiAnswer | null> {
-    return json.length >= LARGE_BODY_BYTES ? this.#parts.bodies.read('openAiError', json) : errorObjectOf(json)
+    return json.length >= LARGE_BODY_BYTES
+      ? this.#parts.bodies.read(this.#job.owner, 'openAiError', json)
+      : errorObjectOf(json)
   }
 
   async #isJson(text: string): Promise<boolean> {
-    return text.length >= LARGE_BODY_BYTES ? this.#parts.bodies.read('isJson', text) : isJson(text)
+    return text.length >= LARGE_BODY_BYTES ? this.#parts.bodies.read(this.#job.owner, 'isJson', text) : isJson(text)
   }
 
   #isRestarted({ job, chunks, attempt }: StreamAnswer): boolean {
@@ -290,8 +294,9 @@ export class OpenaiExchange {
     const { bodies } = this.#parts
     const short = { ...job, input: '', output: null }
     if (job.status !== 'COMPLETED' && (job.error?.length ?? 0) >= LARGE_BODY_BYTES)
-      return bodies.read('openAiFailure', job.error!, { ...short, error: null })
-    if (output !== null && output.length >= LARGE_BODY_BYTES) return bodies.read('openAiAnswer', output, short)
+      return bodies.read(job.owner, 'openAiFailure', job.error!, { ...short, error: null })
+    if (output !== null && output.length >= LARGE_BODY_BYTES)
+      return bodies.read(job.owner, 'openAiAnswer', output, short)
     return openAiAnswer(job, output)
   }
 

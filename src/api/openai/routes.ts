@@ -59,7 +59,9 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
   const { job, stream } = await parts.room.of(endpoint.owner).body({ request, env }, PAYLOAD_BYTES, async body => {
     const call =
-      typeof body === 'string' ? readOpenAiCall(route, body) : await parts.bodies.read('openAiCall', body, route)
+      typeof body === 'string'
+        ? readOpenAiCall(route, body)
+        : await parts.bodies.read(endpoint.owner, 'openAiCall', body, route)
     if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
     // A client that reads a long stream slowly gets more time to receive its end.
     const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}

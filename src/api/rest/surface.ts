@@ -83,9 +83,10 @@ export function restSurface(
       }
       const { body: contract } = route.contract
       if (contract === undefined) return run('')
-      const room = parts.room.of(caller?.owner ?? null)
+      const account = caller?.owner ?? null
+      const room = parts.room.of(account)
       return room.body({ request, env: context.env.env }, contract.maxBytes ?? MAX_BODY_BYTES, async body =>
-        run(typeof body === 'string' ? body : await parts.bodies.read('document', body)),
+        run(typeof body === 'string' ? body : await parts.bodies.read(account, 'document', body)),
       )
     })
   }

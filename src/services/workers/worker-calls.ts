@@ -87,7 +87,7 @@ export class WorkerCalls {
         ? { kind: 'final' as const, refresh: false, outcome: oversizedResult(bytes, !ended) }
         : typeof content === 'string'
           ? readResult(content)
-          : await this.#ports.bodies.read('result', content)
+          : await this.#ports.bodies.read(worker.owner, 'result', content)
     if (reading.kind === 'progress') {
       const kept = await this.#ports.store.jobs.setProgress(jobId, worker.id, reading.output)
       if (kept) this.#ports.notifier.publish(`job:${jobId}`)
@@ -130,7 +130,11 @@ export class WorkerCalls {
   async #chunk(worker: Worker, jobId: JobId, { content, bytes }: LimitedBody, copies: number): Promise<void> {
     const { store, notifier, clock, bodies, tracing } = this.#ports
     const reading =
-      content === null ? null : typeof content === 'string' ? readChunk(content) : await bodies.read('chunk', content)
+      content === null
+        ? null
+        : typeof content === 'string'
+          ? readChunk(content)
+          : await bodies.read(worker.owner, 'chunk', content)
     const items = reading !== null && 'items' in reading ? reading.items : null
     const kept = items !== null && (await this.#append(worker, jobId, items, copies))
     if (kept) {

@@ -7,6 +7,7 @@ import { compileCacheEnvironment } from '../../disk/compile-cache.ts'
 import { programFile } from '../../disk/package-files.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import { unpackError } from '../../store/engines/thread-messages.ts'
+import { ThreadTurns, type ThreadTurnsLimits, type TurnsFull } from './thread-turns.ts'
 
 /** What is to be done with a body. */
 export interface Reading {
@@ -24,8 +25,13 @@ export type ReadingAnswer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown }
 
-/** Two, so that one large body does not hold up another; more would take the processors from everything else. */
-const THREADS = 2
+/**
+ * Two for one account, so that a large body does not hold up another, and one for others. More would take the processors from everything
+ * else. What waits of one account is bounded by its bytes before it is by its number, unless bodies are small.
+ */
+const LIMITS = { threads: 3, waiting: 2_048, waitingOfAll: 8_192 } as const
+/** Bytes that wait for the threads unless options say so. */
+const WAITING_BYTES = 256 * 1024 * 1024
 /** A body of 20 MB makes at most some 500 MB of values. */
 const HEAP_MB = 1_024
 const PROGRAM = pathToFileURL(programFile('system/bodies/body-thread'))
@@ -37,48 +43,56 @@ const TURN_BYTES = 1_048_576
 export interface BodyThreadsOptions {
   /** Awaited before what was read is handed on. */
   readonly ready?: () => Promise<void>
+  /** Bytes of one account that may wait for a thread, at least those that its bodies may have in memory. */
+  readonly waitingBytes?: number
+  /** Other limits, for tests. */
+  readonly limits?: Partial<ThreadTurnsLimits>
   /** Another program for the threads, for tests. */
   readonly program?: URL
 }
 
 interface Waiting extends PromiseWithResolvers<unknown> {
+  readonly account: string
   readonly reading: Reading
   readonly body: Body
 }
 
 /**
- * Reads large bodies in threads, which are started when the first one comes. What waits for a thread is bounded by the room
- * for bodies, in which each lies while it is read. A thread that runs out of memory takes only the body with it that it was
- * reading; the next body gets a new one. Idle ones keep no process alive.
+ * Reads large bodies in threads, which are started when they are needed. Accounts take turns, and one thread is always for accounts
+ * whose bodies no thread reads. A thread that runs out of memory takes only the body with it that it was reading; the next body
+ * gets a new one. Idle ones keep no process alive.
  */
 export class BodyThreads implements BodyParser {
   readonly #ready: () => Promise<void>
   readonly #program: URL
-  readonly #line: Waiting[] = []
+  readonly #turns: ThreadTurns<Waiting>
   readonly #threads = new Map<Worker, Waiting | null>()
 
-  constructor({ ready = async () => {}, program = PROGRAM }: BodyThreadsOptions = {}) {
+  constructor(options: BodyThreadsOptions = {}) {
+    const { ready = async () => {}, waitingBytes = WAITING_BYTES, limits = {}, program = PROGRAM } = options
     this.#ready = ready
     this.#program = program
+    this.#turns = new ThreadTurns({ ...LIMITS, waitingBytes, ...limits })
   }
 
-  read: BodyParser['read'] = async (name, body, ...rest) => {
-    const waiting = { ...Promise.withResolvers<unknown>(), reading: { name, rest }, body }
-    this.#line.push(waiting)
+  read: BodyParser['read'] = async (owner, name, body, ...rest) => {
+    const account = owner ?? ''
+    const waiting = { ...Promise.withResolvers<unknown>(), account, reading: { name, rest }, body }
+    const full = this.#turns.add(account, waiting, sizeOf(body))
+    if (full !== null) throw refusalOf(full)
     this.#hand()
     const [value] = await Promise.all([waiting.promise, this.#ready()])
     return value as Awaited<ReturnType<BodyParser['read']>> as never
   }
 
   #hand(): void {
-    if (this.#line.length === 0) return
-    const idle = [...this.#threads].find(([, reading]) => reading === null)?.[0]
-    const thread = idle ?? (this.#threads.size < THREADS ? this.#start() : null)
-    if (thread === null) return
-    const waiting = this.#line.shift()!
-    this.#threads.set(thread, waiting)
-    thread.ref()
-    void send(thread, waiting)
+    for (let waiting = this.#turns.take(); waiting !== null; waiting = this.#turns.take()) {
+      const idle = [...this.#threads].find(([, reading]) => reading === null)?.[0]
+      const thread = idle ?? this.#start()
+      this.#threads.set(thread, waiting)
+      thread.ref()
+      void send(thread, waiting)
+    }
   }
 
   #start(): Worker {
@@ -91,6 +105,7 @@ export class BodyThreads implements BodyParser {
       const reading = this.#threads.get(thread)
       this.#threads.set(thread, null)
       thread.unref()
+      if (reading) this.#turns.leave(reading.account)
       // Taking the answer over took its time; what is done with it comes in another turn of the loop.
       void nextTurn().then(() => {
         if (answer.ok) reading?.resolve(answer.value)
@@ -108,9 +123,20 @@ export class BodyThreads implements BodyParser {
     const reading = this.#threads.get(thread)
     if (reading === undefined) return
     this.#threads.delete(thread)
+    if (reading !== null) this.#turns.leave(reading.account)
     reading?.reject(new AppError('unavailable', 'the body could not be read', { cause }))
     this.#hand()
   }
+}
+
+function sizeOf(body: Body): number {
+  return typeof body === 'string' ? body.length : body.reduce((bytes, piece) => bytes + piece.byteLength, 0)
+}
+
+function refusalOf(full: TurnsFull): AppError {
+  return full === 'account'
+    ? new AppError('rate_limited', 'too many large bodies of this account wait to be read', { retryAfterSeconds: 5 })
+    : new AppError('unavailable', 'too many large bodies wait to be read', { retryAfterSeconds: 5 })
 }
 
 async function send(thread: Worker, { reading, body }: Waiting): Promise<void> {
