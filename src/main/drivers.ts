@@ -132,8 +132,12 @@ function cageFor(config: Config): { cage: Cage | null; isolation: string; refuse
     .filter((path): path is string => path !== null && existsSync(path))
   const hidden = [{ path: config.dataDir, isFolder: true }, ...sockets.map(path => ({ path, isFolder: false }))]
   const given = { readable: config.workerReadable, writable: config.workerWritable, diskGb: config.workerDiskGb }
-  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, network, ...given })
-  const isolation = `caged, ${text}, ${layers ? '' : 'images read-only, '}${describeLimits(limits)}`
+  const cage = new Cage({ ...trial, limits, hidden, layers, network, ...given })
+  const lacks = [
+    ...(layers ? [] : ['images read-only']),
+    ...(trial.filter === null ? ['no filter of system calls'] : []),
+  ]
+  const isolation = ['caged', text, ...lacks, describeLimits(limits)].join(', ')
   return { cage, isolation, refused: null }
 }
 

@@ -1,5 +1,6 @@
 /** The arguments of bubblewrap for one worker. A pure function, so that everything a worker can see is in one place and tested. */
 
+import { KERNEL_FOLDER, KERNEL_MEMORY, type Mask } from './kernel-tables.ts'
 import { type Layer, shownAt } from './layer.ts'
 
 /** All that a worker in a cage sees and is. Paths are absolute and the same inside as outside unless another is named. */
@@ -10,6 +11,8 @@ export interface CageSpec {
   readonly shared: readonly string[]
   /** The image with a private layer over it, where it has one; it lies above {@link readable}. */
   readonly layer: Layer | null
+  /** Tables of the kernel that are empty here; all of them exist. */
+  readonly masks: readonly Mask[]
   /** Folders and files of the server that lie in a readable folder, and are empty here. */
   readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
   /** Folders that it may change; they win over {@link readable} ones that hold them. */
@@ -45,7 +48,7 @@ export const CAGE_BASE: readonly string[] = [
  * Settings of the whole kernel. The root user may write them even without any capability, and bubblewrap covers only those whose folder
  * can be written.
  */
-const GLOBAL_PROC = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'mtrr', 'driver']
+const GLOBAL_PROC = ['sys', 'irq', 'bus', 'fs', 'driver']
 
 /**
  * The options for bubblewrap, to be handed over in a file and not in its command line: variables are secrets. What comes later lies on
@@ -53,11 +56,12 @@ const GLOBAL_PROC = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'mtrr',
  */
 export function cageOptions(spec: CageSpec): string[] {
   const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env, resolver } = spec
-  const { models, modelFolder } = spec
+  const { models, modelFolder, masks } = spec
   return [
     ...CAGE_BASE,
     ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
     ...GLOBAL_PROC.flatMap(name => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`]),
+    ...masks.flatMap(maskOptions),
     ...['--bind', tmp, '/tmp', '--dir', '/var', '--symlink', '/tmp', '/var/tmp'],
     ...links.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...readable.flatMap(path => ['--ro-bind-try', path, path]),
@@ -74,6 +78,12 @@ export function cageOptions(spec: CageSpec): string[] {
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--chdir', folder],
   ]
+}
+
+function maskOptions({ path, isFolder }: Mask): string[] {
+  if (!isFolder) return ['--dev-bind', '/dev/null', path]
+  const kept = path === KERNEL_FOLDER ? ['--ro-bind-try', KERNEL_MEMORY, KERNEL_MEMORY] : []
+  return ['--tmpfs', path, ...kept, '--remount-ro', path]
 }
 
 function layerOptions(layer: Layer): string[] {

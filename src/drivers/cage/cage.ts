@@ -17,7 +17,9 @@ import { type HostEnvironment, WORKER_VARIABLE } from '../process/process-enviro
 import { wantsPrivateFolder } from '../process/working-folder.ts'
 import type { ServedPorts } from '../served-ports.ts'
 import { type CageSpec, cageOptions, gpuDevices } from './arguments.ts'
+import { FILTER_FD, OPTIONS_FD } from './door-settings.ts'
 import { programFolders, systemFolders } from './folders.ts'
+import { kernelMasks } from './kernel-tables.ts'
 import { type Layer, layerOf, layerWords, sameUser } from './layer.ts'
 import { freezerOf, joinCommand, type Limits, leaveGroups } from './limits.ts'
 import { NetworkWatch } from './network-watch.ts'
@@ -43,6 +45,8 @@ export interface CageOptions {
   readonly layers: boolean
   /** Gives workers a network of their own; null for that of the machine. */
   readonly network: OwnNetwork | null
+  /** The program that refuses system calls; null for none. */
+  readonly filter: Buffer | null
 }
 
 /** One worker that is to be started. */
@@ -71,6 +75,8 @@ export interface CagedCommand {
   readonly env: Readonly<Record<string, string>>
   /** An open file with the options, which the process is given as its fourth; to be closed after the start. */
   readonly options: number
+  /** An open file with the filter of system calls, which it is given as its fifth; to be closed after the start. Null for none. */
+  readonly filter: number | null
   readonly isolation: Isolation
   /** The control group by which the worker can be frozen; null where there is none. */
   readonly freezer: string | null
@@ -86,6 +92,7 @@ const CACHES = ['huggingface/hub', 'huggingface/datasets', 'huggingface/xet', 't
 export class Cage {
   readonly #options: CageOptions
   readonly #system = systemFolders()
+  readonly #masks = kernelMasks()
 
   constructor(options: CageOptions) {
     this.#options = options
@@ -111,7 +118,7 @@ export class Cage {
       // By these the server finds a worker again and knows what it had.
       env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
       attach,
-      options: openOptions(join(folder, 'cage'), options),
+      ...openFiles(folder, options, this.#options.filter),
       isolation: { kind: 'cage', limits: this.#limitsOf(spec) },
       freezer: freezerOf(limits, spec.workerId),
     }
@@ -162,9 +169,10 @@ export class Cage {
 
   /** The cage itself, in its layer, which is the innermost namespace around it. */
   #cageWords({ program, words }: CagedLaunch, layer: Layer | null): string[] {
-    const { bwrap, network } = this.#options
+    const { bwrap, network, filter } = this.#options
     const ids = layer === null && network === null ? [] : sameUser()
-    return [...(layer === null ? [] : layerWords(layer)), bwrap, ...ids, '--args', '3', '--', program, ...words]
+    const given = ['--args', String(OPTIONS_FD), ...(filter === null ? [] : ['--seccomp', String(FILTER_FD)])]
+    return [...(layer === null ? [] : layerWords(layer)), bwrap, ...ids, ...given, '--', program, ...words]
   }
 
   async #specOf(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
@@ -186,6 +194,7 @@ export class Cage {
     const own = layer !== null && working === image ? [] : [working]
     return {
       links: this.#system.links,
+      masks: this.#masks,
       env,
       program,
       words,
@@ -232,13 +241,29 @@ function harmless(env: Readonly<Record<string, string>>): Record<string, string>
   return Object.fromEntries(kept)
 }
 
-/** A file without a name: it holds variables, which may be secrets. */
-function openOptions(path: string, options: readonly string[]): number {
+/** What bubblewrap reads: its options, and the filter of system calls. */
+function openFiles(
+  folder: string,
+  options: readonly string[],
+  program: Buffer | null,
+): Pick<CagedCommand, 'options' | 'filter'> {
+  const filter = program === null ? null : openHidden(join(folder, 'filter'), program)
+  try {
+    const text = options.map(option => `${option}\0`).join('')
+    return { filter, options: openHidden(join(folder, 'cage'), Buffer.from(text)) }
+  } catch (thrown) {
+    if (filter !== null) closeSync(filter)
+    throw thrown
+  }
+}
+
+/** A file without a name: options hold variables, which may be secrets. */
+function openHidden(path: string, bytes: Buffer): number {
   const file = openSync(path, 'wx+', 0o600)
   try {
     unlinkSync(path)
     // At a place of its own, so that the one who reads it starts at the beginning.
-    writeSync(file, Buffer.from(options.map(option => `${option}\0`).join('')), 0, null, 0)
+    writeSync(file, bytes, 0, null, 0)
     return file
   } catch (thrown) {
     closeSync(file)

@@ -4,8 +4,10 @@
 export const DOOR_PROGRAM = 'runyard-door'
 /** The open file with the options of the cage. */
 export const OPTIONS_FD = 3
+/** The open file with its filter of system calls; the null device where it has none. */
+export const FILTER_FD = 4
 /** The line to the server that starts a worker, where its network leads to the outside. */
-export const SERVER_FD = 4
+export const SERVER_FD = 5
 
 /** One worker's network. */
 export interface DoorSettings {

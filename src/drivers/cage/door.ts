@@ -10,7 +10,7 @@ import { closeSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, Socket } from 'node:net'
 import { constants } from 'node:os'
 import { listenAtFile, shortSocketPath } from '../../disk/socket-file.ts'
-import { DOOR_PROGRAM, type DoorSettings, OPTIONS_FD, SERVER_FD } from './door-settings.ts'
+import { DOOR_PROGRAM, type DoorSettings, FILTER_FD, OPTIONS_FD, SERVER_FD } from './door-settings.ts'
 
 /** Limit of connections in each direction; further ones wait in the system's queue or are refused by it. */
 const MAX_CONNECTIONS = 1_024
@@ -88,8 +88,9 @@ async function outside(path: string): Promise<void> {
 }
 
 function begin(): void {
-  const child = spawn(program, words, { stdio: ['inherit', 'inherit', 'inherit', OPTIONS_FD] })
+  const child = spawn(program, words, { stdio: ['inherit', 'inherit', 'inherit', OPTIONS_FD, FILTER_FD] })
   closeSync(OPTIONS_FD)
+  closeSync(FILTER_FD)
   child.on('error', error => {
     console.error(`runyard: the worker cannot be started: ${error.message}`)
     process.exit(1)

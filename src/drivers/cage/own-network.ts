@@ -10,7 +10,7 @@ import type { WorkerId } from '../../core/ids.ts'
 import { programFile } from '../../disk/package-files.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { ServedPorts } from '../served-ports.ts'
-import type { DoorSettings } from './door-settings.ts'
+import { type DoorSettings, SERVER_FD } from './door-settings.ts'
 import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
 
 /** Its heap is small, and no thread of it compiles. */
@@ -135,7 +135,7 @@ function writeResolver(folder: string): string {
 
 /** The worker waits for one line. Where this server ends before, the worker ends too. */
 async function attach(child: ChildProcess, led: Omit<LedNetwork, 'pid'>, clock: Clock): Promise<void> {
-  const line = child.stdio[4] as Duplex | null | undefined
+  const line = (child.stdio as readonly unknown[])[SERVER_FD] as Duplex | null | undefined
   if (line === null || line === undefined) return
   line.on('error', () => {})
   let text = ''

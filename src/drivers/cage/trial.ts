@@ -2,34 +2,49 @@
 import { execFileSync } from 'node:child_process'
 import { CAGE_BASE } from './arguments.ts'
 import { sameUser, shownAt, tryLayer } from './layer.ts'
+import { systemCallFilter } from './system-call-filter.ts'
 
-/** What was found. */
-export type CageTrial = { readonly bwrap: string } | { readonly problem: string; readonly action: string }
+/** What was found. `filter` is the program that refuses system calls; null where this machine takes none. */
+export type CageTrial =
+  | { readonly bwrap: string; readonly filter: Buffer | null }
+  | { readonly problem: string; readonly action: string }
 
 const PLACES = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap']
 const TRIAL_MS = 10_000
+const TRIAL_STDIO = ['pipe', 'ignore', 'pipe'] as const
 const TRIAL = [...CAGE_BASE, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev']
 
 /** Runs nothing in a cage that is made as those of workers are. */
 export function tryCage(platform: string = process.platform): CageTrial {
   if (platform !== 'linux') return { problem: 'cages need Linux', action: 'run workers in containers' }
   let problem: string | null = null
+  const filter = systemCallFilter()
   for (const bwrap of PLACES) {
-    try {
-      const words = [...TRIAL, '--', 'true']
-      const stdio = ['ignore', 'ignore', 'pipe'] as const
-      execFileSync(bwrap, words, { env: { PATH: '/usr/bin:/bin' }, stdio: [...stdio], timeout: TRIAL_MS })
-      return { bwrap }
-    } catch (thrown) {
-      const { code, stderr } = thrown as NodeJS.ErrnoException & { stderr?: Buffer }
-      if (code !== 'ENOENT') problem ??= firstLine(stderr?.toString() ?? '') || String(code ?? 'it failed')
-    }
+    if (filter !== null && tryWords(bwrap, filter) === null) return { bwrap, filter }
+    const failed = tryWords(bwrap, null)
+    if (failed === null) return { bwrap, filter: null }
+    if (failed !== MISSING) problem ??= failed
   }
   if (problem === null)
     return { problem: 'bubblewrap (bwrap) is not installed', action: 'install the package bubblewrap' }
   const action =
     'allow user namespaces for bwrap (sysctl kernel.unprivileged_userns_clone, AppArmor), with bubblewrap 0.8 or newer'
   return { problem: `bubblewrap cannot make a cage here: ${problem}`, action }
+}
+
+const MISSING = 'ENOENT'
+
+/** Makes a cage. @returns what failed; null where it was made */
+function tryWords(bwrap: string, filter: Buffer | null): string | null {
+  const words = [...(filter === null ? [] : ['--seccomp', '0']), ...TRIAL, '--', 'true']
+  try {
+    const input = filter ?? Buffer.alloc(0)
+    execFileSync(bwrap, words, { env: { PATH: '/usr/bin:/bin' }, stdio: [...TRIAL_STDIO], input, timeout: TRIAL_MS })
+    return null
+  } catch (thrown) {
+    const { code, stderr } = thrown as NodeJS.ErrnoException & { stderr?: Buffer }
+    return code === MISSING ? MISSING : firstLine(stderr?.toString() ?? '') || String(code ?? 'it failed')
+  }
 }
 
 /**

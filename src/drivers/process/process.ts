@@ -350,14 +350,21 @@ class Processes implements ProcessDriver {
               cwd: '/',
               env: cage.env,
               detached: true,
-              stdio: ['ignore', log, log, cage.options, ...(cage.attach === null ? [] : ['pipe' as const])],
+              stdio: [
+                'ignore',
+                log,
+                log,
+                cage.options,
+                cage.filter ?? 'ignore',
+                cage.attach === null ? 'ignore' : 'pipe',
+              ],
             })
     } catch (cause) {
       // The message is not shown because it quotes the variable, which may be a secret.
       throw new WorkerStartError({ kind: 'null_character', name }, { cause })
     } finally {
       closeSync(log)
-      if (cage !== null) closeSync(cage.options)
+      for (const file of [cage?.options, cage?.filter]) if (typeof file === 'number') closeSync(file)
     }
     const { pid } = child
     if (pid === undefined) throw await spawnFailure(name, child)

@@ -15,6 +15,30 @@ const isRequired = process.env.RUNYARD_NO_SKIP === '1'
 const skip = 'problem' in trial && !isRequired ? trial.problem : false
 const limits = findLimits()
 
+const EPERM = 1
+const EAFNOSUPPORT = 97
+
+/** Calls of the kernel in Perl, with their numbers on x64. The server makes no other process refuse them. */
+const REFUSED_CALLS: Readonly<Record<string, string>> = {
+  add_key: 'syscall(248, my $t = "user", my $d = "x", my $p = "y", 1, -2)',
+  request_key: 'syscall(249, my $t = "user", my $d = "x", 0, 0)',
+  keyctl: 'syscall(250, 0, -3, 1)',
+  bpf: 'syscall(321, 0, 0, 0)',
+  userfaultfd: 'syscall(323, 1)',
+  perf_event_open: 'syscall(298, 0, 0, 0, 0, 0)',
+  io_uring_setup: 'syscall(425, 1, 0)',
+  open_by_handle_at: 'syscall(304, 0, 0, 0)',
+  unshare: 'syscall(272, 0x10000000)',
+  setns: 'syscall(308, 0, 0)',
+  mount: 'syscall(165, 0, 0, 0, 0, 0)',
+  syslog: 'syscall(103, 10, 0, 0)',
+  kexec_load: 'syscall(246, 0, 0, 0, 0)',
+  AF_VSOCK: 'syscall(41, 40, 1, 0)',
+  AF_ALG: 'syscall(41, 38, 5, 0)',
+}
+const noCalls = process.arch !== 'x64' && 'the numbers of the calls are those of x64'
+const noPython = !existsSync('/usr/bin/python3') && !isRequired && 'there is no Python of the system'
+
 /** Runs the shell command of its job and tells what became of it. */
 const HANDLER = `
 import { spawnSync } from 'node:child_process'
@@ -111,6 +135,52 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
       ['0000000000000000', '0000000000000000', '0000000000000000', '1'],
     )
     assert.doesNotMatch(out, /MOUNTED|NAMESPACE|WRITTEN|sys\//)
+  })
+
+  test('the kernel makes no keys, programs, traces and virtual sockets for it', { skip: noCalls }, async () => {
+    const names = Object.keys(REFUSED_CALLS)
+    const attempts = names.map(name => `{ my $r = ${REFUSED_CALLS[name]}; printf "%s %d %d\\n", "${name}", $r, $!; }`)
+    const { out, err } = await shell(`perl -e '${attempts.join(' ')}'`)
+    assert.deepEqual(
+      out.trim().split('\n'),
+      names.map(name => `${name} -1 ${name.startsWith('AF_') ? EAFNOSUPPORT : EPERM}`),
+      err,
+    )
+    assert.match((await shell('grep Seccomp: /proc/self/status')).out, /Seccomp:\t2/)
+  })
+
+  test('programs still start others, share memory and use semaphores', { skip: noPython }, async () => {
+    const program = [
+      'import multiprocessing as m, threading, socket, tempfile, subprocess',
+      'from multiprocessing import shared_memory',
+      'def work(n): return n * n',
+      'if __name__ == "__main__":',
+      '  for method in ("fork", "spawn", "forkserver"):',
+      '    with m.get_context(method).Pool(2) as pool: assert pool.map(work, [1, 2, 3]) == [1, 4, 9], method',
+      '  lock = m.Semaphore(1); lock.acquire(); lock.release()',
+      '  memory = shared_memory.SharedMemory(create=True, size=4096); memory.buf[0] = 7; memory.close(); memory.unlink()',
+      '  t = threading.Thread(target=work, args=(1,)); t.start(); t.join()',
+      '  for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6): socket.socket(family).close()',
+      '  a, b = socket.socketpair(); a.send(b"x"); assert b.recv(1) == b"x"',
+      '  print(subprocess.run(["sh", "-c", "echo DONE"], capture_output=True, text=True).stdout, end="")',
+    ]
+    const { out, err } = await shell(`cat >work.py <<'END'\n${program.join('\n')}\nEND\n/usr/bin/python3 work.py`)
+    assert.equal(out, 'DONE\n', err)
+  })
+
+  test('tables of the kernel about the whole machine are empty and cannot be written', async () => {
+    const tables = ['kcore', 'keys', 'key-users', 'kallsyms', 'kmsg', 'timer_list', 'sched_debug', 'slabinfo', 'iomem']
+    const { out } = await shell(
+      [
+        ...tables.map(name => `[ ! -e /proc/${name} ] || head -c 20 /proc/${name} || echo UNREADABLE ${name}`),
+        'ls /sys/firmware /sys/fs/bpf /sys/fs/pstore /sys/kernel/debug /sys/kernel/security /sys/kernel/slab 2>/dev/null | grep -v :$',
+        'ls /sys/kernel',
+        'for f in sysrq-trigger sys/kernel/sysrq sys/vm/drop_caches sys/kernel/core_pattern; do (echo 0 >/proc/$f) 2>/dev/null && [ ! -c /proc/$f ] && echo WRITTEN $f; done',
+        'mkdir /sys/kernel/x /sys/firmware/x 2>/dev/null && echo WRITTEN',
+        'grep -c MemTotal /proc/meminfo; grep -c processor /proc/cpuinfo >/dev/null && echo CPUS',
+      ].join('\n'),
+    )
+    assert.equal(out.trim(), 'mm\n1\nCPUS')
   })
 
   test('a variable of a template cannot act outside of the cage', async () => {

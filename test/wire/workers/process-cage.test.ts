@@ -69,6 +69,7 @@ describe('the options of a cage', () => {
     layer: null,
     shared: [],
     hidden: [{ path: '/data', isFolder: true }],
+    masks: [],
     devices: ['/dev/nvidia0'],
     folder: '/data/w/work',
     env: { A: 'b' },
@@ -137,11 +138,18 @@ for (const [name, isOwn, lack] of [
     let driver: ProcessDriver
     const cages = (diskGb = 0, limits = findLimits()): Cage => {
       assert.ok('bwrap' in trial)
-      const { bwrap } = trial
+      const { bwrap, filter } = trial
       const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
       const socket = join(machine.folder, 'workers.sock')
       const own = { bwrap, nodePath: process.execPath, clock: systemClock, socket, open: true }
-      const given = { readable: [], writable: [], diskGb, layers: true, network: isOwn ? new OwnNetwork(own) : null }
+      const given = {
+        readable: [],
+        writable: [],
+        diskGb,
+        filter,
+        layers: true,
+        network: isOwn ? new OwnNetwork(own) : null,
+      }
       return new Cage({ bwrap, limits, hidden, ...given })
     }
 
