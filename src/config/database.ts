@@ -1,4 +1,4 @@
-import { optional, type Setting, textOf } from './setting.ts'
+import { flag, optional, type Setting, textOf } from './setting.ts'
 
 /** The address of the database, which may have a password. */
 export const DATABASE_SETTING: Setting<string | null> = {
@@ -11,6 +11,12 @@ export const DATABASE_SETTING: Setting<string | null> = {
   secret: true,
   exposes: passwordProblem,
 }
+
+/** Whether a data directory may come to belong to another database than before. */
+export const NEW_DATABASE_SETTING: Setting<boolean> = flag(
+  '--new-database',
+  'start although the data directory belongs to another database, or its own is lost; for one start',
+)
 
 function postgresProblem(text: string): string | null {
   return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)

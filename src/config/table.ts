@@ -3,7 +3,7 @@ import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { AUDIT_SETTINGS } from './audit.ts'
 import { BACKUP_SETTINGS } from './backups.ts'
 import { CONSOLE_SETTINGS } from './console.ts'
-import { DATABASE_SETTING } from './database.ts'
+import { DATABASE_SETTING, NEW_DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS } from './gateway.ts'
 import { JOB_RECORD_SETTINGS } from './job-records.ts'
 import { KUBERNETES_SETTINGS } from './kubernetes.ts'
@@ -46,6 +46,7 @@ export const SETTING_TABLE = {
   dataDir: setting('--data-dir', '<folder>', './.runyard', PATH, 'folder for the database, keys and logs'),
   /** Null for the embedded database. */
   databaseUrl: DATABASE_SETTING,
+  newDatabase: NEW_DATABASE_SETTING,
   processRoots: many('--process-root', '<folder>', PATH, 'folder below which dir: images may lie; may be repeated'),
   /** Null for the address that the server listens on. */
   publicUrl: optional(

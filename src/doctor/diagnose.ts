@@ -6,6 +6,7 @@ import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
 import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
+import { DATABASE_NAME, databaseMismatch } from '../store/data-dir-database.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
 import { backupsIn } from '../system/backup/backup-folder.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
@@ -76,10 +77,14 @@ function ofProbed({ reach, network, problem, outcome }: Probed): diagnosis.Findi
 }
 
 async function databaseFacts(dataDir: string, url: string | null): Promise<diagnosis.DatabaseFacts> {
-  if (url === null) return { kind: 'file', ...checkFile(join(dataDir, 'runyard.sqlite')), skewMs: null }
+  // One that does not answer is found below.
+  const mismatch = await databaseMismatch(dataDir, url).catch(() => null)
+  const kind = url === null ? 'file' : 'PostgreSQL'
+  if (mismatch !== null) return { kind, ...mismatch, version: null, skewMs: null }
+  if (url === null) return { kind, ...checkFile(join(dataDir, DATABASE_NAME)), remedy: null, skewMs: null }
   const before = Date.now()
   const { nowMs, ...found } = await checkPostgres(url)
-  return { kind: 'PostgreSQL', ...found, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
+  return { kind, ...found, remedy: null, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
 }
 
 function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.BackupFacts {

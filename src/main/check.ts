@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { AppError, toAppError } from '../core/errors.ts'
+import { DATABASE_NAME } from '../store/data-dir-database.ts'
 import { type Audit, auditFile, auditPostgres } from '../store/database-audit.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
-import { DATABASE_NAME } from '../system/backup/data-dir-backups.ts'
 import { withoutPassword } from '../system/backup/dump-arguments.ts'
 import { systemClock } from '../system/clock.ts'
 import { StartError } from './listeners.ts'
 import { damageCommand } from './postgres-commands.ts'
-import { acquire, knownStore, type Lead, lead, requireStoreOf } from './store.ts'
+import { acquire, type Lead, lead, refuseOtherDatabase, requireStoreOf } from './store.ts'
 
 /** What a check has found. */
 export interface Checked extends Audit {
@@ -25,6 +25,7 @@ export interface Checked extends Audit {
 export async function checkDatabase(config: Config, repair: boolean): Promise<Checked> {
   try {
     const { databaseUrl: url } = config
+    await refuseOtherDatabase(config)
     return url === null ? checkFile(config, repair) : await checkPostgres(config, url, repair)
   } catch (error) {
     if (error instanceof StartError) throw error
@@ -34,8 +35,7 @@ export async function checkDatabase(config: Config, repair: boolean): Promise<Ch
 
 function checkFile(config: Config, repair: boolean): Checked {
   const file = join(config.dataDir, DATABASE_NAME)
-  if (!existsSync(file))
-    throw new StartError(`there is no embedded database in ${config.dataDir}; ${whereElse(config)}`)
+  if (!existsSync(file)) throw new StartError(`there is no embedded database in ${config.dataDir}; see --data-dir`)
   const lock = repair ? acquire(config, false) : null
   try {
     return { ...auditFile(file, repair, systemClock.now()), damage: null }
@@ -44,16 +44,9 @@ function checkFile(config: Config, repair: boolean): Checked {
   }
 }
 
-function whereElse(config: Config): string {
-  const known = knownStore(config)
-  return known?.startsWith('PostgreSQL') === true
-    ? `its server is on ${known}: give RUNYARD_DATABASE`
-    : 'see --data-dir'
-}
-
 /** A repair takes the data directory and leads the database as a server would, so none is active meanwhile. */
 async function checkPostgres(config: Config, url: string, repair: boolean): Promise<Checked> {
-  if (repair) requireStoreOf(config)
+  if (repair) await requireStoreOf(config)
   const lock = repair ? acquire(config, false) : null
   let led: Lead | null = null
   try {

@@ -24,7 +24,7 @@ export interface Rotated extends ReEncryption {
  * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
  */
 export async function rotateMasterKey(config: Config, report: (so: ReEncryption) => void): Promise<Rotated> {
-  requireStoreOf(config)
+  await requireStoreOf(config).catch((error: unknown) => Promise.reject(startError(error)))
   const lock = acquire(config, false)
   let led: Lead | null = null
   try {
@@ -52,11 +52,15 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
       await store.close()
     }
   } catch (error) {
-    throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+    throw startError(error)
   } finally {
     await led?.close()
     lock.release()
   }
+}
+
+function startError(error: unknown): StartError {
+  return error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
 }
 
 function unreadable({ unreadable: count, named }: ReEncryption): string {

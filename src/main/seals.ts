@@ -15,21 +15,20 @@ import { loadMasterKeys } from '../system/keys/master-key.ts'
 import { boundVault, createVault } from '../system/keys/vault.ts'
 import type { createLog } from '../system/observing/log.ts'
 import { keepCanary } from './key-canary.ts'
-import { keyFile, storeFile, storeName } from './store.ts'
+import { keepDatabaseNote, keyFile } from './store.ts'
 
 type Log = ReturnType<typeof createLog>
 
 /** The vault of a server, and its store with the payloads that are sealed in it. */
 export async function openSeals(store: Store, config: Config, log: Log): Promise<{ store: Store; vault: Vault }> {
+  await keepDatabaseNote(config)
   const plain = openVault(config, log)
   await keepCanary(store, plain, keyFile(config))
   const vault = await withBoundSeals(plain, store, config, log)
   return { store: await withSealedPayloads(store, vault, config, log), vault }
 }
 
-/** The data directory takes a note of the store. */
 function openVault(config: Config, log: Log): Vault {
-  keepDurably(storeFile(config), `${storeName(config)}\n`)
   const keys = loadMasterKeys(keyFile(config), config.masterKeys)
   if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
   return createVault(...keys)

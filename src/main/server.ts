@@ -10,7 +10,7 @@ import { foldersIn } from './folders.ts'
 import { StartError, tryPorts } from './listeners.ts'
 import { roleHooksOf } from './role-hooks.ts'
 import { addressesOf, logOf, originsOf, Shell } from './shell.ts'
-import { acquire, openLease } from './store.ts'
+import { acquire, openLease, refuseOtherDatabase } from './store.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
 import { certificateOf } from './tls.ts'
@@ -87,6 +87,7 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
   // A server that runs on this data directory has the port: that it runs is what people want to know.
   const isFresh = !existsSync(config.dataDir)
   if (isFresh) await tryPorts(config)
+  await refuseOtherDatabase(config, log)
   const lock = acquire(config, true)
   opened.defer(() => lock.release())
   if (!isFresh) await tryPorts(config)

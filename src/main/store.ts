@@ -1,6 +1,6 @@
 /** Where a server keeps everything: its data directory, and the database that belongs to it. */
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../core/errors.ts'
@@ -8,12 +8,19 @@ import { keepDurably } from '../disk/durable-file.ts'
 import type { Emit } from '../events.ts'
 import type { Store } from '../ports/store/store.ts'
 import type { ServerTerm } from '../relay/relay.ts'
+import {
+  DATABASE_NAME,
+  type DatabaseMismatch,
+  databaseMismatch,
+  databaseName,
+  databaseNote,
+  noteDatabase,
+} from '../store/data-dir-database.ts'
 import { type DataDirLock, lockDataDir } from '../store/data-dir-lock.ts'
 import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
-import { DATABASE_NAME } from '../system/backup/data-dir-backups.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
 import { type FencedTerm, serverText } from '../system/coordination/lease-term.ts'
@@ -21,34 +28,50 @@ import { machineIdentity } from '../system/coordination/machine-identity.ts'
 import { openPostgresLease, type PostgresLease } from '../system/coordination/postgres-lease.ts'
 import { refuseOtherKey } from './key-canary.ts'
 import { StartError } from './listeners.ts'
+import type { Log } from './shell.ts'
 import { readyFile, readyPostgres } from './upgrade.ts'
 
-/** Holds which database the server of this data directory was started on. */
-export function storeFile(config: Config): string {
-  return join(config.dataDir, 'store')
-}
-
-/** What {@link storeFile} holds. */
+/** What people read of the database that the settings name. */
 export function storeName({ databaseUrl }: Config): string {
-  if (databaseUrl === null) return 'the embedded database'
-  const { host, pathname } = new URL(databaseUrl)
-  return `PostgreSQL at ${host}${pathname}`
+  return databaseName(databaseUrl)
 }
 
-/** The database that the server of this data directory was last started on; null where none was. */
-export function knownStore(config: Config): string | null {
-  const file = storeFile(config)
-  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null
+/**
+ * Refuses a data directory that belongs to another database, or whose database is lost, before anything is written. With --new-database it
+ * may; a warning says where that option does nothing.
+ * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
+ */
+export async function refuseOtherDatabase({ dataDir, databaseUrl, newDatabase }: Config, log?: Log): Promise<void> {
+  const mismatch = await databaseMismatch(dataDir, databaseUrl)
+  if (mismatch === null) {
+    if (newDatabase && databaseNote(dataDir) !== null) log?.warn('--new-database does nothing here; leave it out')
+    return
+  }
+  if (!newDatabase) throw new StartError(refusalOf(mismatch))
+  log?.warn({ before: mismatch.problem }, 'the data directory gets another database')
 }
 
-/** Refuses a data directory of another database: a command that changes what it finds there would leave the server's as it is. @throws StartError */
-export function requireStoreOf(config: Config): void {
-  const known = knownStore(config)
-  if (known === storeName(config)) return
-  const what = known === null ? 'no server has run on it yet' : `its server was last started on ${known}`
-  throw new StartError(
-    `${config.dataDir} does not belong to ${storeName(config)}: ${what}; see --data-dir and --database`,
-  )
+/** Notes in the data directory that it belongs to the database, which has its schema by now. @throws as {@link refuseOtherDatabase} */
+export async function keepDatabaseNote({ dataDir, databaseUrl, newDatabase }: Config): Promise<void> {
+  const mismatch = await noteDatabase(dataDir, databaseUrl, newDatabase)
+  if (mismatch !== null) throw new StartError(refusalOf(mismatch))
+}
+
+function refusalOf({ problem, remedy }: DatabaseMismatch): string {
+  return `${problem}; ${remedy}; nothing was changed`
+}
+
+/**
+ * Refuses a data directory of another database, or of none: a command that changes what it finds there would leave the server's as it is.
+ * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
+ */
+export async function requireStoreOf(config: Config): Promise<void> {
+  if (databaseNote(config.dataDir) === null) {
+    throw new StartError(
+      `${config.dataDir} does not belong to ${storeName(config)}: no server has run on it yet; see --data-dir and --database`,
+    )
+  }
+  await refuseOtherDatabase(config)
 }
 
 /** Holds the encryption key, where no setting gives one. */
@@ -65,21 +88,15 @@ export function acquire(config: Config, shares: boolean): DataDirLock {
   const { dataDir, databaseUrl } = config
   const lock = lockOf(dataDir, shares && databaseUrl !== null)
   if (!lock.held) {
-    if (lock.shared) requireSameStore(config, lock)
+    if (lock.shared && config.newDatabase) {
+      lock.release()
+      throw new StartError(`a server runs on the data directory ${dataDir}; stop it, or leave --new-database out`)
+    }
     return lock
   }
   const who =
     lock.by === null ? 'another server that is starting' : `the server with pid ${lock.by.pid} at ${lock.by.url}`
   throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
-}
-
-function requireSameStore(config: Config, lock: DataDirLock): void {
-  const known = knownStore(config)
-  if (known === null || known === storeName(config)) return
-  lock.release()
-  throw new StartError(
-    `the data directory ${config.dataDir} is in use by a server on ${known}; give another --data-dir`,
-  )
 }
 
 function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir> {

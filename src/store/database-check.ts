@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
-import { connectionConfig } from './engines/postgres-connection.ts'
+import { AppError } from '../core/errors.ts'
+import { addressOf, connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres } from './engines/postgres-errors.ts'
 import { fromSqlite } from './engines/sqlite-errors.ts'
 import type { Row } from './operations/operation.ts'
@@ -94,6 +95,44 @@ export async function schemaOfPostgres(url: string): Promise<SchemaState | null>
     await client.end().catch(() => {})
   }
 }
+
+/** What tells a PostgreSQL from others, wherever it is reached. */
+export interface DatabaseIdentity {
+  /** Made with the lease; null where no server that knows ids has run on it. */
+  readonly id: string | null
+  /** Name of the schema that the connection uses; null where there is none. */
+  readonly schema: string | null
+  /** Whether a server has made its tables. */
+  readonly hasTables: boolean
+}
+
+/** Asks a PostgreSQL which one it is; writes nothing. @throws AppError `unavailable` when it cannot be read */
+export async function databaseIdentity(url: string): Promise<DatabaseIdentity> {
+  const client = new Client(connectionConfig(url))
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const [row] = (await client.query<IdentityRow>(HAS_IDENTITY)).rows
+    const { schema = null, tables = false, identity = false } = row ?? {}
+    const ids = identity ? (await client.query<{ id: string }>('SELECT id FROM database_identity')).rows : []
+    return { id: ids[0]?.id ?? null, schema, hasTables: tables }
+  } catch (error) {
+    const known = fromPostgres(error)
+    if (!(known instanceof AppError)) throw known
+    throw new AppError(known.code, `${known.message} (${addressOf(url)})`, { cause: known.cause })
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+interface IdentityRow {
+  readonly schema: string | null
+  readonly tables: boolean
+  readonly identity: boolean
+}
+
+const HAS_IDENTITY = `SELECT current_schema() AS schema, to_regclass('migrations') IS NOT NULL AS tables,
+  to_regclass('database_identity') IS NOT NULL AS identity`
 
 /** The schema of an open database; null where it has none. */
 export function schemaIn(database: DatabaseSync): SchemaState | null {

@@ -9,7 +9,17 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
   ],
   [
     'Server:',
-    ['--port', '--host', '--data-dir', '--database', '--store-host', '--drain-timeout', '--json', '--log-level'],
+    [
+      '--port',
+      '--host',
+      '--data-dir',
+      '--database',
+      '--new-database',
+      '--store-host',
+      '--drain-timeout',
+      '--json',
+      '--log-level',
+    ],
   ],
   [
     'Addresses and origins:',

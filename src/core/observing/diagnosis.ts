@@ -41,6 +41,8 @@ export interface DatabaseFacts {
   readonly kind: 'file' | 'PostgreSQL'
   /** Null when all is well. */
   readonly problem: string | null
+  /** What to do about the problem, where it is not the same as for every problem of such a database; null else. */
+  readonly remedy: string | null
   /** Null for a database that is not there yet. */
   readonly version: string | null
   /** Its clock minus that of this machine; null where it has none of its own. */
@@ -223,16 +225,12 @@ export function ofPort({ host, port, serverUrl, problem, holder }: PortFacts): F
 }
 
 /** Whether the database answers, and its clock is right. */
-export function ofDatabase({ kind, problem, version, skewMs }: DatabaseFacts): Finding[] {
+export function ofDatabase({ kind, problem, remedy, version, skewMs }: DatabaseFacts): Finding[] {
   const name = kind === 'file' ? 'the embedded database' : 'PostgreSQL'
-  if (problem !== null)
-    return [
-      fail(
-        'database',
-        `${name}: ${problem}`,
-        kind === 'file' ? 'restore a backup, or give another --data-dir' : 'see --database',
-      ),
-    ]
+  if (problem !== null) {
+    const usual = kind === 'file' ? 'restore a backup, or give another --data-dir' : 'see --database'
+    return [fail('database', `${name}: ${problem}`, remedy ?? usual)]
+  }
   const message = version === null ? `${name} is made by the first start` : `${name} answers (${version})`
   return [ok('database', message), ...(skewMs === null ? [] : [clockFinding('PostgreSQL', skewMs)])]
 }

@@ -68,6 +68,11 @@ CREATE TABLE IF NOT EXISTS server_epochs (
   active_at TIMESTAMPTZ,
   ended_at TIMESTAMPTZ
 );
+CREATE TABLE IF NOT EXISTS database_identity (
+  place INTEGER PRIMARY KEY DEFAULT 1 CHECK (place = 1),
+  id TEXT NOT NULL
+);
+INSERT INTO database_identity (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING;
 INSERT INTO server_lease (epoch, holder, taken_at, until, released)
   SELECT COALESCE(max(epoch), 0), '', clock_timestamp(), clock_timestamp(), TRUE FROM server_epochs ON CONFLICT DO NOTHING;
 CREATE OR REPLACE FUNCTION assert_server_epoch(given_epoch BIGINT, given_holder TEXT) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
@@ -79,8 +84,9 @@ BEGIN
 END $$`
 
 const IS_MADE = `SELECT to_regprocedure('assert_server_epoch(bigint, text)') IS NOT NULL
-  AND EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('server_lease')) AS made`
-const HAS_ROW = 'SELECT EXISTS (SELECT FROM server_lease) AS made'
+  AND EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('server_lease'))
+  AND to_regclass('database_identity') IS NOT NULL AS made`
+const HAS_ROW = 'SELECT EXISTS (SELECT FROM server_lease) AND EXISTS (SELECT FROM database_identity) AS made'
 
 const READ = `SELECT epoch, holder, released, server, (extract(epoch FROM taken_at) * 1000)::float8 AS taken,
   (extract(epoch FROM until - clock_timestamp()) * 1000)::float8 AS left FROM server_lease`

@@ -5,12 +5,11 @@ import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import { ensureFolder, removeDurably } from '../../disk/durable-file.ts'
 import type { Backup, Backups, BackupWish } from '../../ports/backups.ts'
+import { DATABASE_NAME } from '../../store/data-dir-database.ts'
 import { copySqlite } from '../../store/engines/sqlite-copy.ts'
 import { type BackupHeader, type BackupPiece, PIECE_BYTES, writeBackup } from './backup-format.ts'
 import { sealKeys } from './key-seal.ts'
 
-/** The database in the data directory and in a backup. */
-export const DATABASE_NAME = 'runyard.sqlite'
 /** The keys in a backup. */
 export const KEYS_NAME = 'keys.sealed'
 /** The settings in a backup, for people. */

@@ -64,7 +64,13 @@ test('a machine where all is well has nothing but good lines', () => {
       diagnosis.ofPort(port),
     ],
     diagnosis.ofMemory({ totalBytes: 16 * 2 ** 30, freeBytes: 8 * 2 ** 30 }),
-    ...diagnosis.ofDatabase({ kind: 'PostgreSQL', problem: null, version: '17.1, schema 8', skewMs: -40 }),
+    ...diagnosis.ofDatabase({
+      kind: 'PostgreSQL',
+      problem: null,
+      remedy: null,
+      version: '17.1, schema 8',
+      skewMs: -40,
+    }),
     ...[...diagnosis.ofEngine(engine), diagnosis.ofGpus(noGpus, engine), diagnosis.ofNetwork(gateway, network, null)],
     diagnosis.ofProbe({ what: 'reached', image: 'busybox:1' }, { platform: 'linux' }),
     diagnosis.ofBackups(backups),
@@ -83,6 +89,7 @@ test('whatever fails or warns says what to do', () => {
     ...diagnosis.ofDatabase({
       kind: 'file',
       problem: 'it cannot be read: file is not a database',
+      remedy: null,
       version: null,
       skewMs: null,
     }),
@@ -147,7 +154,13 @@ test('clocks that differ are reported, in both directions', () => {
   assert.equal(clock(1_999), 'ok clock: the clock of the engine agrees with this one')
   assert.match(clock(-2_000), /^warn clock: .* 2\.0 s behind this one -> let both be set over the network/)
   assert.match(clock(31_000), /^fail clock: .* 31\.0 s ahead of this one/)
-  const postgres = diagnosis.ofDatabase({ kind: 'PostgreSQL', problem: null, version: '17', skewMs: 5_000 })
+  const postgres = diagnosis.ofDatabase({
+    kind: 'PostgreSQL',
+    problem: null,
+    remedy: null,
+    version: '17',
+    skewMs: 5_000,
+  })
   begins(said(postgres), ['ok database: PostgreSQL answers', 'warn clock: the clock of PostgreSQL is 5.0 s ahead'])
 })
 

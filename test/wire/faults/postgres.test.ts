@@ -1,6 +1,7 @@
 /** The server on a real PostgreSQL, also while that is killed and comes back. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { Client } from 'pg'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, whenFinal } from '../support/client.ts'
 import { noPostgresPrograms, startPostgres } from '../support/postgres.ts'
@@ -67,6 +68,56 @@ describe('the server on PostgreSQL', { skip: noPostgresPrograms }, () => {
     assert.deepEqual([...refusals.keys()], [503])
     assert.deepEqual(await server.stop(), { code: 0, signal: null })
     assert.deepEqual(workerProcesses(server.dataDir), [])
+  })
+
+  test('a data directory goes on with its own database alone, at whatever address, and with another one where that is wanted', async () => {
+    const { url, client } = await startPostgres()
+    const sql = await client()
+    await sql.query('CREATE SCHEMA other')
+    await sql.query('CREATE DATABASE empty')
+    const at = (change: (address: URL) => void) => {
+      const address = new URL(url)
+      change(address)
+      return { RUNYARD_DATABASE: address.href.replaceAll('+', '%20') }
+    }
+    const own = at(() => {})
+    const dataDir = temporaryFolder()
+    const endpoint = await (async () => {
+      const server = await startServer({ dataDir, env: own })
+      const made = await makeEndpoint(server, { folder })
+      await server.stop()
+      return made
+    })()
+    const serve = ['serve', '--port', '0', '--data-dir', dataDir]
+    const empty = at(address => (address.pathname = '/empty'))
+    const schema = at(address => address.searchParams.set('options', '-c search_path=other'))
+    const other = await startServer({ env: schema })
+    await other.stop()
+    for (const [env, what] of [
+      [empty, /\/empty is empty; /],
+      [schema, /\/postgres, schema other is another database; /],
+    ] as const) {
+      const refused = await runCommand(serve, env)
+      assert.match(refused.stderr, what)
+      assert.match(refused.stderr, /belongs to PostgreSQL at 127\.0\.0\.1:\d+\/postgres, .*; nothing was changed$/)
+      assert.equal(refused.code, 69)
+      const checked = await runCommand(['check', '--data-dir', dataDir], env)
+      assert.deepEqual([checked.code, checked.stderr], [69, refused.stderr])
+    }
+    const tables = new Client({ connectionString: empty.RUNYARD_DATABASE })
+    await tables.connect()
+    const made = await tables.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
+    await tables.end()
+    assert.equal(made.rowCount, 0, 'the refusal has written nothing')
+
+    const moved = at(address => (address.hostname = 'localhost'))
+    const again = await startServer({ dataDir, env: moved })
+    assert.equal((await ask(again, `/v2/serverless/${endpoint}`)).status, 200)
+    await again.stop()
+    const fresh = await startServer({ dataDir, env: empty, args: ['--new-database'] })
+    assert.equal((await ask(fresh, `/v2/serverless/${endpoint}`)).status, 404)
+    await fresh.stop()
+    assert.equal((await runCommand(serve, own)).code, 69)
   })
 })
 

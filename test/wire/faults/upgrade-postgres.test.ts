@@ -146,7 +146,7 @@ describe('releases on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () 
     const embedded = await runCommand(['check', '--data-dir', dataDir])
     assert.match(
       embedded.stderr,
-      /there is no embedded database .*its server is on PostgreSQL at \S+: give RUNYARD_DATABASE/,
+      /belongs to PostgreSQL at \S+, and no database is given; give its address in RUNYARD_DATABASE/,
     )
     await server.stop()
     await database.query(`INSERT INTO queue_counts SELECT id, 9, owner, 5, 0, 0, 0, 0, 0 FROM endpoint_ids`)

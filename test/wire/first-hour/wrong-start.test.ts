@@ -1,8 +1,9 @@
 /** Starts that cannot work: each ends with one sentence that says what to do, and leaves nothing behind. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { runCommand, startServer } from '../support/server.ts'
@@ -76,3 +77,76 @@ test('a start without mistakes has no warning', async () => {
   )
   assert.deepEqual(readdirSync(worker).sort(), ['handler.mjs', 'package.json'])
 })
+
+/** The names and the contents of a data directory. What readers of its database leave beside it is no content. */
+function contentOf(dataDir: string): Record<string, string> {
+  const names = readdirSync(dataDir).filter(name => !/^(?:lock|first)\.sqlite|-shm$|-wal$/.test(name))
+  const files = names.filter(name => statSync(join(dataDir, name)).isFile())
+  return Object.fromEntries(files.map(name => [name, readFileSync(join(dataDir, name), 'latin1')]))
+}
+
+/** What all that look at a data directory say of it: the start, `check` and `doctor`. */
+async function saidOf(dataDir: string, env: Record<string, string> = {}): Promise<string> {
+  const before = contentOf(dataDir)
+  const { code, stderr } = await runCommand(['serve', '--port', '0', '--data-dir', dataDir], env)
+  const [, sentence = '', rest = ''] = /^runyard: ([^;]+); (.+); nothing was changed$/.exec(stderr) ?? []
+  assert.equal(code, 69, stderr)
+  const checked = await runCommand(['check', '--data-dir', dataDir], env)
+  assert.deepEqual([checked.code, checked.stderr], [69, stderr])
+  const doctor = await runCommand(['doctor', '--json', '--port', '0', '--docker', 'off', '--data-dir', dataDir], env)
+  const findings = doctor.stdout.split('\n').filter(line => line !== '')
+  const finding = findings.map(line => JSON.parse(line)).find(({ check }) => check === 'database')
+  assert.deepEqual([doctor.code, finding?.state], [1, 'fail'], doctor.stdout)
+  assert.ok(finding.message.endsWith(sentence) && finding.action === rest, JSON.stringify(finding))
+  assert.deepEqual(contentOf(dataDir), before)
+  assert.ok(!`${stderr}${doctor.stdout}`.includes('hidden'))
+  return `${sentence}; ${rest}`
+}
+
+test('a data directory of the embedded database is refused where a PostgreSQL is given, by all that look at it', async () => {
+  const dataDir = temporaryFolder()
+  await (await startServer({ dataDir })).stop()
+  const env = { RUNYARD_DATABASE: 'postgres://me:hidden@127.0.0.1:1/else' }
+  const said = await saidOf(dataDir, env)
+  assert.match(said, /belongs to the embedded database in it, and PostgreSQL at 127\.0\.0\.1:1\/else is given; leave /)
+  // A server that was killed before it took a note.
+  rmSync(join(dataDir, 'store'))
+  assert.equal(await saidOf(dataDir, env), said)
+})
+
+test('a data directory of a PostgreSQL is refused where none is given, by all that look at it', async () => {
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'store'), 'PostgreSQL at db.example:5432/runyard\nid 1\n')
+  assert.match(
+    await saidOf(dataDir),
+    /belongs to PostgreSQL at db\.example:5432\/runyard, and no database is given; give its address in RUNYARD_DATABASE/,
+  )
+})
+
+test('a database file that is missing or empty is refused until somebody wants a new one', async () => {
+  const dataDir = temporaryFolder()
+  const first = await startServer({ dataDir })
+  await first.stop()
+  const file = join(dataDir, 'runyard.sqlite')
+  const whole = readFileSync(file)
+  rmSync(file)
+  assert.match(await saidOf(dataDir), /and its file runyard\.sqlite is missing; .*restore a backup .*--new-database/)
+  for (const empty of ['', emptyDatabase()]) {
+    writeFileSync(file, empty)
+    assert.match(await saidOf(dataDir), /and its file runyard\.sqlite is empty; /)
+  }
+  const second = await startServer({ dataDir, args: ['--new-database'] })
+  assert.ok(second.lines.some(line => line.includes('gets another database')))
+  await second.stop()
+  writeFileSync(file, whole)
+  await (await startServer({ dataDir })).stop()
+})
+
+/** A database without a table. */
+function emptyDatabase(): Buffer {
+  const file = join(temporaryFolder(), 'empty.sqlite')
+  const database = new DatabaseSync(file)
+  database.exec('CREATE TABLE gone (id INTEGER); DROP TABLE gone')
+  database.close()
+  return readFileSync(file)
+}
