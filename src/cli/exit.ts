@@ -6,6 +6,7 @@ export const EXIT = {
   notFound: 66,
   unavailable: 69,
   internal: 70,
+  output: 74,
   refused: 77,
 } as const
 

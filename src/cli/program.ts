@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander'
 import { packageVersion } from '../disk/package-files.ts'
+import { surviveClosedOutput } from './closed-output.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
 import { addBatches } from './commands/batches.ts'
@@ -98,16 +99,21 @@ export function commandLine(): Command {
 /** Runs the command of the arguments and sets the exit code. Wrong arguments end with code 64. */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const program = commandLine()
-  // A reader such as `head` may have enough. A server goes on without one.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    if (argv[2] !== 'serve') process.exit(process.exitCode ?? 0)
+  let words: readonly string[] = []
+  program.hook('preAction', (_, action) => {
+    words = wordsOf(action)
   })
+  surviveClosedOutput(() => words)
   try {
     await program.parseAsync(argv as string[])
   } catch (error) {
     process.exitCode = report(error)
   }
+}
+
+/** The names of a command and of the groups that it is in, without that of the program. */
+function wordsOf(command: Command): string[] {
+  return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
 }
 
 /** Colors follow the variables that Node and other programs know. */

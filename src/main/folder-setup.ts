@@ -128,15 +128,26 @@ function setupEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !OWN.test(name)))
 }
 
+/** How long what a command leaves running may hold its output after its end. */
+const OUTPUT_MS = 1_000
+
 /** Runs a command, and ends it with this process. */
 async function run(words: CommandWords, folder: string): Promise<void> {
   const [program = '', ...args] = words
-  const child = spawn(program, args, { cwd: folder, env: setupEnvironment(), stdio: ['ignore', 2, 2] })
+  // Through this process where it is no terminal: what reads there may end first, and the command would end at its next line.
+  const output = process.stderr.isTTY === true ? 2 : 'pipe'
+  const child = spawn(program, args, { cwd: folder, env: setupEnvironment(), stdio: ['ignore', output, output] })
+  const outputs = [child.stdout, child.stderr].filter(stream => stream !== null)
+  for (const stream of outputs) stream.on('data', (bytes: Buffer) => process.stderr.write(bytes))
+  const closeOutputs = () => {
+    for (const stream of outputs) stream.destroy()
+  }
+  child.once('exit', () => setTimeout(closeOutputs, OUTPUT_MS).unref())
   const end = () => child.kill('SIGTERM')
   process.once('exit', end)
   const problem = await new Promise<string | null>(resolve => {
     child.once('error', error => resolve(error.message))
-    child.once('exit', (code, signal) => resolve(code === 0 ? null : `it ended with ${signal ?? `code ${code}`}`))
+    child.once('close', (code, signal) => resolve(code === 0 ? null : `it ended with ${signal ?? `code ${code}`}`))
   })
   process.removeListener('exit', end)
   if (problem !== null) throw new StartError(`--setup could not run "${words.join(' ')}": ${problem}`)

@@ -45,7 +45,17 @@ export function createLog(level: Level, readable: boolean): Logger {
   }
   return readable
     ? pino(options, { write: line => void process.stderr.write(readableLine(line)) })
-    : pino(options, new LogLines(pino.destination({ dest: 2, sync: true })))
+    : pino(options, new LogLines(standardError()))
+}
+
+/** Lines that wait for a stream that cannot be written now; later ones are dropped. */
+const MAX_WAITING_BYTES = 1_048_576
+
+/** Standard error for lines of programs. A stream without a reader, or that cannot be written, ends nothing. */
+function standardError(): { write(text: string): unknown } {
+  const out = pino.destination({ dest: 2, sync: true, maxLength: MAX_WAITING_BYTES })
+  out.on('error', () => {})
+  return out
 }
 
 /** How the lines of the access log end: what an event is called comes last. */

@@ -1,7 +1,10 @@
 /** The commands that show and change things, as a person and a script use them. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { temporaryFolder } from '../support/cleanup.ts'
 import { graphql } from '../support/client.ts'
 import { fixture, root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -296,4 +299,32 @@ test('a command whose reader has enough ends without a word', () => {
   const command = `(RUNYARD_URL=${server.url} RUNYARD_API_KEY=${server.apiKey} ${root}/bin/runyard endpoints list; echo "code $?" >&2) 2>&1 >&3 | cat`
   const said = execFileSync('bash', ['-c', `{ ${command}; } 3> >(true)`], { encoding: 'utf8' })
   assert.equal(said, 'code 0\n')
+})
+
+test('a command that changes something comes to its end and its exit code without a reader, on both streams', async () => {
+  const endpoint = await everyday()
+  const { id: template } = await shown('templates', 'create', '--name', 'unread', '--image', 'i')
+  const requests = join(temporaryFolder(), 'requests.jsonl')
+  writeFileSync(requests, '{"input":{"name":"unread"}}\n')
+  const script = [
+    `run ${endpoint} --input '{"name":"unread"}'`,
+    `run ${endpoint} --input '{"fail":true}'`,
+    `batches create ${endpoint} --requests ${requests} --name unread`,
+    `templates delete ${template}`,
+    `templates delete ${template}`,
+  ].map(words => `${root}/bin/runyard ${words} 2>&1 | true; printf '%s ' "\${PIPESTATUS[0]}"`)
+  const env = { PATH: process.env.PATH, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
+  const codes = execFileSync('bash', ['-c', script.join('\n')], {
+    env,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  assert.equal(codes, '0 1 0 0 66 ')
+  const ends = rows((await runyard('jobs', 'list', endpoint, '--limit', '3')).stdout).map(({ status }) => status)
+  assert.deepEqual([ends.includes('FAILED'), ends.includes('COMPLETED')], [true, true])
+  const batches = rows((await runyard('batches', 'list', endpoint)).stdout)
+  assert.deepEqual(
+    batches.map(({ name }) => name).filter(name => name === 'unread'),
+    ['unread'],
+  )
 })

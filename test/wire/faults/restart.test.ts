@@ -1,10 +1,11 @@
 /** Stopping, dying and starting again: what was accepted is kept, and no process is left over. Each test has its own servers, so some run beside each other. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { DatabaseSync } from 'node:sqlite'
 import { before, describe, test } from 'node:test'
-import { atExit, temporaryFolder } from '../support/cleanup.ts'
+import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from '../support/client.ts'
 import { leaderOf, processesOf, relayProcesses, workerProcesses } from '../support/processes.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
@@ -309,4 +310,69 @@ describe('a terminal', () => {
     assert.equal(await ended, 0)
     assert.deepEqual(workerProcesses(dataDir), [])
   })
+})
+
+/** A server in a shell, whose output goes through a pipe: `tee` and `head` end before it does. */
+class PipedServer {
+  readonly dataDir = temporaryFolder()
+  readonly #child: ChildProcess
+  readonly ended: Promise<number | null>
+
+  /** @param reader what reads both streams of the server */
+  constructor(reader: string) {
+    const serve = `${root}/bin/runyard serve --port 0 --data-dir ${this.dataDir} --sample --docker off --log-level debug`
+    const command = `set -o pipefail; { ${serve}; echo $? > ${this.dataDir}/code; } 2>&1 | ${reader}`
+    this.#child = spawn('bash', ['-c', command], { cwd: root, detached: true, stdio: 'ignore' })
+    atEnd(() => {
+      try {
+        process.kill(-this.#child.pid!, 'SIGKILL')
+      } catch {
+        // It has ended.
+      }
+    })
+    this.ended = new Promise<number | null>(resolve => this.#child.on('exit', resolve))
+  }
+
+  async connection(): Promise<{ url: string; apiKey: string }> {
+    const info = await until('the server', () => {
+      const file = `${this.dataDir}/server.json`
+      return existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as { url: string })
+    })
+    return { url: info.url, apiKey: readFileSync(`${this.dataDir}/api-key`, 'utf8').trim() }
+  }
+
+  /** As Ctrl-C does: all processes of the terminal get the signal, the reader too. */
+  interrupt(): void {
+    process.kill(-this.#child.pid!, 'SIGINT')
+  }
+
+  /** The exit code of the server itself. */
+  async code(): Promise<number> {
+    await until('the end of the server', () => existsSync(`${this.dataDir}/code`), 30_000)
+    return Number(readFileSync(`${this.dataDir}/code`, 'utf8'))
+  }
+}
+
+describe('a server whose output nobody reads any more', { concurrency: 3 }, () => {
+  for (const [when, reader] of [
+    ['from the start', 'true'],
+    ['after some lines', 'head -n 3'],
+    ['at Ctrl-C', 'cat'],
+  ] as const) {
+    test(`${when}: it goes on, finishes its jobs at Ctrl-C, and leaves nothing behind`, async () => {
+      const server = new PipedServer(reader)
+      const connection = await server.connection()
+      const first = ask(connection, '/v2/hellonode/runsync?wait=20000', { body: { input: {} } })
+      assert.equal((await first).json.status, 'COMPLETED')
+      const { id } = (await ask(connection, '/v2/hellonode/run', { body: { input: { sleepMs: 1_500 } } })).json
+      const inProgress = async () => (await ask(connection, '/v2/hellonode/health')).json.jobs.inProgress === 1
+      await until('the job to run', inProgress)
+      server.interrupt()
+      assert.equal(await server.code(), 0)
+      using database = new DatabaseSync(`${server.dataDir}/runyard.sqlite`, { readOnly: true })
+      assert.deepEqual(database.prepare('SELECT status FROM jobs WHERE id = ?').get(id)?.status, 'COMPLETED')
+      assert.deepEqual([workerProcesses(server.dataDir), relayProcesses(server.dataDir)], [[], []])
+      assert.equal(existsSync(`${server.dataDir}/server.json`), false)
+    })
+  }
 })

@@ -1,11 +1,13 @@
 /** The first hour of somebody whose handler needs packages: where they come from, and how they are installed. */
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
 import { root, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 /** A program of the test's own in a folder for the PATH, which notes its arguments. */
 function program(folder: string, name: string, script: string): void {
@@ -73,6 +75,20 @@ describe('a folder with a list of packages', () => {
     const environment = readFileSync(join(bin, 'environment'), 'utf8')
     assert.match(environment, /^PATH=/m)
     assert.doesNotMatch(environment, /planted|^(?:RUNYARD|OTEL)_/m)
+  })
+
+  test('gets them also when nobody reads what the server and the installer print', async () => {
+    const bin = join(temporaryFolder(), 'bin')
+    program(bin, 'uv', `${UV}\nsleep 0.2; echo installed; touch '${bin}/whole'`)
+    const folder = makeFolder({ 'requirements.txt': 'requests\n' })
+    const dataDir = temporaryFolder()
+    const serve = `exec ${root}/bin/runyard serve --port 0 --docker off --data-dir ${dataDir} --worker ${folder} --setup`
+    const env = { PATH: `${bin}:${process.env.PATH}` }
+    const child = spawn('bash', ['-c', `(${serve}) 2>&1 | true`], { env, stdio: 'ignore', detached: true })
+    const end = () => process.kill(-child.pid!, 'SIGINT')
+    await until('the server', () => existsSync(join(dataDir, 'server.json'))).finally(end)
+    assert.ok(existsSync(join(bin, 'whole')))
+    await until('its end', () => !existsSync(join(dataDir, 'server.json')))
   })
 
   test('keeps the server from starting when the installation fails, and tries again at the next start', async () => {
