@@ -15,10 +15,11 @@ export class SimLogs implements WorkerLogs {
   }
 
   /** A worker prints a line. */
-  append(worker: WorkerId, line: string, jobId: string | null = null): void {
+  append(worker: WorkerId, line: string, jobId: string | null = null, isMidLine = false): void {
     const lines = this.#outputs.get(worker) ?? []
     this.#outputs.set(worker, lines)
-    lines.push({ line, jobId, position: (lines.at(-1)?.position ?? 0) + 1, tsMs: this.#now() })
+    const position = (lines.at(-1)?.position ?? 0) + 1
+    lines.push({ line, jobId, ...(isMidLine ? { isMidLine } : {}), position, tsMs: this.#now() })
     for (const listener of [...(this.#watches.get(worker) ?? [])]) listener()
   }
 
@@ -92,6 +93,6 @@ export class SimLogs implements WorkerLogs {
   }
 }
 
-function bare({ line, jobId }: PlacedLine): LogLine {
-  return { line, jobId }
+function bare({ position: _position, tsMs: _tsMs, ...line }: PlacedLine): LogLine {
+  return line
 }

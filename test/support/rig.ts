@@ -54,7 +54,7 @@ import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createVault } from '../../src/system/keys/vault.ts'
 import { createMetrics } from '../../src/system/observing/metrics.ts'
 import { Tracer } from '../../src/system/observing/tracer.ts'
-import { readLine } from '../../src/system/worker-logs/worker-log-lines.ts'
+import { LineAssembler } from '../../src/system/worker-logs/worker-log-lines.ts'
 import { FakeOutbound } from './fake-outbound.ts'
 import { type Fault, faultyStore, PlannedFaults, watchedStore } from './faulty-store.ts'
 import { aMachine } from './machines.ts'
@@ -452,8 +452,10 @@ export class Rig {
 
   /** Adds lines to the output of a worker, whether it runs or not. */
   print(worker: WorkerId, ...lines: string[]): void {
-    for (const text of lines)
-      for (const { line, jobId } of readLine(Buffer.from(text))) this.logs.append(worker, line, jobId)
+    const output = Buffer.from(lines.map(line => `${line}\n`).join(''))
+    for (const { line, jobId, isMidLine } of new LineAssembler().push(output, 0)) {
+      this.logs.append(worker, line, jobId, isMidLine)
+    }
   }
 
   /** The events of one name, in order. */

@@ -68,17 +68,19 @@ export class UndeliveredResults {
     return undelivered
   }
 
+  /** A line that stands behind other text may be a text about the SDK: it gives the reason, and whether the job is over is shown by others. */
   async #readLines(running: RunningWorker): Promise<void> {
     const { unsent } = running
     const { lines, position } = await this.#ports.logs.since(running.id, running.outputPosition)
     running.outputPosition = position
-    for (const { line, jobId } of lines) {
+    for (const { line, jobId, isMidLine = false } of lines) {
       const report = jobId === null ? null : readSdkOutput(line)
       if (report === null) continue
       const job = jobId as JobId
       const before = unsent.get(job)
-      if (report.kind === 'unsent') unsent.set(job, { ...report, over: report.over || before?.over === true })
-      else if (before !== undefined) unsent.set(job, { ...before, over: true })
+      const over = before?.over === true || (!isMidLine && (report.kind === 'finished' || report.over))
+      if (report.kind === 'unsent') unsent.set(job, { ...report, over })
+      else if (before !== undefined) unsent.set(job, { ...before, over })
       const [oldest] = unsent.keys()
       if (unsent.size > MAX_UNSENT) unsent.delete(oldest!)
     }

@@ -1,17 +1,25 @@
 /** Turns the bytes that a worker writes into lines for people. */
 import type { LogLine } from '../../ports/worker-logs.ts'
+import { findMessage } from './sdk-messages.ts'
 
 /** How much of a line is kept, in bytes. */
 export const MAX_LINE_BYTES = 64 * 1024
 
+const TAB = 0x09
 const NEWLINE = 0x0a
+const CARRIAGE_RETURN = 0x0d
+const ESCAPE = 0x1b
+const SPACE = 0x20
+const OPENING_BRACKET = 0x5b
+
+const EMPTY: Buffer = Buffer.alloc(0)
 
 /**
  * One line of output, without its newline, as it is shown. Where `RUNPOD_ENDPOINT_ID` is set the official worker SDK
  * writes each message as a JSON object `{"requestId","message","level"}`: it is shown as `LEVEL message`, one entry
  * for each line of the message. Of a line that overwrites itself with carriage returns the last state is shown.
  */
-export function readLine(bytes: Buffer): LogLine[] {
+function readLine(bytes: Buffer): LogLine[] {
   const text = cut(bytes).toString('utf8')
   const message = readSdkMessage(text)
   if (message !== null) {
@@ -50,40 +58,117 @@ export interface EndedLine extends LogLine {
   readonly end: number
 }
 
-/** Puts lines together from blocks that come in order. Holds no more of an unfinished line than is shown of it. */
+/** Whether something can be seen of bytes that come in order: spaces and escape sequences, such as those of colours, cannot. */
+class Visibility {
+  #isBlank = true
+  #within: 'text' | 'escape' | 'sequence' = 'text'
+
+  get isBlank(): boolean {
+    return this.#isBlank
+  }
+
+  see(bytes: Buffer): void {
+    // What stands before it is overwritten.
+    const returned = bytes.lastIndexOf(CARRIAGE_RETURN)
+    if (returned !== -1) this.clear()
+    for (let at = returned + 1; at < bytes.length && this.#isBlank; at += 1) this.#seeByte(bytes[at] as number)
+  }
+
+  clear(): void {
+    this.#isBlank = true
+    this.#within = 'text'
+  }
+
+  #seeByte(byte: number): void {
+    if (this.#within === 'text' && byte === ESCAPE) this.#within = 'escape'
+    else if (this.#within === 'escape' && byte === OPENING_BRACKET) this.#within = 'sequence'
+    // Parameters, up to the letter that ends it.
+    else if (this.#within === 'sequence') this.#within = byte >= 0x20 && byte <= 0x3f ? 'sequence' : 'text'
+    else this.#isBlank = this.#within === 'text' && (byte === SPACE || byte === TAB)
+  }
+}
+
+/**
+ * Puts lines together from blocks that come in order. A message of the SDK ends the line before it and is a line of its own, with the newline
+ * that follows it. Holds no more of an unfinished line than is shown of it, and of an unfinished message than one may have.
+ */
 export class LineAssembler {
-  #partial: Buffer = Buffer.alloc(0)
+  /** The beginning of the unfinished line. */
+  #text: Buffer = EMPTY
+  /** What follows it: the beginning of a message, perhaps. */
+  #rest: Buffer = EMPTY
+  /** What stands before the unfinished line since the last newline. */
+  #isBehind: 'nothing' | 'message' | 'message in text' = 'nothing'
+  readonly #visibility = new Visibility()
 
   /** The lines that a block completes. @param start its position */
   push(block: Buffer, start: number): EndedLine[] {
     const lines: EndedLine[] = []
     let from = 0
     for (let newline = block.indexOf(NEWLINE); newline !== -1; newline = block.indexOf(NEWLINE, from)) {
-      lines.push(...this.#complete(block.subarray(from, newline), start + newline + 1))
+      this.#add(block.subarray(from, newline), start + newline, lines)
+      this.#complete(start + newline + 1, lines)
       from = newline + 1
     }
-    this.#partial = capped(Buffer.concat([this.#partial, block.subarray(from)]))
+    this.#add(block.subarray(from), start + block.length, lines)
     return lines
   }
 
   /** The unfinished line, if there is one, which nothing will follow any more. @param end the end of the output */
   finish(end: number): EndedLine[] {
-    return this.#partial.length === 0 ? [] : this.#complete(Buffer.alloc(0), end)
+    const lines: EndedLine[] = []
+    if (this.#text.length + this.#rest.length > 0) this.#complete(end, lines)
+    return lines
   }
 
   /** Drops the unfinished line. */
   reset(): void {
-    this.#partial = Buffer.alloc(0)
+    this.#text = EMPTY
+    this.#rest = EMPTY
+    this.#isBehind = 'nothing'
+    this.#visibility.clear()
   }
 
-  #complete(rest: Buffer, end: number): EndedLine[] {
-    const lines = readLine(Buffer.concat([this.#partial, rest]))
-    this.#partial = Buffer.alloc(0)
-    return lines.map((line, index) => ({ ...line, position: end - (lines.length - 1 - index), end }))
+  /** Adds bytes without a newline to the unfinished line. @param end the position behind them */
+  #add(bytes: Buffer, end: number, lines: EndedLine[]): void {
+    const found = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
+    const begin = end - found.length
+    let from = 0
+    for (;;) {
+      const message = findMessage(found, from, MAX_LINE_BYTES)
+      this.#see(found.subarray(from, message?.start ?? found.length))
+      this.#rest = message?.isOpen === true ? Buffer.from(found.subarray(message.start)) : EMPTY
+      if (message === null || message.isOpen) return
+      const isSeen = !this.#visibility.isBlank
+      const isMidLine = isSeen || this.#isBehind === 'message in text'
+      if (isSeen) lines.push(...placed(readLine(this.#text), begin + message.start))
+      const read = readLine(found.subarray(message.start, message.end))
+      lines.push(...placed(isMidLine ? read.map(line => ({ ...line, isMidLine })) : read, begin + message.end))
+      this.reset()
+      this.#isBehind = isMidLine ? 'message in text' : 'message'
+      from = message.end
+    }
   }
+
+  /** Adds what is no part of a message to the unfinished line. */
+  #see(bytes: Buffer): void {
+    if (bytes.length === 0) return
+    this.#visibility.see(bytes)
+    this.#text = capped(this.#text.length === 0 ? bytes : Buffer.concat([this.#text, bytes]))
+  }
+
+  #complete(end: number, lines: EndedLine[]): void {
+    this.#see(this.#rest)
+    if (this.#isBehind === 'nothing' || !this.#visibility.isBlank) lines.push(...placed(readLine(this.#text), end))
+    this.reset()
+  }
+}
+
+function placed(lines: readonly LogLine[], end: number): EndedLine[] {
+  return lines.map((line, index) => ({ ...line, position: end - (lines.length - 1 - index), end }))
 }
 
 /** One byte more than is shown, to recognize a line that is too long. */
 function capped(bytes: Buffer): Buffer {
-  return bytes.length > MAX_LINE_BYTES + 1 ? Buffer.from(bytes.subarray(0, MAX_LINE_BYTES + 1)) : bytes
+  return Buffer.from(bytes.subarray(0, MAX_LINE_BYTES + 1))
 }

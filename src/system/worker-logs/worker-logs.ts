@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import { ensureFolder } from '../../disk/durable-file.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { LogLine, LogPage, LogReader, WorkerLogs } from '../../ports/worker-logs.ts'
+import type { LogLine, LogPage, LogReader, PlacedLine, WorkerLogs } from '../../ports/worker-logs.ts'
 import { type EndedLine, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
 import { BLOCK_BYTES, LogOutput } from './worker-log-output.ts'
 
@@ -212,12 +212,7 @@ class FileReader implements LogReader {
     if (how === 'over' && !more) lines.push(...this.#assembler.finish(position))
     const given = lines.filter(line => line.position > this.#behind)
     this.#behind = given.at(-1)?.position ?? this.#behind
-    const placed = given.map(line => ({
-      line: line.line,
-      jobId: line.jobId,
-      position: line.position,
-      tsMs: output.timeAt(line.end),
-    }))
+    const placed = given.map(({ end: endsAt, ...line }) => ({ ...line, tsMs: output.timeAt(endsAt) }))
     return { lines: placed, position: this.#behind, more, missed }
   }
 }
@@ -273,7 +268,7 @@ async function readTail(outputs: Outputs, worker: string, lines: number): Promis
   let found: LogLine[] = []
   for (let more = true; more; ) {
     const page = await reader.next('over')
-    found = [...found, ...page.lines.map(({ line, jobId }) => ({ line, jobId }))].slice(-lines)
+    found = [...found, ...page.lines.map(bare)].slice(-lines)
     more = page.more && page.position < end
   }
   return found
@@ -291,8 +286,12 @@ async function readSince(
   const lines: LogLine[] = []
   for (;;) {
     const page = await reader.next()
-    lines.push(...page.lines.map(({ line, jobId }) => ({ line, jobId })))
+    lines.push(...page.lines.map(bare))
     // The output may grow faster than it is read.
     if (!page.more || page.position >= end) return { lines, position: page.position }
   }
+}
+
+function bare({ position: _position, tsMs: _tsMs, ...line }: PlacedLine): LogLine {
+  return line
 }

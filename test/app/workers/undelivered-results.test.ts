@@ -42,6 +42,42 @@ test('the output comes before the rules: the next request of the worker does not
   assert.deepEqual([(await read()).status, (await worker.record()).state], ['FAILED', 'READY'])
 })
 
+const BAR = '\r 40%|████      | 4/10 [00:04<00:06,  1.00s/it]'
+const printed = (id: JobId, message: string, level = 'ERROR') => JSON.stringify({ requestId: id, message, level })
+
+test('a progress bar before it, which has no line break, hides no report', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, id } = await oneRunning(rig)
+  rig.print(worker.id, `${BAR}${printed(id, BYTES)}`)
+  worker.print(id, 'Finished.', 'INFO')
+  await rig.clock.advance(1_200)
+  const { status, error } = (await rig.status(endpoint, id)).json
+  assert.equal(status, 'FAILED')
+  assert.match(error, /bytes is not JSON serializable/)
+})
+
+test('where bars stand before all that the worker prints, its next request shows that the job is over', async t => {
+  const rig = await openRig(t)
+  const { worker, id, read } = await oneRunning(rig)
+  rig.print(worker.id, `${BAR}${printed(id, BYTES)}`, `${BAR}${printed(id, 'Finished.', 'INFO')}`)
+  void worker.take({ headers: SDK })
+  await rig.clock.settle()
+  assert.deepEqual([(await read()).status, (await worker.record()).state], ['FAILED', 'READY'])
+})
+
+test('a handler that prints what the SDK would print, within a line of its own text, does not fail its job', async t => {
+  const rig = await openRig(t)
+  const { worker, id, read } = await oneRunning(rig)
+  for (const message of [BYTES, REFUSED, 'Error handling job: no']) {
+    rig.print(worker.id, `asked: ${printed(id, message)} - and then ${printed(id, 'Finished.', 'INFO')}.`)
+  }
+  await rig.clock.advance(5_000)
+  assert.equal((await read()).status, 'IN_PROGRESS')
+  await worker.done(id, { output: 'fine' })
+  await rig.clock.advance(2_000)
+  assert.deepEqual([(await read()).status, (await read()).output], ['COMPLETED', '"fine"'])
+})
+
 test('the output comes before the exit of the worker, too', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await oneRunning(rig)
