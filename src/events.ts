@@ -25,8 +25,15 @@ export interface Change {
   readonly requestId: string
 }
 
-/** A right that a key lacked: on management, or on the jobs of an endpoint. */
-export type RefusedRight = `${'management' | 'jobs'}:${'read' | 'write'}`
+/**
+ * A right that a key lacked: on management, on the jobs of an endpoint, on the metrics of the server; all rights of the operator (`operator`), or
+ * these with a key that has no end (`operator:lasting`).
+ */
+export type RefusedRight =
+  | `${'management' | 'jobs'}:${'read' | 'write'}`
+  | 'metrics:read'
+  | 'operator'
+  | 'operator:lasting'
 
 /** Why a key failed: one of an account, or `worker_token` for the token of a worker. */
 export type KeyFailure = 'unknown' | 'disabled' | 'expired' | 'worker_token'
@@ -132,8 +139,8 @@ export interface Events {
   'session.closed': { account: OwnerId; keyId: KeyId }
   /** Keys failed, this many from one address. The address is the first 64 bits of an IPv6 address. */
   'key.failed': { address: string; reason: KeyFailure; count: number }
-  /** A valid key was refused because it lacks a right. */
-  'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight }
+  /** A valid key was refused because it lacks a right; `operation` is what it asked for, where that concerns the whole server or other accounts. */
+  'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight; operation?: string }
   /** A caller changed something of an account; `object` is the id or the name of what was changed. */
   'change.made': Change
   'account.created': { account: OwnerId; by: KeyId }

@@ -87,6 +87,12 @@ test('the rights of a key are read as words, and edited without loss', () => {
   const nameOf = (id: string) => (id === 'a' ? 'images' : id)
   assert.equal(scopeWords({ type: 'all' }, nameOf), 'everything')
   assert.equal(scopeWords({ type: 'read-only' }, nameOf), 'reads everything')
+  const scraper = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' } as const
+  assert.equal(scopeWords(scraper, nameOf), 'reads the metrics of the server')
+  assert.deepEqual(
+    scopeOf(draftOf(scraper), () => true),
+    scraper,
+  )
   assert.equal(scopeWords({ type: 'restricted', management: 'none', jobs: 'none' }, nameOf), 'nothing')
   assert.equal(
     scopeWords({ type: 'restricted', management: 'write', jobs: 'read' }, nameOf),

@@ -27,6 +27,7 @@ import {
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { JobRecordRules } from '../../src/core/jobs/job-record.ts'
 import type { GpuUse } from '../../src/core/observing/gpu-use.ts'
+import type { ServerStatus } from '../../src/core/observing/server-status.ts'
 import type { Span } from '../../src/core/observing/span.ts'
 import type { TraceSampling } from '../../src/core/observing/trace-sampling.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
@@ -37,7 +38,7 @@ import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
-import type { BackupFolder } from '../../src/ports/backups.ts'
+import type { BackupFolder, Backups } from '../../src/ports/backups.ts'
 import type { ConsoleFiles } from '../../src/ports/console-files.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { HostInspection } from '../../src/ports/host-inspection.ts'
@@ -83,6 +84,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly jobRecords?: Partial<JobRecordRules>
   /** Where backups are made by the server itself. */
   readonly backupFolder?: BackupFolder
+  /** What makes backups that somebody asks for; none are made unless given. */
+  readonly backups?: Backups
   /** How long the audit log is kept. */
   readonly audit?: Partial<AuditRules>
   /** What is found out about the host; nothing when left out. */
@@ -251,6 +254,8 @@ export class Rig {
       jobRecords: this.#options.jobRecords ?? {},
       audit: this.#options.audit ?? {},
       backupFolder: this.#options.backupFolder,
+      backups: this.#options.backups,
+      status: async () => ({ role: 'active' }) as unknown as ServerStatus,
       inspection: this.#options.inspection,
     }
     this.ports = {

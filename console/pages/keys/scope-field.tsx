@@ -1,7 +1,7 @@
 /** What a key may do, as fields. */
 import { useState } from 'preact/hooks'
 import type { Endpoint, KeyScope } from '../../client/api-types.d.ts'
-import { who } from '../../client/session.ts'
+import { mayOperate, who } from '../../client/session.ts'
 import { plural } from '../../format.ts'
 import { type Problems, SelectField } from '../../parts/form.tsx'
 import type { Level, ScopeDraft } from './scope.ts'
@@ -12,6 +12,11 @@ const LEVELS: readonly (readonly [Level, string])[] = [
   ['none', 'Nothing'],
   ['read', 'Read'],
   ['write', 'Read and write'],
+]
+
+const METRICS: readonly (readonly [ScopeDraft['metrics'], string])[] = [
+  ['none', 'Nothing'],
+  ['read', 'Read'],
 ]
 
 const TYPES: readonly (readonly [KeyScope['type'], string])[] = [
@@ -61,6 +66,15 @@ export function ScopeField({
             onChange={jobs => onChange({ ...scope, jobs })}
             hint="Writing is to submit, cancel and retry; it admits requests to load-balancing endpoints as well."
           />
+          {mayOperate() || scope.metrics === 'read' ? (
+            <SelectField<ScopeDraft['metrics']>
+              label="Metrics of the server"
+              value={scope.metrics}
+              options={METRICS}
+              onChange={metrics => onChange({ ...scope, metrics })}
+              hint="For Prometheus: /metrics and the status of the server, with the endpoints of all accounts."
+            />
+          ) : null}
           {scope.jobs === 'each' ? <ByEndpoint scope={scope} endpoints={endpoints} onChange={onChange} /> : null}
         </>
       ) : null}

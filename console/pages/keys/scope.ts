@@ -11,10 +11,18 @@ export interface ScopeDraft {
   /** One level for all endpoints, or `each`. */
   readonly jobs: Level | 'each'
   readonly byEndpoint: Readonly<Record<string, Level>>
+  /** On the metrics of the whole server; only for keys of the operator. */
+  readonly metrics: 'none' | 'read'
 }
 
 /** The scope that most programs need: they submit jobs and read results. */
-export const NEW_SCOPE: ScopeDraft = { type: 'restricted', management: 'none', jobs: 'write', byEndpoint: {} }
+export const NEW_SCOPE: ScopeDraft = {
+  type: 'restricted',
+  management: 'none',
+  jobs: 'write',
+  byEndpoint: {},
+  metrics: 'none',
+}
 
 /** Endpoints that are named in words; the others are counted. */
 const NAMED = 3
@@ -22,30 +30,32 @@ const NAMED = 3
 /** A scope for a form. */
 export function draftOf(scope: KeyScope): ScopeDraft {
   if (scope.type !== 'restricted') return { ...NEW_SCOPE, type: scope.type }
-  const { type, management, jobs } = scope
-  if (typeof jobs === 'string') return { type, management, jobs, byEndpoint: {} }
-  return { type, management, jobs: 'each', byEndpoint: jobs }
+  const { type, management, jobs, metrics = 'none' } = scope
+  if (typeof jobs === 'string') return { type, management, jobs, byEndpoint: {}, metrics }
+  return { type, management, jobs: 'each', byEndpoint: jobs, metrics }
 }
 
 /** The scope of a form. @param isKnown tells endpoints that are still there: a key cannot name others */
 export function scopeOf(
-  { type, management, jobs, byEndpoint }: ScopeDraft,
+  { type, management, jobs, byEndpoint, metrics }: ScopeDraft,
   isKnown: (endpoint: string) => boolean,
 ): KeyScope {
   if (type !== 'restricted') return { type }
-  if (jobs !== 'each') return { type, management, jobs }
+  const ofServer = metrics === 'none' ? {} : { metrics }
+  if (jobs !== 'each') return { type, management, jobs, ...ofServer }
   const named = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
-  return { type, management, jobs: Object.fromEntries(named) }
+  return { type, management, jobs: Object.fromEntries(named), ...ofServer }
 }
 
 /** A scope in words, such as `reads management; jobs of images, w`. */
 export function scopeWords(scope: KeyScope, nameOf: (endpoint: string) => string): string {
   if (scope.type === 'all') return 'everything'
   if (scope.type === 'read-only') return 'reads everything'
-  const { management, jobs } = scope
+  const { management, jobs, metrics } = scope
   const parts = [
     ...(management === 'none' ? [] : [management === 'read' ? 'reads management' : 'manages']),
     ...(typeof jobs === 'string' ? levelWords(jobs, 'all endpoints') : jobWords(jobs, nameOf)),
+    ...(metrics === 'read' ? ['reads the metrics of the server'] : []),
   ]
   return parts.length === 0 ? 'nothing' : parts.join('; ')
 }

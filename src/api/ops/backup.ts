@@ -1,31 +1,31 @@
-import type { Hono } from 'hono'
-import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import { passphraseProblem } from '../../core/secrets/passphrase.ts'
 import type { Backups, BackupWish } from '../../ports/backups.ts'
+import type { Access } from '../../services/accounts/access.ts'
 import { type AuditParts, audited } from '../audited.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
-import type { SurfaceEnv } from '../surface.ts'
+import { addRoute, OPS_ROUTES, type OpsApp } from './route-access.ts'
 
 /** What the route of backups needs. */
 export interface BackupRouteParts extends AuditParts {
+  readonly access: Access
   readonly backups: Backups
   readonly room: BodyRoom
-  /** The caller of a request. @throws AppError unless it is the operator with the right to change */
-  readonly operator: (request: Request, env: SurfaceEnv) => Promise<Caller>
 }
 
 const BODY_BYTES = 8_192
 
 /** `POST /ops/backup`: a backup of the server as it is now, as the body of the response. */
-export function addBackupRoute(app: Hono<{ Bindings: SurfaceEnv }>, parts: BackupRouteParts): void {
-  const { backups, room, operator } = parts
-  app.post('/ops/backup', async call => {
-    const caller = await operator(call.req.raw, call.env)
+export function addBackupRoute(app: OpsApp, parts: BackupRouteParts): void {
+  const { access, backups, room } = parts
+  const { operation } = OPS_ROUTES['POST /ops/backup']
+  addRoute(app, access, 'POST /ops/backup', async (call, caller) => {
     const wish = await room.of(caller.owner).body(requestOf(call), BODY_BYTES, async body => wishIn(body))
+    // With the keys somebody can go on when the own key has ended.
+    if (wish.passphrase !== null) access.requireLastingOperator(caller, operation, call.env.session !== undefined)
     const detail = { withKeys: wish.passphrase !== null, withLogs: wish.withLogs }
-    const asked = { surface: 'ops', operation: 'makeBackup', caller, env: call.env, object: null, detail } as const
+    const asked = { surface: 'ops', operation, caller, env: call.env, object: null, detail } as const
     const backup = await audited(parts, asked, () => backups.make(wish))
     call.env.delivery.onSettled(() => void backup.drop())
     return new Response(streamOf(backup.pieces), { headers: { 'content-type': 'application/octet-stream' } })

@@ -1,7 +1,7 @@
 import { Hono, type HonoRequest } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
-import { DEFAULT_OWNER, type EndpointId } from '../../core/ids.ts'
+import type { EndpointId } from '../../core/ids.ts'
 import type { Explanation } from '../../core/observing/explain.ts'
 import type { ServerStatus } from '../../core/observing/server-status.ts'
 import type { PageRequest } from '../../core/pages.ts'
@@ -17,19 +17,11 @@ import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
 import type { WorkerReading } from '../../services/observing/worker-reading.ts'
 import { type AuditParts, audited } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
-import {
-  admitTo,
-  callerOf,
-  heldFor,
-  jsonText,
-  refusalHeaders,
-  reportFailure,
-  type Surface,
-  type SurfaceEnv,
-} from '../surface.ts'
+import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { addBackupRoute } from './backup.ts'
 import { logs } from './logs.ts'
 import { addModelRoutes } from './models.ts'
+import { addRoute, requireKeyFor } from './route-access.ts'
 import { watchView } from './watch.ts'
 
 /** Dependencies of the operator surface. */
@@ -55,31 +47,28 @@ export interface OpsParts extends AuditParts {
 }
 
 /**
- * Server health and the routes of the command line: `/healthz`, `/readyz`, `/metrics`, `/ops/status`,
- * `/ops/why`, `/ops/logs`, `/ops/locate`, `/ops/restart`, `/ops/top`, `/ops/models`, `/ops/backup`.
+ * Server health, metrics and the routes of the command line: `/healthz`, `/readyz`, and those of route-access.ts, which says which key each of them needs.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
+  const { access } = parts
   app.get('/healthz', () => jsonText('{"status":"ok"}'))
   app.get('/readyz', async () =>
     (await parts.ready())
       ? jsonText('{"status":"ready"}')
       : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
   )
-  app.get('/metrics', async call => {
-    if (!parts.metricsPublic) requireOperator(await authenticate(parts, call.req.raw, call.env))
+  const metrics = async () => {
     const { contentType, text } = await parts.scraping.expose()
     return new Response(text, { headers: { 'content-type': contentType } })
-  })
+  }
+  if (parts.metricsPublic) app.get('/metrics', metrics)
+  else addRoute(app, access, 'GET /metrics', metrics)
   const { status } = parts
   if (status !== undefined) {
-    app.get('/ops/status', async call => {
-      requireOperator(await authenticate(parts, call.req.raw, call.env))
-      return jsonText(JSON.stringify(await status()))
-    })
+    addRoute(app, access, 'GET /ops/status', async () => jsonText(JSON.stringify(await status())))
   }
-  app.get('/ops/why', async call => {
-    const caller = await authenticate(parts, call.req.raw, call.env)
+  addRoute(app, access, 'GET /ops/why', async (call, caller) => {
     const { items, nextCursor } = await parts.explaining.page(caller.owner, pageRequest(call.req))
     const explanations = items.map(({ endpoint, explanation }) => ({
       kind: 'endpoint',
@@ -89,49 +78,32 @@ export function opsSurface(parts: OpsParts): Surface {
     }))
     return jsonText(JSON.stringify({ explanations, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
   })
-  app.get('/ops/why/:id', async call => {
-    const caller = await authenticate(parts, call.req.raw, call.env)
+  addRoute(app, access, 'GET /ops/why/:id', async (call, caller) => {
     return jsonText(JSON.stringify({ explanations: [await explain(parts, caller, call.req.param('id'))] }))
   })
-  app.get('/ops/locate/:id', async call => {
-    const caller = await authenticate(parts, call.req.raw, call.env)
+  addRoute(app, access, 'GET /ops/locate/:id', async (call, caller) => {
     const found = await parts.logs.locate(caller.owner, call.req.param('id'))
     const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
     return jsonText(JSON.stringify({ kind: found.kind, id: found.id, endpointId }))
   })
-  app.post('/ops/restart/:id', async call => {
-    const caller = await authenticate(parts, call.req.raw, call.env, 'write')
+  addRoute(app, access, 'POST /ops/restart/:id', async (call, caller) => {
     const id = call.req.param('id') as EndpointId
     const object = { kind: 'endpoint', id }
     const asked = { surface: 'ops', operation: 'restartEndpoint', caller, env: call.env, object } as const
     const { version } = await audited(parts, asked, () => parts.restarting.restart(caller.owner, id))
     return jsonText(JSON.stringify({ id, version }))
   })
-  app.get('/ops/top', async call => {
-    const caller = await authenticate(parts, call.req.raw, call.env)
+  addRoute(app, access, 'GET /ops/top', async (call, caller) => {
     const only = call.req.query('endpoint') ?? null
     return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.clock.now())))
   })
-  app.get('/ops/logs/:id', async call => {
-    const caller = await authenticate(parts, call.req.raw, call.env)
-    const { access } = parts
-    const held = () => heldFor(access, call.env, caller, whose => access.requireManagement(whose, 'read'))
+  addRoute(app, access, 'GET /ops/logs/:id', async (call, caller) => {
+    const held = () => heldFor(access, call.env, caller, whose => requireKeyFor(access, 'GET /ops/logs/:id', whose))
     return logs(parts, caller, call.req.raw, call.req.param('id'), held)
   })
-  addModelRoutes(app, {
-    ...parts,
-    models: parts.models,
-    caller: (request, env, right) => authenticate(parts, request, env, right),
-  })
-  const { backups, room } = parts
-  if (backups !== undefined) {
-    const operator = async (request: Request, env: SurfaceEnv) => {
-      const caller = await authenticate(parts, request, env, 'write')
-      requireOperator(caller)
-      return caller
-    }
-    addBackupRoute(app, { ...parts, backups, room, operator })
-  }
+  addModelRoutes(app, parts)
+  const { backups } = parts
+  if (backups !== undefined) addBackupRoute(app, { ...parts, backups })
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)
   })
@@ -143,27 +115,10 @@ export function opsSurface(parts: OpsParts): Surface {
   return async (request, env) => app.fetch(request, env)
 }
 
-async function authenticate(
-  { access }: OpsParts,
-  request: Request,
-  env: SurfaceEnv,
-  right: 'read' | 'write' = 'read',
-): Promise<Caller> {
-  const caller = await callerOf(access, request, env)
-  admitTo(env, caller.owner)
-  access.requireManagement(caller, right)
-  return caller
-}
-
 /** Reads the requested page from the query. */
 function pageRequest(request: HonoRequest): PageRequest {
   const limit = request.query('limit')
   return { cursor: request.query('cursor'), limit: limit === undefined ? undefined : Number(limit) }
-}
-
-/** The metrics show the endpoints of all accounts, and the status names machines. */
-function requireOperator(caller: Caller): void {
-  if (caller.owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'this is for the operator of this server')
 }
 
 async function explain(

@@ -21,6 +21,8 @@ export interface BodyContract<Of extends Shape> {
   readonly rules?: readonly Rule<Of>[]
   /** The rules as far as JSON Schema keywords can express them, for the OpenAPI document. */
   readonly keywords?: Readonly<Record<string, unknown>>
+  /** Members that only the operator may give. */
+  readonly ofOperator?: readonly string[]
   /** What to do with properties that are not in the shape. Default: refuse them. */
   readonly unknown?: 'refused' | 'ignored'
   /** Maximum body in bytes. Default: 1 MiB. */
@@ -35,8 +37,8 @@ export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B e
   readonly operationId: string
   readonly tag: string
   readonly summary: string
-  /** Required right in management. `open`: no key needed. */
-  readonly level: 'read' | 'write' | 'open'
+  /** Required right in management. `operator`: all rights of the operator's account. `open`: no key needed. */
+  readonly level: 'read' | 'write' | 'operator' | 'open'
   readonly params?: P
   readonly query?: Q
   readonly queryRules?: readonly Rule<Q>[]

@@ -75,6 +75,7 @@ export function restSurface(
         heldFor(parts.access, context.env.env, caller as Caller, whose => requireLevel(parts, whose, route))
       const run = async (body: string | DocumentReading) => {
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
+        if (caller !== null) requireMembers(parts, caller, route, parsed.body)
         // An open route ignores its caller.
         const handle = () => route.handle({ ...parsed, caller: caller as Caller, request, held })
         const changes = caller !== null && method !== 'get' && parsed.query.dryRun !== 'true'
@@ -133,7 +134,16 @@ async function admit(env: Env['Bindings'], request: Request, route: RestRoute): 
 }
 
 function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestRoute): void {
-  access.requireManagement(caller, contract.level as 'read' | 'write')
+  const { level, operationId } = contract
+  if (level === 'operator') access.requireOperator(caller, operationId)
+  else access.requireManagement(caller, level as 'read' | 'write')
+}
+
+/** Before the change begins: what is refused where only the operator may is counted, so that a flood of it cannot fill the audit log. */
+function requireMembers({ access }: RestParts, caller: Caller, { contract }: RestRoute, body: object): void {
+  const { body: { ofOperator = [] } = {}, operationId } = contract
+  const given = ofOperator.some(name => ![undefined, false].includes((body as Record<string, boolean>)[name]))
+  if (given) access.requireOperator(caller, operationId)
 }
 
 /** Authentication and rate limits run first, so that every later response has the rate limit headers. */

@@ -1,3 +1,4 @@
+import { AppError } from '../errors.ts'
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../ids.ts'
 
@@ -11,7 +12,13 @@ export type JobsAccess = AccessLevel | Readonly<Record<EndpointId, AccessLevel>>
 export type KeyScope =
   | { readonly type: 'all' }
   | { readonly type: 'read-only' }
-  | { readonly type: 'restricted'; readonly management: AccessLevel; readonly jobs: JobsAccess }
+  | {
+      readonly type: 'restricted'
+      readonly management: AccessLevel
+      readonly jobs: JobsAccess
+      /** On the metrics and the status of the whole server, for keys of the operator's account; left out for none. */
+      readonly metrics?: 'none' | 'read'
+    }
 
 /** All rights; of the first account, also those of the operator. */
 export const FULL_SCOPE: KeyScope = { type: 'all' }
@@ -52,7 +59,7 @@ export interface Caller {
   readonly keyId: KeyId
   readonly scope: KeyScope
   readonly exempt: boolean
-  /** Whether it may manage accounts: a key of the first account with all rights. */
+  /** Whether it may do what concerns the whole server or other accounts: a key of the first account with all rights. */
   readonly operator: boolean
   /** When its key expires; null for never. */
   readonly expiresAtMs: number | null
@@ -84,6 +91,24 @@ export function mayUseJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'wr
   return covers(jobsOf(scope, endpoint), level)
 }
 
+/** Whether the caller may read the metrics and the status of the whole server, which show all accounts. */
+export function mayReadServer({ owner, scope }: Pick<Caller, 'owner' | 'scope'>): boolean {
+  return owner === DEFAULT_OWNER && readsMetrics(scope)
+}
+
+/**
+ * For what concerns the whole server or other accounts.
+ * @throws AppError `forbidden` unless the caller has a key of the operator's account with all rights
+ */
+export function requireOperator({ operator }: Pick<Caller, 'operator'>): void {
+  if (!operator) {
+    throw new AppError(
+      'forbidden',
+      "this is for the operator: it needs a key of the operator's account that has all rights",
+    )
+  }
+}
+
 /** A scope for the jobs of one endpoint and nothing else. */
 export function endpointScope(endpoint: EndpointId): KeyScope {
   return { type: 'restricted', management: 'none', jobs: { [endpoint]: 'write' } as Record<EndpointId, AccessLevel> }
@@ -94,12 +119,19 @@ export function scopeEndpoints(scope: KeyScope): EndpointId[] {
   return scope.type === 'restricted' && typeof scope.jobs === 'object' ? (Object.keys(scope.jobs) as EndpointId[]) : []
 }
 
-/** Everything wrong with a scope. */
-export function scopeProblems(scope: KeyScope): FieldProblem[] {
+/** Everything wrong with a scope. @param owner the account of its key */
+export function scopeProblems(owner: OwnerId, scope: KeyScope): FieldProblem[] {
   if (scope.type !== 'restricted') return []
-  const named = scopeEndpoints(scope)
-  if (named.length <= MAX_SCOPE_ENDPOINTS) return []
-  return [fieldProblem('scope', `must name at most ${MAX_SCOPE_ENDPOINTS} endpoints`)]
+  const problems: FieldProblem[] = []
+  if (scopeEndpoints(scope).length > MAX_SCOPE_ENDPOINTS) {
+    problems.push(fieldProblem('scope', `must name at most ${MAX_SCOPE_ENDPOINTS} endpoints`))
+  }
+  if (readsMetrics(scope) && owner !== DEFAULT_OWNER) {
+    problems.push(
+      fieldProblem('scope', "can have metrics only for a key of the operator's account: they show all accounts"),
+    )
+  }
+  return problems
 }
 
 /** Whether a scope has no right that the other lacks. */
@@ -107,6 +139,7 @@ export function isWithin(scope: KeyScope, other: KeyScope): boolean {
   if (other.type === 'all') return true
   if (scope.type === 'all') return false
   if (!atMost(managementOf(scope), managementOf(other))) return false
+  if (readsMetrics(scope) && !readsMetrics(other)) return false
   const jobs = everywhere(scope)
   if (jobs !== null) return atMost(jobs, everywhere(other) ?? 'none')
   return scopeEndpoints(scope).every(endpoint => atMost(jobsOf(scope, endpoint), jobsOf(other, endpoint)))
@@ -115,6 +148,11 @@ export function isWithin(scope: KeyScope, other: KeyScope): boolean {
 function managementOf(scope: KeyScope): AccessLevel {
   if (scope.type === 'all') return 'write'
   return scope.type === 'read-only' ? 'read' : scope.management
+}
+
+/** A key that reads everything does not: everything is what its own account has. */
+function readsMetrics(scope: KeyScope): boolean {
+  return scope.type === 'all' || (scope.type === 'restricted' && scope.metrics === 'read')
 }
 
 /** Null where it depends on the endpoint. */

@@ -5,7 +5,9 @@ import {
   FULL_SCOPE,
   isValidAt,
   mayManage,
+  mayReadServer,
   mayUseJobs,
+  requireOperator,
 } from '../../core/accounts/permission.ts'
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../../core/accounts/rate-limit.ts'
 import { AppError } from '../../core/errors.ts'
@@ -107,8 +109,46 @@ export class Access {
     throw new AppError('forbidden', `this API key has no ${level} right for the jobs of endpoint ${endpoint}`)
   }
 
-  #refused({ owner, keyId }: Caller, right: RefusedRight): void {
-    this.#ports.emit('right.refused', { account: owner, keyId, right })
+  /**
+   * For what concerns the whole server or other accounts.
+   * @param operation the name of what is asked, for the audit log
+   * @throws AppError `forbidden` unless the caller has a key of the operator's account with all rights
+   */
+  requireOperator(caller: Caller, operation: string): void {
+    if (!caller.operator) this.#refused(caller, 'operator', operation)
+    requireOperator(caller)
+  }
+
+  /**
+   * For what has keys in it, with which somebody could stay longer than the key of the caller.
+   * @param operation the name of what is asked, for the audit log
+   * @param isSession whether the caller is signed in to the console, which has an end
+   * @throws AppError `forbidden` unless the caller has such a key without an end
+   */
+  requireLastingOperator(caller: Caller, operation: string, isSession: boolean): void {
+    this.requireOperator(caller, operation)
+    if (caller.expiresAtMs === null && !isSession) return
+    this.#refused(caller, 'operator:lasting', operation)
+    throw new AppError('forbidden', 'this has keys of the server in it: it needs a key of the operator that has no end')
+  }
+
+  /**
+   * For the metrics and the status of the whole server.
+   * @param operation the name of what is asked, for the audit log
+   * @throws AppError `forbidden` unless the caller's key is of the operator's account and may read metrics
+   */
+  requireMetrics(caller: Caller, operation: string): void {
+    if (mayReadServer(caller)) return
+    this.#refused(caller, 'metrics:read', operation)
+    throw new AppError(
+      'forbidden',
+      "this needs a key of the operator's account with all rights, or with metrics: read in its scope",
+    )
+  }
+
+  #refused({ owner, keyId }: Caller, right: RefusedRight, operation?: string): void {
+    const asked = operation === undefined ? {} : { operation }
+    this.#ports.emit('right.refused', { account: owner, keyId, right, ...asked })
   }
 
   /**

@@ -1,5 +1,5 @@
 import { type Account, type AccountChanges, MAX_ACCOUNTS, sshKeyProblems } from '../../core/accounts/account.ts'
-import type { Caller } from '../../core/accounts/permission.ts'
+import { type Caller, requireOperator } from '../../core/accounts/permission.ts'
 import { limitProblems } from '../../core/accounts/quotas.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { nameProblems } from '../../core/field-problem.ts'
@@ -122,9 +122,4 @@ export class Accounts {
     await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: clock.now(), ...chosen })
     await this.#quotas.readLimits()
   }
-}
-
-function requireOperator(caller: Caller): void {
-  if (caller.operator) return
-  throw new AppError('forbidden', "accounts are looked after with a key of the operator's account that has all rights")
 }

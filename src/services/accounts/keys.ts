@@ -120,6 +120,8 @@ export class Keys {
       const after: ApiKey = { ...before, ...changes }
       this.#requireOver(caller, before)
       await this.#check(caller, before.owner, changes)
+      const widens = changes.scope !== undefined && !isWithin(changes.scope, before.scope)
+      if (widens) requireNoLonger(caller, after.expiresAtMs)
       const outcome = await this.#ports.store.keys.update(after, before)
       if (outcome === 'last_key') throw lastKey()
       if (outcome === 'outdated') return null
@@ -246,7 +248,8 @@ export class Keys {
     if (expiresAtMs != null && !(Number.isSafeInteger(expiresAtMs) && expiresAtMs > this.#ports.clock.now())) {
       problems.push(fieldProblem('expiresAtMs', 'must be in the future'))
     }
-    if (scope !== undefined) problems.push(...scopeProblems(scope), ...(await this.#unknownEndpoints(owner, scope)))
+    if (scope !== undefined)
+      problems.push(...scopeProblems(owner, scope), ...(await this.#unknownEndpoints(owner, scope)))
     if (problems.length > 0) throw invalidFields(problems)
     if (scope !== undefined && !isWithin(scope, caller.scope)) {
       throw new AppError('forbidden', 'a key cannot get more rights than the one that it is made or changed with')
@@ -254,10 +257,7 @@ export class Keys {
     if (given.exempt === true && !caller.operator) {
       throw new AppError('forbidden', 'only an operator can exempt a key from the limits')
     }
-    const { expiresAtMs: callerEnds } = caller
-    if (callerEnds !== null && expiresAtMs !== undefined && (expiresAtMs === null || expiresAtMs > callerEnds)) {
-      throw new AppError('forbidden', 'a key cannot last longer than the one that it is made or changed with')
-    }
+    if (expiresAtMs !== undefined) requireNoLonger(caller, expiresAtMs)
   }
 
   async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
@@ -278,6 +278,12 @@ export class Keys {
       throw new AppError('forbidden', 'a key cannot be changed with one that has fewer rights')
     }
   }
+}
+
+/** @throws AppError `forbidden` for a key that gets rights for longer than the caller has them */
+function requireNoLonger({ expiresAtMs: callerEnds }: Caller, expiresAtMs: number | null): void {
+  if (callerEnds === null || (expiresAtMs !== null && expiresAtMs <= callerEnds)) return
+  throw new AppError('forbidden', 'a key cannot last longer than the one that it is made or changed with')
 }
 
 /** Whether a caller may have the key of an endpoint, which never expires. */

@@ -3,8 +3,8 @@ import type { Emit, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { AuditLog } from './audit-log.ts'
 
-/** Attempts of one caller that were refused for one reason, since they were written last. */
-interface Refusals {
+/** Attempts of one caller at one operation that were refused for one reason, since they were written last. */
+interface Attempts {
   readonly operation: string
   readonly origin: AuditOrigin
   readonly problem: string
@@ -12,10 +12,11 @@ interface Refusals {
 }
 
 /**
- * Strangers cannot fill the log: so many entries at once, one more in each interval, a million in a year. Callers beyond `callers` that wait to be
- * written are counted together.
+ * Refusals cannot fill the log, nor push other entries out: so many entries at once, and one more in each interval, which is longer where few
+ * entries are kept. Of all that is kept no more than `share` are refusals of one kind. Attempts beyond `waiting` that wait to be written are counted
+ * together.
  */
-const BUDGET = { entries: 20, refillMs: 30_000, callers: 200 }
+const BUDGET = { entries: 20, refillMs: 30_000, share: 0.2, waiting: 200 }
 /** Entries that one step removes. */
 const REMOVED = 500
 
@@ -24,30 +25,32 @@ export class AuditKeeper {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #log: AuditLog
   readonly #rules: AuditRules
-  readonly #refusals = new Map<string, Refusals>()
-  #budget = BUDGET.entries
-  #filledAtMs: number
+  /** Strangers take nothing from the budget of valid keys. */
+  readonly #ofStrangers: Refusals
+  readonly #ofKeys: Refusals
 
   constructor(ports: Pick<Ports, 'store' | 'clock'>, log: AuditLog, rules: AuditRules) {
     this.#ports = ports
     this.#log = log
     this.#rules = rules
-    this.#filledAtMs = ports.clock.monotonic()
+    this.#ofStrangers = new Refusals(rules, ports.clock.monotonic())
+    this.#ofKeys = new Refusals(rules, ports.clock.monotonic())
   }
 
   /** A reader of the events: those of refused attempts are counted. */
   readonly emit: Emit = (name, fields) => {
     if (name === 'right.refused') {
-      const { account, keyId, right } = fields as Events['right.refused']
-      this.#count({
-        operation: 'useKey',
-        origin: { ...SERVER_ORIGIN, account, keyId },
-        problem: `no right ${right}`,
-        count: 1,
-      })
+      const { account, keyId, right, operation } = fields as Events['right.refused']
+      const origin = { ...SERVER_ORIGIN, account, keyId }
+      this.#ofKeys.add({ operation: operation ?? 'useKey', origin, problem: `no right ${right}`, count: 1 })
     } else if (name === 'key.failed') {
       const { address, reason, count } = fields as Events['key.failed']
-      this.#count({ operation: 'useKey', origin: { ...SERVER_ORIGIN, address }, problem: `key ${reason}`, count })
+      this.#ofStrangers.add({
+        operation: 'useKey',
+        origin: { ...SERVER_ORIGIN, address },
+        problem: `key ${reason}`,
+        count,
+      })
     }
   }
 
@@ -59,35 +62,60 @@ export class AuditKeeper {
     return (await this.#ports.store.audit.removeOld(nowMs - keptMs, maxEntries, REMOVED)) === REMOVED
   }
 
-  /** Writes as much of what was refused as the budget allows; the rest goes on being counted. */
+  /** Writes as much of what was refused as the budgets allow; the rest goes on being counted. */
   async flush(): Promise<void> {
     const nowMs = this.#ports.clock.monotonic()
-    const filled = Math.floor((nowMs - this.#filledAtMs) / BUDGET.refillMs)
-    this.#filledAtMs += filled * BUDGET.refillMs
-    this.#budget = Math.min(BUDGET.entries, this.#budget + filled)
-    for (const [key, refusals] of this.#refusals) {
-      if (this.#budget === 0) return
-      this.#budget -= 1
-      this.#refusals.delete(key)
-      const { operation, origin, problem, count } = refusals
-      const detail: AuditDetail = { attempts: count }
-      try {
-        await this.#log.refused({ surface: 'server', operation, origin, object: null, detail }, problem)
-      } catch {
-        this.#count(refusals)
-        return
+    for (const refusals of [this.#ofKeys, this.#ofStrangers]) {
+      for (const attempts of refusals.take(nowMs)) {
+        const { operation, origin, problem, count } = attempts
+        const detail: AuditDetail = { attempts: count }
+        try {
+          await this.#log.refused({ surface: 'server', operation, origin, object: null, detail }, problem)
+        } catch {
+          refusals.add(attempts)
+        }
       }
     }
   }
+}
 
-  #count(refusals: Refusals): void {
-    const { operation, origin, problem, count } = refusals
-    const key = JSON.stringify([origin, problem])
-    const isNew = !this.#refusals.has(key)
-    const others = isNew && this.#refusals.size >= BUDGET.callers
-    const found = this.#refusals.get(others ? '' : key)
+/** Refusals that wait to be written, and how many may be. */
+class Refusals {
+  readonly #waiting = new Map<string, Attempts>()
+  readonly #refillMs: number
+  readonly #most: number
+  #budget: number
+  #filledAtMs: number
+
+  constructor({ keptMs, maxEntries }: AuditRules, nowMs: number) {
+    const share = Math.max(1, Math.floor(maxEntries * BUDGET.share))
+    this.#refillMs = Math.max(BUDGET.refillMs, Math.ceil(keptMs / share))
+    this.#most = Math.min(BUDGET.entries, share)
+    this.#budget = this.#most
+    this.#filledAtMs = nowMs
+  }
+
+  /** Counts attempts with those of the same caller, operation and reason. */
+  add(attempts: Attempts): void {
+    const { operation, origin, problem, count } = attempts
+    const key = JSON.stringify([origin, operation, problem])
+    const isNew = !this.#waiting.has(key)
+    const others = isNew && this.#waiting.size >= BUDGET.waiting
+    const found = this.#waiting.get(others ? '' : key)
     if (found !== undefined) found.count += count
-    else if (others) this.#refusals.set('', { operation, origin: SERVER_ORIGIN, problem: 'of many callers', count })
-    else this.#refusals.set(key, { operation, origin, problem, count })
+    else if (others) {
+      this.#waiting.set('', { operation: 'useKey', origin: SERVER_ORIGIN, problem: 'of many callers', count })
+    } else this.#waiting.set(key, { ...attempts })
+  }
+
+  /** Takes what may be written now, the longest waiting first. */
+  take(nowMs: number): Attempts[] {
+    const filled = Math.floor((nowMs - this.#filledAtMs) / this.#refillMs)
+    this.#filledAtMs += filled * this.#refillMs
+    this.#budget = Math.min(this.#most, this.#budget + filled)
+    const taken = [...this.#waiting].slice(0, this.#budget)
+    for (const [key] of taken) this.#waiting.delete(key)
+    this.#budget -= taken.length
+    return taken.map(([, attempts]) => attempts)
   }
 }

@@ -1,3 +1,4 @@
+import { type Caller, requireOperator } from '../../core/accounts/permission.ts'
 import {
   type AuditFilter,
   type ChainPlace,
@@ -5,9 +6,8 @@ import {
   readEntry,
   type ShownEntry,
 } from '../../core/audit/entry.ts'
-import { AppError, invalidFields } from '../../core/errors.ts'
+import { invalidFields } from '../../core/errors.ts'
 import { fieldProblem } from '../../core/field-problem.ts'
-import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
 import { MAX_PAGE, type Page, type PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { BrokenEntry } from '../../ports/store/audit-store.ts'
@@ -30,7 +30,7 @@ export interface ChainReport {
 /** Entries of one read. */
 const READ = 500
 
-/** What the operator sees of the audit log. All methods refuse other accounts (AppError `forbidden`). */
+/** What the operator sees of the audit log. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
 export class AuditReading {
   readonly #store: Ports['store']
 
@@ -40,11 +40,11 @@ export class AuditReading {
 
   /** The entries that fit, newest first. @throws AppError `invalid` for a cursor that no page had */
   async page(
-    owner: OwnerId,
+    caller: Caller,
     filter: AuditFilter,
     { cursor, limit = MAX_PAGE }: PageRequest,
   ): Promise<Page<HashedEntry>> {
-    requireOperator(owner)
+    requireOperator(caller)
     const before = cursor == null ? Number.MAX_SAFE_INTEGER : Number(cursor)
     if (!Number.isSafeInteger(before) || before < 1) {
       throw invalidFields([fieldProblem('cursor', 'is not one that an earlier page has returned')])
@@ -56,8 +56,8 @@ export class AuditReading {
   }
 
   /** All entries, oldest first, also those that only say that something began; a part at a time. */
-  all(owner: OwnerId): AsyncGenerator<readonly KeptEntry[]> {
-    requireOperator(owner)
+  all(caller: Caller): AsyncGenerator<readonly KeptEntry[]> {
+    requireOperator(caller)
     return this.#all()
   }
 
@@ -73,8 +73,8 @@ export class AuditReading {
   }
 
   /** Checks the whole chain, a part at a time, and ends early when `signal` aborts. */
-  async verify(owner: OwnerId, signal: AbortSignal): Promise<ChainReport> {
-    requireOperator(owner)
+  async verify(caller: Caller, signal: AbortSignal): Promise<ChainReport> {
+    requireOperator(caller)
     const { head, ...ends } = await this.#store.audit.ends()
     let { anchor } = ends
     let at = anchor
@@ -92,8 +92,4 @@ export class AuditReading {
     }
     return { anchor, head: at, broken: null }
   }
-}
-
-function requireOperator(owner: OwnerId): void {
-  if (owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'the audit log is for the operator of this server')
 }

@@ -1,5 +1,6 @@
+import { type Caller, requireOperator } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
-import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import { DEFAULT_OWNER } from '../../core/ids.ts'
 import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import { ModelError, modelProblemText } from '../../core/models/model-problem.ts'
 import { isCommit, type ModelReference, parseModelReference } from '../../core/models/model-reference.ts'
@@ -25,7 +26,7 @@ interface Pull {
   readonly end: Promise<ModelSnapshot>
 }
 
-/** What the operator does with the cache of models. All methods refuse other accounts (AppError `forbidden`). */
+/** What the operator does with the cache of models. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
 export class ModelOperations {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'models' | 'clock' | 'emit'>
   readonly #pulls = new Map<string, Pull>()
@@ -35,8 +36,8 @@ export class ModelOperations {
   }
 
   /** Everything in the cache, and what is on its way. */
-  content(owner: OwnerId): Promise<ModelCacheContent> {
-    return this.#cache(owner).content()
+  content(caller: Caller): Promise<ModelCacheContent> {
+    return this.#cache(caller).content()
   }
 
   /**
@@ -45,8 +46,8 @@ export class ModelOperations {
    * @param text as in `modelReferences`
    * @throws AppError `invalid` with the reason when it cannot be had
    */
-  async pull(owner: OwnerId, text: string): Promise<PullState> {
-    const cache = this.#cache(owner)
+  async pull(caller: Caller, text: string): Promise<PullState> {
+    const cache = this.#cache(caller)
     const reference = parseModelReference(text)
     if (reference === null)
       throw new AppError('invalid', `'${text}' names no model; its form is owner/name or owner/name:revision`)
@@ -79,8 +80,8 @@ export class ModelOperations {
    * @param commit null for all
    * @throws AppError `not_found`, or `conflict` while a worker has it
    */
-  async remove(owner: OwnerId, name: string, commit: string | null): Promise<void> {
-    const cache = this.#cache(owner)
+  async remove(caller: Caller, name: string, commit: string | null): Promise<void> {
+    const cache = this.#cache(caller)
     if (parseModelReference(name)?.name !== name || (commit !== null && !isCommit(commit)))
       throw new AppError('invalid', 'a model is named owner/name, and a revision to remove by its whole commit')
     const result = await cache.remove(name, commit)
@@ -108,8 +109,8 @@ export class ModelOperations {
     return sealed === undefined ? null : vault.open(sealed, secretPlace(DEFAULT_OWNER, HUB_TOKEN))
   }
 
-  #cache(owner: OwnerId): ModelCache {
-    if (owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'models are for the operator of this server')
+  #cache(caller: Caller): ModelCache {
+    requireOperator(caller)
     if (this.#ports.models === null) throw new AppError('conflict', 'this server has no cache of models')
     return this.#ports.models
   }

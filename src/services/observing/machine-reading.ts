@@ -1,9 +1,10 @@
+import { type Caller, requireOperator } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import { cataloged, gpuKey, type MachineGpu, type MachineParts } from '../../core/hardware/inventory.ts'
 import type { MachineDisk } from '../../core/hardware/machine-disk.ts'
 import type { MachineMemory } from '../../core/hardware/machine-memory.ts'
-import { DEFAULT_OWNER, type EndpointId, type OwnerId, type WorkerId } from '../../core/ids.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { EngineState, Finding } from '../../core/observing/diagnosis.ts'
 import type { GpuUse } from '../../core/observing/gpu-use.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
@@ -69,7 +70,7 @@ const ENGINE_MS = 10_000
 /** How long a diagnosis is kept: it may start a container. */
 const DIAGNOSIS_MS = 30_000
 
-/** What the operator sees of the machine. All methods refuse other accounts (AppError `forbidden`). */
+/** What the operator sees of the machine. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
 export class MachineReading {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>
   readonly #inspection: HostInspection | null
@@ -92,8 +93,8 @@ export class MachineReading {
   }
 
   /** The machine, who has its GPUs, and what waits for which part of it. */
-  async report(owner: OwnerId): Promise<MachineReport> {
-    requireOperator(owner)
+  async report(caller: Caller): Promise<MachineReport> {
+    requireOperator(caller)
     const { store, machine, driver } = this.#ports
     const [parts, disk, capacity, engine] = await Promise.all([
       machine.parts(),
@@ -122,8 +123,8 @@ export class MachineReading {
   }
 
   /** What `runyard doctor` finds; of the last half minute. @throws AppError `conflict` where the host cannot be inspected */
-  diagnosis(owner: OwnerId): Promise<Diagnosis> {
-    requireOperator(owner)
+  diagnosis(caller: Caller): Promise<Diagnosis> {
+    requireOperator(caller)
     return this.#diagnosis.get()
   }
 
@@ -133,10 +134,6 @@ export class MachineReading {
     const found = await Promise.all(ids.map(id => this.#ports.store.endpoints.find(id)))
     return new Map(found.filter((one): one is Endpoint => one !== null).map(({ id, name }) => [id, name]))
   }
-}
-
-function requireOperator(owner: OwnerId): void {
-  if (owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'the machine is for the operator of this server')
 }
 
 function heldGpu(

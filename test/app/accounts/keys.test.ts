@@ -63,6 +63,30 @@ test('no key can make one with more rights, a longer life or fewer limits than i
   }
 })
 
+test('a key with an end gives nobody rights that go on after it', async t => {
+  const rig = await openRig(t)
+  const { keys } = servicesOf(rig)
+  const lasting = await keys.create(await callerWith(rig), { name: 'lasting', scope: READ_ONLY })
+  await rig.addKey('rpa_ending', { expiresAtMs: rig.clock.now() + 60_000 })
+  const ending = await callerWith(rig, 'rpa_ending')
+  await assert.rejects(keys.update(ending, lasting.record.id, { scope: FULL_SCOPE }), { code: 'forbidden' })
+  const narrow: KeyScope = { type: 'restricted', management: 'read', jobs: 'none' }
+  assert.deepEqual((await keys.update(ending, lasting.record.id, { scope: narrow })).scope, narrow)
+})
+
+test('a key for metrics is made by REST, for the account of the operator alone', async t => {
+  const rig = await openRig(t)
+  const scope = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' }
+  const { status, json } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'prometheus', scope } })
+  assert.deepEqual([status, json.scope], [201, scope])
+  assert.equal((await rig.ask('GET', '/metrics', { key: json.key })).status, 200)
+  assert.equal((await rig.ask('GET', '/v2/account/keys', { key: json.key })).status, 403)
+  const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  const refused = await rig.ask('POST', '/v2/account/keys', { key: stranger, body: { name: 'p', scope } })
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /can have metrics only for a key of the operator's account/)
+})
+
 test('everything wrong with a key is said at once', async t => {
   const rig = await openRig(t)
   const { keys } = servicesOf(rig)

@@ -8,6 +8,7 @@ import type { OwnerId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 type Right = 'read' | 'write' | 'none'
+type Need = 'read' | 'write' | 'operator'
 
 /** Each kind of key with its right in management, and with the jobs of the endpoint `mine`. */
 const KEYS: readonly {
@@ -49,7 +50,7 @@ const JOBS: readonly (readonly [method: string, path: string, needs: 'read' | 'w
 ]
 
 /** Of each operation of both versions of REST: its method, a path with ids of things that are not there (and a query, for one with an endless response), its right. */
-function managed(): { method: string; path: string; needs: 'read' | 'write' }[] {
+function managed(): { method: string; path: string; needs: Need }[] {
   const parts = {} as RouteParts
   return [...restRoutes(parts), ...v1Routes(parts)].flatMap(({ contract: { method, path, level } }) =>
     level === 'open'
@@ -71,11 +72,9 @@ test('of each operation of REST a key without the right gets 403, before anythin
   for (const { name, scope, manage } of KEYS) {
     const key = await rig.addKey(`rpa_${name}`, { scope })
     for (const { method, path, needs } of managed()) {
-      // Accounts are looked after by the operator alone.
-      const ofOperator = path === '/v2/account/accounts'
-      const body = ofOperator ? { name: 'another' } : {}
+      const body = needs === 'operator' ? { name: 'another' } : {}
       const { status } = await rig.ask(method, path, { key, ...(method === 'GET' ? {} : { body }) })
-      const may = ofOperator ? name === 'all' : allowed(manage, needs)
+      const may = needs === 'operator' ? name === 'all' : allowed(manage, needs)
       assert.equal(status === 403, !may, `${name}: ${method} ${path} is ${status}`)
       assert.notEqual(status, 401, `${name}: ${method} ${path}`)
     }

@@ -176,13 +176,16 @@ test('however often metrics are asked for, the store is read once a second', asy
   assert.equal(rig.calls('endpoints.loads'), 2)
 })
 
-test('metrics need a key of the operator that may read management, unless they are public', async t => {
+test('metrics need a key of the operator that may read them, unless they are public', async t => {
   const rig = await openRig(t)
-  const reader = await rig.addKey('rpa_reader', { scope: { type: 'restricted', management: 'read', jobs: 'none' } })
+  const scope = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' } as const
+  const reader = await rig.addKey('rpa_reader', { scope })
+  const manager = await rig.addKey('rpa_manager', { scope: { type: 'restricted', management: 'read', jobs: 'none' } })
   const client = await rig.addKey('rpa_client', { scope: { type: 'restricted', management: 'none', jobs: 'write' } })
   const other = await rig.addKey('rpa_other', { owner: 'other' as OwnerId, scope: FULL_SCOPE })
   const status = async (key: string | null) => (await rig.ask('GET', '/metrics', { key })).status
-  assert.deepEqual([await status(reader), await status(client), await status(other)], [200, 403, 403])
+  assert.deepEqual([await status(reader), await status(manager), await status(client)], [200, 403, 403])
+  assert.equal(await status(other), 403)
   assert.deepEqual([await status(null), await status('rpa_wrong')], [401, 401])
   const open = await openRig(t, { metricsPublic: true })
   assert.equal((await open.ask('GET', '/metrics', { key: null })).status, 200)

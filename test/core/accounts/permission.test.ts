@@ -11,6 +11,7 @@ import {
   type KeyScope,
   MAX_SCOPE_ENDPOINTS,
   mayManage,
+  mayReadServer,
   mayUseJobs,
   scopeProblems,
 } from '../../../src/core/accounts/permission.ts'
@@ -93,6 +94,9 @@ test('a scope within another opens nothing that the other does not', () => {
           assert.ok(!mayUseJobs({ scope: inner }, level, id) || mayUseJobs({ scope: outer }, level, id))
         }
       }
+      assert.ok(
+        !mayReadServer({ owner: DEFAULT_OWNER, scope: inner }) || mayReadServer({ owner: DEFAULT_OWNER, scope: outer }),
+      )
       assert.ok(inner.type !== 'all' || outer.type === 'all')
     }),
   )
@@ -100,6 +104,25 @@ test('a scope within another opens nothing that the other does not', () => {
 
 test('every scope is within itself and within all rights', () => {
   fc.assert(fc.property(scopes, scope => isWithin(scope, scope) && isWithin(scope, FULL_SCOPE)))
+})
+
+test('only keys of the operator with the right of its own read the metrics of the server', () => {
+  const scraper = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' } as const
+  const manager = { type: 'restricted', management: 'write', jobs: 'write' } as const
+  const may = (scope: KeyScope, owner = DEFAULT_OWNER) => mayReadServer({ owner, scope })
+  assert.deepEqual(
+    [FULL_SCOPE, scraper, manager, READ_ONLY].map(scope => may(scope)),
+    [true, true, false, false],
+  )
+  assert.deepEqual(
+    [FULL_SCOPE, scraper].map(scope => may(scope, 'other' as OwnerId)),
+    [false, false],
+  )
+  assert.ok(!mayManage({ scope: scraper }, 'read') && !mayUseJobs({ scope: scraper }, 'read', MINE))
+  assert.deepEqual(scopeProblems(DEFAULT_OWNER, scraper), [])
+  assert.deepEqual(scopeProblems('other' as OwnerId, scraper), [
+    { field: 'scope', problem: "can have metrics only for a key of the operator's account: they show all accounts" },
+  ])
 })
 
 test('the scope of an endpoint is for its jobs alone', () => {
@@ -111,11 +134,11 @@ test('a scope names a bounded number of endpoints', () => {
   const jobs = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`e${n}`, 'read' as const]))
   const scope = (count: number): KeyScope => ({ type: 'restricted', management: 'none', jobs: jobs(count) })
-  assert.deepEqual(scopeProblems(scope(MAX_SCOPE_ENDPOINTS)), [])
-  assert.deepEqual(scopeProblems(scope(MAX_SCOPE_ENDPOINTS + 1)), [
+  assert.deepEqual(scopeProblems(DEFAULT_OWNER, scope(MAX_SCOPE_ENDPOINTS)), [])
+  assert.deepEqual(scopeProblems(DEFAULT_OWNER, scope(MAX_SCOPE_ENDPOINTS + 1)), [
     { field: 'scope', problem: 'must name at most 1000 endpoints' },
   ])
-  assert.deepEqual(scopeProblems(FULL_SCOPE), [])
+  assert.deepEqual(scopeProblems(DEFAULT_OWNER, FULL_SCOPE), [])
 })
 
 test('an account has a name, and SSH keys of the usual form', () => {

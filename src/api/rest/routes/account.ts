@@ -59,7 +59,7 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
         tag: TAG,
         level: 'write',
         summary: 'Creates an API key; this is the only answer that shows it',
-        body: { name: 'CreateApiKeyRequest', shape: CreateKey },
+        body: { name: 'CreateApiKeyRequest', shape: CreateKey, ofOperator: ['exempt'] },
         success: { status: 201, schema: CreatedKeyBody },
         problems: [400],
       },
@@ -130,8 +130,8 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
         path: '/v2/account/accounts',
         operationId: 'listAccounts',
         tag: TAG,
-        level: 'read',
-        summary: "The accounts of this installation; for keys of the operator's account",
+        level: 'operator',
+        summary: "The accounts of this installation; for keys with all rights of the operator's account",
         success: { status: 200, schema: AccountList },
       },
       async ({ caller }) => ({ accounts: (await accounts.list(caller)).map(accountBody) }),
@@ -142,8 +142,8 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
         path: '/v2/account/accounts',
         operationId: 'createAccount',
         tag: TAG,
-        level: 'write',
-        summary: "Creates an account with objects of its own; for keys of the operator's account",
+        level: 'operator',
+        summary: "Creates an account with objects of its own; for keys with all rights of the operator's account",
         body: { name: 'CreateAccountRequest', shape: CreateAccount },
         success: { status: 201, schema: AccountBody },
         problems: [400],
@@ -157,7 +157,8 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
         operationId: 'getAccount',
         tag: TAG,
         level: 'read',
-        summary: "One account: the caller's, which is also called 'own', or any for keys of the operator's account",
+        summary:
+          "One account: the caller's, which is also called 'own', or any for keys with all rights of the operator's account",
         params: IdParam,
         success: { status: 200, schema: AccountBody },
         problems: [404],
@@ -171,9 +172,10 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
         operationId: 'updateAccount',
         tag: TAG,
         level: 'write',
-        summary: "Changes what an account has chosen, and for keys of the operator's account its name and limits",
+        summary:
+          "Changes what an account has chosen, and for keys with all rights of the operator's account its name and limits",
         params: IdParam,
-        body: { name: 'UpdateAccountRequest', shape: UpdateAccount },
+        body: { name: 'UpdateAccountRequest', shape: UpdateAccount, ofOperator: ['name', 'limits'] },
         success: { status: 200, schema: AccountBody },
         problems: [400, 404],
       },
@@ -273,8 +275,9 @@ function instant(text: string | null | undefined): number | null | undefined {
 
 function scopeOf(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeyScope {
   if (scope.type !== 'restricted') return scope
-  const { management, jobs } = scope
-  return { type: 'restricted', management, jobs: jobs as Exclude<KeyScope, { type: 'all' | 'read-only' }>['jobs'] }
+  const { management, jobs, metrics = 'none' } = scope
+  type Jobs = Exclude<KeyScope, { type: 'all' | 'read-only' }>['jobs']
+  return { type: 'restricted', management, jobs: jobs as Jobs, ...(metrics === 'none' ? {} : { metrics }) }
 }
 
 /** A key as the API shows it. */

@@ -36,9 +36,9 @@ export function auditRoutes({ auditReading, stopping }: AuditRouteParts): RestRo
         path: '/v2/audit',
         operationId: 'listAuditEntries',
         tag: TAG,
-        level: 'read',
+        level: 'operator',
         summary:
-          'Who changed what, and which secrets were used, newest first; for keys of the operator. With format=jsonl the whole log as JSON lines, oldest first',
+          'Who changed what, and which secrets were used, newest first; for keys with all rights of the operator. With format=jsonl the whole log as JSON lines, oldest first',
         query: AuditQuery,
         queryRules: [instants, wholeExport],
         success: { status: 200, schema: AuditPage },
@@ -48,11 +48,11 @@ export function auditRoutes({ auditReading, stopping }: AuditRouteParts): RestRo
         const asksLines = request.headers.get('accept')?.includes(LINES) === true
         if (query.format === 'jsonl' || (query.format === undefined && asksLines)) {
           const headers = { 'content-type': LINES, 'cache-control': 'no-store' }
-          const parts = auditReading.all(caller.owner)
+          const parts = auditReading.all(caller)
           if (request.method === 'HEAD') return new Response(null, { headers })
           return new Response(linesOf(parts, [request.signal, stopping, held()]), { headers })
         }
-        const { items, nextCursor } = await auditReading.page(caller.owner, filterOf(query), query)
+        const { items, nextCursor } = await auditReading.page(caller, filterOf(query), query)
         return { entries: items, pagination: pagination(nextCursor) }
       },
     ),
@@ -62,13 +62,14 @@ export function auditRoutes({ auditReading, stopping }: AuditRouteParts): RestRo
         path: '/v2/audit/verification',
         operationId: 'verifyAuditLog',
         tag: TAG,
-        level: 'read',
-        summary: 'Whether each entry of the audit log is bound to the one before; for keys of the operator',
+        level: 'operator',
+        summary:
+          'Whether each entry of the audit log is bound to the one before; for keys with all rights of the operator',
         success: { status: 200, schema: AuditVerification },
       },
       async ({ caller, request, held }): Promise<object> => {
         const signal = AbortSignal.any([request.signal, stopping, held()])
-        const { anchor, head, broken } = await auditReading.verify(caller.owner, signal)
+        const { anchor, head, broken } = await auditReading.verify(caller, signal)
         return { intact: broken === null, anchor, head, broken }
       },
     ),

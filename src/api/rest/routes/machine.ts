@@ -22,11 +22,12 @@ export function machineRoutes({ machineReading }: MachineRouteParts): RestRoute[
         path: '/v2/machine',
         operationId: 'getMachine',
         tag: TAG,
-        level: 'read',
-        summary: 'What the machine has, who has its GPUs, and which workers wait for what; for keys of the operator',
+        level: 'operator',
+        summary:
+          'What the machine has, who has its GPUs, and which workers wait for what; for keys with all rights of the operator',
         success: { status: 200, schema: MachineBody },
       },
-      async ({ caller }): Promise<MachineBody> => machineBody(await machineReading.report(caller.owner)),
+      async ({ caller }): Promise<MachineBody> => machineBody(await machineReading.report(caller)),
     ),
     route(
       {
@@ -34,13 +35,14 @@ export function machineRoutes({ machineReading }: MachineRouteParts): RestRoute[
         path: '/v2/machine/diagnosis',
         operationId: 'getMachineDiagnosis',
         tag: TAG,
-        level: 'read',
-        summary: 'What runyard doctor finds on the machine, for keys of the operator; it may take half a minute',
+        level: 'operator',
+        summary:
+          'What runyard doctor finds on the machine, for keys with all rights of the operator; it may take half a minute',
         success: { status: 200, schema: DiagnosisBody },
         problems: [409],
       },
       async ({ caller }): Promise<DiagnosisBody> => {
-        const { atMs, findings } = await machineReading.diagnosis(caller.owner)
+        const { atMs, findings } = await machineReading.diagnosis(caller)
         return { at: new Date(atMs).toISOString(), findings: [...findings] }
       },
     ),

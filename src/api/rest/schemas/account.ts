@@ -93,6 +93,10 @@ const Scope = z
       type: z.literal('restricted'),
       management: Level,
       jobs: z.union([Level, z.record(z.string(), Level)]),
+      metrics: z
+        .enum(['none', 'read'])
+        .optional()
+        .openapi({ description: "metrics and status of the whole server; for keys of the operator's account" }),
     }),
   ])
   .openapi('KeyScope')
