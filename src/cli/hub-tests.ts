@@ -1,9 +1,12 @@
 /** Tests of a worker in the format of RunPod's hub: `.runpod/tests.json` in its folder. */
 
+import { JsonText } from '../core/json/json-format.ts'
+import { elementTexts, memberTexts } from '../core/json/json-text.ts'
+
 /** One test: a job, which passes if it completes. */
 export interface HubTest {
   readonly name: string
-  readonly input: unknown
+  readonly input: JsonText
   /** Execution timeout in milliseconds; null for that of the endpoint. */
   readonly timeoutMs: number | null
 }
@@ -15,6 +18,7 @@ export interface HubTests {
   readonly env: Readonly<Record<string, string>>
 }
 
+const NO_INPUT = new JsonText('null')
 const MAX_TESTS = 1_000
 const MAX_MS = 7 * 86_400_000
 
@@ -28,12 +32,18 @@ export function readHubTests(text: string): HubTests | { readonly mistakes: read
   }
   if (!isRecord(parsed)) return { mistakes: ['it must be an object with "tests"'] }
   const mistakes: string[] = []
-  const tests = testsOf(parsed.tests, mistakes)
+  const tests = testsOf(parsed.tests, mistakes, inputsOf(text, parsed.tests))
   const env = envOf(parsed.config ?? {}, mistakes)
   return mistakes.length > 0 ? { mistakes } : { tests, env }
 }
 
-function testsOf(list: unknown, mistakes: string[]): HubTest[] {
+/** The input of each test in the text of the file; undefined where it has none. */
+function inputsOf(text: string, list: unknown): readonly (JsonText | undefined)[] {
+  if (!Array.isArray(list)) return []
+  return elementTexts(memberTexts(text).get('tests')!).map(test => new JsonText(test).members()?.get('input'))
+}
+
+function testsOf(list: unknown, mistakes: string[], inputs: readonly (JsonText | undefined)[]): HubTest[] {
   if (!Array.isArray(list) || list.length === 0 || list.length > MAX_TESTS) {
     mistakes.push(`tests must be a list of 1 to ${MAX_TESTS} tests`)
     return []
@@ -43,14 +53,15 @@ function testsOf(list: unknown, mistakes: string[]): HubTest[] {
     const at = `tests[${index}]`
     if (!isRecord(test)) {
       mistakes.push(`${at} must be an object`)
-      return { name: '', input: null, timeoutMs: null }
+      return { name: '', input: NO_INPUT, timeoutMs: null }
     }
     const name = nameOf(test.name, at, mistakes)
     const first = places.get(name)
     if (name !== '' && first !== undefined) mistakes.push(`${at}.name is that of tests[${first}] too`)
     places.set(name, first ?? index)
-    if (test.input === undefined) mistakes.push(`${at}.input is missing`)
-    return { name, input: test.input, timeoutMs: timeoutOf(test.timeout, at, mistakes) }
+    const input = inputs[index]
+    if (input === undefined) mistakes.push(`${at}.input is missing`)
+    return { name, input: input ?? NO_INPUT, timeoutMs: timeoutOf(test.timeout, at, mistakes) }
   })
 }
 
@@ -77,14 +88,14 @@ function envOf(config: unknown, mistakes: string[]): Record<string, string> {
     mistakes.push('config.env must be a list of {"key", "value"}')
     return {}
   }
-  const env: Record<string, string> = {}
+  const env = new Map<string, string>()
   for (const [index, entry] of list.entries()) {
     const { key, value } = isRecord(entry) ? entry : {}
     const isKey = typeof key === 'string' && /^[^\s=]{1,256}$/.test(key)
-    if (isKey && typeof value === 'string') env[key] = value
+    if (isKey && typeof value === 'string') env.set(key, value)
     else mistakes.push(`config.env[${index}] must have a "key" that names a variable, and a text as its "value"`)
   }
-  return env
+  return Object.fromEntries(env)
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readHubTests } from '../../src/cli/hub-tests.ts'
+import { JsonText } from '../../src/core/json/json-format.ts'
 
 const read = (value: unknown) => readHubTests(JSON.stringify(value))
 
@@ -19,15 +20,25 @@ test('a file of the hub is read; what asks for certain hardware is left out', ()
   }
   assert.deepEqual(read(file), {
     tests: [
-      { name: 'one', input: { prompt: 'a cat' }, timeoutMs: 10_000 },
-      { name: 'two', input: null, timeoutMs: null },
+      { name: 'one', input: new JsonText('{"prompt":"a cat"}'), timeoutMs: 10_000 },
+      { name: 'two', input: new JsonText('null'), timeoutMs: null },
     ],
     env: { TEST_MODE: 'true' },
   })
   assert.deepEqual(read({ tests: [{ name: 'one', input: {} }] }), {
-    tests: [{ name: 'one', input: {}, timeoutMs: null }],
+    tests: [{ name: 'one', input: new JsonText('{}'), timeoutMs: null }],
     env: {},
   })
+})
+
+test('the input of a test is what its file says, to the character', () => {
+  const input = '{"n":18446744073709551615, "f":1.0,"e":1e400,"10":1,"9":2,"__proto__":{}}'
+  const reading = readHubTests(`{"tests":[{"name":"one","input":{}},{"input": ${input} ,"name":"two"}]}`)
+  assert.ok('tests' in reading)
+  assert.deepEqual(
+    reading.tests.map(test => test.input.text),
+    ['{}', input],
+  )
 })
 
 test('all mistakes of a file are reported at once', () => {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { jsonText } from '../../core/json/json-format.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { requestSecurely, type Trust, trustProblem } from './https.ts'
@@ -30,6 +31,7 @@ export function withConnection(command: Command): Command {
 /** Options of a request. Default: GET without a body. */
 export interface CliRequest {
   readonly method?: string
+  /** Sent as JSON; a `JsonText` anywhere in it as the text that it is. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
@@ -49,7 +51,7 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: jsonText(body) }),
     ...(signal === undefined ? {} : { signal }),
   }
   let answer: Response

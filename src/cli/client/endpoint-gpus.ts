@@ -3,6 +3,7 @@ import { formatGpuIds } from '../../core/endpoints/endpoint.ts'
 import { type GpuChoice, gpuChoice, type PooledType } from '../../core/hardware/gpu-choice.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
+import { membersOf, plainValue } from './fields.ts'
 
 /** The word for an endpoint that runs on the CPU. */
 const NONE = 'none'
@@ -21,7 +22,7 @@ export async function withGpus(options: ConnectionOptions, body: Body, words: st
   const { gpu, ...others } = body
   if (words.trim() === NONE) return { cpu: [{ id: 'cpu3g', vcpuCount: 2 }], ...others }
   const { pools, excludedTypes } = await chosen(options, words)
-  return { ...others, gpu: { ...(gpu as object), pools, ...(excludedTypes.length === 0 ? {} : { excludedTypes }) } }
+  return { ...others, gpu: { ...membersOf(gpu), pools, ...(excludedTypes.length === 0 ? {} : { excludedTypes }) } }
 }
 
 /**
@@ -46,7 +47,7 @@ export async function changedGpus(
   }
   if (hasGpus) return withGpus(options, body, words)
   const choice = await chosen(options, words)
-  const count = (gpu as { count?: number } | undefined)?.count ?? 1
+  const count = Number(plainValue(membersOf(gpu).count ?? 1))
   const limits = { count, allowedCudaVersions: [], minCudaVersion: null }
   const gpuIds = formatGpuIds({ kind: 'gpu', ...choice, ...limits })
   await save(options, { id: shown.id, name: shown.name, gpuIds, gpuCount: count })

@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { JsonText } from '../../core/json/json-format.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { readText } from './text-files.ts'
 
 /** An option of a command that sets a member of the request body. */
 export interface Field {
@@ -19,6 +20,7 @@ export interface BodyOptions {
   readonly [option: string]: unknown
 }
 
+/** Members are plain values, or the text that was given. */
 type Body = Record<string, unknown>
 
 /**
@@ -44,41 +46,39 @@ export function collected(value: string, all: readonly string[] | undefined): st
   return [...(all ?? []), value]
 }
 
-/** JSON from an argument: the text itself, `@file`, or `-` for standard input. */
-export function jsonArgument(text: string, what: string): unknown {
+/** JSON from an argument: the text itself, `@file`, or `-` for standard input. @throws CliError for other text */
+export function jsonArgument(given: string, what: string): JsonText {
+  const text = textArgument(given)
   try {
-    return JSON.parse(textArgument(text))
+    JSON.parse(text)
+    return new JsonText(text)
   } catch (error) {
     throw new CliError(`${what} is not JSON: ${(error as Error).message}`, EXIT.data)
   }
 }
 
 /** Text from an argument: the argument itself, the content of `@file`, or `-` for standard input without its last line end. */
-function textArgument(text: string): string {
-  if (text === '-') return readSource(null).replace(/\r?\n$/, '')
-  return text.startsWith('@') ? readSource(text.slice(1)) : text
+function textArgument(text: string, keepsMark = false): string {
+  if (text === '-') return withoutLineEnd(readText(null, { keepsMark }))
+  return text.startsWith('@') ? readText(text.slice(1), { keepsMark }) : text
+}
+
+function withoutLineEnd(text: string): string {
+  if (!text.endsWith('\n')) return text
+  return text.slice(0, text.endsWith('\r\n') ? -2 : -1)
 }
 
 function readJsonObject(file: string): Body {
-  const value = jsonArgument(file === '-' ? '-' : `@${file}`, file === '-' ? 'standard input' : file)
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  const members = jsonArgument(file === '-' ? '-' : `@${file}`, file === '-' ? 'standard input' : file).members()
+  if (members !== null) return Object.fromEntries(members)
   throw new CliError(`${file} must hold a JSON object`, EXIT.data)
-}
-
-/** @param file null for standard input */
-function readSource(file: string | null): string {
-  try {
-    return readFileSync(file ?? 0, 'utf8')
-  } catch (error) {
-    throw new CliError(`${file ?? 'standard input'} cannot be read: ${(error as Error).message}`, EXIT.notFound)
-  }
 }
 
 function memberValue({ flag, kind }: Field, given: unknown): unknown {
   const text = String(given)
   if (kind === 'number') {
     const number = Number(text)
-    if (text.trim() !== '' && Number.isFinite(number)) return number
+    if (text.trim() !== '' && Number.isFinite(number)) return isJson(text) ? new JsonText(text) : number
     throw new CliError(`${flag} takes a number, not '${text}'`, EXIT.usage)
   }
   if (kind === 'boolean') return given === true || text === 'true'
@@ -86,7 +86,7 @@ function memberValue({ flag, kind }: Field, given: unknown): unknown {
   if (kind === 'list') return text === '' ? [] : text.split(',').map(item => item.trim())
   if (kind === 'text') return text
   if (kind === 'image') return text.startsWith('dir:') ? `dir:${resolve(text.slice('dir:'.length))}` : text
-  if (kind === 'source') return textArgument(text)
+  if (kind === 'source') return textArgument(text, true)
   return namedValues(flag, given as string[])
 }
 
@@ -103,10 +103,15 @@ function namedValue(flag: string, pair: string): [string, string] {
 
 /** Parses JSON; other text stays text, so that plain words need no quotes. */
 function looseJson(text: string): unknown {
+  return isJson(text) ? new JsonText(text) : text
+}
+
+function isJson(text: string): boolean {
   try {
-    return JSON.parse(text)
+    JSON.parse(text)
+    return true
   } catch {
-    return text
+    return false
   }
 }
 
@@ -115,12 +120,22 @@ function assign(body: Body, path: string, value: unknown): void {
   const last = names.pop()!
   let place = body
   for (const name of names) {
-    const next = Object.hasOwn(place, name) ? place[name] : undefined
-    const inner: Body = typeof next === 'object' && next !== null && !Array.isArray(next) ? { ...next } : {}
+    const inner = membersOf(Object.hasOwn(place, name) ? place[name] : undefined)
     Object.defineProperty(place, name, { value: inner, enumerable: true, configurable: true, writable: true })
     place = inner
   }
   Object.defineProperty(place, last, { value, enumerable: true, configurable: true, writable: true })
+}
+
+/** The members of an object in a body, to which others are added; none for any other value. */
+export function membersOf(value: unknown): Body {
+  if (value instanceof JsonText) return Object.fromEntries(value.members() ?? [])
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+}
+
+/** A member of a body as a plain value, for a decision about it. */
+export function plainValue(value: unknown): unknown {
+  return value instanceof JsonText ? value.value() : value
 }
 
 /** Commander's property name of an option. */

@@ -1,3 +1,4 @@
+import { answerValue, itemsOf } from './answers.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 
 /** All items of a list, page by page. */
@@ -5,8 +6,8 @@ export async function pages(options: ConnectionOptions, path: string, wrapper: s
   const rows: Item[] = []
   for (let cursor: string | null = null; ; ) {
     const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
-    const page = (await (await ask(options, `${path}${query}`)).json()) as Record<string, unknown>
-    rows.push(...(page[wrapper] as Item[]))
+    const page = await answerValue<Record<string, unknown>>(await ask(options, `${path}${query}`))
+    rows.push(...itemsOf<Item>(page, wrapper))
     cursor = (page.pagination as { nextCursor: string | null } | undefined)?.nextCursor ?? null
     if (cursor === null) return rows
   }

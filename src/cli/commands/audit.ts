@@ -4,6 +4,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { parseInstant } from '../../core/instants.ts'
+import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { printList } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
@@ -57,7 +58,7 @@ async function audit(options: AuditOptions): Promise<void> {
   const query = new URLSearchParams({ limit: last })
   for (const name of FILTERS) if (options[name] !== undefined) query.set(name, options[name])
   for (const name of TIMES) if (options[name] !== undefined) query.set(name, instantOf(name, options[name]))
-  const { entries } = (await (await ask(options, `/v2/audit?${query}`)).json()) as { entries: TableRow[] }
+  const entries = itemsOf<TableRow>(await answerValue(await ask(options, `/v2/audit?${query}`)), 'entries')
   printList(options, entries, AUDIT_COLUMNS, 'entries of the audit log')
 }
 
@@ -76,10 +77,10 @@ interface Verification {
 }
 
 async function verify(options: ConnectionOptions): Promise<void> {
-  const found = (await (await ask(options, '/v2/audit/verification')).json()) as Verification
+  const found = await answerValue<Verification>(await ask(options, '/v2/audit/verification'))
   const { intact, anchor, head, broken } = found
   if (!intact) process.exitCode = EXIT.data
-  if (wantsJson(options)) return printText(`${JSON.stringify(found)}\n`)
+  if (wantsJson(options)) return printText(`${lineOf(found)}\n`)
   const range =
     head.sequence === anchor.sequence
       ? 'there are no entries'

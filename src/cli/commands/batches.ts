@@ -1,8 +1,10 @@
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { JsonText } from '../../core/json/json-format.ts'
+import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { print, printList } from '../client/printing.ts'
+import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
 import type { TableRow } from '../terminal/table.ts'
@@ -25,7 +27,7 @@ export function addBatches(program: Command): void {
   const listing = onEndpoint(group, 'list', 'list the batches of an endpoint').alias('ls')
   listing.action((endpoint: string, options: ConnectionOptions) =>
     withEndpointName(options, endpoint, async id =>
-      printList(options, await itemsOf(options, pathOf(id), 'batches'), RESOURCE_COLUMNS.batches, 'batches'),
+      printList(options, await allItems(options, pathOf(id), 'batches'), RESOURCE_COLUMNS.batches, 'batches'),
     ),
   )
   const creation = onEndpoint(group, 'create', 'submit the requests of a file as one batch')
@@ -86,7 +88,7 @@ async function create(endpoint: string, options: CreateOptions): Promise<void> {
   const query = options.name === undefined ? '' : `?${new URLSearchParams({ name: options.name })}`
   await withEndpointName(options, endpoint, async id => {
     const made = await ask(options, `${pathOf(id)}${query}`, { method: 'POST', body: parts[0] ?? [] })
-    const { id: batch } = (await made.json()) as { id: string }
+    const { id: batch } = await answerValue<{ id: string }>(made)
     const path = `${pathOf(id)}/${encodeURIComponent(batch)}`
     try {
       for (const part of parts.slice(1)) await addPart(options, path, part)
@@ -100,27 +102,22 @@ async function create(endpoint: string, options: CreateOptions): Promise<void> {
   })
 }
 
-function addPart(options: ConnectionOptions, path: string, requests: readonly object[]): Promise<Response> {
+function addPart(options: ConnectionOptions, path: string, requests: readonly JsonText[]): Promise<Response> {
   return ask(options, `${path}/requests`, { method: 'POST', body: { requests } })
 }
 
 /** The requests of a file, one JSON object a line. @throws CliError that names the line of the first mistake */
-function requestsIn(file: string): object[] {
-  let text: string
-  try {
-    text = readFileSync(file === '-' ? 0 : file, 'utf8')
-  } catch (error) {
-    throw new CliError(`${file} cannot be read: ${(error as Error).message}`, EXIT.data)
-  }
+function requestsIn(file: string): JsonText[] {
+  const text = readText(file === '-' ? null : file, { unreadable: EXIT.data })
   const requests = text.split('\n').flatMap((line, index) => (line.trim() === '' ? [] : [requestOf(line, index + 1)]))
   if (requests.length === 0) throw new CliError(`${file} has no requests`, EXIT.data)
   return requests
 }
 
-function requestOf(line: string, number: number): object {
+function requestOf(line: string, number: number): JsonText {
   try {
     const value: unknown = JSON.parse(line)
-    if (typeof value === 'object' && value !== null && 'input' in value) return value
+    if (typeof value === 'object' && value !== null && 'input' in value) return new JsonText(line.trim())
   } catch (error) {
     throw new CliError(`line ${number} is not JSON: ${(error as Error).message}`, EXIT.data)
   }
@@ -128,11 +125,11 @@ function requestOf(line: string, number: number): object {
 }
 
 /** Requests in parts that one call may have. */
-function partsOf(requests: readonly object[]): object[][] {
-  const parts: object[][] = [[]]
+function partsOf(requests: readonly JsonText[]): JsonText[][] {
+  const parts: JsonText[][] = [[]]
   let characters = 0
   for (const request of requests) {
-    const length = JSON.stringify(request).length
+    const { length } = request.text
     const last = parts.at(-1)!
     if (last.length === PAGE || (characters + length > MAX_ADDED && last.length > 0)) {
       parts.push([request])
@@ -148,20 +145,20 @@ function partsOf(requests: readonly object[]): object[][] {
 async function printRequests(options: ConnectionOptions, path: string): Promise<void> {
   for (let offset = 0; ; offset += PAGE) {
     const page = await pageAt(options, `${path}/requests`, offset)
-    for (const row of page.requests as TableRow[]) printText(`${JSON.stringify(row)}\n`)
+    for (const row of itemsOf<TableRow>(page, 'requests')) printText(`${lineOf(row)}\n`)
     if (page.hasMore !== true) return
   }
 }
 
-async function itemsOf(options: ConnectionOptions, path: string, wrapper: string): Promise<TableRow[]> {
+async function allItems(options: ConnectionOptions, path: string, wrapper: string): Promise<TableRow[]> {
   const rows: TableRow[] = []
   for (let offset = 0; ; offset += PAGE) {
     const page = await pageAt(options, path, offset)
-    rows.push(...(page[wrapper] as TableRow[]))
+    rows.push(...itemsOf<TableRow>(page, wrapper))
     if (page.hasMore !== true) return rows
   }
 }
 
 async function pageAt(options: ConnectionOptions, path: string, offset: number): Promise<Record<string, unknown>> {
-  return (await (await ask(options, `${path}?offset=${offset}&limit=${PAGE}`)).json()) as Record<string, unknown>
+  return answerValue(await ask(options, `${path}?offset=${offset}&limit=${PAGE}`))
 }

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import {
   READY_WORKERS,
@@ -6,11 +5,14 @@ import {
   type ReadyWorkers,
   readReadyWorkers,
 } from '../../core/endpoints/ready-workers.ts'
+import { compactJson, indentedJson, JsonText, jsonText } from '../../core/json/json-format.ts'
 import { nearest } from '../../core/nearest.ts'
+import { answerValue, memberOf, parsed } from '../client/answers.ts'
 import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from '../client/connection.ts'
 import { withGpus } from '../client/endpoint-gpus.ts'
 import { collected, namedValues } from '../client/fields.ts'
 import { printList, printValue } from '../client/printing.ts'
+import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -56,20 +58,21 @@ async function deploy(name: string | undefined, options: DeployOptions): Promise
   if (options.list === true || name === undefined) return list(workers, options)
   const worker = Object.hasOwn(workers, name) ? workers[name] : undefined
   if (worker === undefined) throw unknownWorker(name, Object.keys(workers))
-  if (options.about === true) return printAbout(name, worker, options)
+  if (options.about === true) return printAbout(name, worker, inputOf(workers, name), options)
   const answer = await ask(options, '/v2/serverless', { method: 'POST', body: await bodyOf(name, worker, options) })
-  const endpoint = (await answer.json()) as { id: string; name: string }
+  const endpoint = await answerValue<{ id: string; name: string }>(answer)
   if (wantsJson(options)) printValue(options, endpoint)
-  else printText(deployedText(endpoint, worker, options))
-  if (options.run === true) await run(endpoint.id, { ...options, input: JSON.stringify(worker.input) })
+  else printText(deployedText(endpoint, worker, inputOf(workers, name), options))
+  if (options.run === true) await run(endpoint.id, { ...options, input: inputOf(workers, name) })
 }
 
 /** The workers of the package, or those of a file. @throws CliError with everything wrong with it */
 function catalogOf({ catalog }: DeployOptions): ReadyWorkers {
   if (catalog === undefined) return READY_WORKERS
-  let value: unknown
+  let value: object
+  const text = readText(catalog, { unreadable: EXIT.data })
   try {
-    value = JSON.parse(readFileSync(catalog, 'utf8'))
+    value = parsed(text)
   } catch (error) {
     throw new CliError(`${catalog} cannot be read: ${(error as Error).message}`, EXIT.data)
   }
@@ -79,6 +82,11 @@ function catalogOf({ catalog }: DeployOptions): ReadyWorkers {
   throw new CliError(`${catalog} is no catalogue:\n${mistakes}`, EXIT.data)
 }
 
+/** The input of the first job, as it is written in the catalogue. */
+function inputOf(workers: ReadyWorkers, name: string): string {
+  return compactJson(jsonText(memberOf(workers, name)?.members()?.get('input') ?? {}))
+}
+
 function unknownWorker(name: string, known: readonly string[]): CliError {
   const close = nearest(name, known)
   const hint = close === null ? `there are ${known.join(', ')}` : `did you mean ${close}?`
@@ -86,16 +94,18 @@ function unknownWorker(name: string, known: readonly string[]): CliError {
 }
 
 function list(workers: ReadyWorkers, options: DeployOptions): void {
-  const rows = Object.entries(workers).map(([name, worker]) => ({ name, ...worker }))
+  const rows = Object.entries(workers).map(([name, worker]) => {
+    return { name, ...worker, input: new JsonText(inputOf(workers, name)) }
+  })
   printList(options, rows, RESOURCE_COLUMNS.readyWorkers, 'workers')
 }
 
-function printAbout(name: string, worker: ReadyWorker, options: DeployOptions): void {
+function printAbout(name: string, worker: ReadyWorker, input: string, options: DeployOptions): void {
   if (wantsJson(options)) {
-    printValue(options, { name, ...worker })
+    printText(`${jsonText({ name, ...worker, input: new JsonText(input) })}\n`)
     return
   }
-  const { title, about: sentence, image, gpuMemoryGb, diskGb, env, input, openAi } = worker
+  const { title, about: sentence, image, gpuMemoryGb, diskGb, env, openAi } = worker
   const variables = env.map(({ name: variable, about: meaning, default: value }) => {
     return `  ${variable}${value === undefined ? '' : `=${value}`}\n      ${meaning}\n`
   })
@@ -104,7 +114,7 @@ function printAbout(name: string, worker: ReadyWorker, options: DeployOptions): 
     `${title}: ${sentence}\nimage ${image}\nneeds ${gpu}, ${diskGb} GB of disk\n` +
       `${openAi ? 'takes requests of OpenAI clients too\n' : ''}` +
       `${variables.length === 0 ? '' : `\nvariables (--set NAME=value)\n${variables.join('')}`}` +
-      `\nfirst request\n${JSON.stringify(input, null, 2)}\n`,
+      `\nfirst request\n${indentedJson(input)}\n`,
   )
 }
 
@@ -153,9 +163,13 @@ function warnOfTypos(names: readonly string[], { env }: ReadyWorker): void {
   }
 }
 
-function deployedText({ id, name }: { id: string; name: string }, worker: ReadyWorker, options: DeployOptions): string {
+function deployedText(
+  { id, name }: { id: string; name: string },
+  worker: ReadyWorker,
+  input: string,
+  options: DeployOptions,
+): string {
   const url = urlOf(options)
-  const input = JSON.stringify(worker.input)
   const openAi = worker.openAi ? `  OpenAI clients: base URL ${url}/v2/${id}/openai/v1\n` : ''
   const first =
     input.length > 300

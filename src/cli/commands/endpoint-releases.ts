@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { answerValue } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { printList, printValue } from '../client/printing.ts'
@@ -57,7 +58,7 @@ export function addRollback(group: Command): void {
     const answer = await withEndpointName(options, endpoint, id =>
       ask(options, `${pathOf(id)}/${encodeURIComponent(to)}/rollback`, { method: 'POST' }),
     )
-    const release = (await answer.json()) as FullRelease
+    const release = await answerValue<FullRelease>(answer)
     if (wantsJson(options)) return printValue(options, release)
     printText(`${endpoint} goes back to release ${to} with the new release ${shown(release.version)}\n`)
     printText(changesText(release))
@@ -77,7 +78,7 @@ export function addPromote(group: Command): void {
     const answer = await withEndpointName(options, endpoint, id =>
       ask(options, `${pathOf(id)}/${encodeURIComponent(of)}/promote`, { method: 'POST' }),
     )
-    const release = (await answer.json()) as FullRelease
+    const release = await answerValue<FullRelease>(answer)
     if (wantsJson(options)) return printValue(options, release)
     printText(`release ${of} of ${endpoint} is promoted: its workers replace the others\n`)
   })
@@ -100,7 +101,7 @@ interface ReleaseList {
 
 async function listOf(options: ConnectionOptions, endpoint: string): Promise<ReleaseList> {
   const answer = await withEndpointName(options, endpoint, id => ask(options, pathOf(id)))
-  return (await answer.json()) as ReleaseList
+  return answerValue<ReleaseList>(answer)
 }
 
 /** The release that works while the rollout of the present one is stopped, else the one before. */
@@ -114,7 +115,7 @@ async function printRelease(options: ConnectionOptions, endpoint: string, versio
   const answer = await withEndpointName(options, endpoint, id =>
     ask(options, `${pathOf(id)}/${encodeURIComponent(version)}`),
   )
-  const release = (await answer.json()) as FullRelease
+  const release = await answerValue<FullRelease>(answer)
   if (wantsJson(options)) return printValue(options, release)
   const { configuration } = release
   const fields = configuration === null ? 'not kept any more\n' : fieldTexts(configuration).join('')

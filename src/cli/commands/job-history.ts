@@ -1,6 +1,8 @@
 /** Jobs of the present and the past: lists, one job with all that is known of it, and changes of many. */
 import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
+import { compactJson, type JsonText } from '../../core/json/json-format.ts'
+import { answerValue, itemsOf, memberOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { print, printList } from '../client/printing.ts'
@@ -116,11 +118,10 @@ async function jobsOf(endpoint: string, options: ListOptions): Promise<TableRow[
       limit: most,
       ...(cursor === null ? {} : { cursor }),
     })
-    const page = (await (await ask(options, `/v2/${encodeURIComponent(endpoint)}/requests?${query}`)).json()) as {
-      requests: TableRow[]
-      pagination: { nextCursor: string | null }
-    }
-    rows.push(...page.requests)
+    const page = await answerValue<{ pagination: { nextCursor: string | null } }>(
+      await ask(options, `/v2/${encodeURIComponent(endpoint)}/requests?${query}`),
+    )
+    rows.push(...itemsOf<TableRow>(page, 'requests'))
     cursor = page.pagination.nextCursor
     if (cursor === null) break
   }
@@ -144,8 +145,6 @@ interface JobRecord {
   readonly outputBytes: number | null
   readonly error: string | null
   readonly errorFingerprint: string | null
-  readonly input: unknown
-  readonly output: unknown
   readonly notes: readonly { readonly at: number; readonly workerId: string; readonly text: string }[]
 }
 
@@ -153,7 +152,7 @@ interface JobRecord {
 export async function showJob(options: ConnectionOptions, path: string, id: string): Promise<void> {
   const answer = await ask(options, `${path}/requests/${id}`)
   if (wantsJson(options)) return print(options, answer)
-  printText(recordText((await answer.json()) as JobRecord))
+  printText(recordText(await answerValue<JobRecord>(answer)))
 }
 
 function recordText(job: JobRecord): string {
@@ -169,8 +168,8 @@ function recordText(job: JobRecord): string {
       'result',
       job.resultExpiresAt === null ? 'gone; this is its record' : `kept until ${timeText(job.resultExpiresAt)}`,
     ],
-    ['input', payloadText(job.input, job.inputBytes)],
-    ['output', payloadText(job.output, job.outputBytes)],
+    ['input', payloadText(memberOf(job, 'input'), job.inputBytes)],
+    ['output', payloadText(memberOf(job, 'output'), job.outputBytes)],
   ]
   const head = lines.map(([name, text]) => `${name.padEnd(11)}${text}\n`)
   const notes = job.notes.map(({ at, text }) => `note       ${timeText(at)} ${text}\n`)
@@ -179,9 +178,9 @@ function recordText(job: JobRecord): string {
   return [...head, ...notes, error].join('')
 }
 
-function payloadText(value: unknown, bytes: number | null): string {
+function payloadText(value: JsonText | null, bytes: number | null): string {
   if (bytes === null) return '-'
-  return value === null ? `not kept (${bytes} bytes)` : JSON.stringify(value)
+  return value === null || value.text === 'null' ? `not kept (${bytes} bytes)` : compactJson(value.text)
 }
 
 function indented(text: string): string {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
@@ -39,8 +40,8 @@ export function addJobs(program: Command): void {
     })
   onJob(group, 'story', 'tell what happened to a job: waits, starts, attempts, losses, its end, its webhook', showStory)
   onJob(group, 'webhooks', 'list the deliveries of the webhook of a job', async (options, path, id) => {
-    const { deliveries } = (await (await ask(options, `${path}/webhooks/${id}`)).json()) as { deliveries: TableRow[] }
-    printList(options, deliveries, RESOURCE_COLUMNS.deliveries, 'deliveries')
+    const shown = await answerValue<TableRow>(await ask(options, `${path}/webhooks/${id}`))
+    printList(options, itemsOf<TableRow>(shown, 'deliveries'), RESOURCE_COLUMNS.deliveries, 'deliveries')
   })
   addPurge(group)
   onJob(group, 'delete', 'cancel a job if it is not done, and remove it with its output', remove)
@@ -108,6 +109,6 @@ async function remove(options: InsideOptions, path: string, id: string): Promise
 }
 
 async function printJob(options: ConnectionOptions, answer: Response): Promise<void> {
-  const job = (await answer.json()) as { id: string; status: string }
-  printText(wantsJson(options) ? `${JSON.stringify(job)}\n` : `job ${job.id} is ${job.status}\n`)
+  const job = await answerValue<{ id: string; status: string }>(answer)
+  printText(wantsJson(options) ? `${lineOf(job)}\n` : `job ${job.id} is ${job.status}\n`)
 }

@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
+import { answerValue } from '../client/answers.ts'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { changedGpus, withGpus } from '../client/endpoint-gpus.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
-import { type BodyOptions, bodyOf, collected, type Field } from '../client/fields.ts'
+import { type BodyOptions, bodyOf, collected, type Field, plainValue } from '../client/fields.ts'
 import { addNoSuchVerb } from '../client/locate.ts'
 import { pages } from '../client/pages.ts'
 import { print, printList, printValue } from '../client/printing.ts'
@@ -316,7 +317,10 @@ function gpusIn({ gpu }: BodyOptions): string | null {
 /** Adds the default scaling of the endpoint's type if none is given. */
 function withScaling(body: Record<string, unknown>): Record<string, unknown> {
   const requests = { type: 'REQUEST_COUNT', requestCount: 4 }
-  return { scaling: body.type === 'LOAD_BALANCER' ? requests : { type: 'QUEUE_DELAY', queueDelay: 4 }, ...body }
+  return {
+    scaling: plainValue(body.type) === 'LOAD_BALANCER' ? requests : { type: 'QUEUE_DELAY', queueDelay: 4 },
+    ...body,
+  }
 }
 
 function addKeyVerbs(group: Command, { path }: Resource): void {
@@ -343,7 +347,7 @@ function addRestart(group: Command): void {
     const answer = await withEndpointName(options, id, known =>
       ask(options, `/ops/restart/${encodeURIComponent(known)}`, { method: 'POST' }),
     )
-    const restarted = (await answer.json()) as TableRow
+    const restarted = await answerValue<TableRow>(answer)
     if (wantsJson(options)) printValue(options, restarted)
     else printText(`endpoint ${shown(restarted.id)} gets new workers, version ${shown(restarted.version)}\n`)
   })

@@ -1,5 +1,7 @@
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
+import { compactJson, indentedJson, JsonText, jsonText } from '../../core/json/json-format.ts'
+import { answerValue, lineOf, memberOf, parsed } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { events } from '../client/event-stream.ts'
@@ -73,10 +75,10 @@ export async function run(endpoint: string, options: RunOptions): Promise<void> 
   const { path, job } = await withEndpointName(options, endpoint, async id => {
     const path = `/v2/${encodeURIComponent(id)}`
     const submitted = await ask(options, `${path}/run`, { method: 'POST', body })
-    return { path, job: (await submitted.json()) as Job }
+    return { path, job: await answerValue<Job>(submitted) }
   })
   if (options.detach === true) {
-    printText(wantsJson(options) ? `${JSON.stringify(job)}\n` : `${job.id}\n`)
+    printText(wantsJson(options) ? `${lineOf(job)}\n` : `${job.id}\n`)
     return
   }
   const progress = new JobProgress(options, path, job.id)
@@ -145,7 +147,7 @@ export function submission({ input, timeout, webhook, lowPriority }: SubmitOptio
     throw new CliError(`--timeout takes whole milliseconds, not '${timeout}'`, EXIT.usage)
   }
   const policy = {
-    ...(timeout === undefined ? {} : { executionTimeout: Number(timeout) }),
+    ...(timeout === undefined ? {} : { executionTimeout: new JsonText(String(BigInt(timeout))) }),
     ...(lowPriority === true ? { lowPriority } : {}),
   }
   return {
@@ -166,7 +168,7 @@ async function waitFor(options: RunOptions, path: string): Promise<Job> {
   const backoff = jobBackoff()
   for (;;) {
     try {
-      const job = (await (await ask(options, path)).json()) as Job
+      const job = await answerValue<Job>(await ask(options, path))
       backoff.answered()
       if (FINAL.has(job.status)) return job
     } catch (error) {
@@ -185,19 +187,20 @@ async function printStream(options: RunOptions, path: string, progress: JobProgr
 }
 
 function printChunk(text: string, options: RunOptions): void {
-  const { output } = JSON.parse(text) as { output: unknown }
-  if (wantsJson(options)) printText(`${JSON.stringify({ chunk: output })}\n`)
-  else printText(typeof output === 'string' ? output : `${JSON.stringify(output)}\n`)
+  const chunk = parsed<{ output: unknown }>(text)
+  const output = memberOf(chunk, 'output')
+  if (wantsJson(options)) printText(`${compactJson(jsonText({ chunk: output }))}\n`)
+  else printText(typeof chunk.output === 'string' ? chunk.output : `${compactJson(jsonText(output))}\n`)
 }
 
 function printEnd(job: Job, options: RunOptions): void {
   if (job.status !== 'COMPLETED') process.exitCode = 1
   if (wantsJson(options)) {
-    printText(`${JSON.stringify(job)}\n`)
+    printText(`${lineOf(job)}\n`)
     return
   }
   if (options.stream === true) process.stdout.write('\n')
-  else if (job.output !== undefined) printText(`${JSON.stringify(job.output, null, 2)}\n`)
+  else if (job.output !== undefined) printText(`${indentedJson(jsonText(memberOf(job, 'output')))}\n`)
   const times = `waited ${job.delayTime ?? 0} ms, ran ${job.executionTime ?? 0} ms`
   const error = job.error === undefined ? '' : `\n${jobErrorText(job.error)}`
   printText(`${job.status} ${job.id} (${times})${error}\n`, process.stderr)

@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Explanation, WaitCause } from '../../core/observing/explain.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { type HubTest, type HubTests, readHubTests } from '../hub-tests.ts'
 import { onOneLine } from '../terminal/table.ts'
@@ -88,7 +89,7 @@ async function test(folder: string, options: TestOptions): Promise<void> {
 function readFile(folder: string): HubTests {
   const file = join(folder, '.runpod', 'tests.json')
   if (!existsSync(file)) throw new CliError(`there is no ${file}`, EXIT.notFound)
-  const reading = readHubTests(readFileSync(file, 'utf8'))
+  const reading = readHubTests(readText(file))
   if (!('mistakes' in reading)) return reading
   const list = reading.mistakes.map(mistake => `\n  ${mistake}`).join('')
   throw new CliError(`${reading.mistakes.length} thing(s) are wrong in ${file}:${list}`, EXIT.data)

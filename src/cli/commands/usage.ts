@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { BUCKET_SIZES, type BucketSize } from '../../core/billing/billing.ts'
 import { METRIC_INTERVALS } from '../../core/observing/metric-series.ts'
+import { answerValue, itemsOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { pages } from '../client/pages.ts'
@@ -47,14 +48,14 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
     ...(from === undefined ? {} : { startTime: wholeTime(from) }),
     ...(to === undefined ? {} : { endTime: wholeTime(to) }),
   })
-  const bill = (await (await ask(options, `/v2/billing/serverless?${query}`)).json()) as {
-    records: TableRow[]
-    metadata: { totals: { totalAmount: number } }
-  }
-  if (wantsJson(options)) return printList(options, bill.records, [], 'usage')
+  const bill = await answerValue<{ metadata: { totals: { totalAmount: number } } }>(
+    await ask(options, `/v2/billing/serverless?${query}`),
+  )
+  const records = itemsOf<TableRow>(bill, 'records')
+  if (wantsJson(options)) return printList(options, records, [], 'usage')
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
-  printList(options, bill.records, usageColumns(bucket, names), 'records of usage in this time')
-  if (bill.records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
+  printList(options, records, usageColumns(bucket, names), 'records of usage in this time')
+  if (records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
 }
 
 /** Metrics of one endpoint over time. */
@@ -73,7 +74,7 @@ async function times(endpoint: string | undefined, options: UsageOptions): Promi
   const answer = await withEndpointName(options, endpoint, id =>
     ask(options, `/v2/serverless/${encodeURIComponent(id)}/metrics?${query}`),
   )
-  const { points } = (await answer.json()) as { points: TableRow[] }
+  const points = itemsOf<TableRow>(await answerValue(answer), 'points')
   printList(options, points, TIMES_COLUMNS, 'requests in this time')
 }
 

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import { FLASHBOOTS } from '../../core/endpoints/endpoint.ts'
+import { answerValue } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { printValue } from '../client/printing.ts'
@@ -56,7 +57,7 @@ async function whatIf(endpoint: string, options: WhatIfOptions): Promise<void> {
   const answer = await withEndpointName(options, endpoint, id =>
     ask(options, `/v2/serverless/${encodeURIComponent(id)}/whatif?${query}`),
   )
-  const shown = (await answer.json()) as WhatIfShown
+  const shown = await answerValue<WhatIfShown>(answer)
   if (wantsJson(options)) return printValue(options, shown as unknown as TableRow)
   printText(whatIfHead(shown, endpoint))
   process.stdout.write(whatIfTable(shown))

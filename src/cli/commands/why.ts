@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Explanation } from '../../core/observing/explain.ts'
 import { roughDuration } from '../../core/observing/explain-facts.ts'
+import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { onOneLine } from '../terminal/table.ts'
@@ -32,7 +33,7 @@ async function why(id: string | undefined, options: ConnectionOptions): Promise<
 async function printRows(options: ConnectionOptions, rows: AsyncIterable<Row>): Promise<number> {
   let count = 0
   for await (const row of rows) {
-    printText(wantsJson(options) ? `${JSON.stringify(row)}\n` : forPeople(row))
+    printText(wantsJson(options) ? `${lineOf(row)}\n` : forPeople(row))
     count += 1
   }
   return count
@@ -50,9 +51,9 @@ async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
 /** Explanations of one response. @returns cursor of the next page; null for none */
 async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator<Row, string | null> {
   const answer = await ask(options, path)
-  const { explanations, pagination } = (await answer.json()) as Answer
-  yield* explanations
-  return pagination?.nextCursor ?? null
+  const page = await answerValue<Answer>(answer)
+  yield* itemsOf<Row>(page, 'explanations')
+  return page.pagination?.nextCursor ?? null
 }
 
 function forPeople({ kind, id, name, cause, summary, action, commands, sinceMs, evidence, notes }: Row): string {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { answerValue } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
@@ -55,7 +56,7 @@ async function list(endpoint: string | undefined, options: ListOptions): Promise
 async function get(id: string, options: InsideOptions): Promise<void> {
   const endpoint = await endpointOf(options, 'worker', id)
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`)
-  const worker = (await answer.json()) as TableRow
+  const worker = await answerValue<TableRow>(answer)
   if (wantsJson(options)) printValue(options, worker)
   else printText(workerText(worker))
 }

@@ -1,10 +1,14 @@
 /** The commands that show and change things, as a person and a script use them. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { before, describe, test } from 'node:test'
-import { temporaryFolder } from '../support/cleanup.ts'
+import { indentedJson } from '../../../src/core/json/json-format.ts'
+import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { graphql } from '../support/client.ts'
 import { fixture, root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -327,4 +331,144 @@ test('a command that changes something comes to its end and its exit code withou
     batches.map(({ name }) => name).filter(name => name === 'unread'),
     ['unread'],
   )
+})
+
+/** What JSON.parse and JSON.stringify would change: large and odd numbers, their spelling, names that look like numbers, `__proto__`, a name twice. */
+const ODD =
+  '{"n":18446744073709551615,"f":1.0,"e":1e400,"z":-0,"10":1,"9":2,"__proto__":{"x":1E5},"9":3,"s":"\\u00e9\\/ : [1, 2]"}'
+
+/** A server whose answers have {@link ODD}, and that notes what it is sent. */
+async function oddServer(): Promise<{ env: Record<string, string>; sent: Map<string, string> }> {
+  const job = `{"id":"j-u1","status":"COMPLETED","delayTime":1,"executionTime":2,"input":${ODD},"output": ${ODD} ,"error":null,"notes":[]}`
+  const answers: readonly (readonly [RegExp, string])[] = [
+    [/\/status-sync\//, job],
+    [/\/stream\//, `data: {"output": ${ODD}}\n\nevent: status\ndata: {"status":"COMPLETED"}\n\n`],
+    [/\/ops\/locate\//, '{"kind":"job","endpointId":"e1"}'],
+    [/\/requests\/j-u1/, job],
+    [/\/batch\/.*requests\?/, `{"requests":[ ${job} ],"hasMore":false}`],
+    [/\/batch/, `{"id":"b1","counts":${ODD}}`],
+    [/\/requests\?/, `{"requests":[ ${job} ,${job}],"pagination":{"nextCursor":null}}`],
+    [/\/run$/, `{"id":"j-u1","status":"IN_QUEUE","more":${ODD}}`],
+    [/./, `{"id":"e1","name":"one","env":${ODD}}`],
+  ]
+  const sent = new Map<string, string>()
+  const played = createServer(async (request, response) => {
+    const [path = ''] = (request.url ?? '').split('?')
+    sent.set(`${request.method} ${path}`, await text(request))
+    const isStream = /\/stream\//.test(path)
+    response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
+    response.end(answers.find(([pattern]) => pattern.test(request.url ?? ''))?.[1])
+  })
+  await new Promise<void>(resolve => played.listen(0, '127.0.0.1', resolve))
+  atEnd(() => void played.close())
+  const { port } = played.address() as AddressInfo
+  return { env: { RUNYARD_URL: `http://127.0.0.1:${port}`, RUNYARD_API_KEY: 'key' }, sent }
+}
+
+describe('JSON goes through commands as it is', () => {
+  test('into the server: inputs, lines of batches, tests, bodies and what is set in them', async () => {
+    const { env, sent } = await oddServer()
+    const folder = temporaryFolder()
+    const file = (name: string, content: string) => {
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), content)
+      return join(folder, name)
+    }
+    const put = async (path: string, body: string, ...args: string[]) => {
+      sent.clear()
+      const { code, stderr } = await runCommand(args, env)
+      assert.deepEqual([code, sent.get(path)], [0, body], stderr)
+    }
+    const input = file('input.json', `\uFEFF ${ODD}\n`)
+    await put('POST /v2/e1/run', `{"input":${ODD}}`, 'run', 'e1', '--input', ODD)
+    await put(
+      'POST /v2/e1/run',
+      `{"input": ${ODD}\n,"policy":{"executionTimeout":6000}}`,
+      ...['jobs', 'create', 'e1'],
+      '--input',
+      `@${input}`,
+      '--timeout',
+      '6000',
+    )
+    await put(
+      'POST /v2/e1/requests/j-u1/replay',
+      `{"input":${ODD}}`,
+      'jobs',
+      'replay',
+      'j-u1',
+      '--endpoint',
+      'e1',
+      '--input',
+      ODD,
+    )
+    const lines = file('lines.jsonl', `{"input": ${ODD}}\r\n\n{"input":1.0,"policy":${ODD}}\n`)
+    await put(
+      'POST /v2/e1/batch',
+      `[{"input": ${ODD}},{"input":1.0,"policy":${ODD}}]`,
+      'batches',
+      'create',
+      'e1',
+      '--requests',
+      lines,
+    )
+    await put(
+      'POST /v2/e1/batch/b1/requests',
+      `{"requests":[{"input": ${ODD}},{"input":1.0,"policy":${ODD}}]}`,
+      'batches',
+      'add',
+      'e1',
+      'b1',
+      '--requests',
+      lines,
+    )
+    file('.runpod/tests.json', `{"tests":[{"name":"one","input": ${ODD} }]}`)
+    await put('POST /v2/e1/run', `{"input":${ODD}}`, 'test', folder, '--endpoint', 'e1')
+    const body = file('body.json', `{"name": "x", "workers":{"min":1e400,"max":1}, "scaling": ${ODD}}`)
+    await put(
+      'PATCH /v2/templates/t1',
+      `{"name":"x","workers":{"min":1e400,"max":2.0},"scaling":${ODD},"disk":18446744073709551615}`,
+      ...['templates', 'update', 't1', '--file', body, '--set', 'workers.max=2.0', '--disk', '18446744073709551615'],
+    )
+  })
+
+  test('out of it: jobs, their lists, streams, batches and resources, on a line and with line ends', async () => {
+    const { env } = await oddServer()
+    const shows = async (...args: string[]) => {
+      const { code, stdout, stderr } = await runCommand(args, env)
+      assert.equal(code, 0, stderr)
+      return stdout
+    }
+    const pretty = indentedJson(ODD)
+    const has = (said: string, times = 1) => assert.equal(said.split(ODD).length - 1, times, said)
+    assert.equal(await shows('run', 'e1', '--input', '{}'), `${pretty}\n`)
+    has(await shows('run', 'e1', '--input', '{}', '--json'), 2)
+    has(await shows('run', 'e1', '--input', '{}', '--detach', '--json'))
+    assert.equal(await shows('run', 'e1', '--input', '{}', '--stream'), `${ODD}\n\n`)
+    assert.match(
+      await shows('run', 'e1', '--input', '{}', '--stream', '--json'),
+      /^\{"chunk":\{"n":18446744073709551615,"f":1\.0,/,
+    )
+    has(await shows('jobs', 'get', 'j-u1'), 2)
+    has(await shows('jobs', 'get', 'j-u1', '--json'), 2)
+    has(await shows('jobs', 'create', 'e1', '--input', '{}', '--json'))
+    has(await shows('jobs', 'list', 'e1', '--json'), 4)
+    has(await shows('batches', 'requests', 'e1', 'b1'), 2)
+    has(await shows('batches', 'get', 'e1', 'b1', '--json'))
+    has(await shows('endpoints', 'get', 'e1', '--json'))
+    assert.ok((await shows('endpoints', 'get', 'e1')).includes(`"env": ${pretty.replaceAll('\n', '\n  ')}`))
+  })
+
+  test('and what is no text is refused, not changed', async () => {
+    const { env, sent } = await oddServer()
+    const latin = join(temporaryFolder(), 'latin1.json')
+    writeFileSync(latin, Buffer.from('{"input":"\xe9"}', 'latin1'))
+    for (const args of [
+      ['run', 'e1', '--input', `@${latin}`],
+      ['batches', 'create', 'e1', '--requests', latin],
+    ]) {
+      const { code, stderr } = await runCommand(args, env)
+      assert.deepEqual([code, stderr], [65, `runyard: ${latin} is not UTF-8`])
+    }
+    assert.equal(sent.size, 0)
+  })
 })

@@ -1,0 +1,34 @@
+/** Files and standard input that commands read. */
+import { readFileSync } from 'node:fs'
+import { CliError, EXIT } from '../exit.ts'
+
+/** What a {@link readText} is given. */
+interface ReadOptions {
+  /** The exit code where it cannot be read; default: no such thing. */
+  readonly unreadable?: number
+  /** Whether a byte order mark at the beginning is part of the text; it is not unless told. */
+  readonly keepsMark?: boolean
+}
+
+/**
+ * The text of a file in UTF-8.
+ * @param file null for standard input
+ * @throws CliError where it cannot be read, or is not UTF-8: other bytes would be replaced without a word
+ */
+export function readText(
+  file: string | null,
+  { unreadable = EXIT.notFound, keepsMark = false }: ReadOptions = {},
+): string {
+  const name = file ?? 'standard input'
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(file ?? 0)
+  } catch (error) {
+    throw new CliError(`${name} cannot be read: ${(error as Error).message}`, unreadable)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: keepsMark }).decode(bytes)
+  } catch {
+    throw new CliError(`${name} is not UTF-8`, EXIT.data)
+  }
+}

@@ -1,0 +1,84 @@
+/** JSON texts that are passed on and shown character for character but for blanks: numbers, names and their order stay what they were. */
+import { endOfString } from './json-depth.ts'
+import { memberTexts } from './json-text.ts'
+
+/** A JSON value in the text that it came as, for {@link jsonText}. */
+export class JsonText {
+  /** Valid JSON. */
+  readonly text: string
+
+  /** @param text valid JSON */
+  constructor(text: string) {
+    this.text = text
+  }
+
+  /** What JSON.parse makes of it, for decisions; not to be sent or shown. */
+  value(): unknown {
+    return JSON.parse(this.text)
+  }
+
+  /** The members of an object, each in its text; null for any other value. A repeated name keeps its last value. */
+  members(): Map<string, JsonText> | null {
+    const value = this.value()
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+    return new Map([...memberTexts(this.text)].map(([name, text]) => [name, new JsonText(text)]))
+  }
+}
+
+/** As JSON.stringify, for a value of plain objects and lists with a {@link JsonText} anywhere in it. Members that are undefined are left out. */
+export function jsonText(value: unknown): string {
+  if (value instanceof JsonText) return value.text
+  if (Array.isArray(value)) return `[${value.map(item => jsonText(item ?? null)).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`).join(',')}}`
+}
+
+/** A JSON text without blanks between its parts. @param text valid JSON */
+export function compactJson(text: string): string {
+  return [...partsOf(text)].join('')
+}
+
+/** A JSON text with a line for each member and item, indented by two spaces a level, as JSON.stringify makes it. @param text valid JSON */
+export function indentedJson(text: string): string {
+  const pieces: string[] = []
+  let depth = 0
+  let before = ''
+  const newLine = () => `\n${'  '.repeat(depth)}`
+  for (const part of partsOf(text)) {
+    const opens = part === '{' || part === '['
+    const closes = part === '}' || part === ']'
+    if (closes) depth -= 1
+    const isEmpty = closes && (before === '{' || before === '[')
+    if ((closes && !isEmpty) || (!closes && ['{', '[', ','].includes(before))) pieces.push(newLine())
+    pieces.push(part === ':' ? ': ' : part)
+    if (opens) depth += 1
+    before = part
+  }
+  return pieces.join('')
+}
+
+const PUNCTUATION = '{}[],:'
+const BLANKS = ' \n\r\t'
+
+/** The parts of a JSON text: punctuation, strings, and plain values such as numbers. */
+function* partsOf(text: string): Generator<string, void> {
+  let at = 0
+  while (at < text.length) {
+    const character = text[at]!
+    if (BLANKS.includes(character)) at += 1
+    else {
+      const end = endOfPart(text, at)
+      yield text.slice(at, end)
+      at = end
+    }
+  }
+}
+
+function endOfPart(text: string, from: number): number {
+  if (PUNCTUATION.includes(text[from]!)) return from + 1
+  if (text[from] === '"') return endOfString(text, from + 1)
+  let end = from + 1
+  while (end < text.length && !PUNCTUATION.includes(text[end]!) && !BLANKS.includes(text[end]!)) end += 1
+  return end
+}
