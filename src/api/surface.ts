@@ -22,6 +22,11 @@ export interface SurfaceEnv {
   readonly address?: AddressOf
   /** Records the account of the request. False: the account has too many requests at once. Without it there is no limit. */
   readonly admits?: (account: string) => boolean
+  /**
+   * Aborts when the client sends no more or is gone, which nobody can tell apart at first: for a call that waits for what must not be lost.
+   * Without it only the signal of the request is known.
+   */
+  readonly ending?: () => AbortSignal
   /** The body as the connection has it; null where the request has none. Without it the stream of the request is read, which costs more. */
   readonly body?: () => IncomingBody | null
   /**

@@ -68,8 +68,8 @@ export class CallPassing {
     const gone = new AbortController()
     const leave = () => gone.abort()
     response.on('close', leave)
-    // Comes first, and nothing that is written after it arrives: Node ends its own side, too.
-    request.socket.once('end', leave)
+    // A worker that sends no more may have gone. Its results and pings count in any case, so their answers wait for nothing else.
+    if (kind !== 'result' && kind !== 'ping') request.socket.once('end', leave)
     try {
       const sharer = this.#admission.known(request) ?? (await this.#admission.ask(request, gone.signal))
       if (typeof sharer === 'string') turnAway(kind, request, response, sharer)
@@ -133,7 +133,7 @@ export class CallPassing {
       await pause()
     }
     if (gone.aborted) void this.#insist(call, token)
-    else respond(response, 204, '')
+    respond(response, 204, '')
   }
 
   /** Reports lost jobs to the server first: else it would take them for forgotten by the worker. */
@@ -192,7 +192,7 @@ export class CallPassing {
         await pause()
       }
     } while (kind !== 'ping' && (await this.#upstream.present(endMs, gone)))
-    if (!gone.aborted) respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
+    respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
   }
 
   /** Passes on a body. A result counts also when its worker has gone; a chunk would be sent again by its worker. */
@@ -214,7 +214,7 @@ export class CallPassing {
       if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.ifKept(stream, body!.digest))]
     }
     if (trial.isOver) await this.#setBodyAside(call)
-    if (!gone.aborted) respond(response, 503, '{"error":"the server is away"}')
+    respond(response, 503, '{"error":"the server is away"}')
   }
 
   async #try(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
@@ -302,9 +302,9 @@ export class CallPassing {
   }
 
   /** Whether the whole response was given to the network. */
-  async #answer({ response, gone }: Call, answer: UpstreamAnswer): Promise<boolean> {
+  async #answer({ kind, response, gone }: Call, answer: UpstreamAnswer): Promise<boolean> {
     try {
-      if (gone.aborted || response.destroyed) return false
+      if ((kind === 'take' && gone.aborted) || response.destroyed) return false
       const { status, body } = answer
       const length = status === 204 ? [] : ['Content-Length', String(body.bytes)]
       response.writeHead(status, [...answer.headers, ...length])

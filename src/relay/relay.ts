@@ -162,6 +162,8 @@ export class Relay {
       this.#receive(request, response, commanded),
     )
     server.maxConnections = MAX_CONNECTIONS
+    // A worker that has sent its call and shut its writing side gets its answer; see CallPassing.
+    Object.assign(server, { httpAllowHalfOpen: true })
     server.on('connection', socket => this.#callers.connected(socket))
     return server
   }

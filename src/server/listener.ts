@@ -11,6 +11,7 @@ import { listenAtFile } from '../disk/socket-file.ts'
 import { clientOf } from '../gateway/entrance/forwarded.ts'
 import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBody } from './connections.ts'
+import { answerHalfClosed } from './half-closed.ts'
 import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET, namedHost, plainHost } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
 import { newRequestId, requestIdOf } from './request-ids.ts'
@@ -101,6 +102,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
         address: () => addressOf(incoming, trusts),
         admits: account => connections.owned(incoming, account),
         body: () => bodyOf(incoming),
+        ending: () => endingOf(env.outgoing as ServerResponse, incoming.socket),
       })
       const length = response.headers.get('content-length')
       if (length !== null) connections.answers(incoming, Number(length))
@@ -145,6 +147,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       else refuseFull(outgoing, requestId)
     },
   )
+  answerHalfClosed(server)
   mount?.attach(server)
   const connections = new Connections(server, { ...CONNECTION_LIMITS, ...countsOf(maxConnections), ...limits }, onFull)
   server.on('clientError', (error, socket) => {
@@ -250,6 +253,16 @@ function deliveryOf(outgoing: ServerResponse): Delivery {
       outgoing.once('close', () => settle(outgoing.writableFinished))
     },
   }
+}
+
+/** Aborts at the end of what the client sends, or of its connection. */
+function endingOf(outgoing: ServerResponse, socket: Socket): AbortSignal {
+  const ended = new AbortController()
+  const end = () => ended.abort()
+  if (socket.readableEnded || socket.destroyed) end()
+  socket.once('end', end).once('close', end)
+  outgoing.once('close', () => socket.off('end', end).off('close', end))
+  return ended.signal
 }
 
 async function closeServer(server: Server, graceMs: number, connections: Connections): Promise<void> {

@@ -285,6 +285,11 @@ export class Rig {
     await clock.settle()
   }
 
+  /** What a listener offers of the last start. */
+  get surface(): Surface {
+    return this.#fetch
+  }
+
   /** The application of the last start. */
   get services(): Services {
     return this.#app.services

@@ -114,17 +114,24 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
   }
   const limit = Math.min(MAX_BATCH, Math.max(1, Math.floor(batch ?? 1) || 1))
   const inProgress = call.query.get('job_in_progress')
+  // Jobs for a worker that has gone would be lost with the response; one that only sends no more takes again.
+  const ending = endingOf(call)
   const claimed = await parts.takes.take(worker, {
     limit,
     sdk: call.request.headers.get('user-agent')?.slice(0, 200) ?? null,
     idle: inProgress === null ? null : inProgress === '0',
-    signal: call.request.signal,
+    signal: ending,
   })
-  if (claimed.length === 0) return new Response(null, { status: 204 })
+  if (ending.aborted && claimed.length > 0) await settle(parts, call, worker, claimed, false)
+  if (ending.aborted || claimed.length === 0) return new Response(null, { status: 204 })
   call.env.delivery.onSettled(delivered => void settle(parts, call, worker, claimed, delivered))
   const texts = claimed.map(job => jobText(parts, job, worker))
   if (batch === null) return jsonText(texts[0]!)
   return jsonText([...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']'])
+}
+
+function endingOf({ env, request }: Call): AbortSignal {
+  return env.ending?.() ?? request.signal
 }
 
 /** After a failure the jobs stay with their worker until a rule, the execution timeout or its exit gives them back. */
@@ -143,7 +150,7 @@ async function settle(
 }
 
 async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  const jobsToStop = await parts.stops.next(worker, call.request.signal)
+  const jobsToStop = await parts.stops.next(worker, endingOf(call))
   return jobsToStop.length === 0 ? new Response(null, { status: 204 }) : jsonText(JSON.stringify({ jobsToStop }))
 }
 

@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { RELAY_HEADERS } from '../../../src/core/workers/relay-headers.ts'
 import { Relay, SERVER_HEADER, type ServerTerm, TERM_HEADER, TETHER_PATH } from '../../../src/relay/relay.ts'
+import { rawClient } from '../support/gateway.ts'
 
 const SECRET = 'the secret'
 const TAKE = '/v2/endpoint/job-take/worker?gpu=none'
@@ -90,4 +91,19 @@ test('a server of an earlier term that wakes up does not get the relay back', as
   assert.equal(await take(relay), 'from the early one')
   assert.equal(await tie(context, relay, late.port, null), 200, 'the embedded database has no terms')
   assert.equal(await take(relay), 'from the late one')
+})
+
+test('a worker that shuts its writing side gets the answer to its result, and its take ends without jobs', async context => {
+  const relay = await startRelay(context)
+  const server = await startServer(context, 'kept')
+  assert.equal(await tie(context, relay, server.port, null), 200)
+  const asking = (line: string, body = '') => {
+    const client = rawClient(relay)
+    const length = body === '' ? '' : `Content-Length: ${body.length}\r\n`
+    client.socket.end(`${line} HTTP/1.1\r\nHost: relay\r\nAuthorization: rpw_token\r\n${length}\r\n${body}`)
+    return client.untilEnd()
+  }
+  const result = asking('POST /v2/endpoint/job-done/worker/job?gpu=none', '{"output":1}')
+  assert.match(await result, /^HTTP\/1\.1 200 OK\r\n[\s\S]*kept$/)
+  assert.match(await asking(`GET ${TAKE}`), /^HTTP\/1\.1 204 /)
 })

@@ -413,17 +413,6 @@ describe('a client that goes', () => {
   }
 })
 
-test('a client that closes only the direction in which it sends counts as gone', async () => {
-  const gateway = await startGateway()
-  const worker = await add(gateway, 'w1', () => {})
-  const next = gateway.next()
-  const client = rawClient(gateway.port).send(get([]))
-  await until('the request', () => worker.sockets.length === 1)
-  client.socket.end()
-  const { status } = await next
-  assert.deepEqual([status, gateway.reservations.released], [499, [['w1', 'aborted']]])
-})
-
 describe('too long', () => {
   const limits = { connectMs: 5_000, headersMs: 300, streamIdleMs: 300, socketIdleMs: 300 }
 

@@ -363,3 +363,15 @@ test('a finished request is logged once, without its query, and a refused one wi
     [401],
   )
 })
+
+test('a client that shuts its writing side gets its answer, and one that has gone ends its request at the worker', async t => {
+  const world = await openWorld(t)
+  const client = world.ask('GET /', BEARER)
+  client.socket.end()
+  assert.match(await client.untilEnd(), /^HTTP\/1\.1 200 OK\r\n/)
+  const silent = await openWorld(t, { serve: () => '' })
+  const gone = silent.ask('GET /', BEARER)
+  const [socket] = await until('the request', () => silent.worker.sockets.length > 0 && silent.worker.sockets)
+  gone.socket.destroy()
+  await until('the end of the request', () => socket!.destroyed)
+})

@@ -1,0 +1,73 @@
+/**
+ * Clients that send their request and shut their writing side: they get their answer all the same. A client that has gone looks like
+ * them until something is written to it, so the first characters of the answer, which are always the same, are written early, one at
+ * a time: the system of a client that has gone refuses the first, and the next one finds the connection ended.
+ */
+import type { Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** The beginning of every answer of Node's server, to HTTP/1.0 too. */
+const BEGINNING = 'HTTP/1.1 '
+/** Pauses before each character, in ms; together longer than a response may be waited for (5.5 minutes). */
+const PAUSES_MS = [0, 50, 250, 2_000, 10_000, 30_000, 60_000, 90_000, 150_000]
+
+const LATEST = Symbol('latest')
+type KnownSocket = Socket & { [LATEST]?: ServerResponse }
+
+/** Answers clients that have shut their writing side, and notices those that have gone. To be called before the server has connections. */
+export function answerHalfClosed(server: Server): void {
+  // An option of Node's server without documentation; otherwise the end of what a client sends ends its requests.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  server.prependListener('request', ({ socket }, outgoing) => {
+    ;(socket as KnownSocket)[LATEST] = outgoing
+  })
+  server.on('connection', (socket: KnownSocket) => {
+    socket.once('end', () => {
+      const latest = socket[LATEST]
+      if (latest !== undefined && isUnbegun(latest, socket)) new EarlyBeginning(socket, latest).next()
+    })
+  })
+}
+
+/** Whether the answer is next on its connection, and nothing of it was written. */
+function isUnbegun(outgoing: ServerResponse, socket: Socket): boolean {
+  return outgoing.socket === socket && !outgoing.headersSent && socket.writable && socket.writableLength === 0
+}
+
+/** Writes the beginning of one answer, and leaves it out when the answer itself is written. */
+class EarlyBeginning {
+  readonly #socket: Socket
+  readonly #outgoing: ServerResponse
+  readonly #write: Socket['write']
+  #sent = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(socket: Socket, outgoing: ServerResponse) {
+    this.#socket = socket
+    this.#outgoing = outgoing
+    this.#write = socket.write
+    socket.write = ((
+      data: string | Uint8Array,
+      ...rest: Parameters<Socket['write']> extends [unknown, ...infer Rest] ? Rest : never
+    ) => {
+      this.#stop()
+      const left = typeof data === 'string' ? data.slice(this.#sent) : data.subarray(this.#sent)
+      return socket.write(left, ...rest)
+    }) as Socket['write']
+    socket.once('close', () => clearTimeout(this.#timer))
+  }
+
+  /** Writes the next character, and others later. */
+  next(): void {
+    if (!isUnbegun(this.#outgoing, this.#socket)) return
+    this.#write.call(this.#socket, BEGINNING[this.#sent]!, 'latin1')
+    this.#sent += 1
+    const pauseMs = PAUSES_MS[this.#sent]
+    if (pauseMs !== undefined) this.#timer = setTimeout(() => this.next(), pauseMs).unref()
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer)
+    this.#socket.write = this.#write
+  }
+}
