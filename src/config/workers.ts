@@ -35,4 +35,11 @@ export const WORKERS_SETTINGS = {
     wholeNumber(0, 1_000_000),
     'how much a dir: worker in a cage may write to its own folders; 0 for no limit (default: half of what is free, at most 100)',
   ),
+  /** Null for half of what is free, 0 for no limit. */
+  workerCacheGb: optional(
+    '--worker-cache',
+    '<GB>',
+    wholeNumber(0, 1_000_000),
+    'how much the cache that the dir: workers of an endpoint share may hold; 0 for no limit (default: half of what is free)',
+  ),
 }

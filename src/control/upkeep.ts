@@ -84,7 +84,7 @@ export class Upkeep {
     await this.#every('tidy', TIDY_MS, nowMs, async () => {
       const images = new Set(await store.releases.images())
       const alive = async () => new Set((await store.workers.alive()).map(({ id }) => id))
-      await this.#ports.driver.tidy(await alive(), images)
+      await this.#ports.driver.tidy(await alive(), images, async id => (await store.endpoints.find(id)) !== null)
       // The disk of the models may be away; the next round tries again.
       await this.#ports.models?.tidy(alive).catch(() => {})
       return false

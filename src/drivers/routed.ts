@@ -119,8 +119,8 @@ class Routed implements Driver {
     }
   }
 
-  async tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void> {
-    for (const driver of this.#all()) await driver.tidy(alive, images)
+  async tidy(...known: Parameters<Driver['tidy']>): Promise<void> {
+    for (const driver of this.#all()) await driver.tidy(...known)
   }
 
   #of(image: string): Driver {

@@ -97,6 +97,7 @@ function processDriver(
     hostEnv: process.env,
     nodePath: process.execPath,
     workerDir: folderIn(config.dataDir, 'workers'),
+    caches: { folder: folderIn(config.dataDir, 'caches'), limitGb: config.workerCacheGb },
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId: readBootId(),
     firstPort: randomPort(),

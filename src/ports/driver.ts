@@ -173,6 +173,11 @@ export interface Driver {
    * Removes what is no longer needed. Called from time to time, after all workers of earlier runs were adopted.
    * @param alive all workers that have not ended
    * @param images references of images that endpoints run now or ran in the release before, as templates name them or exact
+   * @param exists whether there is an endpoint of this id, which was not deleted
    */
-  tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void>
+  tidy(
+    alive: ReadonlySet<WorkerId>,
+    images: ReadonlySet<string>,
+    exists: (endpoint: EndpointId) => Promise<boolean>,
+  ): Promise<void>
 }

@@ -94,6 +94,7 @@ export async function openMachine() {
   const hostHome = join(folder, 'host')
   await mkdir(join(root, 'app'), { recursive: true })
   await mkdir(hostHome)
+  await mkdir(join(folder, 'caches'))
   await writeFile(join(root, 'app', 'worker.mjs'), PROGRAM)
   const line = await openLifeline(join(folder, 'line'))
   const notifier = createNotifier()
@@ -105,6 +106,7 @@ export async function openMachine() {
     clock: systemClock,
     notifier,
     workerDir: join(folder, 'workers'),
+    caches: { folder: join(folder, 'caches'), limitGb: null },
     hostEnv: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: hostHome },
     nodePath: process.execPath,
     maxWorkers: 8,

@@ -18,6 +18,9 @@ export const PLAIN_WORKER: Omit<WorkerSpec, 'workerId' | 'endpointId' | 'image' 
   credential: null,
 }
 
+/** What drivers are told when no endpoint was deleted. */
+export const everyEndpoint = async (): Promise<boolean> => true
+
 /** Settings of pods in a cluster without volumes, classes and tolerations. */
 export const POD_SETTINGS: PodSettings = {
   gpus: { resource: 'nvidia.com/gpu', products: new Map<string, string>() },

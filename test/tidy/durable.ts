@@ -37,7 +37,9 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/drivers/cage/frozen-group.ts': 'control groups, which are no files on a disk',
   'src/drivers/cage/limits.ts': 'control groups, which are no files on a disk',
   'src/drivers/process/process-networks.ts': 'a folder that is opened to reach sockets in it',
+  'src/drivers/process/endpoint-caches.ts': 'what workers can make or download again',
   'src/drivers/process/model-links.ts': 'links for running workers, which do not outlive the boot of the machine',
+  'src/drivers/process/offered-hub.ts': 'links in the cache of an endpoint, which tools of workers mend',
   'src/drivers/process/process.ts':
     'logs of workers, and notes on processes that do not outlive the boot of the machine',
   'src/drivers/process/volume-link.ts': 'a link for running workers, which do not outlive the boot of the machine',

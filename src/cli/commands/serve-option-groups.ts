@@ -53,6 +53,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     'Isolation of processes:',
     [
       ...['--worker-sandbox', '--worker-network', '--worker-readable', '--worker-writable', '--worker-disk'],
+      '--worker-cache',
       ...['--model-cache', '--model-cache-size', '--hf-endpoint'],
       ...['--processes', '--accept-shared-host'],
     ],

@@ -12,8 +12,8 @@ export type ExitCause =
   | { readonly kind: 'program_not_started'; readonly failure: StartFailure }
   /** `limitMb` is null where the memory of the whole machine ran out. */
   | { readonly kind: 'out_of_memory'; readonly limitMb: number | null }
-  /** It wrote more than its disk has: that of a container, or of a process in a cage. */
-  | { readonly kind: 'disk_full'; readonly limitGb: number; readonly of: 'container' | 'cage' }
+  /** It wrote more than its disk has: that of a container, of a process in a cage, or the cache of the endpoint of such a process. */
+  | { readonly kind: 'disk_full'; readonly limitGb: number; readonly of: 'container' | 'cage' | 'cache' }
   | { readonly kind: 'too_many_files'; readonly limit: number }
   | { readonly kind: 'engine_stopped' }
   | { readonly kind: 'container_removed' }
@@ -61,6 +61,8 @@ export function observedExitText({ code, signal, cause }: Pick<ObservedExit, 'co
       return signal === 'SIGKILL' ? `was killed because it used ${limit}` : `${plain} after it had used ${limit}`
     }
     case 'disk_full': {
+      if (cause.of === 'cache')
+        return `was killed because the cache of its endpoint held more than ${cause.limitGb} GB (--worker-cache)`
       const disk = cause.of === 'container' ? 'container disk' : 'disk (--worker-disk)'
       return `was killed because it wrote more than the ${cause.limitGb} GB of its ${disk}`
     }

@@ -117,6 +117,8 @@ function adviceOnCause(cause: ExitCause): string | null {
     case 'engine_stopped':
       return 'nothing, if that was on purpose; else look at the log of the engine (journalctl -u docker)'
     case 'disk_full':
+      if (cause.of === 'cache')
+        return 'nothing once, since the next worker begins with an empty cache; else start the server with a larger --worker-cache'
       return cause.of === 'container'
         ? 'raise the container disk ("disk" of the endpoint), write less, or write to a network volume'
         : 'write less, write to a network volume, or start the server with a larger --worker-disk'

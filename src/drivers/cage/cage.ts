@@ -60,6 +60,8 @@ export interface CagedLaunch {
   readonly working: string
   readonly home: string
   readonly tmp: string
+  /** The cache of its endpoint, and what that leads to. */
+  readonly cache: { readonly path: string; readonly readable: readonly string[] }
   readonly env: Readonly<Record<string, string>>
   /** On which ports it serves; null when it does not. */
   readonly ports: ServedPorts | null
@@ -85,8 +87,6 @@ export interface CagedCommand {
 }
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-/** Where models are kept, below the cache of the person who runs the server. Tokens lie elsewhere in it. */
-const CACHES = ['huggingface/hub', 'huggingface/datasets', 'huggingface/xet', 'torch', 'vllm', 'triton']
 
 /** Makes cages. */
 export class Cage {
@@ -176,7 +176,7 @@ export class Cage {
   }
 
   async #specOf(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
-    const { spec, image, program, words, working, home, tmp, env, hostEnv, nodePath } = launch
+    const { spec, image, program, words, working, home, tmp, cache, env, hostEnv, nodePath } = launch
     const hostHome = hostEnv.HOME || homedir()
     const programs = await programFolders({
       image,
@@ -185,7 +185,7 @@ export class Cage {
       path: hostEnv.PATH ?? '',
     })
     const local = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
-    const wanted = [...this.#system.readable, ...programs, ...this.#options.readable]
+    const wanted = [...this.#system.readable, ...programs, ...cache.readable, ...this.#options.readable]
     const all = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
     const readable = outermost(all.filter(path => path !== ''))
     const shared = this.#options.writable
@@ -204,7 +204,7 @@ export class Cage {
       shared,
       layer,
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
-      writable: [...new Set([home, ...(await cachesOf(env, hostHome)), ...own])],
+      writable: [...new Set([home, cache.path, ...own])],
       volume: spec.volume?.path ?? null,
       models: spec.models.map(model => ({ path: model.path, at: mountPoint(model) })),
       modelFolder: await modelFolderOf(launch),
@@ -283,20 +283,4 @@ function outermost(paths: readonly string[]): string[] {
 /** Often a link to a file outside of /etc. */
 async function resolverFile(): Promise<string> {
   return realpath('/etc/resolv.conf').catch(() => '')
-}
-
-async function cachesOf(env: Readonly<Record<string, string>>, hostHome: string): Promise<string[]> {
-  const cache = env.XDG_CACHE_HOME ?? ''
-  // What a template names opens no folder.
-  if (cache === '' || !contains(hostHome, cache)) return []
-  const made = await Promise.all(
-    CACHES.map(async name => {
-      const folder = join(cache, name)
-      return mkdir(folder, { recursive: true }).then(
-        () => folder,
-        () => null,
-      )
-    }),
-  )
-  return made.filter(folder => folder !== null)
 }

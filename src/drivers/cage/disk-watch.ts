@@ -22,6 +22,8 @@ export interface WatchedDisk {
   readonly pid: number
   /** Its own folders. */
   readonly folders: readonly string[]
+  /** The cache that it shares with other workers of its endpoint; null for none. */
+  readonly cache: string | null
 }
 
 /** What {@link CageDisks} needs. */
@@ -31,6 +33,8 @@ export interface CageDisksOptions {
   readonly folder: string
   /** Limit of each worker, in GB; null for half of the free space, at most 100, and 0 for no limit. */
   readonly limitGb: number | null
+  /** The limit of each cache, in GB; 0 for no limit. */
+  readonly cacheLimitGb: number
   readonly workers: () => readonly WatchedDisk[]
   /** Ends a worker. @param fault why */
   readonly end: (worker: WorkerId, fault: ExitCause) => void
@@ -39,6 +43,11 @@ export interface CageDisksOptions {
 /** The default limit of a worker, in GB. */
 export function usualDiskGb(freeBytes: number): number {
   return Math.min(MAX_DEFAULT_GB, Math.max(1, Math.floor(freeBytes / 2 / GB)))
+}
+
+/** The default limit of the cache of an endpoint, in GB. Models that its workers download lie in it, so it may be large. */
+export function usualCacheGb(folder: string): number {
+  return Math.max(1, Math.floor(freeOf(folder) / 2 / GB))
 }
 
 /** Checks the disk until it is closed. */
@@ -53,7 +62,7 @@ export class CageDisks {
   constructor(options: CageDisksOptions) {
     this.#options = options
     this.#limitGb = options.limitGb ?? usualDiskGb(freeOf(options.folder))
-    if (this.#limitGb > 0) this.#soon()
+    if (this.#limitGb > 0 || options.cacheLimitGb > 0) this.#soon()
   }
 
   /** Stops the checks. */
@@ -72,7 +81,7 @@ export class CageDisks {
   }
 
   async #check(): Promise<void> {
-    const { folder, workers, end } = this.#options
+    const { folder, workers } = this.#options
     const watched = workers()
     if (watched.length === 0) return
     const free = freeOf(folder)
@@ -81,8 +90,14 @@ export class CageDisks {
     // Slow writers add up, so the free bytes of the last measurement are compared.
     if (isQuiet) return
     this.#freeBytes = free
+    if (this.#limitGb > 0) await this.#checkWorkers(watched)
+    if (this.#options.cacheLimitGb > 0) await this.#checkCaches(watched)
+  }
+
+  async #checkWorkers(watched: readonly WatchedDisk[]): Promise<void> {
+    const { folder, end } = this.#options
+    const most = this.#limitGb * GB
     for (const { worker, pid, folders } of watched) {
-      const most = this.#limitGb * GB
       const named = await filesBelow(folders, most)
       const nameless = named.bytes > most ? NOTHING : await namelessFiles(pid, folder)
       if (this.#closed) return
@@ -90,6 +105,21 @@ export class CageDisks {
       else if (named.bytes + nameless.bytes > most) {
         end(worker, { kind: 'disk_full', limitGb: this.#limitGb, of: 'cage' })
       }
+    }
+  }
+
+  /** Nobody knows which worker has filled a cache, so all that have it end; it goes with the last of them. */
+  async #checkCaches(watched: readonly WatchedDisk[]): Promise<void> {
+    const { cacheLimitGb, end } = this.#options
+    for (const cache of new Set(watched.flatMap(worker => worker.cache ?? []))) {
+      const { bytes, files } = await filesBelow([cache], cacheLimitGb * GB)
+      if (this.#closed) return
+      if (bytes <= cacheLimitGb * GB && files <= MAX_FILES) continue
+      const fault: ExitCause =
+        files > MAX_FILES
+          ? { kind: 'too_many_files', limit: MAX_FILES }
+          : { kind: 'disk_full', limitGb: cacheLimitGb, of: 'cache' }
+      for (const { worker } of watched.filter(other => other.cache === cache)) end(worker, fault)
     }
   }
 }

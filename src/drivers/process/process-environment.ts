@@ -3,6 +3,7 @@ import { homedir, platform } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { cacheVariables } from '../model-mounts.ts'
+import { cachePlaces } from './endpoint-caches.ts'
 
 /** Variables of the host, as the entry point of the server was given them. */
 export type HostEnvironment = Readonly<Record<string, string | undefined>>
@@ -23,16 +24,23 @@ export interface EnvironmentSources {
   readonly pythonFolder: string | null
   /** Where the worker sees its models. */
   readonly modelCache: string
+  /** The cache of its endpoint. */
+  readonly cache: string
+}
+
+/** Where the person who runs the server has the models that tools of Hugging Face have downloaded. */
+export function hubOf(hostEnv: HostEnvironment): string {
+  const cache = hostEnv.XDG_CACHE_HOME || join(hostEnv.HOME || homedir(), '.cache')
+  return hostEnv.HF_HUB_CACHE || join(hostEnv.HF_HOME || join(cache, 'huggingface'), 'hub')
 }
 
 /**
  * All variables of a worker. What is private to the person who runs the server stays out, above all its HOME: the official
- * worker SDK would take an API key from there and send it. Caches are the person's own, since models are large.
+ * worker SDK would take an API key from there and send it. Caches are those of its endpoint.
  */
 export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources): Record<string, string> {
-  const { hostEnv, home, tmp, pythonFolder, modelCache } = sources
+  const { hostEnv, home, tmp, pythonFolder, modelCache, cache } = sources
   const hostHome = hostEnv.HOME || homedir()
-  const cache = hostEnv.XDG_CACHE_HOME || join(hostHome, '.cache')
   const path = hostEnv.PATH || DEFAULT_PATH
   // Elsewhere the place depends on the version of Python.
   const userBase = platform() === 'linux' ? { PYTHONUSERBASE: join(hostHome, '.local') } : {}
@@ -43,8 +51,7 @@ export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources):
     ...userBase,
     ...Object.fromEntries(inherited),
     PATH: pythonFolder === null ? path : `${pythonFolder}${delimiter}${path}`,
-    XDG_CACHE_HOME: cache,
-    HF_HOME: hostEnv.HF_HOME || join(cache, 'huggingface'),
+    ...cachePlaces(cache),
     PYTHONUNBUFFERED: '1',
     // They measure the machine's disk and network, which say nothing about a process on it.
     RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true',

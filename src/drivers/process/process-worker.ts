@@ -1,11 +1,12 @@
 /** What the process driver knows of one worker, and how that is written down. */
 import type { ChildProcess } from 'node:child_process'
-import type { WorkerId } from '../../core/ids.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { type Isolation, type Limit, NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ExitCause, ObservedExit, PortConflict } from '../../core/workers/worker-exit.ts'
 import type { CagedCommand } from '../cage/cage.ts'
 import { conflictOf, type NamedPort, takenOf } from '../named-ports.ts'
 import type { ServedPorts } from '../served-ports.ts'
+import type { OpenCache } from './endpoint-caches.ts'
 import type { Command } from './process-command.ts'
 import type { ProcessIdentity, ProcessState } from './process-table.ts'
 
@@ -18,6 +19,8 @@ export type Frozen =
 /** A worker that was started or adopted. */
 export interface Running {
   readonly identity: ProcessIdentity
+  /** Whose cache it has; null for one that an older server started. */
+  readonly endpoint: EndpointId | null
   /** Where it serves; null when it does not. */
   readonly ports: ServedPorts | null
   /** The group of one in a cage is led by that. */
@@ -42,6 +45,7 @@ export interface Running {
 /** What is started for a worker. */
 export interface Launch {
   readonly command: Command
+  readonly endpoint: EndpointId
   readonly program: string
   /** Where it starts. */
   readonly folder: string
@@ -59,12 +63,15 @@ export interface OwnFolders {
   readonly working: string
   readonly home: string
   readonly tmp: string
+  /** That of its endpoint. */
+  readonly cache: OpenCache
 }
 
 /** What a worker is found by. */
-export function handleOf({ identity, ports, freezer, isolation: { kind, limits } }: Running): string {
+export function handleOf({ identity, endpoint, ports, freezer, isolation: { kind, limits } }: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
-  const more = { ...(ports === null ? {} : { ports }), ...(freezer === null ? {} : { freezer }) }
+  const whose = endpoint === null ? {} : { endpoint }
+  const more = { ...whose, ...(ports === null ? {} : { ports }), ...(freezer === null ? {} : { freezer }) }
   return JSON.stringify({ ...identity, ...more, ...cage })
 }
 
@@ -73,6 +80,16 @@ export function freezerIn(handle: string): string | null {
   try {
     const { freezer } = JSON.parse(handle) as { freezer?: string }
     return typeof freezer === 'string' ? freezer : null
+  } catch {
+    return null
+  }
+}
+
+/** The endpoint in a handle, or in the note before it; null where an older server wrote it. */
+export function endpointIn(handle: string): EndpointId | null {
+  try {
+    const { endpoint } = JSON.parse(handle) as { endpoint?: unknown }
+    return typeof endpoint === 'string' ? (endpoint as EndpointId) : null
   } catch {
     return null
   }

@@ -11,7 +11,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
-import type { WorkerId } from '../../core/ids.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
@@ -22,14 +22,15 @@ import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { askCaged } from '../cage/ask-caged.ts'
 import { type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
-import type { CageDisks } from '../cage/disk-watch.ts'
+import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
 import { CACHE_PATH } from '../model-mounts.ts'
 import { conflictOf, portsNamedIn, takenOf } from '../named-ports.ts'
-import { FreePorts, portsOf } from '../served-ports.ts'
+import { FreePorts, portsOf, type ServedPorts } from '../served-ports.ts'
+import { EndpointCaches, linkCache } from './endpoint-caches.ts'
 import { linkModels, offerModels } from './model-links.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
-import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
+import { buildEnvironment, type HostEnvironment, hubOf, WORKER_VARIABLE } from './process-environment.ts'
 import { ProcessFreezes } from './process-freezes.ts'
 import { WorkerNetworks } from './process-networks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
@@ -43,6 +44,7 @@ import {
   signal,
 } from './process-table.ts'
 import {
+  endpointIn,
   exitOf,
   freezerIn,
   handleOf,
@@ -70,6 +72,8 @@ export interface ProcessDriverOptions {
   readonly notifier: Notifier
   /** The folder of the private folders of workers. */
   readonly workerDir: string
+  /** The folder of the caches of endpoints, and how much each may hold, in GB; null for half of what is free, 0 for no limit. */
+  readonly caches: { readonly folder: string; readonly limitGb: number | null }
   /** The server's environment, of which a few variables are passed on. */
   readonly hostEnv: HostEnvironment
   /** The Node for handlers in JavaScript. */
@@ -111,6 +115,7 @@ class Processes implements ProcessDriver {
   readonly #disks: CageDisks | null
   readonly #networks: WorkerNetworks
   readonly #freezes: ProcessFreezes
+  readonly #caches: EndpointCaches
   #cancelPoll: (() => void) | null = null
   #closed = false
 
@@ -118,7 +123,10 @@ class Processes implements ProcessDriver {
     this.#options = options
     this.#ports = new FreePorts(options.firstPort)
     this.#volumeLink = new VolumeLink(options.volumeLink)
-    this.#disks = watchDisks(options, this.#workers, worker => this.#signalGroup(worker, 'SIGKILL'))
+    const { folder, limitGb } = options.caches
+    const limit = limitGb ?? usualCacheGb(folder)
+    this.#caches = new EndpointCaches({ folder, limitGb: limit, hub: hubOf(options.hostEnv) })
+    this.#disks = watchDisks(options, this.#workers, this.#caches, worker => this.#signalGroup(worker, 'SIGKILL'))
     this.#networks = new WorkerNetworks(options, this.#workers)
     this.#freezes = new ProcessFreezes(options.clock)
   }
@@ -180,11 +188,14 @@ class Processes implements ProcessDriver {
     const linked = variables.RUNPOD_VOLUME_PATH ?? models
     if (linked !== undefined) await this.#volumeLink.hold(worker, linked)
     const isolation = isolationOf(text)
+    const endpoint = endpointIn(text ?? (await this.#recorded(worker)))
+    if (endpoint !== null) this.#caches.hold(worker, endpoint)
     const freezer = freezerIn(text)
     const frozen = this.#freezes.found({ identity, freezer })
     const left = { child: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
-    this.#workers.set(worker, { identity, ports, isolation, freezer, frozen, named: networked ? [] : named, ...left })
+    const found = { identity, endpoint, ports, isolation, freezer, frozen, named: networked ? [] : named }
+    this.#workers.set(worker, { ...found, ...left })
     this.#pollLater()
     return true
   }
@@ -233,6 +244,7 @@ class Processes implements ProcessDriver {
       throw new AppError('conflict', `worker ${worker} still runs`)
     }
     this.#workers.delete(worker)
+    this.#caches.release(worker)
     await this.#volumeLink.release(worker)
     // A process that was killed a moment ago may still write there.
     await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
@@ -255,9 +267,14 @@ class Processes implements ProcessDriver {
     }
   }
 
-  /** Removes the rest of a worker's files. */
-  async tidy(): Promise<void> {
+  /** Removes the rest of a worker's files, and the caches of endpoints that are gone. */
+  async tidy(
+    _alive: ReadonlySet<WorkerId>,
+    _images: ReadonlySet<string>,
+    exists: (endpoint: EndpointId) => Promise<boolean>,
+  ): Promise<void> {
     await this.#volumeLink.tidy()
+    await this.#caches.tidy(exists)
   }
 
   close(): void {
@@ -282,16 +299,21 @@ class Processes implements ProcessDriver {
     const tmp = join(folder, 'tmp')
     const modelLinks = join(folder, 'models')
     const modelCache = this.#options.cage === null ? modelLinks : CACHE_PATH
-    const environment = buildEnvironment(spec, { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache })
-    const program = await findProgram(command, environment.PATH ?? '')
-    const ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
+    let ports: ServedPorts | null = null
     try {
+      const cache = await this.#caches.open(spec.workerId, spec.endpointId)
+      const places = { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache, cache: cache.path }
+      const environment = buildEnvironment(spec, places)
+      const program = await findProgram(command, environment.PATH ?? '')
+      ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
       await Promise.all([home, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
+      await linkCache(home, cache.path)
       const working = isPrivate
         ? await makeWorkingFolder(command.folder, join(folder, 'work'))
         : await imageAsWorkingFolder(command.folder)
       // Noted before the process exists, so that the next server knows it if this one dies in between.
-      if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
+      const note = { endpoint: spec.endpointId, ...(ports === null ? {} : { ports }) }
+      writeFileSync(this.#identityFile(spec.workerId), JSON.stringify(note))
       // In a network of its own all ports are free.
       const isAlone = this.#options.cage?.hasNetworks === true
       const named = isAlone ? [] : portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
@@ -311,11 +333,14 @@ class Processes implements ProcessDriver {
         env,
         ports,
         working: working.path,
+        cache,
       })
-      const launch = { command, program, folder: working.path, env, cage, ports, named, notes }
+      const endpoint = spec.endpointId
+      const launch = { command, endpoint, program, folder: working.path, env, cage, ports, named, notes }
       return await this.#spawn(spec.workerId, launch)
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
+      this.#caches.release(spec.workerId)
       await this.#volumeLink.release(spec.workerId)
       // The first problem is reported.
       await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
@@ -337,7 +362,7 @@ class Processes implements ProcessDriver {
   }
 
   async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
-    const { command, program, folder, env, cage, ports, named, notes } = launch
+    const { command, endpoint, program, folder, env, cage, ports, named, notes } = launch
     const [name, ...words] = command.words as [string, ...string[]]
     const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
     let child: ChildProcess
@@ -372,7 +397,7 @@ class Processes implements ProcessDriver {
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const isolation = cage?.isolation ?? NO_ISOLATION
     const fresh = { child, frozen: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
-    const running: Running = { identity, ports, named, isolation, freezer: cage?.freezer ?? null, ...fresh }
+    const running: Running = { identity, endpoint, ports, named, isolation, freezer: cage?.freezer ?? null, ...fresh }
     const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)

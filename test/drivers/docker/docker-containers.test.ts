@@ -11,6 +11,7 @@ import type { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../../support/docker.ts'
+import { everyEndpoint } from '../../support/worker-spec.ts'
 
 /** Ends well when the kernel lets it have exactly what CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE allow. */
 const RIGHTS = 'grep -qx "CapBnd:.00000000000004fb" /proc/self/status && grep -qx "NoNewPrivs:.1" /proc/self/status'
@@ -200,7 +201,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
       await driver.close()
       driver = machine.driver()
       await driver.adopt(kept, null)
-      await driver.tidy(new Set([kept]), new Set())
+      await driver.tidy(new Set([kept]), new Set(), everyEndpoint)
       const left = (await machine.own()).map(({ Labels }) => Labels['dev.runyard.worker'])
       assert.ok(left.includes(kept))
       for (const gone of [released, stray]) assert.ok(!left.includes(gone))

@@ -11,7 +11,7 @@ import type { ImagePins, StartWatch, WorkerSpec } from '../../../src/ports/drive
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { PlayedKubernetes } from '../../support/played-kubernetes.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
-import { PLAIN_WORKER, POD_SETTINGS } from '../../support/worker-spec.ts'
+import { everyEndpoint, PLAIN_WORKER, POD_SETTINGS } from '../../support/worker-spec.ts'
 
 const W = 'w1' as WorkerId
 const POD = 'runyard-w1'
@@ -283,7 +283,7 @@ test('the objects of others are left alone', async () => {
   const other = await begin({ workerId: 'w2' as WorkerId })
   assert.deepEqual(failureOf(other), { kind: 'cluster_name_taken', name: 'runyard-w2' })
   await clock.advance(3_600_000)
-  await driver.tidy(new Set(), new Set())
+  await driver.tidy(new Set(), new Set(), everyEndpoint)
   assert.deepEqual([api.all('pods').length, api.all('secrets').length], [1, 1])
 })
 
@@ -592,10 +592,10 @@ test('what no worker needs any more is removed, unless it is young or of others'
   api.put('pods', { metadata: { name: 'runyard-kept', labels: labels('kept') } })
   const names = () => [...api.all('pods'), ...api.all('secrets')].map(({ metadata }) => metadata.name)
   const all = names()
-  await driver.tidy(new Set(['kept' as WorkerId]), new Set())
+  await driver.tidy(new Set(['kept' as WorkerId]), new Set(), everyEndpoint)
   assert.deepEqual(names(), all, 'another server may have made them since')
   await clock.advance(11 * 60_000)
-  await driver.tidy(new Set(['kept' as WorkerId]), new Set())
+  await driver.tidy(new Set(['kept' as WorkerId]), new Set(), everyEndpoint)
   assert.deepEqual(
     names(),
     all.filter(name => name !== 'runyard-old'),

@@ -70,6 +70,7 @@ describe('the environment of a process worker', { timeout: 120_000 }, () => {
     }
     const { env } = await report({ ...spec, protocolEnv: { ...spec.protocolEnv, RUNPOD_LOG_LEVEL: 'INFO' } }, hostEnv)
     const folder = join(machine.folder, 'workers', spec.workerId)
+    const cache = join(machine.folder, 'caches', spec.endpointId)
     const expected = {
       ...listed,
       ...cuda,
@@ -80,8 +81,11 @@ describe('the environment of a process worker', { timeout: 120_000 }, () => {
       RUNPOD_LOG_LEVEL: 'INFO',
       PYTHONUNBUFFERED: '1',
       RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true',
-      XDG_CACHE_HOME: join(machine.hostHome, '.cache'),
-      HF_HOME: join(machine.hostHome, '.cache', 'huggingface'),
+      XDG_CACHE_HOME: cache,
+      HF_HOME: join(cache, 'huggingface'),
+      CUDA_CACHE_PATH: join(cache, 'nv'),
+      TRITON_CACHE_DIR: join(cache, 'triton'),
+      TORCHINDUCTOR_CACHE_DIR: join(cache, 'torchinductor'),
       HOME: join(folder, 'home'),
       TMPDIR: join(folder, 'tmp'),
       ...spec.protocolEnv,
@@ -130,10 +134,11 @@ describe('the environment of a process worker', { timeout: 120_000 }, () => {
     await assert.rejects(stat(join(env.HOME as string, '.runpod', 'config.toml')), { code: 'ENOENT' })
   })
 
-  test('keeps the caches and the Python packages where the person has put them', async () => {
-    const places = { XDG_CACHE_HOME: '/c', HF_HOME: '/h', PYTHONUSERBASE: '/p' }
+  test('finds the Python packages where the person has put them, and no cache of the person', async () => {
+    const places = { XDG_CACHE_HOME: '/c', HF_HOME: '/h', CUDA_CACHE_PATH: '/n', PYTHONUSERBASE: '/p' }
     const { env } = await report(machine.spec('report'), { ...machine.options.hostEnv, ...places })
-    assert.deepEqual([env.XDG_CACHE_HOME, env.HF_HOME, env.PYTHONUSERBASE], ['/c', '/h', '/p'])
+    assert.equal(env.PYTHONUSERBASE, '/p')
+    assert.doesNotMatch(JSON.stringify(env), /"\/[chn]\b/)
   })
 
   test('loses its private folder when the worker is released', async () => {

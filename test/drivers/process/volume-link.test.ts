@@ -6,6 +6,7 @@ import type { VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { VolumeLink } from '../../../src/drivers/process/volume-link.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { everyEndpoint } from '../../support/worker-spec.ts'
 
 describe('the link to the network volume of process workers', { timeout: 60_000 }, () => {
   let machine: Machine
@@ -67,7 +68,7 @@ describe('the link to the network volume of process workers', { timeout: 60_000 
     driver.close()
     const next = machine.driver()
     await next.adopt(spec.workerId, handle)
-    await next.tidy(new Set([spec.workerId]), new Set())
+    await next.tidy(new Set([spec.workerId]), new Set(), everyEndpoint)
     assert.equal(await readFile(shown, 'utf8'), 'commit')
     await next.kill(spec.workerId)
     await exitOf(machine.notifier, next, spec.workerId)
@@ -118,14 +119,14 @@ describe('the link to the network volume of process workers', { timeout: 60_000 
     const worker = await started('one')
     const next = machine.driver()
     assert.ok(await next.adopt(worker.workerId, null))
-    await next.tidy(new Set(), new Set())
+    await next.tidy(new Set(), new Set(), everyEndpoint)
     assert.equal(await readlink(path), volume('one').path)
     await next.kill(worker.workerId)
     await exitOf(machine.notifier, next, worker.workerId)
     await next.release(worker.workerId)
     await isGone()
     await symlink(volume('two').path, path)
-    await machine.driver().tidy(new Set(), new Set())
+    await machine.driver().tidy(new Set(), new Set(), everyEndpoint)
     await isGone()
   })
 })

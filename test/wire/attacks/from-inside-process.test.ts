@@ -183,6 +183,20 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
     assert.equal(out.trim(), 'mm\n1\nCPUS')
   })
 
+  test('workers of different endpoints share no folder that one of them may change', async () => {
+    const writable = `$(grep -E '^[^ ]+ [^ ]+ [^ ]+ rw' /proc/self/mounts | cut -d' ' -f2 | grep -v ^/proc)`
+    const plant = [
+      'for d in "$XDG_CACHE_HOME" "$HF_HOME" "$TRITON_CACHE_DIR" "$CUDA_CACHE_PATH" ~/.cache/torch ~/.nv; do mkdir -p $d; done',
+      `for d in $(find ${writable} -xdev -type d 2>/dev/null); do echo x >$d/planted-here && echo PLANTED; done 2>/dev/null | wc -l`,
+    ]
+    const { out } = await shell(plant.join('\n'))
+    assert.ok(Number(out) >= 8, out)
+    const look = `ls -d ~/.cache/torch; find ${writable} -xdev -name planted-here 2>/dev/null`
+    assert.equal((await shell(look, other)).out, '')
+    // A later worker of the same endpoint finds what this one has compiled.
+    assert.match((await shell('ls $XDG_CACHE_HOME/torch/planted-here')).out, new RegExp(`/caches/${endpoint}/torch/`))
+  })
+
   test('a variable of a template cannot act outside of the cage', async () => {
     const { out } = await shell('cat /proc/1/environ | tr "\\0" "\\n" | cut -d= -f1 | sort')
     assert.doesNotMatch(out, /LD_PRELOAD|RUNPOD_AI_API_KEY/)

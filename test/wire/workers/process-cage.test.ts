@@ -262,20 +262,21 @@ for (const [name, isOwn, lack] of [
       })
     }
 
-    for (const [how, program] of [
-      ['a file', FILLS],
-      ['a file without a name', FILLS.replace('// unlink', 'unlinkSync(path)')],
+    const ownDisk = 'wrote more than the 0.1 GB of its disk (--worker-disk)'
+    const sharedCache = 'the cache of its endpoint held more than 0.1 GB (--worker-cache)'
+    for (const [how, program, why] of [
+      ['a file', FILLS, `it ${ownDisk}`],
+      ['a file without a name', FILLS.replace('// unlink', 'unlinkSync(path)'), `it ${ownDisk}`],
+      ['a file in the cache of its endpoint', FILLS.replace('HOME', 'XDG_CACHE_HOME'), sharedCache],
     ] as const) {
       test(`it is killed when it fills the disk with ${how}, and how it ended says why`, async () => {
         writeFileSync(join(machine.root, 'app', 'fills.mjs'), program)
-        const watched = machine.driver({ cage: cages(0.1), clock: impatient })
+        const caches = { ...machine.options.caches, limitGb: 0.1 }
+        const watched = machine.driver({ cage: cages(0.1), clock: impatient, caches })
         const spec = machine.spec('', { args: `'${process.execPath}' fills.mjs` })
         await watched.start(spec)
         const exit = await exitOf(watched, spec)
-        assert.deepEqual(
-          [exit.signal, observedExitText(exit)],
-          ['SIGKILL', 'was killed because it wrote more than the 0.1 GB of its disk (--worker-disk)'],
-        )
+        assert.deepEqual([exit.signal, observedExitText(exit)], ['SIGKILL', `was killed because ${why}`])
         await watched.release(spec.workerId)
         watched.close()
       })

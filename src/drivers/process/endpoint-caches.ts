@@ -1,0 +1,156 @@
+/**
+ * A folder for each endpoint in which its workers keep what they can make or download again: compiled kernels, packages, models that they
+ * download themselves. Workers of one endpoint share it, since they run the same code; workers of another one never see it, because what lies
+ * in such a cache is run by whoever finds it.
+ */
+import { mkdir, readdir, rename, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../../core/errors.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { filesBelow, MAX_FILES } from '../cage/disk-use.ts'
+import { type OfferedHub, offerHub } from './offered-hub.ts'
+
+const GB = 1_000_000_000
+/** Caches on their way out, and models on their way in; no id of an endpoint begins so. */
+const APART = '.'
+
+/** What {@link EndpointCaches} needs. */
+export interface EndpointCachesOptions {
+  /** The folder of all caches. */
+  readonly folder: string
+  /** How much one may hold, in GB; 0 for no limit. */
+  readonly limitGb: number
+  /** The cache of Hugging Face of the person who runs the server, whose models all workers read. */
+  readonly hub: string
+}
+
+/** The cache of one worker. */
+export interface OpenCache {
+  /** The folder, which the worker may change. */
+  readonly path: string
+  /** Folders with models outside of it, which it reads. */
+  readonly readable: readonly string[]
+}
+
+/** The caches of the endpoints of this machine. */
+export class EndpointCaches {
+  readonly #options: EndpointCachesOptions
+  readonly #holders = new Map<WorkerId, EndpointId>()
+  /** The last change of each endpoint's cache, which the next one waits for. */
+  readonly #turns = new Map<EndpointId, Promise<unknown>>()
+
+  constructor(options: EndpointCachesOptions) {
+    this.#options = options
+  }
+
+  /** How much a cache may hold, in GB; 0 for no limit. */
+  get limitGb(): number {
+    return this.#options.limitGb
+  }
+
+  /** Prepares the cache for a worker that is about to start. It stays until {@link release}. */
+  async open(worker: WorkerId, endpoint: EndpointId): Promise<OpenCache> {
+    const path = this.#pathOf(endpoint)
+    const isFirst = !this.#isHeld(endpoint)
+    this.#holders.set(worker, endpoint)
+    const hub = await this.#inTurn(endpoint, async (): Promise<OfferedHub> => {
+      await mkdir(path, { recursive: true, mode: 0o700 })
+      const { folder, hub } = this.#options
+      // While a worker runs it may put links in the way.
+      return offerHub({ hub, cache: path, apart: join(folder, `${APART}${worker}`), isQuiet: isFirst })
+    })
+    return { path, readable: hub.readable }
+  }
+
+  /** A worker that an earlier server started has the cache of an endpoint. */
+  hold(worker: WorkerId, endpoint: EndpointId): void {
+    this.#holders.set(worker, endpoint)
+  }
+
+  /** The folder of the cache that a worker has; null for one without. */
+  cacheOf(worker: WorkerId): string | null {
+    const endpoint = this.#holders.get(worker)
+    return endpoint === undefined ? null : this.#pathOf(endpoint)
+  }
+
+  /** The worker has ended. A cache above its limit goes with the last worker that has it. */
+  release(worker: WorkerId): void {
+    const endpoint = this.#holders.get(worker)
+    this.#holders.delete(worker)
+    // The next worker does not wait for the measurement.
+    if (endpoint !== undefined && !this.#isHeld(endpoint)) void this.#bound(endpoint).catch(() => {})
+  }
+
+  /** Removes the caches of endpoints that do not exist any more. */
+  async tidy(exists: (endpoint: EndpointId) => Promise<boolean>): Promise<void> {
+    const names = await readdir(this.#options.folder).catch(() => [])
+    for (const name of names) {
+      const isLeft = name.startsWith(APART)
+      if (isLeft && !this.#holders.has(name.slice(APART.length) as WorkerId)) await this.#destroy(name)
+      if (!isLeft && !(await exists(name as EndpointId))) await this.#clear(name as EndpointId)
+    }
+  }
+
+  async #bound(endpoint: EndpointId): Promise<void> {
+    const most = this.#options.limitGb * GB
+    if (most === 0) return
+    const { bytes, files } = await filesBelow([this.#pathOf(endpoint)], most)
+    if (bytes > most || files > MAX_FILES) await this.#clear(endpoint)
+  }
+
+  /** Does nothing while a worker has it. */
+  async #clear(endpoint: EndpointId): Promise<void> {
+    const left = `${APART}${endpoint}`
+    const isCleared = await this.#inTurn(endpoint, async () => {
+      if (this.#isHeld(endpoint)) return false
+      await this.#destroy(left)
+      return rename(this.#pathOf(endpoint), join(this.#options.folder, left)).then(
+        () => true,
+        () => false,
+      )
+    })
+    if (isCleared) await this.#destroy(left)
+  }
+
+  async #destroy(name: string): Promise<void> {
+    await rm(join(this.#options.folder, name), { recursive: true, force: true, maxRetries: 5 })
+  }
+
+  #isHeld(endpoint: EndpointId): boolean {
+    return [...this.#holders.values()].includes(endpoint)
+  }
+
+  #pathOf(endpoint: EndpointId): string {
+    if (!/^[\w-]+$/.test(endpoint)) throw new AppError('internal', `'${endpoint}' is no id of an endpoint`)
+    return join(this.#options.folder, endpoint)
+  }
+
+  #inTurn<Value>(endpoint: EndpointId, act: () => Promise<Value>): Promise<Value> {
+    const next = (this.#turns.get(endpoint) ?? Promise.resolve()).then(act, act)
+    this.#turns.set(endpoint, next)
+    const forget = () => {
+      if (this.#turns.get(endpoint) === next) this.#turns.delete(endpoint)
+    }
+    next.then(forget, forget)
+    return next
+  }
+}
+
+/** The variables by which programs find a cache that they look for elsewhere. */
+export function cachePlaces(cache: string): Record<string, string> {
+  return {
+    XDG_CACHE_HOME: cache,
+    HF_HOME: join(cache, 'huggingface'),
+    CUDA_CACHE_PATH: join(cache, 'nv'),
+    TRITON_CACHE_DIR: join(cache, 'triton'),
+    TORCHINDUCTOR_CACHE_DIR: join(cache, 'torchinductor'),
+  }
+}
+
+/** Programs that know no variable find it in the home of a worker. */
+export async function linkCache(home: string, cache: string): Promise<void> {
+  const path = join(home, '.cache')
+  // A start that was broken off may have made it.
+  await rm(path, { force: true })
+  await symlink(cache, path)
+}
