@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { JobId } from '../../src/core/ids.ts'
 import { BATCH, type Batch } from '../../src/core/jobs/batch.ts'
 import { batchId, batchOf, counts, draft, idsOf, look, page, refusal, running, unsettled } from './store-batches.ts'
-import { BROKEN, type Cases, DONE, E1, jobId, T0, W1 } from './store-world.ts'
+import { BROKEN, type Cases, DONE, E1, jobId, OWNER, T0, W1 } from './store-world.ts'
 
 /** How batches and their requests end. */
 export const batchEndCases: Cases = {
@@ -112,10 +112,12 @@ export const batchEndCases: Cases = {
     await draft(world, 'c', ['y'], T0, 'https://x.example/c')
     await world.worker()
     await world.claim()
-    assert.deepEqual(await webhooks.due(T0 + 500, 9, 9), [])
+    assert.deepEqual(await webhooks.due({ owner: OWNER, nowMs: T0 + 500, limit: 10 }), [])
     await world.finish('x')
     batchOf(await batches.cancel(E1, batchId('c'), T0 + 500))
-    const told = await Promise.all((await webhooks.due(T0 + 500, 9, 9)).map(({ id }) => webhooks.open(id)))
+    const told = await Promise.all(
+      (await webhooks.due({ owner: OWNER, nowMs: T0 + 500, limit: 10 })).map(({ id }) => webhooks.open(id)),
+    )
     const seen = told.map(entry => [entry?.jobId, entry?.url, JSON.parse(entry!.payload).status])
     assert.deepEqual(seen, [
       ['b', 'https://x.example/b', 'FINALIZED'],

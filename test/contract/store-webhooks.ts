@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import type { EndpointId } from '../../src/core/ids.ts'
+import type { EndpointId, OwnerId } from '../../src/core/ids.ts'
 import { MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import { jobView } from '../../src/core/jobs/job-view.ts'
-import { WEBHOOK, type WebhookTry } from '../../src/core/jobs/webhook.ts'
-import { BROKEN, type Cases, DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, T0, W1, type World } from './store-world.ts'
+import { receiverOf, UNKNOWN_RECEIVER, WEBHOOK, type WebhookTry } from '../../src/core/jobs/webhook.ts'
+import type { DueWebhooksRequest } from '../../src/ports/store/store.ts'
+import { BROKEN, type Cases, DONE, E1, E2, jobId, jobOf, OWNER, STRANGER, T0, W1, type World } from './store-world.ts'
 
 const webhook = 'https://example.com/hook?ü'
 
@@ -21,7 +22,7 @@ async function deliveries(world: World, id: string, endpoint: EndpointId = E1): 
 
 /** The one delivery that is due. */
 async function onlyDue(world: World, nowMs: number) {
-  const due = await world.store.webhooks.due(nowMs, 10, 10)
+  const due = await world.store.webhooks.due({ owner: OWNER, nowMs, limit: 10 })
   assert.equal(due.length, 1)
   return due[0]!
 }
@@ -36,12 +37,12 @@ export const webhookCases: Cases = {
     await held(world, 'a')
     const move = await world.finish('a', W1, DONE, T0 + 500)
     const due = await onlyDue(world, T0 + 500)
-    assert.deepEqual([due.endpointId, due.dueAtMs], [E1, T0 + 500])
+    assert.deepEqual([due.owner, due.endpointId, due.dueAtMs], [OWNER, E1, T0 + 500])
+    assert.equal(due.receiver, receiverOf(webhook))
     const open = await world.store.webhooks.open(due.id)
     const payload = jobView(move!.job, T0 + 500)
     assert.deepEqual(open, {
       ...due,
-      owner: OWNER,
       jobId: jobId('a'),
       url: webhook,
       payload,
@@ -99,7 +100,7 @@ export const webhookCases: Cases = {
     await world.job('b', { webhook })
     await world.finish('a')
     await world.store.jobOutcomes.requeueLost(W1, 'it was lost', T0)
-    assert.deepEqual(await world.store.webhooks.due(T0 + 1_000, 10, 10), [])
+    assert.deepEqual(await world.store.webhooks.due({ owner: OWNER, nowMs: T0 + 1_000, limit: 10 }), [])
     assert.equal(await world.store.webhooks.nextDue(0), null)
   },
 
@@ -157,7 +158,7 @@ export const webhookCases: Cases = {
     assert.deepEqual(await webhooks.open(first.id), before)
     await jobOutcomes.cancel(E1, jobId('a'), T0 + 500)
     assert.deepEqual(await deliveries(world, 'a'), ['FAILED PENDING', 'CANCELLED PENDING'])
-    const due = await webhooks.due(T0 + 500, 10, 10)
+    const due = await webhooks.due({ owner: OWNER, nowMs: T0 + 500, limit: 10 })
     assert.equal(new Set(due.map(({ id }) => id)).size, 2)
   },
 
@@ -171,7 +172,7 @@ export const webhookCases: Cases = {
     assert.equal(await webhooks.recordTry(id, tryOf(1, T0, null)), true, 'the very same again')
     assert.equal(await webhooks.recordTry(id, tryOf(1, T0 + 1)), false)
     const dueMs = T0 + 5 + WEBHOOK.pauseMs
-    assert.deepEqual(await webhooks.due(dueMs - 1, 10, 10), [])
+    assert.deepEqual(await webhooks.due({ owner: OWNER, nowMs: dueMs - 1, limit: 10 }), [])
     assert.equal(await webhooks.nextDue(T0), dueMs)
     assert.equal(await webhooks.nextDue(dueMs), null)
     assert.equal((await webhooks.open(id))?.tries, 1)
@@ -179,7 +180,7 @@ export const webhookCases: Cases = {
     assert.equal(await webhooks.recordTry(id, tryOf(3, dueMs + 20)), true)
     assert.equal(await webhooks.recordTry(id, tryOf(4, dueMs + 40)), false)
     assert.equal(await webhooks.open(id), null)
-    assert.deepEqual(await webhooks.due(dueMs + 100_000, 10, 10), [])
+    assert.deepEqual(await webhooks.due({ owner: OWNER, nowMs: dueMs + 100_000, limit: 10 }), [])
     const [over] = await webhooks.list(E1, jobId('a'))
     assert.deepEqual([over?.state, over?.dueAtMs], ['FAILED', null])
     assert.deepEqual(over?.tries, [tryOf(1, T0, null), tryOf(2, dueMs), tryOf(3, dueMs + 20)])
@@ -194,20 +195,52 @@ export const webhookCases: Cases = {
     assert.deepEqual(await deliveries(world, 'a', E2), [])
   },
 
-  'no endpoint takes more than its share of what is due': async world => {
-    const { jobs, jobOutcomes, endpoints, webhooks } = world.store
-    await endpoints.insert(endpointOf(E2))
-    for (let n = 0; n < 4; n += 1) {
-      await jobs.insert(jobOf(`a${n}`, { webhook }))
-      await jobOutcomes.cancel(E1, jobId(`a${n}`), T0 + n)
+  'what is due is found by account and by receiver, the oldest first': async world => {
+    const { jobs, jobOutcomes, webhooks } = world.store
+    const other = 'https://other.example/hook'
+    const add = async (id: string, url: string, atMs: number, owner: OwnerId = OWNER) => {
+      await jobs.insert(jobOf(id, { webhook: url, owner }))
+      await jobOutcomes.cancel(E1, jobId(id), atMs)
     }
-    await jobs.insert(jobOf('b', { webhook, endpointId: E2 }))
-    await jobOutcomes.cancel(E2, jobId('b'), T0 + 1)
-    const names = async (nowMs: number, perEndpoint: number, limit: number) =>
-      (await webhooks.due(nowMs, perEndpoint, limit)).map(({ id }) => id.replace(/^msg_(.*)_\d+$/, '$1'))
-    assert.deepEqual(await names(T0 + 9, 2, 10), ['a0', 'a1', 'b'])
-    assert.deepEqual(await names(T0 + 9, 2, 1), ['a0'])
-    assert.deepEqual(await names(T0, 2, 10), ['a0'])
+    await add('a1', webhook, T0 + 1)
+    await add('a0', webhook, T0)
+    await add('b', other, T0 + 2)
+    await add('s', other, T0 + 3, STRANGER)
+    const due = async (request: Partial<DueWebhooksRequest> = {}) => {
+      const found = await webhooks.due({ owner: OWNER, nowMs: T0 + 9, limit: 10, ...request })
+      return found.map(({ id }) => id.replace(/^msg_(.*)_\d+$/, '$1'))
+    }
+    const [first, second] = [receiverOf(webhook), receiverOf(other)]
+    assert.deepEqual(await due(), ['a0', 'a1', 'b'])
+    assert.deepEqual(await due({ nowMs: T0 }), ['a0'])
+    assert.deepEqual(await due({ limit: 2 }), ['a0', 'a1'])
+    assert.deepEqual(await due({ receiver: second }), ['b'])
+    assert.deepEqual(await due({ receiver: first, limit: 1 }), ['a0'])
+    assert.deepEqual(await due({ owner: STRANGER }), ['s'])
+    const accounts = (nowMs: number, after = '', limit = 10) => webhooks.accountsDue(nowMs, after, limit)
+    assert.deepEqual(await accounts(T0 + 9), { accounts: [OWNER, STRANGER], readUntil: null })
+    assert.deepEqual(await accounts(T0 + 2), { accounts: [OWNER], readUntil: null })
+    assert.deepEqual(await accounts(T0 + 9, '', 1), { accounts: [OWNER], readUntil: OWNER })
+    assert.deepEqual(await accounts(T0 + 9, OWNER), { accounts: [STRANGER], readUntil: null })
+    const receivers = (nowMs: number, after = -2, maxRead = 10) =>
+      webhooks.receiversDue({ owner: OWNER, nowMs, after, maxRead })
+    const [low, high] = first < second ? [first, second] : [second, first]
+    assert.deepEqual(await receivers(T0 + 9), { receivers: [low, high], readUntil: null })
+    assert.deepEqual(await receivers(T0 + 1), { receivers: [first], readUntil: null })
+    assert.deepEqual(await receivers(T0 + 9, -2, 1), { receivers: [low], readUntil: low })
+    assert.deepEqual(await receivers(T0 + 9, low), { receivers: [high], readUntil: null })
+  },
+
+  'a delivery whose URL is sealed has no receiver until it is given one': async world => {
+    const { webhooks, jobOutcomes } = world.store
+    await world.job('a', { webhook: 'sealed:something' })
+    await jobOutcomes.cancel(E1, jobId('a'), T0)
+    const { id, receiver } = await onlyDue(world, T0)
+    assert.equal(receiver, UNKNOWN_RECEIVER)
+    assert.deepEqual(await webhooks.unnamed(OWNER, T0, 10), [{ id, jobId: jobId('a'), url: 'sealed:something' }])
+    await webhooks.setReceivers([{ id, receiver: 7 }])
+    assert.equal((await onlyDue(world, T0)).receiver, 7)
+    assert.deepEqual(await webhooks.unnamed(OWNER, T0, 10), [])
   },
 
   'what is overdue for too long is given up, and stays visible': async world => {
@@ -216,7 +249,7 @@ export const webhookCases: Cases = {
     await world.job('b', { webhook })
     await jobOutcomes.cancel(E1, jobId('a'), T0)
     await jobOutcomes.cancel(E1, jobId('b'), T0 + 1)
-    const { id } = (await webhooks.due(T0, 1, 1))[0]!
+    const { id } = (await webhooks.due({ owner: OWNER, nowMs: T0, limit: 10 }))[0]!
     await webhooks.recordTry(id, { ...tryOf(1, T0), tookMs: 0 })
     assert.deepEqual(await webhooks.giveUp(T0, T0 + 2, 10), [])
     assert.deepEqual(await webhooks.giveUp(T0 + 1, T0 + 2, 10), [{ endpointId: E1, jobId: jobId('b'), tries: 0 }])

@@ -11,6 +11,8 @@ export class FakeOutbound implements Outbound {
   readonly calls: OutboundCall[] = []
   /** The result of a request; null for a receiver that never responds. */
   answer: (call: OutboundCall) => OutboundResult | null = () => ({ status: 200 })
+  /** How long a receiver takes to answer, in ms. */
+  take: (call: OutboundCall) => number = () => 0
   /** Whether the address of a receiver is public. */
   isPublic: (url: string) => boolean = () => true
   readonly #clock: Clock
@@ -24,6 +26,10 @@ export class FakeOutbound implements Outbound {
     this.calls.push(call)
     request.onTarget?.(this.isPublic(request.url))
     const result = this.answer(call)
-    return result === null ? new Promise(() => {}) : Promise.resolve(result)
+    if (result === null) return new Promise(() => {})
+    const tookMs = this.take(call)
+    return tookMs === 0
+      ? Promise.resolve(result)
+      : new Promise(resolve => this.#clock.after(tookMs, () => resolve(result)))
   }
 }

@@ -48,6 +48,8 @@ import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
+import { PayloadSeals } from '../../src/services/secrets/payload-seals.ts'
+import { sealedStore } from '../../src/services/secrets/sealed-store.ts'
 import type { ContainerUrls } from '../../src/services/workers/worker-addresses.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { singleLeader } from '../../src/system/coordination/leader.ts'
@@ -66,6 +68,8 @@ import { VirtualClock } from './virtual-clock.ts'
 /** Options of a {@link Rig}. */
 export interface RigOptions extends MockFleetHooks {
   readonly rateWindows?: readonly RateWindow[]
+  /** Whether inputs and URLs are sealed in the store. */
+  readonly sealPayloads?: boolean
   /** Whether job operations are limited. */
   readonly limitJobs?: boolean
   /** Whether GraphQL deletes endpoints that may still have workers. */
@@ -233,7 +237,9 @@ export class Rig {
       metrics.emit(name, fields)
       tracing?.emit(name, fields)
     }
-    const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
+    const sealing = this.#options.sealPayloads === true ? sealedStore(store, new PayloadSeals(vault, true)) : store
+    const shared = { clock, vault, notifier, outbound, emit }
+    const ports = { ...shared, store: sealing, random: this.#random, driver: this.#driver }
     const machine = {
       parts: async () => this.machine,
       gpuUse: () => this.gpuUse,
@@ -361,8 +367,8 @@ export class Rig {
 
   /** Runs a GraphQL operation and returns its data; throws when it has errors. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever shape they expect.
-  async graphql(query: string, variables: Record<string, unknown> = {}): Promise<any> {
-    const { json } = await this.ask('POST', '/graphql', { body: { query, variables } })
+  async graphql(query: string, variables: Record<string, unknown> = {}, asking: Asking = {}): Promise<any> {
+    const { json } = await this.ask('POST', '/graphql', { ...asking, body: { query, variables } })
     assert.equal(json.errors, undefined, JSON.stringify(json.errors))
     return json.data
   }
@@ -376,12 +382,12 @@ export class Rig {
   }
 
   /** Creates a queue endpoint with its own template, unless `templateId` names one. */
-  async endpoint(fields: EndpointFields = {}): Promise<EndpointId> {
+  async endpoint(fields: EndpointFields = {}, asking: Asking = {}): Promise<EndpointId> {
     const name = `e${++this.#count}`
     const template = { name: `${name}-image`, imageName: 'image:1', containerDiskInGb: 1, ...(fields.template ?? {}) }
     const input = { name, instanceIds: ['cpu3g-2-8'], ...fields, template }
-    return (await this.graphql(`mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }`, { input }))
-      .saveEndpoint.id
+    const save = `mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }`
+    return (await this.graphql(save, { input }, asking)).saveEndpoint.id
   }
 
   /** Creates a queue endpoint with a minimum of one worker. Returns it with that worker before its first request. */
@@ -399,8 +405,8 @@ export class Rig {
   }
 
   /** Submits a job and returns its id. */
-  async submit(id: EndpointId, body: Record<string, unknown> = { input: {} }): Promise<JobId> {
-    const answer = await this.ask('POST', `/v2/${id}/run`, { body })
+  async submit(id: EndpointId, body: Record<string, unknown> = { input: {} }, asking: Asking = {}): Promise<JobId> {
+    const answer = await this.ask('POST', `/v2/${id}/run`, { ...asking, body })
     assert.equal(answer.status, 200, answer.text)
     await this.clock.settle()
     return answer.json.id

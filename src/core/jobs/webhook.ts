@@ -15,6 +15,24 @@ export const WEBHOOK = {
   retentionMs: 24 * 60 * 60_000,
 } as const
 
+/** The receiver of a delivery whose URL is sealed, until it is opened. */
+export const UNKNOWN_RECEIVER = -1
+
+const RECEIVERS = 65_536
+
+/**
+ * The number of the receiver at a URL, from 0 to 65,535: host and port decide. Receivers whose numbers are equal share their turns. The number
+ * is small so that it does not reveal the host of a URL that is sealed.
+ */
+export function receiverOf(url: string): number {
+  const { protocol, hostname, port } = URL.parse(url) ?? { protocol: '', hostname: url, port: '' }
+  const name = `${hostname.replace(/\.$/, '')}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`
+  // FNV-1a.
+  let hash = 0x811c9dc5
+  for (let at = 0; at < name.length; at += 1) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
+  return ((hash >>> 16) ^ hash) & (RECEIVERS - 1)
+}
+
 /** All that accounts other than the operator's learn of a receiver that has no public address and did not take a message. */
 export const HIDDEN_PROBLEM = 'not delivered: the receiver has no public address, or did not take the message'
 

@@ -173,13 +173,15 @@ export interface StopStore {
 /** A delivery whose next try is due. */
 export interface DueWebhook {
   readonly id: DeliveryId
+  readonly owner: OwnerId
   readonly endpointId: EndpointId
+  /** The number of its receiver, as core/jobs/webhook.ts makes it; `UNKNOWN_RECEIVER` while its URL is sealed and nobody has opened it. */
+  readonly receiver: number
   readonly dueAtMs: number
 }
 
 /** All that a try needs. */
 export interface OpenWebhook extends DueWebhook {
-  readonly owner: OwnerId
   readonly jobId: JobId
   readonly url: string
   /** The status payload of the job as it was at its end. */
@@ -189,6 +191,47 @@ export interface OpenWebhook extends DueWebhook {
   /** How many tries there were. */
   readonly tries: number
 }
+
+/** Which due deliveries are asked for: of an account, those due longest first. */
+export interface DueWebhooksRequest {
+  readonly owner: OwnerId
+  /** Only those to this receiver. */
+  readonly receiver?: number
+  readonly nowMs: number
+  readonly limit: number
+}
+
+/** Some of the accounts that have deliveries. */
+export interface WaitingAccounts {
+  /** Those with a delivery that is due. */
+  readonly accounts: readonly OwnerId[]
+  /** Where to go on; null when there are no more. */
+  readonly readUntil: OwnerId | null
+}
+
+/** Which receivers of an account are asked for. */
+export interface ReceiversRequest {
+  readonly owner: OwnerId
+  readonly nowMs: number
+  /** The receiver behind which to begin. */
+  readonly after: number
+  /** Limit of receivers that are read. */
+  readonly maxRead: number
+}
+
+/** Some of the receivers of an account. */
+export interface WaitingReceivers {
+  /** Those with a delivery that is due. */
+  readonly receivers: readonly number[]
+  /** Where to go on; null when there are no more. */
+  readonly readUntil: number | null
+}
+
+/** The URL of a delivery, as the store has it. */
+export type DeliveryUrl = Pick<OpenWebhook, 'id' | 'jobId' | 'url'>
+
+/** The receiver that a delivery has got. */
+export type DeliveryReceiver = Pick<DueWebhook, 'id' | 'receiver'>
 
 /** A delivery that ended before its last try. */
 export type GivenUpWebhook = Pick<OpenWebhook, 'endpointId' | 'jobId' | 'tries'>
@@ -221,8 +264,16 @@ export interface WebhookKey {
  * job names a receiver, with the status payload of that moment. Deliveries and keys outlive the job and its endpoint.
  */
 export interface WebhookStore {
-  /** Deliveries that are due, at most `limit`, of each endpoint the first `perEndpoint`; those due longest come first. */
-  due(nowMs: number, perEndpoint: number, limit: number): Promise<DueWebhook[]>
+  /** Accounts that have a delivery which is due, among at most `limit` accounts with deliveries whose ids come behind `after`. */
+  accountsDue(nowMs: number, after: string, limit: number): Promise<WaitingAccounts>
+  /** Receivers of an account that have a delivery which is due. */
+  receiversDue(request: ReceiversRequest): Promise<WaitingReceivers>
+  /** Deliveries that are due. */
+  due(request: DueWebhooksRequest): Promise<DueWebhook[]>
+  /** URLs of due deliveries without a receiver, at most `limit`. */
+  unnamed(owner: OwnerId, nowMs: number, limit: number): Promise<DeliveryUrl[]>
+  /** Says to which receivers deliveries go. */
+  setReceivers(receivers: readonly DeliveryReceiver[]): Promise<void>
   /** When the next delivery is due of those that are not due at `nowMs`; null when there is none. */
   nextDue(nowMs: number): Promise<number | null>
   /** Null when it is over or gone. */

@@ -3,6 +3,7 @@ import { DEFAULT_OWNER, type EndpointId, type JobId, type OwnerId } from '../../
 import {
   type DeliveryState,
   HIDDEN_PROBLEM,
+  receiverOf,
   WEBHOOK,
   type WebhookDelivery,
   type WebhookTry,
@@ -20,6 +21,8 @@ const KEY_BYTES = 32
 const KEY_PREFIX = 'whsec_'
 /** Maximum number of old deliveries that one call of {@link Webhooks.removeOld} removes. */
 const SWEEP = 500
+/** Maximum number of deliveries to which one call of {@link Webhooks.nameReceivers} gives a receiver. */
+const MAX_NAMED = 256
 /** Limit of deliveries of a page: the tries of each are read. */
 export const MAX_DELIVERIES = 100
 /** Limit of deliveries that one page reads. */
@@ -34,12 +37,25 @@ export interface ReadableKey {
   readonly createdAtMs: number
 }
 
+/** What is kept of a delivery until its outcome is stored: not its payload. */
+type TriedDelivery = Pick<OpenWebhook, 'id' | 'endpointId' | 'jobId' | 'traceparent'>
+
 /** The outcome of an attempt, before it is stored. */
 export interface Tried {
-  readonly delivery: OpenWebhook
+  readonly delivery: TriedDelivery
   readonly entry: WebhookTry
   /** Why it failed, for the operator's log; null when it did not. */
   readonly problem: string | null
+}
+
+/** A call that was made. */
+interface CallOutcome {
+  /** Monotonic, in ms. */
+  readonly startMs: number
+  readonly tookMs: number
+  /** Whether its account may not see how it went. */
+  readonly isHidden: boolean
+  readonly tried: Tried
 }
 
 /** Delivers messages about the ends of jobs to the receivers that the jobs name, signed according to Standard Webhooks. */
@@ -102,9 +118,30 @@ export class Webhooks {
    * Calls the receiver once and stores nothing yet. Accounts other than the operator's do not see why a receiver without a
    * public address failed, not even by the time that it took: such an attempt ends when the slowest would.
    * @param signal gives the attempt up, as if it had not been made
+   * @param onCalled called with the duration in ms when the call is over; the attempt may end later
    * @returns null when there is nothing to store: the delivery is over, or the attempt was given up
    */
-  async attempt({ id }: DueWebhook, signal: AbortSignal): Promise<Tried | null> {
+  async attempt(
+    delivery: DueWebhook,
+    signal: AbortSignal,
+    onCalled: (tookMs: number) => void = () => {},
+  ): Promise<Tried | null> {
+    const call = await this.#call(delivery, signal)
+    if (call === null) return null
+    onCalled(call.tookMs)
+    if (!call.isHidden) return call.tried
+    await this.#until(call.startMs + WEBHOOK.timeoutMs, signal)
+    return signal.aborted ? null : call.tried
+  }
+
+  /** Says to which receivers due deliveries go whose URLs are sealed, a bounded number of one account. */
+  async nameReceivers(owner: OwnerId, nowMs: number): Promise<void> {
+    const { webhooks } = this.#ports.store
+    const found = await webhooks.unnamed(owner, nowMs, MAX_NAMED)
+    if (found.length > 0) await webhooks.setReceivers(found.map(({ id, url }) => ({ id, receiver: receiverOf(url) })))
+  }
+
+  async #call({ id }: DueWebhook, signal: AbortSignal): Promise<CallOutcome | null> {
     const { store, clock } = this.#ports
     const delivery = await store.webhooks.open(id)
     if (delivery === null || signal.aborted) return null
@@ -117,14 +154,12 @@ export class Webhooks {
     const problem = answer.status === 200 ? null : (answer.error ?? `the receiver answered ${answer.status}`)
     const number = delivery.tries + 1
     const isHidden = problem !== null && !called.isPublic && delivery.owner !== DEFAULT_OWNER
-    if (isHidden) {
-      await this.#until(startMs + WEBHOOK.timeoutMs, signal)
-      if (signal.aborted) return null
-      const entry = { number, atMs, tookMs: WEBHOOK.timeoutMs, status: null, error: HIDDEN_PROBLEM }
-      return { delivery, entry, problem }
-    }
     const tookMs = Math.max(0, Math.round(clock.monotonic() - startMs))
-    return { delivery, entry: { number, atMs, tookMs, ...answer }, problem }
+    const entry = isHidden
+      ? { number, atMs, tookMs: WEBHOOK.timeoutMs, status: null, error: HIDDEN_PROBLEM }
+      : { number, atMs, tookMs, ...answer }
+    const { endpointId, jobId, traceparent } = delivery
+    return { startMs, tookMs, isHidden, tried: { delivery: { id, endpointId, jobId, traceparent }, entry, problem } }
   }
 
   /** Stores the outcome of an attempt. May be called again after the store has failed. */
@@ -230,10 +265,10 @@ export class Webhooks {
 }
 
 /** A batch is in no trace. */
-function isOfJob({ jobId }: OpenWebhook): boolean {
+function isOfJob({ jobId }: TriedDelivery): boolean {
   return !jobId.startsWith('batch-')
 }
 
-function triedOf({ id: deliveryId, endpointId, jobId, traceparent }: OpenWebhook, number: number): TracedTry {
+function triedOf({ id: deliveryId, endpointId, jobId, traceparent }: TriedDelivery, number: number): TracedTry {
   return { endpointId, jobId, traceparent, deliveryId, number }
 }

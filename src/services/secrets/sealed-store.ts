@@ -6,6 +6,7 @@ import type { Variables } from '../../core/secrets/payload-seal.ts'
 import { inputPlace, webhookUrlPlace } from '../../core/secrets/seal-place.ts'
 import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
 import type { Store } from '../../ports/store/store.ts'
+import type { SealPlace } from '../../ports/vault.ts'
 import type { PayloadSeals } from './payload-seals.ts'
 
 /**
@@ -31,11 +32,24 @@ export function sealedStore(store: Store, seals: PayloadSeals): Store {
         const open = await store.webhooks.open(id)
         return open === null ? null : { ...open, url: seals.opened(open.url, webhookUrlPlace(open.jobId)) }
       },
+      async unnamed(owner, nowMs, limit) {
+        const found = await store.webhooks.unnamed(owner, nowMs, limit)
+        return found.map(each => ({ ...each, url: openedOr(seals, each.url, webhookUrlPlace(each.jobId)) }))
+      },
     },
     templates: templatesOf(store, seals),
     endpoints: endpointsOf(store, seals),
     releases: releasesOf(store, seals),
     close: () => store.close(),
+  }
+}
+
+/** A URL, or what is kept of it where that cannot be opened, which the try of its delivery reports. */
+function openedOr(seals: PayloadSeals, text: string, place: SealPlace): string {
+  try {
+    return seals.opened(text, place)
+  } catch {
+    return text
   }
 }
 

@@ -10,29 +10,60 @@ const PENDING = `state = 'PENDING'`
 /** $1 job. The number of its latest delivery. */
 export const lastDelivery = 'SELECT MAX(seq) AS seq FROM webhook_deliveries WHERE job_id = $1'
 
-/** $1 id, $2 owner, $3 endpoint, $4 job, $5 number, $6 status of the job, $7 URL, $8 now, $9 payload, $10 context of the trace. Due at once. */
+/** $1 id, $2 owner, $3 endpoint, $4 job, $5 number, $6 status of the job, $7 URL, $8 now, $9 payload, $10 context of the trace, $11 receiver. Due at once. */
 export const insertDelivery = `
   INSERT INTO webhook_deliveries (id, owner, endpoint_id, job_id, seq, job_status, state, url, created_at_ms, due_at_ms,
-    payload, traceparent)
-  VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', $7, $8, $8, $9, $10)`
+    payload, traceparent, receiver)
+  VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', $7, $8, $8, $9, $10, $11)`
 
-/** The first endpoint with a delivery that waits. */
-export const firstPendingEndpoint = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING}`
+/** $1 account behind which to begin, $2 how many. Accounts with a delivery that waits, and when the first is due. */
+export const waitingAccounts = `
+  WITH RECURSIVE accounts(owner, number) AS (
+    SELECT (SELECT MIN(owner) FROM webhook_deliveries WHERE ${PENDING} AND owner > $1), 1
+    UNION ALL
+    SELECT (SELECT MIN(owner) FROM webhook_deliveries WHERE ${PENDING} AND owner > accounts.owner), number + 1
+    FROM accounts WHERE accounts.owner IS NOT NULL AND number < $2)
+  SELECT owner AS name,
+    (SELECT MIN(due_at_ms) FROM webhook_deliveries WHERE ${PENDING} AND owner = accounts.owner) AS due_at_ms
+  FROM accounts WHERE owner IS NOT NULL`
 
-/** $1 endpoint. The next one with a delivery that waits. */
-export const nextPendingEndpoint = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING} AND endpoint_id > $1`
+/** $1 account, $2 receiver behind which to begin, $3 how many. Receivers with a delivery that waits, and when the first is due. */
+export const waitingReceivers = `
+  WITH RECURSIVE receivers(receiver, number) AS (
+    SELECT (SELECT MIN(receiver) FROM webhook_deliveries WHERE ${PENDING} AND owner = $1 AND receiver > $2), 1
+    UNION ALL
+    SELECT (SELECT MIN(receiver) FROM webhook_deliveries WHERE ${PENDING} AND owner = $1 AND receiver > receivers.receiver),
+      number + 1
+    FROM receivers WHERE receivers.receiver IS NOT NULL AND number < $3)
+  SELECT receiver AS name,
+    (SELECT MIN(due_at_ms) FROM webhook_deliveries
+      WHERE ${PENDING} AND owner = $1 AND receiver = receivers.receiver) AS due_at_ms
+  FROM receivers WHERE receiver IS NOT NULL`
 
-/** $1 endpoint, $2 now, $3 how many. */
+/** $1 account, $2 now, $3 how many. */
 export const dueDeliveries = `
-  SELECT id, endpoint_id, due_at_ms FROM webhook_deliveries
-  WHERE ${PENDING} AND endpoint_id = $1 AND due_at_ms <= $2 ORDER BY due_at_ms, id LIMIT $3`
+  SELECT id, owner, endpoint_id, receiver, due_at_ms FROM webhook_deliveries
+  WHERE ${PENDING} AND owner = $1 AND due_at_ms <= $2 ORDER BY due_at_ms, id LIMIT $3`
+
+/** $1 account, $2 now, $3 how many, $4 receiver. */
+export const dueDeliveriesTo = `
+  SELECT id, owner, endpoint_id, receiver, due_at_ms FROM webhook_deliveries
+  WHERE ${PENDING} AND owner = $1 AND receiver = $4 AND due_at_ms <= $2 ORDER BY due_at_ms, id LIMIT $3`
+
+/** $1 account, $2 receiver, $3 now, $4 how many. */
+export const dueUrls = `
+  SELECT id, job_id, url FROM webhook_deliveries
+  WHERE ${PENDING} AND owner = $1 AND receiver = $2 AND due_at_ms <= $3 ORDER BY due_at_ms, id LIMIT $4`
+
+/** $1 delivery, $2 receiver. */
+export const setReceiver = `UPDATE webhook_deliveries SET receiver = $2 WHERE id = $1 AND ${PENDING}`
 
 /** $1 now. */
 export const nextDue = `SELECT MIN(due_at_ms) AS at_ms FROM webhook_deliveries WHERE ${PENDING} AND due_at_ms > $1`
 
 /** $1 delivery. */
 export const openDelivery = `
-  SELECT id, owner, endpoint_id, job_id, url, due_at_ms, payload, traceparent,
+  SELECT id, owner, endpoint_id, receiver, job_id, url, due_at_ms, payload, traceparent,
     (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = $1) AS tries
   FROM webhook_deliveries WHERE id = $1 AND ${PENDING}`
 
@@ -111,19 +142,29 @@ export const replaceWebhookKey = `
 /** A row of `webhook_deliveries` as the queue has it. */
 export interface DueRow {
   readonly id: DeliveryId
+  readonly owner: OwnerId
   readonly endpoint_id: EndpointId
+  readonly receiver: number
+  readonly due_at_ms: number
+}
+
+/** An account or a receiver with deliveries that wait. */
+export interface FirstDueRow<Name> {
+  readonly name: Name
   readonly due_at_ms: number
 }
 
 /** A row of `webhook_deliveries` for a try. */
 export interface OpenRow extends DueRow {
-  readonly owner: OwnerId
   readonly job_id: JobId
   readonly url: string
   readonly payload: string
   readonly traceparent: string | null
   readonly tries: number
 }
+
+/** The URL of a delivery. */
+export type UrlRow = Pick<OpenRow, 'id' | 'job_id' | 'url'>
 
 /** What is left of a row that was given up. */
 export type GivenUpRow = Pick<OpenRow, 'endpoint_id' | 'job_id' | 'tries'>
@@ -155,14 +196,14 @@ export interface WebhookKeyRow {
 }
 
 /** A row as a delivery that is due. */
-export function toDue({ id, endpoint_id, due_at_ms }: DueRow): DueWebhook {
-  return { id, endpointId: endpoint_id, dueAtMs: due_at_ms }
+export function toDue({ id, owner, endpoint_id, receiver, due_at_ms }: DueRow): DueWebhook {
+  return { id, owner, endpointId: endpoint_id, receiver, dueAtMs: due_at_ms }
 }
 
 /** A row as what a try needs. */
 export function toOpen(row: OpenRow): OpenWebhook {
-  const { owner, job_id, url, payload, traceparent, tries } = row
-  return { ...toDue(row), owner, jobId: job_id, url, payload, traceparent, tries }
+  const { job_id, url, payload, traceparent, tries } = row
+  return { ...toDue(row), jobId: job_id, url, payload, traceparent, tries }
 }
 
 /** A row, with the rows of its tries, as a delivery. */

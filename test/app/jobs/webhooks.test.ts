@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { MAX_CALLS, MAX_CALLS_PER_ENDPOINT } from '../../../src/control/webhook-dispatcher.ts'
+import { MAX_WAITING_OUTCOMES } from '../../../src/control/webhook-dispatcher.ts'
+import { CALLS } from '../../../src/control/webhook-slots.ts'
 import type { EndpointId, JobId, OwnerId } from '../../../src/core/ids.ts'
+import { WEBHOOK } from '../../../src/core/jobs/webhook.ts'
 import type { OutboundCall } from '../../support/fake-outbound.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -253,27 +255,89 @@ test('a lost notification and a store that fails for a while delay a delivery an
   assert.equal((await deliveries(rig, endpoint, id))[0].state, 'DELIVERED')
 })
 
-test('calls at once are bounded, and an endpoint whose receiver hangs holds up no other', async t => {
+/** Purges jobs of a new endpoint with these webhooks, so that all of them are due at once. */
+async function purge(rig: Rig, urls: readonly string[], key?: string): Promise<void> {
+  const asked = key === undefined ? {} : { key }
+  const endpoint = await rig.endpoint({ workersMax: 0 }, asked)
+  for (const webhook of urls) await rig.submit(endpoint, { input: {}, webhook }, asked)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/purge-queue`, asked)).status, 200)
+}
+
+const times = (count: number, url: string) => Array.from({ length: count }, () => url)
+
+test('calls at once are bounded by receiver, account and in all', async t => {
   const rig = await openRig(t)
-  rig.outbound.answer = ({ url }) => (url.includes('slow') ? null : { status: 200 })
-  const cancelAll = async (count: number, url: string) => {
-    const endpoint = await rig.endpoint({ workersMax: 0 })
-    for (let n = 0; n < count; n += 1) await rig.submit(endpoint, { input: {}, webhook: url })
-    await rig.ask('POST', `/v2/${endpoint}/purge-queue`)
-    await rig.clock.advance(50)
-  }
-  await cancelAll(5, 'https://slow.example')
-  assert.equal(rig.outbound.calls.length, MAX_CALLS_PER_ENDPOINT)
-  await cancelAll(6, 'https://quick.example')
-  await rig.clock.advance(100)
-  assert.equal(rig.outbound.calls.length, MAX_CALLS_PER_ENDPOINT + 6)
-  for (let n = 0; n < 8; n += 1) await cancelAll(3, 'https://slow.example')
-  assert.equal(
-    rig.outbound.calls.filter(({ url, signal }) => url.includes('slow') && !signal.aborted).length,
-    MAX_CALLS,
+  rig.outbound.answer = () => null
+  const running = () => rig.outbound.calls.filter(({ signal }) => !signal.aborted).length
+  await purge(rig, times(5, 'https://slow.example'))
+  await rig.clock.advance(50)
+  assert.equal(running(), CALLS.otherReceiver)
+  await purge(
+    rig,
+    Array.from({ length: 40 }, (_, n) => `https://slow${n}.example`),
   )
-  await rig.clock.advance(1_000_000)
-  assert.equal(rig.outbound.calls.filter(({ url }) => url.includes('slow')).length, (5 + 8 * 3) * 3)
+  await rig.clock.advance(50)
+  assert.equal(running(), CALLS.notQuick)
+  for (let n = 0; n < 6; n += 1) {
+    const key = await rig.addKey(`rpa_${n}`, { owner: `user_${n}` as OwnerId })
+    await purge(
+      rig,
+      Array.from({ length: 20 }, (_, job) => `https://slow${job}.example`),
+      key,
+    )
+  }
+  await rig.clock.advance(50)
+  assert.ok(running() <= CALLS.all, `${running()} calls`)
+  await rig.clock.advance(3_000_000)
+  assert.equal(rig.outbound.calls.length, (5 + 40 + 6 * 20) * WEBHOOK.tries)
+})
+
+for (const isSealed of [false, true]) {
+  test(`a receiver that takes long delays its own webhooks only, URLs ${isSealed ? 'sealed' : 'plain'}`, async t => {
+    const rig = await openRig(t, { sealPayloads: isSealed })
+    rig.outbound.take = ({ url }) => (url.includes('slow') ? 6_000 : 10)
+    const slow = Array.from({ length: 400 }, (_, n) => `https://slow.example:8443/${n}`)
+    await purge(rig, [...slow, ...times(30, 'https://quick.example/')])
+    await rig.clock.advance(3_000)
+    assert.equal(rig.outbound.calls.filter(({ url }) => url.includes('quick')).length, 30)
+    assert.equal(rig.happened('webhook.delivered').length, 30)
+  })
+}
+
+test('a receiver that answers at once is not delayed by twenty others that hang', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = ({ url }) => (url.includes('quick') ? { status: 200 } : null)
+  await purge(rig, ['https://quick.example/'])
+  await rig.clock.advance(100)
+  await purge(
+    rig,
+    Array.from({ length: 400 }, (_, n) => `https://hangs${n % 20}.example/`),
+  )
+  await rig.clock.advance(30_000)
+  await purge(rig, times(30, 'https://quick.example/'))
+  await rig.clock.advance(1_000)
+  assert.equal(rig.happened('webhook.delivered').length, 31)
+})
+
+test('webhooks of one account that reach nobody do not delay those of another', async t => {
+  const rig = await openRig(t)
+  const owner = 'user_stranger' as OwnerId
+  const key = await rig.addKey('rpa_stranger', { owner })
+  rig.outbound.answer = ({ url }) =>
+    url.includes('dead') ? { problem: 'the address 127.0.0.1 is not public' } : { status: 200 }
+  rig.outbound.isPublic = url => !url.includes('dead')
+  for (let n = 0; n < 12; n += 1) {
+    await purge(rig, times(40, `http://dead${n}.example:81/`), key)
+  }
+  await rig.clock.advance(1_000)
+  await purge(rig, times(10, URL_))
+  await rig.clock.advance(1_000)
+  assert.equal(rig.outbound.calls.filter(({ url }) => url === URL_).length, 10)
+  const dead = () => rig.outbound.calls.filter(({ url }) => url.includes('dead')).length
+  assert.ok(dead() <= MAX_WAITING_OUTCOMES + CALLS.account, `${dead()} were called`)
+  await rig.clock.advance(180_000)
+  assert.equal(dead(), 480 * WEBHOOK.tries)
+  assert.equal(rig.happened('webhook.failed').length, 480)
 })
 
 test('a retry of the job does not change the delivery of its first end', async t => {

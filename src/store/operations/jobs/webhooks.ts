@@ -1,13 +1,26 @@
 import type { BatchId, DeliveryId, EndpointId, JobId, OwnerId } from '../../../core/ids.ts'
 import type { Job } from '../../../core/jobs/job.ts'
 import { jobView } from '../../../core/jobs/job-view.ts'
-import { afterTry, type WebhookDelivery, type WebhookTry } from '../../../core/jobs/webhook.ts'
+import {
+  afterTry,
+  receiverOf,
+  UNKNOWN_RECEIVER,
+  type WebhookDelivery,
+  type WebhookTry,
+} from '../../../core/jobs/webhook.ts'
+import { isSealedPayload } from '../../../core/secrets/payload-seal.ts'
 import type {
   DeliveryListPart,
   DeliveryListRequest,
+  DeliveryReceiver,
+  DeliveryUrl,
   DueWebhook,
+  DueWebhooksRequest,
   GivenUpWebhook,
   OpenWebhook,
+  ReceiversRequest,
+  WaitingAccounts,
+  WaitingReceivers,
   WebhookKey,
   WebhookStore,
 } from '../../../ports/store/store.ts'
@@ -15,6 +28,7 @@ import * as sql from '../../tables/webhooks.ts'
 import {
   type DeliveryRow,
   type DueRow,
+  type FirstDueRow,
   type GivenUpRow,
   type OpenRow,
   type TryRow,
@@ -22,20 +36,44 @@ import {
   toDue,
   toOpen,
   toWebhookKey,
+  type UrlRow,
   type WebhookKeyRow,
 } from '../../tables/webhooks.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Deliveries of webhooks and the keys that sign them. */
 export const webhooks = {
-  due: read(function* (nowMs: number, perEndpoint: number, limit: number): Steps<DueWebhook[]> {
-    const found: DueRow[] = []
-    let endpoint = yield* queryOne<{ id: string | null }>(sql.firstPendingEndpoint)
-    while (typeof endpoint?.id === 'string') {
-      found.push(...(yield* query<DueRow>(sql.dueDeliveries, [endpoint.id, nowMs, perEndpoint])))
-      endpoint = yield* queryOne<{ id: string | null }>(sql.nextPendingEndpoint, [endpoint.id])
+  accountsDue: read(function* (nowMs: number, after: string, limit: number): Steps<WaitingAccounts> {
+    const rows = yield* query<FirstDueRow<OwnerId>>(sql.waitingAccounts, [after, limit])
+    return {
+      accounts: rows.filter(row => row.due_at_ms <= nowMs).map(row => row.name),
+      readUntil: rows.length < limit ? null : rows.at(-1)!.name,
     }
-    return found.sort(byDue).slice(0, limit).map(toDue)
+  }),
+
+  receiversDue: read(function* ({ owner, nowMs, after, maxRead }: ReceiversRequest): Steps<WaitingReceivers> {
+    const rows = yield* query<FirstDueRow<number>>(sql.waitingReceivers, [owner, after, maxRead])
+    return {
+      receivers: rows.filter(row => row.due_at_ms <= nowMs).map(row => row.name),
+      readUntil: rows.length < maxRead ? null : rows.at(-1)!.name,
+    }
+  }),
+
+  due: read(function* ({ owner, receiver, nowMs, limit }: DueWebhooksRequest): Steps<DueWebhook[]> {
+    const rows =
+      receiver === undefined
+        ? yield* query<DueRow>(sql.dueDeliveries, [owner, nowMs, limit])
+        : yield* query<DueRow>(sql.dueDeliveriesTo, [owner, nowMs, limit, receiver])
+    return rows.map(toDue)
+  }),
+
+  unnamed: read(function* (owner: OwnerId, nowMs: number, limit: number): Steps<DeliveryUrl[]> {
+    const rows = yield* query<UrlRow>(sql.dueUrls, [owner, UNKNOWN_RECEIVER, nowMs, limit])
+    return rows.map(({ id, job_id, url }) => ({ id, jobId: job_id, url }))
+  }),
+
+  setReceivers: write(function* (receivers: readonly DeliveryReceiver[]): Steps<void> {
+    for (const { id, receiver } of receivers) yield* perform(sql.setReceiver, [id, receiver])
   }),
 
   nextDue: read(function* (nowMs: number): Steps<number | null> {
@@ -127,7 +165,9 @@ export function* addDelivery(
   // Numbers grow with time, so one is never given again after the deliveries before it were removed.
   const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
   const id = `msg_${about}_${seq}`
-  yield* perform(sql.insertDelivery, [id, owner, endpointId, about, seq, status, webhook, nowMs, payload, traceparent])
+  const receiver = isSealedPayload(webhook) ? UNKNOWN_RECEIVER : receiverOf(webhook)
+  const of = [id, owner, endpointId, about, seq, status, webhook]
+  yield* perform(sql.insertDelivery, [...of, nowMs, payload, traceparent, receiver])
 }
 
 function* withTries(rows: readonly DeliveryRow[]): Steps<WebhookDelivery[]> {
@@ -138,7 +178,3 @@ function* withTries(rows: readonly DeliveryRow[]): Steps<WebhookDelivery[]> {
 
 /** Where a delivery stands in a list. */
 type PlaceRow = Pick<DeliveryRow, 'created_at_ms' | 'id'>
-
-function byDue(a: DueRow, b: DueRow): number {
-  return a.due_at_ms - b.due_at_ms || (a.id < b.id ? -1 : 1)
-}

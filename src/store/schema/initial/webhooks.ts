@@ -1,6 +1,6 @@
 /** Tables of webhooks, which outlive their job and its endpoint. */
 
-/** Only deliveries that wait for a try are due and have their payload. */
+/** Only deliveries that wait for a try are due and have their payload. Receivers have numbers: see core/jobs/webhook.ts. */
 export const webhookDeliveries = [
   `CREATE TABLE webhook_deliveries (
     id TEXT PRIMARY KEY,
@@ -11,6 +11,7 @@ export const webhookDeliveries = [
     job_status TEXT NOT NULL CHECK (job_status IN ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT')),
     state TEXT NOT NULL CHECK (state IN ('PENDING', 'DELIVERED', 'FAILED')),
     url TEXT NOT NULL,
+    receiver {{integer}} NOT NULL,
     created_at_ms {{integer}} NOT NULL,
     due_at_ms {{integer}},
     over_at_ms {{integer}},
@@ -21,7 +22,9 @@ export const webhookDeliveries = [
     CHECK ((state = 'PENDING') = (payload IS NOT NULL)),
     CHECK ((state = 'PENDING') = (over_at_ms IS NULL))
   ) {{strict}}`,
-  `CREATE INDEX webhook_deliveries_in_queue ON webhook_deliveries (endpoint_id, due_at_ms, id) WHERE state = 'PENDING'`,
+  `CREATE INDEX webhook_deliveries_of_account ON webhook_deliveries (owner, due_at_ms, id) WHERE state = 'PENDING'`,
+  `CREATE INDEX webhook_deliveries_of_receiver ON webhook_deliveries (owner, receiver, due_at_ms, id) WHERE state = 'PENDING'`,
+  `CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint_id) WHERE state = 'PENDING'`,
   'CREATE INDEX webhook_deliveries_by_age ON webhook_deliveries (endpoint_id, created_at_ms, id)',
   `CREATE INDEX webhook_deliveries_by_due ON webhook_deliveries (due_at_ms) WHERE state = 'PENDING'`,
   `CREATE INDEX webhook_deliveries_by_end ON webhook_deliveries (over_at_ms) WHERE state <> 'PENDING'`,

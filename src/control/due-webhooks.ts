@@ -1,0 +1,133 @@
+/** The due webhooks of one account, in the order in which they may be called. */
+import type { DeliveryId, OwnerId } from '../core/ids.ts'
+import { UNKNOWN_RECEIVER } from '../core/jobs/webhook.ts'
+import type { DueWebhook, WebhookStore } from '../ports/store/store.ts'
+import type { Webhooks } from '../services/jobs/webhooks.ts'
+import type { Called, WebhookSlots } from './webhook-slots.ts'
+
+/** How many due deliveries of an account are looked at before its receivers are. */
+const WINDOW = 64
+/** How many receivers are read at once, and how many times in one step. */
+const LANES = { read: 256, times: 4 } as const
+/** Deliveries that are read of one receiver. */
+const PER_LANE = 4
+/** Behind it is the first receiver. */
+const BEFORE_ALL = UNKNOWN_RECEIVER - 1
+
+/** Deliveries that are due in the store and must not be called now: they are being called, wait, or were called already. */
+export class HeldWebhooks {
+  readonly #ids = new Map<DeliveryId, Called>()
+  readonly #counts = new Map<string, number>()
+
+  /** Holds a delivery. */
+  add(id: DeliveryId, called: Called): void {
+    if (this.#ids.has(id)) return
+    this.#ids.set(id, called)
+    this.#change(called, 1)
+  }
+
+  /** Lets go of it. */
+  delete(id: DeliveryId): void {
+    const called = this.#ids.get(id)
+    if (called !== undefined && this.#ids.delete(id)) this.#change(called, -1)
+  }
+
+  has(id: DeliveryId): boolean {
+    return this.#ids.has(id)
+  }
+
+  /** How many of an account are held, or of those to one receiver. */
+  countOf({ owner, receiver }: { readonly owner: OwnerId; readonly receiver?: number }): number {
+    return this.#counts.get(`${receiver ?? ''} ${owner}`) ?? 0
+  }
+
+  #change({ owner, receiver }: Called, by: number): void {
+    for (const name of [` ${owner}`, `${receiver} ${owner}`]) {
+      const count = (this.#counts.get(name) ?? 0) + by
+      if (count === 0) this.#counts.delete(name)
+      else this.#counts.set(name, count)
+    }
+  }
+}
+
+/** What {@link DueWebhooks} works with. */
+export interface DueWebhooksParts {
+  readonly store: Pick<WebhookStore, 'due' | 'receiversDue'>
+  readonly webhooks: Pick<Webhooks, 'nameReceivers'>
+  readonly slots: WebhookSlots
+  readonly held: HeldWebhooks
+  /** Where the last step stopped to read receivers, by account. */
+  readonly places: Map<OwnerId, number>
+}
+
+/**
+ * The due deliveries of one account for one step. The oldest come first, but a receiver with fewer calls goes before one with more. Where
+ * the oldest all go to receivers that may not be called now, the receivers are read in turn, a bounded number in a step.
+ */
+export class DueWebhooks {
+  readonly owner: OwnerId
+  readonly #parts: DueWebhooksParts
+  readonly #nowMs: number
+  #rows: DueWebhook[] | null = null
+  /** Whether there may be more than {@link #rows}. */
+  #isMore = false
+  #lanesRead = 0
+
+  constructor(parts: DueWebhooksParts, owner: OwnerId, nowMs: number) {
+    this.#parts = parts
+    this.owner = owner
+    this.#nowMs = nowMs
+  }
+
+  /** The next delivery that may be called now; null when there is none. */
+  async next(): Promise<DueWebhook | null> {
+    this.#rows ??= await this.#oldest()
+    for (;;) {
+      const next = this.#take()
+      if (next !== null || !this.#isMore) return next
+      await this.#readLanes()
+    }
+  }
+
+  #take(): DueWebhook | null {
+    const { slots, held } = this.#parts
+    const rows = this.#rows ?? []
+    let best: DueWebhook | null = null
+    for (const row of rows) {
+      if (held.has(row.id) || !slots.mayCall(row)) continue
+      if (best === null || slots.callsTo(row) < slots.callsTo(best)) best = row
+    }
+    if (best !== null) rows.splice(rows.indexOf(best), 1)
+    return best
+  }
+
+  async #oldest(): Promise<DueWebhook[]> {
+    const { store, webhooks, held } = this.#parts
+    const asked = { owner: this.owner, nowMs: this.#nowMs, limit: WINDOW + held.countOf(this) }
+    let rows = await store.due(asked)
+    if (rows.some(({ receiver }) => receiver === UNKNOWN_RECEIVER)) {
+      await webhooks.nameReceivers(this.owner, this.#nowMs)
+      rows = await store.due(asked)
+    }
+    this.#isMore = rows.length === asked.limit
+    return rows
+  }
+
+  async #readLanes(): Promise<void> {
+    const { store, webhooks, slots, held, places } = this.#parts
+    const { owner } = this
+    this.#lanesRead += 1
+    const after = places.get(owner) ?? BEFORE_ALL
+    const asked = { owner, nowMs: this.#nowMs, after, maxRead: LANES.read }
+    const { receivers, readUntil } = await store.receiversDue(asked)
+    if (readUntil === null) places.delete(owner)
+    else places.set(owner, readUntil)
+    if (readUntil === null || this.#lanesRead >= LANES.times) this.#isMore = false
+    if (receivers.includes(UNKNOWN_RECEIVER)) await webhooks.nameReceivers(owner, this.#nowMs)
+    for (const receiver of receivers) {
+      if (!slots.mayCall({ owner, receiver })) continue
+      const limit = PER_LANE + held.countOf({ owner, receiver })
+      this.#rows!.push(...(await store.due({ owner, receiver, nowMs: this.#nowMs, limit })))
+    }
+  }
+}
