@@ -92,7 +92,8 @@ const ROUTES: readonly Route[] = [
   { path: '/runsync', methods: ['POST'], level: 'write', limit: 'runsync', run: runSync },
   { path: '/status/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: status },
   { path: '/status-sync/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: statusSync },
-  { path: '/stream/:job', methods: ['GET', 'POST'], level: 'read', limit: 'stream', run: streamJob },
+  // Whoever reads a stream takes its chunks away from others.
+  { path: '/stream/:job', methods: ['GET', 'POST'], level: 'write', limit: 'stream', run: streamJob },
   {
     path: '/retry/:job',
     methods: ['POST'],

@@ -36,7 +36,8 @@ const JOBS: readonly (readonly [method: string, path: string, needs: 'read' | 'w
   ['GET', 'status/x', 'read'],
   ['GET', 'status/x?ttl=5000', 'write'],
   ['GET', 'status-sync/x', 'read'],
-  ['GET', 'stream/x', 'read'],
+  // Whoever reads a stream takes its chunks away.
+  ['GET', 'stream/x', 'write'],
   ['POST', 'cancel/x', 'write'],
   ['POST', 'retry/x', 'write'],
   ['POST', 'purge-queue', 'write'],
