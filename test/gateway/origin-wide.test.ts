@@ -19,11 +19,26 @@ test('an answer that says nothing about its origin is passed on as it is, withou
 })
 
 test('below /lb/ fields that hold for the whole origin are taken out; a host of its own keeps them', () => {
-  const named = ['Service-Worker-Allowed', 'clear-site-data', 'Strict-Transport-Security', 'NEL', 'Alt-Svc']
+  const named = ['Service-Worker-Allowed', 'Strict-Transport-Security', 'NEL', 'Alt-Svc', 'accept-ch', 'Expect-CT']
   for (const name of named) {
     const head = headOf(['A', '1', name, 'x', 'B', '2'])
     assert.deepEqual(withinEndpoint(head, '/lb/e1').headers, ['A', '1', 'B', '2'])
     assert.deepEqual(withinEndpoint(head, null).headers, head.headers)
+  }
+})
+
+test('what reaches beyond an origin, or to a proxy in front of the server, is taken out below a host too', () => {
+  for (const name of [
+    'Clear-Site-Data',
+    'clear-site-data',
+    'X-Accel-Redirect',
+    'X-Sendfile',
+    'Sec-Session-Registration',
+  ]) {
+    for (const prefix of ['/lb/e1', null]) {
+      const head = headOf(['A', '1', name, '"cookies"', 'X-Accel-Buffering', 'no'])
+      assert.deepEqual(withinEndpoint(head, prefix).headers, ['A', '1', 'X-Accel-Buffering', 'no'])
+    }
   }
 })
 

@@ -1,4 +1,5 @@
 /** The header fields that an intermediary treats specially. */
+import { REQUEST_ID } from '../../core/request-id.ts'
 
 /**
  * Hop-by-hop fields, which are never passed on as they came (RFC 9110, 7.6.1). The gateway answers `expect` itself and makes
@@ -9,20 +10,38 @@ const HOP_BY_HOP = new Set([
   ...['te', 'transfer-encoding', 'upgrade', 'http2-settings'],
 ])
 
-/** Fields about framing, routing or access, which are decided before the trailers arrive. */
+/** Fields about framing, routing, access or what is to be done, which are decided before the trailers arrive (RFC 9110, 6.5.1). */
 const FORBIDDEN_IN_TRAILERS = new Set([
+  ...['content-length', 'content-encoding', 'content-type', 'content-range', 'content-disposition', 'content-location'],
   ...[
-    'content-length',
-    'content-encoding',
-    'content-type',
-    'content-range',
     'trailer',
     'host',
     'expect',
     'max-forwards',
+    'range',
+    'pragma',
+    'accept-ranges',
+    'origin',
+    'referer',
+    'user-agent',
   ],
-  ...['authorization', 'cookie', 'set-cookie', 'cache-control', 'x-runpod-worker-id', 'forwarded'],
+  ...['authorization', 'www-authenticate', 'authentication-info', 'cookie', 'cookie2', 'set-cookie', 'set-cookie2'],
+  ...[
+    'cache-control',
+    'age',
+    'expires',
+    'date',
+    'vary',
+    'location',
+    'refresh',
+    'retry-after',
+    'link',
+    'content-security-policy',
+  ],
+  ...['forwarded', 'via', 'x-real-ip', 'x-runpod-worker-id', REQUEST_ID, 'traceparent', 'tracestate', 'baggage'],
 ])
+/** What the names of others begin with: conditions, credentials for proxies, addresses of clients, rights of pages of other origins. */
+const FORBIDDEN_BEGINNINGS = ['if-', 'proxy-', 'x-forwarded-', 'access-control-', 'x-accel-', 'x-runyard-', 'sec-']
 
 /** In a response: the worker that answered. In a request: the worker that the client wants. */
 export const WORKER_ID = 'X-Runpod-Worker-Id'
@@ -38,12 +57,44 @@ export function isHopByHop(lower: string): boolean {
 export function allowedTrailers(raw: readonly string[]): string[] {
   const passed: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
-    const lower = raw[at]!.toLowerCase()
-    if (HOP_BY_HOP.has(lower) || FORBIDDEN_IN_TRAILERS.has(lower) || lower.startsWith('x-forwarded-')) continue
-    passed.push(raw[at]!, raw[at + 1]!)
+    // CGI and WSGI read `_` as `-`.
+    const lower = raw[at]!.toLowerCase().replaceAll('_', '-')
+    if (!isForbiddenInTrailers(lower)) passed.push(raw[at]!, raw[at + 1]!)
   }
   return passed
 }
+
+/** @param lower the name in lower case, with `-` for `_` */
+function isForbiddenInTrailers(lower: string): boolean {
+  return (
+    HOP_BY_HOP.has(lower) ||
+    FORBIDDEN_IN_TRAILERS.has(lower) ||
+    isOriginWide(lower) ||
+    isBeyondOrigin(lower) ||
+    FORBIDDEN_BEGINNINGS.some(beginning => lower.startsWith(beginning))
+  )
+}
+
+/**
+ * Whether a field of a response holds for a whole origin, or for more of it than the path of the response: a page below `/lb/` shares its
+ * origin with others.
+ */
+export function isOriginWide(name: string): boolean {
+  return ORIGIN_WIDE.test(name)
+}
+
+/**
+ * Whether a field of a response acts beyond its origin: on cookies and sessions of the whole domain, or on a proxy in front of the server,
+ * which would answer with files of its own.
+ */
+export function isBeyondOrigin(name: string): boolean {
+  return BEYOND_ORIGIN.test(name)
+}
+
+const ORIGIN_WIDE =
+  /^(?:service-worker-allowed|strict-transport-security|public-key-pins(?:-report-only)?|expect-ct|nel|report-to|reporting-endpoints|origin-agent-cluster|alt-svc|accept-ch(?:-lifetime)?|critical-ch|set-login|use-as-dictionary|shared-storage-write)$/i
+const BEYOND_ORIGIN =
+  /^(?:clear-site-data|(?:sec|secure)-session-registration|set-cookie2|x-accel-redirect|x-sendfile|x-lighttpd-send-file)$/i
 
 /**
  * The fields that a `Connection` field names, which makes them hop-by-hop fields, too.

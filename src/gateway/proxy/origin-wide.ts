@@ -1,21 +1,18 @@
 /** Removes fields about a whole origin or domain from responses: several endpoints share one. */
 
 import { namesConsoleCookie } from '../entrance/credentials.ts'
+import { isBeyondOrigin, isOriginWide } from '../http1/fields.ts'
 import type { ResponseHead } from '../http1/response-head.ts'
-
-/** Fields that hold for a whole origin, or for more of it than the path of the response. */
-const ORIGIN_WIDE =
-  /^(?:service-worker-allowed|clear-site-data|strict-transport-security|public-key-pins(?:-report-only)?|nel|report-to|reporting-endpoints|origin-agent-cluster|alt-svc)$/i
 
 /**
  * A response with those of its fields that the endpoint may set.
- * @param prefix the path of the endpoint; null where it has a host of its own, so that only cookies concern others
+ * @param prefix the path of the endpoint; null where it has a host of its own, so that only what acts beyond its origin concerns others
  * @returns the same object where nothing changes
  */
 export function withinEndpoint(head: ResponseHead, prefix: string | null): ResponseHead {
   const { headers } = head
   for (let at = 0; at < headers.length; at += 2) {
-    if (isCookie(headers[at]!) || (prefix !== null && ORIGIN_WIDE.test(headers[at]!))) {
+    if (isCookie(headers[at]!) || !isKept(headers[at]!, prefix)) {
       return { ...head, headers: changed(headers, prefix) }
     }
   }
@@ -30,9 +27,13 @@ function changed(headers: readonly string[], prefix: string | null): string[] {
       const cookie = headers[at + 1]!
       // Nobody is signed in to the console by an endpoint.
       if (!namesConsoleCookie(cookie.split(';', 1)[0]!)) kept.push(name, narrowed(cookie, prefix))
-    } else if (prefix === null || !ORIGIN_WIDE.test(name)) kept.push(name, headers[at + 1]!)
+    } else if (isKept(name, prefix)) kept.push(name, headers[at + 1]!)
   }
   return kept
+}
+
+function isKept(name: string, prefix: string | null): boolean {
+  return !isBeyondOrigin(name) && (prefix === null || !isOriginWide(name))
 }
 
 function isCookie(name: string): boolean {
