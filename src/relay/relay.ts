@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { isContentLength } from '../core/content-length.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { RelayAdmission } from './admission.ts'
 import { Callers } from './callers.ts'
@@ -172,7 +173,10 @@ export class Relay {
     const kind = kindOf(request.method, request.url)
     // An error ends the connection, which is handled there.
     response.on('error', () => {})
-    if (kind !== null) {
+    const length = request.headers['content-length']
+    if (length !== undefined && !isContentLength(length)) {
+      respond(response, 400, '{"error":"the Content-Length is no number, or begins with 0"}', { Connection: 'close' })
+    } else if (kind !== null) {
       this.#calls += 1
       const handled = this.#passing.pass(kind, request, response).catch(() => response.destroy())
       void handled.finally(() => {

@@ -5,6 +5,7 @@ import { getRequestListener } from '@hono/node-server'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import type { Delivery, IncomingBody, Surface } from '../api/surface.ts'
 import { keepsReserved } from '../api/surfaces.ts'
+import { isContentLength } from '../core/content-length.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
@@ -82,6 +83,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
   const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
+  const urlHost = urlHosts()
   const consoleHosts = [LOCAL_CONSOLE, ...(options.consoleHost == null ? [] : [plainHost(options.consoleHost)])]
   const isReserved = (incoming: IncomingMessage) =>
     keepsReserved(incoming, consoleHosts.includes(plainHost(namedHost(incoming) ?? '')))
@@ -109,11 +111,13 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       return response
     },
     {
-      errorHandler: () =>
-        new Response('{"error":"an internal error occurred"}', {
-          status: 500,
-          headers: { ...JSON_HEADERS, [REQUEST_ID]: newRequestId() },
-        }),
+      errorHandler: error => {
+        // What has this name is about the address of the request.
+        const isUnreadable = (error as Error).name === 'RequestError'
+        const text = isUnreadable ? NO_ADDRESS : '{"error":"an internal error occurred"}'
+        const headers = { ...JSON_HEADERS, [REQUEST_ID]: newRequestId() }
+        return new Response(text, { status: isUnreadable ? 400 : 500, headers })
+      },
       // The rest of a body is read by Connections.
       autoCleanupIncoming: false,
     },
@@ -131,7 +135,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (field !== undefined) outgoing.setHeader(...field)
       const requestId = requestIdOf(incoming)
-      const problem = hostProblem(incoming)
+      const problem = lengthProblem(incoming) ?? hostProblem(incoming)
       const instead = standIn()
       if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, requestId, CONTAINER)
       else if (problem !== null) refuse(outgoing, requestId, problem)
@@ -143,8 +147,10 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
         instead.handle(incoming, outgoing)
       } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
-      else if (connections.enters(incoming, null, () => isReserved(incoming))) void answer(incoming, outgoing)
-      else refuseFull(outgoing, requestId)
+      else if (connections.enters(incoming, null, () => isReserved(incoming))) {
+        incoming.headers.host = urlHost(incoming.headers.host ?? '')
+        void answer(incoming, outgoing)
+      } else refuseFull(outgoing, requestId)
     },
   )
   answerHalfClosed(server)
@@ -195,6 +201,25 @@ function checkAddress(server: Server, host: string, port: number): void {
   server.close()
   const where = at === null ? 'no port' : `${at.address} port ${at.port}`
   throw new Error(`the socket that was passed on has ${where}; --host and --port have to name its address`)
+}
+
+const NO_ADDRESS = '{"error":"the host and the path of the request are no address"}'
+
+const NO_LENGTH = { status: 400, error: 'the Content-Length of the request is no number, or begins with 0' } as const
+
+/** A length that somebody else on the way may have read in another way. */
+function lengthProblem({ headers }: IncomingMessage): HostRefusal | null {
+  const length = headers['content-length']
+  return length === undefined || isContentLength(length) ? null : NO_LENGTH
+}
+
+/** Gives a host as URLs have it: `[::ffff:127.0.0.1]` and `localhost:` are well-formed, and have another form there. The latest is remembered. */
+function urlHosts(): (host: string) => string {
+  let latest = { given: '', host: '' }
+  return given => {
+    if (given !== latest.given) latest = { given, host: URL.parse(`http://${given}`)?.host ?? given }
+    return latest.host
+  }
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json' }

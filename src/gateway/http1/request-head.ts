@@ -1,3 +1,4 @@
+import { isContentLength } from '../../core/content-length.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { RequestTrace } from '../../core/observing/request-trace.ts'
@@ -180,7 +181,7 @@ function framingOf({ length, encoding }: SpecialFields, { version, upgrade }: Re
       throw new AppError('invalid', 'the Transfer-Encoding of the request is not chunked alone')
     }
   }
-  if (length !== null && !/^(?:0|[1-9]\d{0,14})$/.test(length)) {
+  if (length !== null && !isContentLength(length)) {
     throw new AppError('invalid', 'the Content-Length of the request is no number, or begins with 0')
   }
   const framing = encoding !== null ? 'chunked' : length !== null ? 'length' : 'none'

@@ -1,3 +1,4 @@
+import { isContentLength } from '../../core/content-length.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
 import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
@@ -171,7 +172,9 @@ function framingOf({ contentLength, transferEncoding }: SpecialFields, isOld: bo
     return bodiless ? 0 : 'chunked'
   }
   if (contentLength === null) return bodiless ? 0 : 'until-close'
-  if (!/^\d{1,15}$/.test(contentLength)) throw new MalformedResponse('its Content-Length is no number')
+  if (!isContentLength(contentLength)) {
+    throw new MalformedResponse('its Content-Length is no number, or begins with 0')
+  }
   return bodiless ? 0 : Number(contentLength)
 }
 

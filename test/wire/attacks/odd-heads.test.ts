@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readConfig } from '../../../src/config/config.ts'
+import { allowedTrailers } from '../../../src/gateway/http1/fields.ts'
 import { requestHead } from '../../../src/gateway/http1/request-head.ts'
+import { MalformedResponse, parseResponseHead } from '../../../src/gateway/http1/response-head.ts'
 
 const CALL = {
   endpointId: 'e1',
@@ -27,6 +29,53 @@ test('a name with underscores does not pass for a field that the gateway sets or
 test('a Content-Length with leading zeros is refused', () => {
   for (const length of ['007', '00']) assert.throws(() => headOf(['Content-Length', length]), /begins with 0/)
   assert.match(headOf(['Content-Length', '7']), /^Content-Length: 7\r$/m)
+})
+
+test('trailers about the framing, the sender or the request are dropped, others go on', () => {
+  const dropped = [
+    ...[
+      'X-Request-Id',
+      'x_request_id',
+      'X-Runpod-Worker-Id',
+      'X-Forwarded-For',
+      'X_Forwarded_Proto',
+      'X-Real-Ip',
+      'Forwarded',
+      'Via',
+    ],
+    ...[
+      'Host',
+      'Authorization',
+      'Cookie',
+      'Set-Cookie',
+      'Content-Length',
+      'Transfer-Encoding',
+      'Content-Type',
+      'Location',
+      'Traceparent',
+    ],
+    ...[
+      'WWW-Authenticate',
+      'Clear-Site-Data',
+      'Access-Control-Allow-Origin',
+      'Strict-Transport-Security',
+      'Vary',
+      'If-Match',
+      'Range',
+    ],
+  ]
+  for (const name of dropped) assert.deepEqual(allowedTrailers([name, 'x', 'X-Sum', '1']), ['X-Sum', '1'], name)
+  const kept = ['Grpc-Status', '0', 'Server-Timing', 'a', 'Digest', 'b', 'ETag', '"c"', 'x-amz-checksum-crc32', 'd']
+  assert.deepEqual(allowedTrailers(kept), kept)
+})
+
+test('a Content-Length of a worker with leading zeros is refused', () => {
+  for (const length of ['010', '00', '+1', '1, 1', '']) {
+    for (const toHead of [true, false]) {
+      const text = `HTTP/1.1 200 OK\r\nContent-Length: ${length}`
+      assert.throws(() => parseResponseHead(text, toHead), MalformedResponse, length)
+    }
+  }
 })
 
 test('the password of the database is refused in arguments, and taken from the environment', () => {

@@ -68,7 +68,57 @@ describe('origins', () => {
     for (const host of ['a b', 'a/b', 'user@localhost', '[::1', '%00', 'localhost:x']) {
       assert.match(await asked(host), /^HTTP\/1.1 400 /, host)
     }
+    for (const host of [
+      '[',
+      '[]',
+      ':',
+      ':80',
+      'localhost:99999',
+      'localhost:-1',
+      'a:b@localhost',
+      'local%68ost',
+      'l\xf6calhost',
+      '.',
+      'a'.repeat(5_000),
+    ]) {
+      assert.match(await asked(host), /^HTTP\/1.1 4(?:00|21) /, host)
+    }
     assert.match(await asked('localhost', 'OPTIONS *'), /^HTTP\/1.1 400 /)
+    assert.match(await asked('localhost', 'GET /a\\b'), /^HTTP\/1.1 400 /)
+  })
+
+  test('other ways to write a name of the server are answered, too', async () => {
+    const ways = [
+      '[::ffff:127.0.0.1]',
+      '[::ffff:127.0.0.1]:80',
+      'localhost:',
+      'LOCALHOST',
+      'localhost.',
+      '127.0.0.1.',
+      '[0::1]',
+      'localhost:0080',
+    ]
+    for (const host of ways) {
+      for (const line of ['GET /healthz', 'GET /v2/serverless'])
+        assert.match(await asked(host, line), /^HTTP\/1.1 (?:200|401) /, `${line} ${host}`)
+    }
+  })
+
+  test('a Content-Length that can be read in two ways is refused on every surface', async () => {
+    for (const path of [
+      '/graphql',
+      `/v2/${endpoint.id}/run`,
+      `/v2/${endpoint.id}/job-done/w/j`,
+      `/lb/${endpoint.id}/ping`,
+      '/healthz',
+      '/nowhere',
+    ]) {
+      for (const length of ['010', '00', '+1', '0x1', '1, 1', '1 1', '-1', '1.0', '']) {
+        const client = rawClient(server.port)
+        client.send(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n\r\n1234567890`)
+        assert.match(await client.untilEnd(), /^HTTP\/1.1 400 /, `${path} ${length}`)
+      }
+    }
   })
 
   test('a client of HTTP/1.0 without a host reaches an endpoint, and is refused by the API with a message', async () => {

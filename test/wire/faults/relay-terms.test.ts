@@ -106,4 +106,5 @@ test('a worker that shuts its writing side gets the answer to its result, and it
   const result = asking('POST /v2/endpoint/job-done/worker/job?gpu=none', '{"output":1}')
   assert.match(await result, /^HTTP\/1\.1 200 OK\r\n[\s\S]*kept$/)
   assert.match(await asking(`GET ${TAKE}`), /^HTTP\/1\.1 204 /)
+  assert.match(await asking(`GET ${TAKE} HTTP/1.1\r\nContent-Length: 00\r\nX-Rest:`), /^HTTP\/1\.1 400 /)
 })
