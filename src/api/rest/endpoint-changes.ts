@@ -1,4 +1,5 @@
 import type { Compute, CpuConfig, EndpointConfig, Scaler } from '../../core/endpoints/endpoint.ts'
+import { changedEnv, savedEnv } from '../../core/endpoints/saved-env.ts'
 import type { Template, TemplateInput } from '../../core/endpoints/template.ts'
 import { invalidRequest } from '../../core/errors.ts'
 import type { RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
@@ -75,11 +76,15 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
   return { ...givenConfig(body), ...given('compute', changedCompute(body, before.compute)) }
 }
 
-/** Changes to the container configuration. @param template a template to apply once, if any */
-export function changedTemplate(body: Changed, template: Template | null): Partial<TemplateInput> {
+/** Changes to the container configuration, from what the endpoint runs at the moment of the change. @param template a template to apply once, if any */
+export function changedTemplate(body: Changed, template: Template | null) {
+  const { envChanges } = body
   const applied = template === null ? {} : settingsOf(template)
-  const env = template === null ? body.env : { ...template.env, ...body.env }
-  return { ...applied, ...containerChanges(body), ...given('env', env) }
+  const replaced = template === null ? body.env : { ...template.env, ...body.env }
+  return (endpoint: Pick<EndpointConfig, 'env'>, now: Pick<Template, 'env'>): Partial<TemplateInput> => {
+    const env = envChanges === undefined ? replaced : changedEnv(replaced ?? savedEnv(endpoint, now), envChanges)
+    return { ...applied, ...containerChanges(body), ...given('env', env) }
+  }
 }
 
 /** Settings that a configuration takes from the template it starts from. */

@@ -5,7 +5,7 @@ import {
   idleTimeoutProblems,
 } from '../../core/endpoints/endpoint.ts'
 import { servingValueProblems } from '../../core/endpoints/serving.ts'
-import { envProblems, portProblems } from '../../core/endpoints/template.ts'
+import { envProblems, MAX_ENV_VARIABLES, portProblems } from '../../core/endpoints/template.ts'
 import { givenCompute, givenConfig } from './endpoint-changes.ts'
 import { restSentence } from './field-names.ts'
 import type { Members, Rule } from './route.ts'
@@ -17,6 +17,18 @@ type Created = Partial<Members<typeof CreateEndpoint>>
 export const containerRules: readonly Rule<Record<never, never>>[] = [
   ({ env = {} }: { env?: Readonly<Record<string, string>> }) => envProblems(env).map(problem => restSentence(problem)),
   ({ ports = [] }: { ports?: readonly string[] }) => portProblems(ports).map(problem => restSentence(problem)),
+]
+
+/** Rules of changed variables. What the variables come to is checked with those that are there. */
+export const envChangeRules: readonly Rule<Record<never, never>>[] = [
+  ({ env, envChanges }: { env?: object; envChanges?: object }) =>
+    env !== undefined && envChanges !== undefined
+      ? ['$.envChanges: cannot be beside env, which replaces all variables']
+      : [],
+  ({ envChanges = {} }: { envChanges?: object }) =>
+    Object.keys(envChanges).length > MAX_ENV_VARIABLES
+      ? [`$.envChanges: must have at most ${MAX_ENV_VARIABLES} variables`]
+      : [],
 ]
 
 /** Rules between the members of a request that creates an endpoint. */

@@ -10,7 +10,8 @@ export interface Field {
   readonly help: string
   /** Path of the member in the body, such as `workers.max`. */
   readonly path: string
-  readonly kind: 'text' | 'number' | 'boolean' | 'list' | 'pairs' | 'json' | 'source' | 'image'
+  /** `pairs` adds to the object at the path, or replaces there; `names` removes from it. */
+  readonly kind: 'text' | 'number' | 'boolean' | 'list' | 'pairs' | 'names' | 'json' | 'source' | 'image'
 }
 
 /** Options of a command that sends a body. */
@@ -23,22 +24,56 @@ export interface BodyOptions {
 /** Members are plain values, or the text that was given. */
 type Body = Record<string, unknown>
 
+/** Variables to add or replace by their names, and null for those to remove. */
+type Variables = Map<string, string | null>
+
 /**
- * Builds the body from the options: the file first, then single options, then `--set`.
+ * Builds the body from the options: the file first, then single options, then `--set`. Variables are added to those of the file.
+ * @param isChange whether the body changes something: then single variables are a change of their own, which keeps the others
  * @throws CliError for an unreadable file or an invalid value
  */
-export function bodyOf(fields: readonly Field[], options: BodyOptions): Body {
+export function bodyOf(fields: readonly Field[], options: BodyOptions, isChange = false): Body {
   const body: Body = options.file === undefined ? {} : readJsonObject(options.file)
+  const variables: Variables = new Map()
   for (const field of fields) {
     const given = options[optionName(field.flag)]
-    if (given !== undefined) assign(body, field.path, memberValue(field, given))
+    if (given === undefined) continue
+    if (field.kind === 'pairs' || field.kind === 'names') addVariables(variables, field, given as string[])
+    else assign(body, field.path, memberValue(field, given))
   }
   for (const setting of options.set ?? []) {
     const at = setting.indexOf('=')
     if (at < 1) throw new CliError(`--set takes path=value, not '${setting}'`, EXIT.usage)
-    assign(body, setting.slice(0, at), looseJson(setting.slice(at + 1)))
+    const [path, value] = [setting.slice(0, at), setting.slice(at + 1)]
+    if (path.startsWith(VARIABLE)) variables.set(path.slice(VARIABLE.length), value)
+    else if (isChange && path.startsWith('limits.'))
+      throw new CliError('limits are changed as a whole: give all of them with --limits', EXIT.usage)
+    else assign(body, path, looseJson(value))
   }
-  return body
+  return withVariables(body, variables, isChange)
+}
+
+const VARIABLE = 'env.'
+
+function addVariables(variables: Variables, { flag, kind }: Field, given: readonly string[]): void {
+  const values = kind === 'pairs' ? Object.entries(namedValues(flag, given)) : given.map(name => [name, null] as const)
+  for (const [name, value] of values) {
+    if (name.includes('=')) throw new CliError(`${flag} takes a NAME, not '${name}'`, EXIT.usage)
+    if (variables.has(name)) throw new CliError(`${name} is to be set and removed; leave one of them out`, EXIT.usage)
+    variables.set(name, value)
+  }
+}
+
+/** All variables of a body are replaced where it has some; else single ones are changed. */
+function withVariables(body: Body, variables: Variables, isChange: boolean): Body {
+  if (variables.size === 0) return body
+  if (isChange && body.env === undefined) return { ...body, envChanges: Object.fromEntries(variables) }
+  const all = new Map(Object.entries(membersOf(body.env)))
+  for (const [name, value] of variables) {
+    if (value === null) all.delete(name)
+    else all.set(name, value)
+  }
+  return { ...body, env: Object.fromEntries(all) }
 }
 
 /** Collects an option that can be given several times. */
@@ -86,8 +121,7 @@ function memberValue({ flag, kind }: Field, given: unknown): unknown {
   if (kind === 'list') return text === '' ? [] : text.split(',').map(item => item.trim())
   if (kind === 'text') return text
   if (kind === 'image') return text.startsWith('dir:') ? `dir:${resolve(text.slice('dir:'.length))}` : text
-  if (kind === 'source') return textArgument(text, true)
-  return namedValues(flag, given as string[])
+  return textArgument(text, true)
 }
 
 /** The members of pairs such as `NAME=value`. @throws CliError for what is no pair */

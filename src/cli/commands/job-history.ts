@@ -1,7 +1,7 @@
 /** Jobs of the present and the past: lists, one job with all that is known of it, and changes of many. */
-import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
 import { compactJson, type JsonText } from '../../core/json/json-format.ts'
+import { agree, withYes } from '../client/agreeing.ts'
 import { answerValue, itemsOf, memberOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
@@ -50,9 +50,7 @@ export function addJobList(group: Command): void {
 
 /** Adds the options of a change of many jobs. */
 export function withMany(command: Command): Command {
-  return withFilter(command)
-    .option('--dry-run', 'say how many jobs it would be, and change nothing')
-    .option('-y, --yes', 'do not ask')
+  return withYes(withFilter(command).option('--dry-run', 'say how many jobs it would be, and change nothing'))
 }
 
 function withFilter(command: Command): Command {
@@ -234,14 +232,4 @@ async function total(options: ConnectionOptions, path: string, body: Record<stri
 
 function tell(options: ConnectionOptions, matched: number, changed: number, words: string): void {
   printText(wantsJson(options) ? `${JSON.stringify({ matched, changed })}\n` : `${words}\n`)
-}
-
-/** Asks on a terminal. @throws CliError for any answer but yes, and where nobody can be asked */
-export async function agree(question: string): Promise<void> {
-  if (process.stdin.isTTY !== true)
-    throw new CliError(`${question.replace('; go on?', '')}; say --yes to do it`, EXIT.usage)
-  const reader = createInterface({ input: process.stdin, output: process.stderr })
-  const said = await reader.question(`${question} [y/N] `)
-  reader.close()
-  if (!/^y(?:es)?$/i.test(said.trim())) throw new CliError('nothing was changed', EXIT.usage)
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { agree, agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
@@ -8,16 +9,7 @@ import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import {
-  addJobList,
-  agree,
-  changeMany,
-  hasFilter,
-  type ManyOptions,
-  type ManyVerb,
-  showJob,
-  withMany,
-} from './job-history.ts'
+import { addJobList, changeMany, hasFilter, type ManyOptions, type ManyVerb, showJob, withMany } from './job-history.ts'
 import { showStory } from './job-story.ts'
 import { type SubmitOptions, submission, withInput, withSubmission } from './run.ts'
 
@@ -53,7 +45,7 @@ type JobAction = (options: InsideOptions, path: string, id: string) => Promise<v
 /** Adds a verb on one job. The endpoint is optional: people may know only the job id. */
 function onJob(group: Command, verb: string, description: string, act: JobAction): void {
   const command = group.command(verb).argument('<job>', 'the id of a job')
-  if (verb === 'delete') command.alias('rm')
+  if (verb === 'delete') withYes(command.alias('rm'))
   withConnection(withEndpoint(command))
     .description(description)
     .action(async (id: string, options: InsideOptions) =>
@@ -64,9 +56,9 @@ function onJob(group: Command, verb: string, description: string, act: JobAction
 /** Adds `purge`, which asks on a terminal. */
 function addPurge(group: Command): void {
   const purge = group.command('purge').argument('<endpoint>', 'the id or the name of a queue endpoint')
-  withConnection(purge.option('-y, --yes', 'do not ask'))
+  withConnection(withYes(purge))
     .description('cancel all jobs that wait; running ones go on')
-    .action(async (endpoint: string, options: ConnectionOptions & { readonly yes?: boolean }) =>
+    .action(async (endpoint: string, options: ConnectionOptions & YesOption) =>
       withEndpointName(options, endpoint, async id => {
         const path = `/v2/${encodeURIComponent(id)}`
         const { jobs } = (await (await ask(options, `${path}/health`)).json()) as { jobs: { inQueue: number } }
@@ -96,8 +88,10 @@ async function create(endpoint: string, options: SubmitOptions): Promise<void> {
 }
 
 /** Removes a job with all that is kept of it. */
-async function remove(options: InsideOptions, path: string, id: string): Promise<void> {
+async function remove(options: InsideOptions & YesOption, path: string, id: string): Promise<void> {
   const { status } = (await (await ask(options, `${path}/requests/${id}`)).json()) as { status: string }
+  const loss = status.startsWith('IN_') ? 'it is cancelled, and its' : 'its'
+  await agreeToDelete(options, async () => `job ${id} is ${status}: ${loss} result and record are to be deleted`)
   if (status.startsWith('IN_')) {
     await ask(options, `${path}/cancel/${id}`, { method: 'POST' }).catch((error: unknown) => {
       // The job may have ended in the meantime.

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { type DownloadProgress, progressText } from '../../core/models/download-progress.ts'
 import { sizeText } from '../../core/models/model-problem.ts'
 import { parseModelReference } from '../../core/models/model-reference.ts'
+import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { addNoSuchVerb } from '../client/locate.ts'
 import { printList, printValue } from '../client/printing.ts'
@@ -29,9 +30,8 @@ export function addModels(program: Command): void {
   withConnection(group.command('pull').argument('<model>', 'as owner/name or owner/name:revision'))
     .description('download a model, with the secret HF_TOKEN where its hub wants a token')
     .action(pull)
-  withConnection(
-    group.command('remove').alias('rm').argument('<model>', 'as owner/name, or owner/name:commit for one revision'),
-  )
+  const removal = group.command('remove').alias('rm')
+  withConnection(withYes(removal.argument('<model>', 'as owner/name, or owner/name:commit for one revision')))
     .description('remove a model that no worker has')
     .action(remove)
   const alternative = 'runyard models pull <owner/name>, or name it in modelReferences of an endpoint'
@@ -59,8 +59,10 @@ async function pull(model: string, options: ConnectionOptions): Promise<void> {
   }
 }
 
-async function remove(model: string, options: ConnectionOptions): Promise<void> {
+async function remove(model: string, options: ConnectionOptions & YesOption): Promise<void> {
   const { path, revision } = located(model)
+  const loss = 'is to be removed from this machine: what wants it again downloads it again'
+  await agreeToDelete(options, async () => `${model} ${loss}`)
   await ask(options, `${path}${revision === null ? '' : `?commit=${encodeURIComponent(revision)}`}`, {
     method: 'DELETE',
   })

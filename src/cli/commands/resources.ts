@@ -9,9 +9,11 @@ import { pages } from '../client/pages.ts'
 import { print, printList, printValue } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { changeLines } from '../terminal/change-text.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
 import { type Column, shown, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
+import { addDeletion } from './deletion.ts'
 import { addPromote, addReleases, addRollback } from './endpoint-releases.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
@@ -39,10 +41,23 @@ const CONTAINER: readonly Field[] = [
   },
   { flag: '--args <text>', help: 'arguments of the entry point', path: 'args', kind: 'text' },
   { flag: '--disk <GB>', help: 'container disk', path: 'disk', kind: 'number' },
-  { flag: '--env <NAME=value>', help: 'environment variable; again for more', path: 'env', kind: 'pairs' },
+  {
+    flag: '--env <NAME=value>',
+    help: 'environment variable to add or replace; again for more',
+    path: 'env',
+    kind: 'pairs',
+  },
   { flag: '--ports <list>', help: 'such as 8000/http,9000/tcp', path: 'ports', kind: 'list' },
   { flag: '--registry <id>', help: 'saved registry credential', path: 'registry', kind: 'text' },
 ]
+
+/** Options of a change besides. */
+const UNSET_ENV: Field = {
+  flag: '--unset-env <NAME>',
+  help: 'environment variable to remove; again for more',
+  path: 'env',
+  kind: 'names',
+}
 
 const ENDPOINT: readonly Field[] = [
   { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
@@ -109,7 +124,7 @@ const RESOURCES: readonly Resource[] = [
       ...ENDPOINT,
       { flag: '--type <type>', help: 'QUEUE (default) or LOAD_BALANCER', path: 'type', kind: 'text' },
     ],
-    updateFields: [...ENDPOINT, CANARY],
+    updateFields: [...ENDPOINT, UNSET_ENV, CANARY],
   },
   {
     name: 'templates',
@@ -118,7 +133,7 @@ const RESOURCES: readonly Resource[] = [
     wrapper: 'templates',
     columns: RESOURCE_COLUMNS.templates,
     createFields: TEMPLATE,
-    updateFields: TEMPLATE,
+    updateFields: [...TEMPLATE, UNSET_ENV],
   },
   {
     name: 'secrets',
@@ -245,30 +260,48 @@ function addChanging(group: Command, resource: Resource): void {
   if (updateFields === null) addNoSuchVerb(group, 'update', `a ${one} does not change; create another one`)
   else addUpdate(group, resource, updateFields)
   if (stays) return
-  withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
-    async (id: string, options: ConnectionOptions) => {
-      const deleted = await named(options, name, id, async known => {
-        await ask(options, `${path}/${encodeURIComponent(known)}`, { method: 'DELETE' })
-        return known
-      })
-      printText(wantsJson(options) ? `${JSON.stringify({ deleted })}\n` : `${one} ${deleted} is deleted\n`)
-    },
-  )
+  const verb = { word: 'delete', alias: 'rm', description: `delete one ${one}`, done: 'deleted' }
+  addDeletion(group, resource, verb, options => (id, act) => named(options, name, id, act))
 }
 
 function addUpdate(group: Command, { one, path, name }: Resource, updateFields: readonly Field[]): void {
   const update = withBody(group.command('update').argument('<id>').description(`change one ${one}`), updateFields)
   if (name === 'endpoints') withGpuOption(update)
   update.action(async (id: string, options: BodyOptions & ConnectionOptions) => {
-    const given = bodyOf(updateFields, options)
+    const given = bodyOf(updateFields, options, true)
     const change = async (known: string) => {
+      const at = `${path}/${encodeURIComponent(known)}`
+      const before = wantsJson(options) ? null : await answerValue<TableRow>(await ask(options, at))
       const body = name === 'endpoints' ? await changedGpus(options, known, given, gpusIn(options)) : given
       const isDone = body !== given && Object.keys(body).length === 0
       const request: CliRequest = isDone ? {} : { method: 'PATCH', body }
-      return ask(options, `${path}/${encodeURIComponent(known)}`, request)
+      const after = await answerValue<TableRow>(await ask(options, at, request))
+      if (before !== null) tellChange(`${one} ${known}`, before, after, given, gpusIn(options) !== null)
+      return after
     }
-    await print(options, await named(options, name, id, change))
+    printValue(options, await named(options, name, id, change))
   })
+}
+
+/** Says on standard error what a change was. @param who the resource @param body what was sent of it @param withGpus whether its hardware was changed beside that */
+function tellChange(
+  who: string,
+  before: TableRow,
+  after: TableRow,
+  body: Readonly<Record<string, unknown>>,
+  withGpus: boolean,
+): void {
+  const beside = [...('envChanges' in body ? ['env'] : []), ...(withGpus ? ['gpu', 'cpu'] : [])]
+  const members = 'templateId' in body ? null : [...Object.keys(body), ...beside]
+  const lines = changeLines(before, after, members)
+  // Their values are in no answer.
+  for (const secret of ['value', 'password']) if (secret in body) lines.push(`${secret} changed`)
+  const known = (before.env ?? {}) as Readonly<Record<string, string>>
+  const absent = Object.entries((body.envChanges ?? {}) as Readonly<Record<string, string | null>>)
+    .filter(([name, value]) => value === null && !Object.hasOwn(known, name))
+    .map(([name]) => `env ${name} was not there`)
+  const what = lines.length === 0 ? 'is as it was' : 'is changed:'
+  printText(`${[`${who} ${what}`, ...[...lines, ...absent].map(line => `  ${line}`)].join('\n')}\n`, process.stderr)
 }
 
 /** Does something with a resource of an id, which for endpoints may be a name too. */
@@ -331,12 +364,8 @@ function addKeyVerbs(group: Command, { path }: Resource): void {
     )
   set('disable', { disabled: true }, 'refuse a key until it is enabled again')
   set('enable', { disabled: false }, 'take a disabled key again')
-  withConnection(group.command('revoke').argument('<id>').description('delete a key, which is refused at once')).action(
-    async (id: string, options: ConnectionOptions) => {
-      await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })
-      printText(wantsJson(options) ? `${JSON.stringify({ revoked: id })}\n` : `API key ${id} is revoked\n`)
-    },
-  )
+  const verb = { word: 'revoke', description: 'delete a key, which is refused at once', done: 'revoked' }
+  addDeletion(group, { name: 'keys', one: 'API key', path }, verb, () => (id, act) => act(id))
 }
 
 function addRestart(group: Command): void {
@@ -371,7 +400,7 @@ function addEndpointKeyVerbs(group: Command, { path }: Resource): void {
 
 function withBody(command: Command, fields: readonly Field[]): Command {
   for (const { flag, help, kind } of fields) {
-    if (kind === 'pairs') command.option(flag, help, collected)
+    if (kind === 'pairs' || kind === 'names') command.option(flag, help, collected)
     else command.option(flag, help)
   }
   command.option('--file <file>', 'JSON object to start from; - for standard input')

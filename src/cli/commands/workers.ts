@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { answerValue } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/endpoint-names.ts'
@@ -24,7 +25,7 @@ export function addWorkers(program: Command): void {
   withConnection(withEndpoint(group.command('get').argument('<worker>', 'the id of a worker')))
     .description('show one worker, also one that has ended: its time line, its jobs, how it ended')
     .action(get)
-  withConnection(withEndpoint(group.command('delete').alias('rm').argument('<worker>', 'the id of a worker')))
+  withConnection(withYes(withEndpoint(group.command('delete').alias('rm').argument('<worker>', 'the id of a worker'))))
     .description('end a worker when its jobs are done; where it is wanted another one starts')
     .action(remove)
   const limits = 'runyard endpoints update <endpoint>'
@@ -61,8 +62,9 @@ async function get(id: string, options: InsideOptions): Promise<void> {
   else printText(workerText(worker))
 }
 
-async function remove(id: string, options: InsideOptions): Promise<void> {
+async function remove(id: string, options: InsideOptions & YesOption): Promise<void> {
   const endpoint = await endpointOf(options, 'worker', id)
+  await agreeToDelete(options, async () => `worker ${id} of endpoint ${endpoint} is to end when its jobs are done`)
   await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`, { method: 'DELETE' })
   const message = wantsJson(options) ? JSON.stringify({ deleted: id }) : `worker ${id} ends when its jobs are done`
   printText(`${message}\n`)

@@ -27,7 +27,8 @@ export function whatText({ changes, detail, problem }: TableRow): string {
   return [...(problem === null ? [] : [String(problem)]), ...different, ...facts].join('; ')
 }
 
-function changeText(change: FieldChange): string {
+/** One change on one line; of variables the names, with `+` for added, `-` for removed and `~` for changed ones. */
+export function changeText(change: FieldChange): string {
   if ('from' in change) return `${change.field} ${valueText(change.from)} -> ${valueText(change.to)}`
   if (!('added' in change)) return `${change.field} changed`
   const signed = (sign: string, names: readonly string[]) => names.map(name => `${sign}${name}`)

@@ -8,6 +8,19 @@ export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Templat
   return { ...template.env, ...endpoint.env }
 }
 
+/** Variables after a change of some of them. @param changes a value adds or replaces one, null removes it; what is not there need not be removed */
+export function changedEnv(
+  env: Readonly<Record<string, string>>,
+  changes: Readonly<Record<string, string | null>>,
+): Record<string, string> {
+  const changed = new Map(Object.entries(env))
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) changed.delete(name)
+    else changed.set(name, value)
+  }
+  return Object.fromEntries(changed)
+}
+
 /** What decides which variables its workers get. */
 export interface Configured {
   readonly config: Pick<EndpointConfig, 'type' | 'env'>

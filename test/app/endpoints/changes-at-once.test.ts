@@ -67,6 +67,24 @@ const THINGS: readonly Thing[] = [
     wanted: ['image:9', 'go'],
   },
   {
+    what: 'the variables of an endpoint',
+    make: async rig => {
+      const path = await endpoint(rig)
+      await rig.ask('PATCH', path, { body: { env: { KEPT: '1', OLD: '2', GONE: '3' } } })
+      return path
+    },
+    changes: [rest({ envChanges: { NEW: '4', GONE: null } }), rest({ envChanges: { OLD: '5', __proto__x: '6' } })],
+    both: ({ env }) => env,
+    wanted: { KEPT: '1', OLD: '5', NEW: '4', __proto__x: '6' },
+  },
+  {
+    what: 'the variables of a template',
+    make: made('/v2/templates', { name: 't', image: 'image:1', env: { KEPT: '1', GONE: '3' } }),
+    changes: [rest({ envChanges: { NEW: '4' } }), rest({ envChanges: { GONE: null, ABSENT: null } })],
+    both: ({ env }) => env,
+    wanted: { KEPT: '1', NEW: '4' },
+  },
+  {
     what: 'an endpoint through GraphQL',
     make: endpoint,
     changes: [graphql({ gpuCount: 3 }), graphql({ gpuIds: 'AMPERE_16' })],
@@ -143,4 +161,27 @@ test('two changes of a registry credential at once are both kept', async t => {
     [found?.name, found?.username, rig.vault.open(sealed!, registryPlace(DEFAULT_OWNER, id))],
     ['s', 'v', 'q'],
   )
+})
+
+test('changed variables follow the rules of variables, and cannot be beside all of them', async t => {
+  const rig = await openRig(t)
+  const path = await endpoint(rig)
+  for (const [body, problem] of [
+    [{ env: {}, envChanges: {} }, /envChanges: cannot be beside env/],
+    [{ envChanges: { '1X': 'a' } }, /env: .*'1X'.* is not a variable name|env: is not a variable name/],
+    [{ envChanges: { X: 1 } }, /envChanges/],
+    [{ envChanges: Object.fromEntries(Array.from({ length: 201 }, (_, n) => [`X${n}`, null])) }, /at most 200/],
+  ] as const) {
+    const { status, text } = await rig.ask('PATCH', path, { body })
+    assert.equal(status, 400, text)
+    assert.match(text, problem)
+  }
+  await rig.ask('PATCH', path, { body: { env: { A: '1' } } })
+  const { json: template } = await rig.ask('POST', '/v2/templates', {
+    body: { name: 't', image: 'image:2', serverless: true, env: { B: '2', C: '3' } },
+  })
+  const tried = await rig.ask('PATCH', `${path}?dryRun=true`, { body: { envChanges: { D: '4' } } })
+  assert.deepEqual(tried.json.env, { A: '1', D: '4' })
+  const applied = await rig.ask('PATCH', path, { body: { templateId: template.id, envChanges: { C: null, D: '4' } } })
+  assert.deepEqual([applied.json.image, applied.json.env], ['image:2', { B: '2', D: '4' }])
 })

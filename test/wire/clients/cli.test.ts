@@ -79,6 +79,46 @@ describe('commands for resources', () => {
     assert.equal(new Set(told).size, told.length)
   })
 
+  test('a change of variables keeps the others, and says on standard error what it was, without their values', async () => {
+    const say = async (...args: string[]) => {
+      const { code, stdout, stderr } = await runCommand(args, {
+        RUNYARD_URL: server.url,
+        RUNYARD_API_KEY: server.apiKey,
+      })
+      assert.equal(code, 0, stderr)
+      return { env: JSON.parse(stdout).env, said: stderr.split('\n').map(line => line.trim()) }
+    }
+    const first = ['--env', 'KEPT=1', '--env', 'OLD=secret-2', '--env', 'GONE=3']
+    for (const [name, ...more] of [
+      ['endpoints', '--cpu', '[{"id":"cpu3g","vcpuCount":2}]', '--max', '1'],
+      ['templates', '--serverless'],
+    ] as const) {
+      const { id } = await shown(name, 'create', '--name', 'vars', '--image', 'image:1', ...more, ...first)
+      const one = name.slice(0, -1)
+      const changed = await say(name, 'update', id, '--env', 'NEW=4=4', '--env', 'OLD=secret-5', '--unset-env', 'GONE')
+      assert.deepEqual(changed.env, { KEPT: '1', OLD: 'secret-5', NEW: '4=4' })
+      assert.deepEqual(changed.said, [`${one} ${id} is changed:`, 'env +NEW -GONE ~OLD'])
+      const set = await say(name, 'update', id, '--set', 'env.KEPT=6', '--unset-env', 'GONE', '--ports', '80/http')
+      assert.deepEqual(set.env, { KEPT: '6', OLD: 'secret-5', NEW: '4=4' })
+      assert.deepEqual(set.said, [
+        `${one} ${id} is changed:`,
+        'ports [] -> ["80/http"]',
+        'env ~KEPT',
+        'env GONE was not there',
+      ])
+      const file = join(temporaryFolder(), 'body.json')
+      writeFileSync(file, '{"env":{"ALL":"7"}}')
+      assert.deepEqual((await say(name, 'update', id, '--file', file, '--env', 'MORE=8')).env, { ALL: '7', MORE: '8' })
+      assert.deepEqual((await say(name, 'update', id, '--set', 'env={"X":"9"}')).env, { X: '9' })
+      assert.deepEqual((await say(name, 'update', id, '--env', 'X=9')).said, [`${one} ${id} is as it was`])
+      const both = await runyard(name, 'update', id, '--env', 'X=1', '--unset-env', 'X')
+      assert.deepEqual([both.code, both.stderr], [64, 'runyard: X is to be set and removed; leave one of them out'])
+      assert.equal((await runyard(name, 'delete', id)).code, 0)
+    }
+    const part = await runyard('accounts', 'update', 'own', '--set', 'limits.gpus=1')
+    assert.deepEqual([part.code, part.stderr.includes('give all of them with --limits')], [64, true])
+  })
+
   test('a load-balancing endpoint is made by its type, and scales on requests', async () => {
     const flags = ['--image', 'ghcr.io/someone/server:1', '--cpu', '[{"id":"cpu3g","vcpuCount":2}]']
     const made = await shown('endpoints', 'create', '--type', 'LOAD_BALANCER', '--name', 'api', ...flags)

@@ -84,6 +84,42 @@ describe('a job of a folder that crashes', () => {
   })
 })
 
+test('what is deleted is named with what is lost, and asked for, on a terminal', async () => {
+  const body = {
+    name: 'doomed',
+    type: 'QUEUE',
+    image: 'image:1',
+    cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
+    workers: { max: 0 },
+  }
+  const { json } = await ask(server, '/v2/serverless', {
+    body: { ...body, scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } },
+  })
+  await ask(server, `/v2/${json.id}/run`, { body: { input: {} } })
+  const at = `/v2/serverless/${json.id}`
+  const question =
+    /endpoint doomed \(\S+\) is to be deleted with 0 workers, 1 waiting and 0 running jobs; go on\? \[y\/N\]/
+  const refused = new Terminal('endpoints delete doomed')
+  await refused.shows(question)
+  refused.type('n\r')
+  await refused.shows(/nothing was changed/)
+  assert.deepEqual([await refused.end(), (await ask(server, at)).status], [64, 200])
+  const secret = (await ask(server, '/v2/account/secrets', { body: { name: 'token', value: 'hidden' } })).json
+  const other = new Terminal(`secrets rm ${secret.id}`)
+  await other.shows(/secret token.* is to be deleted: its value cannot be had again/)
+  other.type('y\r')
+  assert.equal(await other.end(), 0)
+  const agreed = new Terminal('endpoints delete doomed')
+  await agreed.shows(question)
+  agreed.type('y\r')
+  await agreed.shows(/is deleted/)
+  assert.deepEqual([await agreed.end(), (await ask(server, at)).status], [0, 404])
+  const { json: template } = await ask(server, '/v2/templates', { body: { name: 't', image: 'i' } })
+  const unasked = new Terminal(`templates delete ${template.id} --yes`)
+  assert.equal(await unasked.end(), 0)
+  assert.doesNotMatch(unasked.text, /go on/)
+})
+
 test('a server on a terminal says in a sentence that a worker crashed, and where to see why', async () => {
   const crashing = temporaryFolder()
   writeFileSync(join(crashing, 'handler.mjs'), "throw new Error('no weights')\n")

@@ -7,7 +7,14 @@ import type { ListedRelease, Releases, ShownRelease } from '../../../services/en
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Addresses } from '../../addresses.ts'
 import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } from '../endpoint-changes.ts'
-import { containerRules, createKeywords, createRules, updateKeywords, updateRules } from '../endpoint-rules.ts'
+import {
+  containerRules,
+  createKeywords,
+  createRules,
+  envChangeRules,
+  updateKeywords,
+  updateRules,
+} from '../endpoint-rules.ts'
 import { configurationBody, endpointBody } from '../endpoint-view.ts'
 import { type RestRoute, type Rule, route } from '../route.ts'
 import { DryRunQuery, IdParam, PageQuery, pagination } from '../schemas/common.ts'
@@ -130,7 +137,7 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
           name: 'UpdateEndpointRequest',
           shape: UpdateEndpoint,
           keywords: updateKeywords,
-          rules: [...updateRules, ...(containerRules as Rule<typeof UpdateEndpoint>[])],
+          rules: [...updateRules, ...([...containerRules, ...envChangeRules] as Rule<typeof UpdateEndpoint>[])],
         },
         success: { status: 200, schema: EndpointBody },
         problems: [400, 404, 409],

@@ -1,8 +1,9 @@
+import { changedEnv } from '../../../core/endpoints/saved-env.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../../core/endpoints/template.ts'
 import type { TemplateId } from '../../../core/ids.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import { containerChanges } from '../endpoint-changes.ts'
-import { containerRules } from '../endpoint-rules.ts'
+import { containerRules, envChangeRules } from '../endpoint-rules.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { DryRunQuery, IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { CreateTemplate, TemplateBody, TemplateList, UpdateTemplate } from '../schemas/template.ts'
@@ -84,18 +85,23 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         body: {
           name: 'UpdateTemplateRequest',
           shape: UpdateTemplate,
-          rules: [noVolume as Rule<typeof UpdateTemplate>, ...(containerRules as Rule<typeof UpdateTemplate>[])],
+          rules: [
+            noVolume as Rule<typeof UpdateTemplate>,
+            ...([...containerRules, ...envChangeRules] as Rule<typeof UpdateTemplate>[]),
+          ],
         },
         success: { status: 200, schema: TemplateBody },
         problems: [400, 404],
       },
       async ({ caller, params, query, body }) => {
         const id = params.id as TemplateId
+        const { envChanges } = body
+        const given = (before: Template) => {
+          return { ...changes(body), ...(envChanges && { env: changedEnv(before.env, envChanges) }) }
+        }
         const isTried = query.dryRun === 'true'
         return templateBody(
-          await (isTried
-            ? templates.previewUpdate(caller, id, changes(body))
-            : templates.update(caller, id, changes(body))),
+          await (isTried ? templates.previewUpdate(caller, id, given) : templates.update(caller, id, given)),
         )
       },
     ),

@@ -130,9 +130,10 @@ export const Image = text(1_000)
 
 /** Rules of names and values are checked elsewhere, with sentences that name the variable. The document shows the rules. */
 const ENVIRONMENT_KEYWORDS = { propertyNames: { pattern: ENV_NAME.source }, maxProperties: MAX_ENV_VARIABLES }
-const Environment = z
-  .record(z.string(), z.string().openapi({ maxLength: MAX_TEXT, pattern: '^[^\\u0000]*$' }))
-  .openapi(ENVIRONMENT_KEYWORDS)
+const EnvironmentValue = z.string().openapi({ maxLength: MAX_TEXT, pattern: '^[^\\u0000]*$' })
+const Environment = z.record(z.string(), EnvironmentValue).openapi(ENVIRONMENT_KEYWORDS)
+/** An addition to the public contract: variables to add or replace; null removes one, and the others stay. */
+const EnvironmentChanges = z.record(z.string(), EnvironmentValue.nullable()).openapi(ENVIRONMENT_KEYWORDS)
 
 /** The members of a container configuration in a request. */
 export const ContainerShape = {
@@ -146,6 +147,9 @@ export const ContainerShape = {
     .optional(),
   registry: Id.nullable().optional(),
 }
+
+/** The members of a change of a container configuration. */
+export const ChangedContainerShape = { ...ContainerShape, envChanges: EnvironmentChanges.optional() }
 
 /** The members of a container configuration in a response. */
 export const ContainerShown = {
@@ -191,7 +195,7 @@ const RolloutGiven = z
 
 /** Body that changes an endpoint. Omitted members are kept. */
 export const UpdateEndpoint = {
-  ...ContainerShape,
+  ...ChangedContainerShape,
   name: Name.optional(),
   scaling: Scaling.optional(),
   gpu: GpuChanged.optional(),

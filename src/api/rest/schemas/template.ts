@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { MAX_CUDA_VERSIONS } from '../../../core/endpoints/template.ts'
 import { CudaVersion, Name, Pagination } from './common.ts'
-import { ContainerShape, ContainerShown, Image } from './endpoint.ts'
+import { ChangedContainerShape, ContainerShape, ContainerShown, Image } from './endpoint.ts'
 
 const Category = z.enum(['NVIDIA', 'CPU', 'AMD']).openapi('TemplateCategory')
 
@@ -37,7 +37,7 @@ export const CreateTemplate = {
 
 /** Body that changes a template. Omitted members are kept. */
 export const UpdateTemplate = {
-  ...ContainerShape,
+  ...ChangedContainerShape,
   name: Name.optional(),
   mounts: Mounts.optional(),
   serverless: z.boolean().optional(),

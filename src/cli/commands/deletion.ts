@@ -1,0 +1,73 @@
+/** `delete` of resources: what is lost with each is said first, where a person is at the terminal. */
+import type { Command } from 'commander'
+import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+/** A kind of resource that can be deleted. */
+interface Deletable {
+  /** The command, such as `endpoints`. */
+  readonly name: string
+  readonly one: string
+  readonly path: string
+}
+
+/** Does something with a resource of an id, which for endpoints may be a name too. */
+type Named = (id: string, act: (id: string) => Promise<string>) => Promise<string>
+
+/**
+ * Adds a verb that deletes.
+ * @param verb such as `delete`, and what it does in words for people
+ * @param named resolves a name that was given in place of an id
+ */
+export function addDeletion(
+  group: Command,
+  { name, one, path }: Deletable,
+  verb: { readonly word: string; readonly alias?: string; readonly description: string; readonly done: string },
+  named: (options: ConnectionOptions) => Named,
+): void {
+  const command = withYes(group.command(verb.word).argument('<id>').description(verb.description))
+  if (verb.alias !== undefined) command.alias(verb.alias)
+  withConnection(command).action(async (id: string, options: ConnectionOptions & YesOption) => {
+    const deleted = await named(options)(id, async known => {
+      const at = `${path}/${encodeURIComponent(known)}`
+      await agreeToDelete(options, () => lossOf(options, { name, one, path: at }, known))
+      await ask(options, at, { method: 'DELETE' })
+      return known
+    })
+    const said = wantsJson(options) ? JSON.stringify({ [verb.done]: deleted }) : `${one} ${deleted} is ${verb.done}`
+    printText(`${said}\n`)
+  })
+}
+
+/** What goes with a resource that is there, besides itself. */
+const LOSSES: Readonly<Record<string, string>> = {
+  secrets: 'its value cannot be had again, and workers that refer to it do not start any more',
+  keys: 'who uses it is refused at once',
+  volumes: 'all its files are lost',
+  registries: 'workers with images that need it do not start any more',
+}
+
+/** A sentence about what is deleted. @throws CliError for what is not there */
+async function lossOf(options: ConnectionOptions, { name, one, path }: Deletable, id: string): Promise<string> {
+  const found = (await (await ask(options, path)).json()) as { readonly name?: unknown; readonly type?: unknown }
+  const who = `${one} ${typeof found.name === 'string' && found.name !== '' ? `${found.name} (${id})` : id}`
+  if (name === 'endpoints') return `${who} is to be deleted with ${await contentOf(options, path, id, found.type)}`
+  const loss = LOSSES[name]
+  return `${who} is to be deleted${loss === undefined ? '' : `: ${loss}`}`
+}
+
+/** The workers and jobs of an endpoint. */
+async function contentOf(options: ConnectionOptions, path: string, id: string, type: unknown): Promise<string> {
+  const { workers } = (await (await ask(options, `${path}/workers`)).json()) as { workers: readonly unknown[] }
+  const count = `${workers.length} ${workers.length === 1 ? 'worker' : 'workers'}`
+  if (type === 'LOAD_BALANCER') return `${count} and the requests that they have`
+  try {
+    const health = await ask(options, `/v2/${encodeURIComponent(id)}/health`)
+    const { jobs } = (await health.json()) as { jobs: { inQueue: number; inProgress: number } }
+    return `${count}, ${jobs.inQueue} waiting and ${jobs.inProgress} running jobs`
+  } catch {
+    // The key may manage endpoints and read no jobs.
+    return `${count} and all its jobs`
+  }
+}
