@@ -1,8 +1,9 @@
-import type { GraphQLSchema } from 'graphql'
+import { GraphQLError, type GraphQLSchema } from 'graphql'
 import { createHandler, parseRequestParams } from 'graphql-http'
 import type { GraphqlContext } from './context.ts'
 import { shownError, statusOf } from './errors.ts'
 import { limitRules, parseWithinLimits } from './limits.ts'
+import { secretHider } from './redaction.ts'
 
 /** A request to execute: the text of its body, or what it was parsed to; null for GET. */
 export interface GraphqlRequest {
@@ -22,6 +23,7 @@ export async function execute(
   report: (cause: unknown) => void,
 ): Promise<Response> {
   let errorStatus: number | null = null
+  let hide = (message: string): string => message
   const handle = createHandler({
     schema,
     context: () => ({ ...context }),
@@ -29,7 +31,9 @@ export async function execute(
     validationRules: limitRules,
     async parseRequestParams(given) {
       try {
-        return await parseRequestParams(given)
+        const params = await parseRequestParams(given)
+        if ('query' in params) hide = secretHider({ query: params.query, variables: params.variables })
+        return params
       } catch (problem) {
         return [errorText((problem as Error).message), { status: 400, statusText: 'Bad Request' }]
       }
@@ -37,7 +41,7 @@ export async function execute(
     formatError(error) {
       const shown = shownError(error, report)
       errorStatus ??= statusOf(shown)
-      return shown
+      return withMessage(shown, hide(shown.message))
     },
   })
   const { method, url, headers } = request
@@ -54,6 +58,11 @@ const REFUSALS: Readonly<Record<number, string>> = {
   405: 'send queries by GET or POST, and mutations by POST',
   406: 'the response can be application/json or application/graphql-response+json, in UTF-8',
   415: 'the request must be application/json, in UTF-8',
+}
+
+function withMessage(error: GraphQLError, message: string): GraphQLError {
+  const { nodes = null, source = null, positions = null, path = null, extensions } = error
+  return new GraphQLError(message, { nodes, source, positions, path, extensions })
 }
 
 function errorText(message: string): string {

@@ -10,7 +10,7 @@ const MAX_ANONYMOUS_BODY_BYTES = 128 * 1024
 /** Maximum characters of a document. Longer values are sent as variables. */
 const MAX_CHARACTERS = 1024 * 1024
 /** Maximum tokens of a document. A template with 200 variables has about 2,000. */
-const MAX_TOKENS = 20_000
+export const MAX_TOKENS = 20_000
 const MAX_DEPTH = 12
 /** Maximum nesting of brackets, because the parser is recursive. Values that clients write into documents nest little. */
 const MAX_BRACKETS = 100

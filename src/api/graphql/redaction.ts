@@ -1,62 +1,115 @@
+import { Kind, Lexer, print, Source, type Token, TokenKind } from 'graphql'
+import { MAX_TOKENS } from './limits.ts'
+
 /** Names of members whose values are hidden in errors. */
-const HIDDEN = ['value', 'password']
-const INLINE = /\b(?:value|password)\s*:\s*("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|[^\s,})\]]+)/g
+const HIDDEN: readonly string[] = ['value', 'password']
 /** Minimum length of a hidden value. Shorter text occurs in ordinary messages. */
 const MIN_LENGTH = 4
-const MAX_TEXTS = 1_000
-const MAX_LENGTH = 20_000
+/** Maximum characters of a message. A longer one quotes long values of the request. */
+const MAX_LENGTH = 4_000
+/** Maximum comparisons of a place of a message with a value, for all messages of one response. */
+const MAX_COMPARISONS = 100_000
+
+const TOO_LONG = 'the request is wrong in ways too long to tell'
+
+/** The part of a GraphQL request that may contain secrets. */
+export interface RequestText {
+  readonly query: string
+  readonly variables: unknown
+}
 
 /**
- * Removes values of secrets and passwords of the request from the errors of a response: GraphQL quotes what it cannot
- * read in its messages.
- * @param answer the response as JSON
- * @param body the request body, as received or parsed
+ * Removes values of secrets and passwords of a request from messages of GraphQL, which quotes values that it cannot read.
+ * A message that quotes too much becomes a short one, and the time for all messages of a request is bounded.
+ * @param request read at the first message
  */
-export function withoutSecrets(answer: string, body: unknown): string {
-  if (!answer.includes('"errors"')) return answer
-  const read = JSON.parse(answer) as { errors?: { message: string }[] }
-  if (read.errors === undefined) return answer
-  const texts = hiddenTexts(body)
-  for (const error of read.errors) {
-    error.message = withoutTexts(withoutStrings(error.message), texts)
+export function secretHider(request: RequestText): (message: string) => string {
+  let values: ReadonlyMap<string, readonly string[]> | null = null
+  let comparisons = 0
+  return message => {
+    if (message.length > MAX_LENGTH) return TOO_LONG
+    const text = withoutStrings(message)
+    values ??= byStart(hiddenTexts(request))
+    if (values.size === 0) return text
+    let shown = ''
+    for (let at = 0; at < text.length; ) {
+      const candidates = values.get(text.slice(at, at + MIN_LENGTH)) ?? []
+      comparisons += candidates.length
+      if (comparisons > MAX_COMPARISONS) return TOO_LONG
+      const found = candidates.find(value => text.startsWith(value, at))
+      shown += found === undefined ? text[at] : '[hidden]'
+      at += found?.length ?? 1
+    }
+    return shown
   }
-  return JSON.stringify(read)
 }
 
+/** Messages that quote a string, or a whole object with secrets, without the quote. */
 function withoutStrings(message: string): string {
-  return message
-    .replace(/, found (?:Block)?String "[\s\S]*"\.$/, ', found a string.')
-    .replace(/^(Expected value of type "\w*(?:Secret|Registry)\w*!?"), found [\s\S]*$/, '$1.')
+  const type = /^Expected value of type "(\w+)!?", found /.exec(message)
+  if (type !== null && /Secret|Registry/.test(type[1]!)) return `${type[0].slice(0, -', found '.length)}.`
+  if (!message.endsWith('".')) return message
+  const at = [', found String "', ', found BlockString "'].map(words => message.indexOf(words)).filter(at => at !== -1)
+  return at.length === 0 ? message : `${message.slice(0, Math.min(...at))}, found a string.`
 }
 
-function withoutTexts(message: string, texts: readonly string[]): string {
-  if (message.length > MAX_LENGTH || texts.length > MAX_TEXTS) return 'the request is wrong in ways too long to tell'
-  return texts.reduce((rest, text) => rest.replaceAll(text, '[hidden]'), message)
+/** By the first characters, each list with the longest first. */
+function byStart(texts: ReadonlySet<string>): Map<string, string[]> {
+  const sorted = [...texts].sort((a, b) => b.length - a.length)
+  return Map.groupBy(sorted, text => text.slice(0, MIN_LENGTH))
 }
 
-/** The values to hide, plain and JSON-escaped, longest first. */
-function hiddenTexts(body: unknown): string[] {
-  const { query, variables } = requestOf(body)
-  const inline = [...query.matchAll(INLINE)].map(match => match[1]!.replace(/^"+|"+$/g, ''))
-  const found = new Set(
-    [...inline, ...leaves(variables, false)].filter(text => text.length >= MIN_LENGTH && text.length <= MAX_LENGTH),
-  )
-  const escaped = [...found].map(text => JSON.stringify(text).slice(1, -1))
-  return [...new Set([...found, ...escaped])].sort((a, b) => b.length - a.length)
-}
-
-function requestOf(body: unknown): { query: string; variables: unknown } {
-  try {
-    const value = typeof body === 'string' ? JSON.parse(body) : body
-    const { query, variables } = value as { query?: unknown; variables?: unknown }
-    return { query: typeof query === 'string' ? query : '', variables }
-  } catch {
-    return { query: String(body), variables: null }
+/** The values to hide, as they are and as messages quote them. */
+function hiddenTexts({ query, variables }: RequestText): Set<string> {
+  const found = new Set<string>()
+  for (const text of [...inlineTexts(query), ...memberTexts(variables)]) {
+    if (text.length > MAX_LENGTH) continue
+    const quoted = [JSON.stringify(text), print({ kind: Kind.STRING, value: text })].map(each => each.slice(1, -1))
+    for (const form of [text, ...quoted]) if (form.length >= MIN_LENGTH) found.add(form)
   }
+  return found
 }
 
-/** All text in hidden members. @param hidden whether the value is in one */
-function leaves(value: unknown, hidden: boolean): string[] {
-  if (typeof value !== 'object' || value === null) return hidden ? [String(value)] : []
-  return Object.entries(value).flatMap(([name, member]) => leaves(member, hidden || HIDDEN.includes(name)))
+/** The values behind a hidden name and a colon in a document, up to where it cannot be read. */
+function inlineTexts(query: string): string[] {
+  const texts: string[] = []
+  const lexer = new Lexer(new Source(query))
+  try {
+    for (let tokens = 0; tokens < MAX_TOKENS && lexer.token.kind !== TokenKind.EOF; tokens += 1) {
+      const isHidden = lexer.token.kind === TokenKind.NAME && HIDDEN.includes(lexer.token.value)
+      if (lexer.advance().kind === TokenKind.COLON && isHidden) {
+        for (const { value, start, end } of valueAfter(lexer)) texts.push(value ?? '', query.slice(start, end))
+      }
+    }
+  } catch {
+    // Behind a mistake of the document nothing is quoted.
+  }
+  return texts
+}
+
+/** The tokens of the value behind a colon, with all within its brackets. */
+function* valueAfter(lexer: Lexer): Generator<Token> {
+  let depth = 0
+  do {
+    const token = lexer.advance()
+    if (token.kind === TokenKind.EOF) return
+    if (token.kind === TokenKind.BRACKET_L || token.kind === TokenKind.BRACE_L) depth += 1
+    else if (token.kind === TokenKind.BRACKET_R || token.kind === TokenKind.BRACE_R) depth -= 1
+    else yield token
+  } while (depth > 0)
+}
+
+/** All text in hidden members of a value, in any depth. */
+function memberTexts(root: unknown): string[] {
+  const texts: string[] = []
+  const waiting: { value: unknown; isHidden: boolean }[] = [{ value: root, isHidden: false }]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { value, isHidden } = next
+    if (typeof value === 'object' && value !== null) {
+      for (const [name, member] of Object.entries(value)) {
+        waiting.push({ value: member, isHidden: isHidden || HIDDEN.includes(name) })
+      }
+    } else if (isHidden) texts.push(String(value))
+  }
+  return texts
 }

@@ -20,7 +20,6 @@ import { graphiql, wantsPage } from './graphiql.ts'
 import { maxBodyBytes } from './limits.ts'
 import { loadersFor } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
-import { withoutSecrets } from './redaction.ts'
 import { createSchema } from './schema.ts'
 
 type SurfaceParts = GraphqlParts & { readonly room: BodyRoom; readonly bodies: BodyParser }
@@ -40,11 +39,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
       const ask = async (body: string | Record<string, unknown> | null) => {
         refuseDeep(request, body)
         const context = { caller, loaders: loadersFor(parts, caller), env }
-        const response = await execute(schema, { request, body, context }, cause =>
-          reportCause(parts, cause, env.requestId),
-        )
-        const { status, headers } = response
-        return new Response(withoutSecrets(await response.text(), body ?? ''), { status, headers })
+        return await execute(schema, { request, body, context }, cause => reportCause(parts, cause, env.requestId))
       }
       return await (request.method === 'POST'
         ? parts.room
