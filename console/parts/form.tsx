@@ -11,7 +11,7 @@ export function problemsOf(error: unknown): Problems {
   if (!(error instanceof ApiError) || error.problems.length === 0) return { $: [sentenceOf(error)] }
   const found: Record<string, string[]> = {}
   for (const problem of error.problems) {
-    const [, path = '$', sentence = problem] = /^(\$[^\s:]*):?\s+(.*)$/s.exec(problem) ?? []
+    const [, path = '$', sentence = problem] = /^(\$[^\s:]*):?\s+(.*)/s.exec(problem) ?? []
     found[path] = [...(found[path] ?? []), sentence]
   }
   return found

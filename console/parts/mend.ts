@@ -221,7 +221,7 @@ export function noteText(note: string): string {
 
 /** What to do, without the commands that its buttons are. */
 export function advice(action: string): string {
-  return sentence(action.replaceAll(/ \(runyard [^)]*\)|: runyard logs \w+/g, ''))
+  return sentence(action.replaceAll(/ \(runyard [^()]*\)|: runyard logs \w+/g, ''))
 }
 
 /** The line that names the error in what a worker printed; null where none does. */

@@ -192,7 +192,7 @@ const USUAL_PX = 140
 
 /** The share of a narrow screen for a column that has a width on wide ones. */
 function narrowed(width = ''): string {
-  return `minmax(0, ${/(\d+)px/.exec(width)?.[1] ?? USUAL_PX}fr)`
+  return `minmax(0, ${/(?<!\d)(\d+)px/.exec(width)?.[1] ?? USUAL_PX}fr)`
 }
 
 type Sort = { readonly column: string; readonly isDown: boolean } | null

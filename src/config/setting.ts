@@ -1,4 +1,5 @@
 /** What the table of settings is made of: kinds of values, and settings of such kinds. */
+import { withoutEnd } from '../core/text-parts.ts'
 
 /** What is wrong with a text, as the rest of a sentence behind the name of a setting; null when nothing is. */
 export type Check = (text: string) => string | null
@@ -65,7 +66,7 @@ export const HTTP_ORIGIN: ValueKind<string> = {
     /^https?:\/\/[^/?#]+\/?$/.test(text) && URL.canParse(text)
       ? null
       : 'must be an http or https origin without a path',
-  parse: text => text.replace(/\/+$/, ''),
+  parse: text => withoutEnd(text, '/'),
 }
 
 /** An HTTP address, which may have a path; the value has no slash at its end. */
@@ -74,7 +75,7 @@ export const HTTP_URL: ValueKind<string> = {
     /^https?:\/\/[^/?#@\s]+(?:\/[^?#@\s]*)?$/.test(text) && URL.canParse(text)
       ? null
       : 'must be an http or https address without a query or a password',
-  parse: text => text.replace(/\/+$/, ''),
+  parse: text => withoutEnd(text, '/'),
 }
 
 /** An origin of web pages as browsers send it, or `*` for all; the value has no slash at its end. */

@@ -72,7 +72,7 @@ function samplingOf(env: Environment, mistakes: string[]): TraceSampling {
   }
   if (!sampler.endsWith('traceidratio')) return { sampler, ratio: 1 }
   const arg = given(env, 'OTEL_TRACES_SAMPLER_ARG') ?? '1'
-  const ratio = /^\d*\.?\d+$/.test(arg) ? Number(arg) : Number.NaN
+  const ratio = /^(?:\d+|\d*\.\d+)$/.test(arg) ? Number(arg) : Number.NaN
   if (!(ratio >= 0 && ratio <= 1)) mistakes.push(`OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, not '${arg}'`)
   return { sampler, ratio }
 }

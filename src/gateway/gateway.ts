@@ -5,6 +5,7 @@ import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID, readRequestId } from '../core/request-id.ts'
 import { Slots } from '../core/slots.ts'
+import { textBefore } from '../core/text-parts.ts'
 import type { GatewayLoad } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
@@ -154,7 +155,7 @@ export class Gateway implements Entrance {
     responder.refuse(error, requestId)
     if (error.status >= 500 && error.cause !== undefined) {
       const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
-      const path = route.path.replace(/\?.*$/s, '')
+      const path = textBefore(route.path, '?')
       emit('request.failed', { surface: 'gateway', method: incoming.method ?? '', path, problem, requestId })
     }
     emit('request.answered', { surface: 'gateway', status: error.status, tookMs: clock.monotonic() - startMs })

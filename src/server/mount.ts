@@ -78,7 +78,7 @@ function remembered<Found>(find: (host: string) => Found): (host: string) => Fou
 }
 
 function absolute(url: string): { readonly host: string; readonly path: string } | null {
-  const found = /^https?:\/\/([^/?]*)(.*)$/is.exec(url)
+  const found = /^https?:\/\/([^/?]*)(.*)/is.exec(url)
   if (found === null) return null
   const [, host = '', path = ''] = found
   return { host, path: path.startsWith('/') ? path : `/${path}` }

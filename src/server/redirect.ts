@@ -27,7 +27,7 @@ export function redirectToHttps(port: () => number): StandIn {
 /** The address of a request in HTTPS; null where it names no host. */
 function secured({ url = '/', headers }: IncomingMessage, port: number): string | null {
   // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
-  const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(url) ?? []
+  const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)/is.exec(url) ?? []
   const host = plainHost(authority ?? headers.host ?? '')
   if (host === '') return null
   const path = rest ?? url

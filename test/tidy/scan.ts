@@ -6,6 +6,13 @@ export interface Finding {
   what: string
 }
 
+/** A regular expression as it is written in a source. */
+export interface RegexLiteral {
+  readonly line: number
+  readonly source: string
+  readonly flags: string
+}
+
 /** The line of the character at `index`, counted from 1. */
 export function lineAt(source: string, index: number): number {
   let line = 1
@@ -54,12 +61,25 @@ export function codeOnly(source: string): string {
   return code
 }
 
+/** The regular expressions that are written between slashes in a source without JSX. */
+export function regexLiterals(source: string): RegexLiteral[] {
+  const blanker = new Blanker(source)
+  blanker.run()
+  return blanker.regexes.map(([start, end]) => ({
+    line: lineAt(source, start),
+    source: source.slice(start + 1, end),
+    flags: /\w*/y.exec(source.slice(end + 1))?.[0] ?? '',
+  }))
+}
+
 const WORD = /[\w$\u0080-\uffff]+/y
 const BEFORE_REGEX =
   /^(?:return|typeof|case|in|of|do|else|void|delete|throw|new|instanceof|yield|await|default|extends)$/
 const CONTROL = /^(?:if|while|for|with)$/
 
 class Blanker {
+  /** The indexes of both slashes of each regular expression. */
+  readonly regexes: [start: number, end: number][] = []
   readonly #source: string
   #out = ''
   #at = 0
@@ -177,6 +197,7 @@ class Blanker {
       this.#keep(1)
       return
     }
+    this.regexes.push([this.#at, end])
     this.#keep(1)
     this.#blankTo(end)
     this.#keep(1)

@@ -22,7 +22,12 @@ export function parseEnv(text: string): {
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at]!.trim()
     if (line === '' || line.startsWith('#')) continue
-    const [, name = '', raw = ''] = /^(?:export\s+)?([^=]*?)\s*=\s*(.*)$/.exec(line) ?? []
+    const equals = line.indexOf('=')
+    const name = line
+      .slice(0, Math.max(0, equals))
+      .replace(/^export\s+/, '')
+      .trim()
+    const raw = line.slice(equals + 1).trim()
     if (!NAME.test(name)) {
       problems.push(`Line ${at + 1} has no NAME=value.`)
       continue
@@ -56,7 +61,8 @@ function quotedValue(
 }
 
 function plainValue(raw: string): string {
-  return raw.replace(/(?:^|\s+)#.*$/, '').trim()
+  const comment = raw.search(/(?:^|\s)#/)
+  return (comment === -1 ? raw : raw.slice(0, comment)).trim()
 }
 
 /** Variables with others added: one of the same name gets the new value. */

@@ -91,7 +91,7 @@ async function upload(content: Content, name: string, options: UploadOptions): P
     retries: 0,
   })
   const path = [bucketName, ...steps].map(encodeURIComponent).join('/')
-  const url = `${endpointUrl.replace(/\/+$/, '')}/${path}`
+  const url = `${endpointUrl.replace(/(?<!\/)\/+$/, '')}/${path}`
   const type = options.contentType ?? 'application/octet-stream'
   const headers = { 'content-type': type, 'content-length': String(content.bytes) }
   for (let attempt = 1; ; attempt += 1) {

@@ -20,7 +20,7 @@ export async function fileAnswer(files: ConsoleFiles | null, request: Request): 
     throw new AppError('method_not_allowed', `this path takes GET, not ${method}`, { allow: ['GET', 'HEAD'] })
   }
   if (files === null) throw new AppError('not_found', 'the console is not part of this build')
-  const isTab = !/\.[^/]*$/.test(pathname)
+  const isTab = !pathname.slice(pathname.lastIndexOf('/')).includes('.')
   const file = (await files.find(pathname)) ?? (isTab ? await files.find(INDEX) : null)
   if (file === null) throw new AppError('not_found', `the console has no file ${pathname}`)
   const etag = tagOf(file)

@@ -82,7 +82,8 @@ interface PathOperation {
 
 function addExamples({ paths }: OpenApiDocument, examples: Examples): void {
   for (const operation of Object.values(paths).flatMap(methods => Object.values(methods))) {
-    const example = examples[operation.operationId.replace(new RegExp(`${BY_POST}$`), '')]
+    const { operationId } = operation
+    const example = examples[operationId.endsWith(BY_POST) ? operationId.slice(0, -BY_POST.length) : operationId]
     if (example === undefined) continue
     const given: Record<string, unknown> = { ...example.params, ...example.query }
     for (const parameter of operation.parameters ?? []) {

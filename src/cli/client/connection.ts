@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { jsonText } from '../../core/json/json-format.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
+import { withoutEnd } from '../../core/text-parts.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { requestSecurely, type Trust, trustProblem } from './https.ts'
 
@@ -142,7 +143,7 @@ function connectionOf(options: ConnectionOptions): { url: string; apiKey: string
     throw new CliError(`no server runs on ${folder}; give --url, or start one with: runyard serve`, EXIT.unavailable)
   if (apiKey === null) throw new CliError(`there is no API key in ${folder}; give --api-key`, EXIT.refused)
   const trust = { extra: extraTrust(options, folder), pinned: server?.certificate ?? null }
-  return { url: url.replace(/\/+$/, ''), apiKey: apiKey.trim(), trust }
+  return { url: withoutEnd(url, '/'), apiKey: apiKey.trim(), trust }
 }
 
 /** The server that runs on a data directory, and its certificate; null for none. */

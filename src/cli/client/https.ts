@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { Agent, request } from 'node:https'
 import { Readable } from 'node:stream'
 import { checkServerIdentity, createSecureContext, getCACertificates } from 'node:tls'
+import { textBefore } from '../../core/text-parts.ts'
 
 /** Which certificate a server may show. */
 export interface Trust {
@@ -71,7 +72,7 @@ export function trustProblem({ code = '', message }: NodeJS.ErrnoException): str
   if (code === 'CERT_HAS_EXPIRED') return 'has expired; its files have to be renewed'
   if (!UNTRUSTED.test(code)) return null
   // Node adds advice of its own, behind a semicolon.
-  return `is not trusted (${message.replace(/;.*/s, '')}); give it, or the one of its authority, with --ca-file or RUNYARD_CA_FILE`
+  return `is not trusted (${textBefore(message, ';')}); give it, or the one of its authority, with --ca-file or RUNYARD_CA_FILE`
 }
 
 const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET)|CERT_|_CERT/

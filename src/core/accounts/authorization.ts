@@ -2,6 +2,5 @@
 export function keyOfAuthorization(header: string | null | undefined): string | null {
   const text = header?.trim() ?? ''
   if (text === '') return null
-  const bearer = /^bearer(?:\s+(.*))?$/i.exec(text)
-  return bearer === null ? text : (bearer[1] ?? '').trim()
+  return /^bearer(?:\s|$)/i.test(text) ? text.slice('bearer'.length).trim() : text
 }

@@ -1,6 +1,7 @@
 /** The requests with which a worker that serves is asked to give its GPU memory back before it is frozen, and to take it again. */
 
 import { secretNames } from '../secrets/secret.ts'
+import { textBefore } from '../text-parts.ts'
 
 /**
  * What the variables RUNYARD_SLEEP_URL and RUNYARD_WAKE_URL of a worker say: a path, or an address of this machine. A value that refers
@@ -41,13 +42,13 @@ export function hookTarget(text: string): HookTarget | null {
  * Two paths that may lead to the same place have the same one; those of different places may have, too.
  */
 export function comparablePath(path: string): string {
-  let text = path.replace(/[?#].*$/s, '')
+  let text = textBefore(path, '?', '#')
   for (let round = 0; round < MAX_DECODINGS && text.includes('%'); round += 1) {
     text = text.replace(/%([\da-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
   }
   const segments: string[] = []
-  for (const part of text.replace(/[?#].*$/s, '').split(/[/\\]/)) {
-    const segment = part.replace(/;.*$/s, '').replace(/[^!-\uffff]/g, '')
+  for (const part of textBefore(text, '?', '#').split(/[/\\]/)) {
+    const segment = textBefore(part, ';').replace(/[^!-\uffff]/g, '')
     if (segment === '..') segments.pop()
     else if (segment !== '' && segment !== '.') segments.push(segment.toLowerCase())
   }

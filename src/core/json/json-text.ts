@@ -1,3 +1,4 @@
+import { textBefore } from '../text-parts.ts'
 import { endOfString, isTooDeep, TOO_DEEP } from './json-depth.ts'
 
 /** The outcome of reading a JSON text: its value, the text to keep, and how far it had to be repaired. */
@@ -28,7 +29,8 @@ export function readJson(text: string, lenient = false): JsonReading {
 
 /** The message of the parser without its quote of the text, which may contain a secret. */
 function jsonProblem(error: unknown): string {
-  return (error as Error).message.replace(/, (?:\.\.\.)?"[\s\S]* is not valid JSON$/, '')
+  const { message } = error as Error
+  return message.endsWith(' is not valid JSON') ? textBefore(message, ', "', ', ..."') : message
 }
 
 /**

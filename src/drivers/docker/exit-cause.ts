@@ -36,13 +36,17 @@ function causeOf(end: ContainerEnd): ExitCause {
 
 /** Output of the inits of Docker and of Podman that could not start the program. */
 const INITS = [
-  /\[FATAL tini \(\d+\)\] exec (?<program>.+) failed: (?<reason>.+)/,
-  /catatonit(?::\d+\))?: failed to exec pid1: (?<reason>.+)/,
+  { mark: '[FATAL tini (', pattern: /^\[FATAL tini \(\d+\)\] exec (?<program>.+) failed: (?<reason>.+)/ },
+  { mark: 'catatonit', pattern: /^catatonit(?::\d+\))?: failed to exec pid1: (?<reason>.+)/ },
 ]
 
 function initFailure({ code, tail, architecture }: ContainerEnd): StartFailure | null {
   if (code !== 126 && code !== 127 && code !== 1) return null
-  const found = INITS.map(pattern => pattern.exec(tail)?.groups).find(groups => groups !== undefined)
+  const lines = tail.split('\n')
+  const found = INITS.map(({ mark, pattern }) => {
+    const line = lines.find(each => each.includes(mark)) ?? ''
+    return pattern.exec(line.slice(line.indexOf(mark)))?.groups
+  }).find(groups => groups !== undefined)
   if (found === undefined) return null
   const said = (found.reason ?? '').trim()
   const problem = INIT_PROBLEMS.find(([words]) => words.test(said))?.[1] ?? 'unknown'

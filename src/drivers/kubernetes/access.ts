@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
+import { withoutEnd } from '../../core/text-parts.ts'
 import type { Clock } from '../../ports/clock.ts'
 
 /** An address of an API, and who calls it. */
@@ -150,7 +151,7 @@ function configuredAccess({ context, env, clock, kubectl = runKubectl }: AccessO
   const key = pem(user['client-key-data'], user['client-key'], 'client key')
   const { tokenFile: file, token = null } = user
   return {
-    server: cluster.server.replace(/\/+$/, ''),
+    server: withoutEnd(cluster.server, '/'),
     namespace: config.contexts?.[0]?.context?.namespace ?? DEFAULT_NAMESPACE,
     tls: {
       ...(ca === undefined ? {} : { ca }),

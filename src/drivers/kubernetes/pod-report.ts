@@ -1,5 +1,6 @@
 /** What a pod says of itself, as far as it matters for its worker. A function of the pod's text alone. */
 import { constants } from 'node:os'
+import { textBefore } from '../../core/text-parts.ts'
 import type { Reclaim, WaitForPlace } from '../../core/workers/platform-report.ts'
 import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 import { clean } from '../docker/engine-error.ts'
@@ -101,7 +102,7 @@ function lifeOf(pod: PodObject, state: ContainerState | null, hasCredential: boo
 
 /** Why the scheduler has no node for it. */
 function waitOf(scheduled: PodCondition | undefined): WaitForPlace {
-  const said = clean(scheduled?.message ?? '').replace(PREEMPTION, '')
+  const said = withoutPreemption(clean(scheduled?.message ?? ''))
   if (said === '') return JUST_ASKED
   if (/persistentvolumeclaim|unbound immediate|volume/i.test(said) && !/Insufficient/.test(said)) {
     return { kind: 'volume_pending', said }
@@ -109,13 +110,15 @@ function waitOf(scheduled: PodCondition | undefined): WaitForPlace {
   return { kind: isHopeless(said) ? 'no_such_node' : 'no_room', said }
 }
 
-/** What a scheduler adds of pods that might make room: none of it tells what is missing. */
-const PREEMPTION = /(?: no new claims to deallocate,)? preemption: .*$/
+/** Without what a scheduler adds of pods that might make room: none of it tells what is missing. */
+function withoutPreemption(said: string): string {
+  return textBefore(said, ' no new claims to deallocate, preemption: ', ' preemption: ')
+}
 
 /** Whether all nodes are of another kind, so that no room that others give back would help. */
 function isHopeless(said: string): boolean {
   const [, all = ''] = /^0\/(\d+) nodes? (?:is|are) available/.exec(said) ?? []
-  const [, others = ''] = /(\d+) node\(s\) didn't match Pod's node affinity\/selector/.exec(said) ?? []
+  const [, others = ''] = /(?<!\d)(\d+) node\(s\) didn't match Pod's node affinity\/selector/.exec(said) ?? []
   return all !== '' && all === others
 }
 

@@ -205,7 +205,8 @@ async function listFromPs(): Promise<ProcessState[]> {
 
 /** A line of `ps` with {@link PS_COLUMNS}; null when it is none. */
 export function parsePs(line: string): ProcessState | null {
-  const [, pid, letter, parent, group, startTime] = /^\s*(\d+)\s+(\S)\S*\s+(\d+)\s+(\d+)\s+(.+?)\s*$/.exec(line) ?? []
+  const [, pid, letter, parent, group, startTime] =
+    /^\s*(\d+)\s+(\S)\S*\s+(\d+)\s+(\d+)\s+(\S.*)/.exec(line.trimEnd()) ?? []
   if (letter === undefined || startTime === undefined) return null
   return { pid: Number(pid), parent: Number(parent), group: Number(group), startTime, ...conditionOf(letter) }
 }

@@ -2,6 +2,7 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { reservedPaths, servingOf } from '../../core/endpoints/serving.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
+import { textBefore } from '../../core/text-parts.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { ServingVariables } from '../../services/endpoints/serving-variables.ts'
 
@@ -84,7 +85,7 @@ export class EndpointCache {
       const template = endpoint === null ? null : await store.templates.find(endpoint.owner, endpoint.templateId)
       const env = { ...template?.env, ...endpoint?.env }
       const variables = endpoint === null ? {} : await this.#variables.of(endpoint.owner, env)
-      const healthPath = servingOf(variables).healthPath.replace(/\?.*$/, '')
+      const healthPath = textBefore(servingOf(variables).healthPath, '?')
       const known = endpoint === null ? null : { endpoint, healthPath, reserved: reservedPaths(variables) }
       if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear()
       const readMs = clock.monotonic()

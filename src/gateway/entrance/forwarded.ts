@@ -1,5 +1,6 @@
 /** The sender of a request. `X-Forwarded-` headers count only where a trusted proxy sent them. */
 import { BlockList, isIP } from 'node:net'
+import { textBefore, withoutEnd } from '../../core/text-parts.ts'
 
 /** The client of a request, and the address by which it reached the server. */
 export interface Sender {
@@ -62,14 +63,14 @@ export function senderOf(request: ReceivedRequest, isTrusted: (address: string) 
     client: [...forwardedChain(values('x-forwarded-for'), isTrusted), client].join(', '),
     protocol: protocol === undefined ? ofPeer : protocol.toLowerCase() === 'https' ? 'https' : 'http',
     host: forwardedHost ?? host,
-    prefix: prefix?.startsWith('/') === true ? prefix.replace(/\/+$/, '') : '',
+    prefix: prefix?.startsWith('/') === true ? withoutEnd(prefix, '/') : '',
     rawHeaders: rest,
   }
 }
 
 /** The address of the client: that of the peer, or the one that trusted proxies name. */
 export function clientOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): string {
-  return senderOf(request, isTrusted).client.replace(/,.*$/s, '')
+  return textBefore(senderOf(request, isTrusted).client, ',')
 }
 
 /** The addresses from the right up to and with the first that is not a trusted proxy's; all to the left of it could be forged. */

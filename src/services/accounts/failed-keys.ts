@@ -1,5 +1,6 @@
 import type { ApiKey } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
+import { textBefore } from '../../core/text-parts.ts'
 import type { KeyFailure } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 
@@ -98,7 +99,7 @@ export class FailedKeys {
 export function addressBlock(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (!plain.includes(':')) return plain
-  const [start = '', end] = plain.replace(/%.*$/s, '').split('::')
+  const [start = '', end] = textBefore(plain, '%').split('::')
   const head = groupsOf(start)
   const tail = groupsOf(end ?? '')
   // An IPv4 address at the end stands for two groups.

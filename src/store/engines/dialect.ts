@@ -53,7 +53,7 @@ export function forSqlite(text: string): string {
 }
 
 /** `id IN (SELECT ... {{skip_locked}})`, of one column. */
-const LOCKED_LIST = /(\w+|\{\{row\}\}) IN \((\s*SELECT (?:(?!IN \(\s*SELECT)[\s\S])*?\{\{skip_locked\}\})\)/g
+const LOCKED_LIST = /(?<!\w)(\w+|\{\{row\}\}) IN \((\s*SELECT (?:(?!IN \(\s*SELECT)[\s\S])*?\{\{skip_locked\}\})\)/g
 
 /**
  * A statement as PostgreSQL takes it. A list of rows to lock becomes an array, since the planner may run the selection

@@ -1,5 +1,6 @@
 /** GPUs of NVIDIA, as `nvidia-smi` reports them. */
 import type { MachineGpu } from '../../core/hardware/inventory.ts'
+import { textBefore } from '../../core/text-parts.ts'
 import { runTool, said, type ToolOptions } from './vendor-tool.ts'
 
 /** The output of a vendor's tool. */
@@ -45,8 +46,8 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
   const gpus: MachineGpu[] = []
   const lost: string[] = []
   for (const line of text.split('\n').map(each => each.trim())) {
-    const words = /^(\d+), *([^,]+), *(.+), *([^,]+), *([^,]+)$/.exec(line)
-    const [, index = '', uuid = '', name = '', memory = '', driver = ''] = words ?? []
+    const words = wordsOf(line)
+    const [index = '', uuid = '', name = '', memory = '', driver = ''] = words ?? []
     const unread = words === null || BROKEN.test(line) || NOT_REPORTED.test(name) || !/^GPU-/.test(uuid)
     if (words === null && !BROKEN.test(line)) continue
     if (unread || !(/^\d+$/.test(memory) || NOT_REPORTED.test(memory))) {
@@ -68,13 +69,20 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
   return { gpus, lost }
 }
 
+/** Index, id, name, which may have commas, memory and driver; null where one is missing. */
+function wordsOf(line: string): readonly string[] | null {
+  const parts = line.split(',').map(part => part.trim())
+  const words = [...parts.slice(0, 2), parts.slice(2, -2).join(', '), ...parts.slice(-2)]
+  return parts.length < 5 || words.includes('') || !/^\d+$/.test(words[0]!) ? null : words
+}
+
 /** Adds what the long report says: CUDA, and what is wrong with a card. */
 export function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGpu[] {
   const cuda = /<cuda_version>\s*(\d+\.\d+)/.exec(xml)?.[1] ?? null
   const cards = xml.split(/<gpu id=/).slice(1)
   return gpus.map(gpu => {
     const card = cards.find(text => gpu.uuid !== null && text.includes(`<uuid>${gpu.uuid}</uuid>`)) ?? ''
-    const tag = (name: string) => new RegExp(`<${name}>([^<]*)</${name}>`).exec(card)?.[1]?.trim() ?? ''
+    const tag = (name: string) => textBefore(card.split(`<${name}>`, 2)[1] ?? '', '<').trim()
     const recovery = tag('gpu_recovery_action')
     const problem =
       tag('remapped_row_failure') === 'Yes'
@@ -93,8 +101,8 @@ export function withParts(gpus: readonly MachineGpu[], names: string): MachineGp
   const parts = new Map<string, { profile: string; uuid: string }[]>()
   let card = ''
   for (const line of names.split('\n')) {
-    card = /^GPU \d+:.*\(UUID: (GPU-[^)]+)\)/.exec(line)?.[1] ?? card
-    const part = /^\s+MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)]+)\)/.exec(line)
+    card = /^GPU \d+:.*?\(UUID: (GPU-[^()]+)\)/.exec(line)?.[1] ?? card
+    const part = /^\s+MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^()]+)\)/.exec(line)
     if (part !== null) parts.set(card, [...(parts.get(card) ?? []), { profile: part[1]!, uuid: part[2]! }])
   }
   return gpus.flatMap(gpu => {
@@ -109,7 +117,7 @@ export function withParts(gpus: readonly MachineGpu[], names: string): MachineGp
       uuid,
       mig: profile,
       name: `${gpu.name} MIG ${profile}`,
-      memoryGb: Number(/(\d+)gb/.exec(profile)?.[1] ?? gpu.memoryGb),
+      memoryGb: Number(/(?<!\d)(\d+)gb/.exec(profile)?.[1] ?? gpu.memoryGb),
     }))
   })
 }

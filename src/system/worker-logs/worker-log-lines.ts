@@ -1,4 +1,6 @@
 /** Turns the bytes that a worker writes into lines for people. */
+
+import { withoutEnd } from '../../core/text-parts.ts'
 import type { LogLine } from '../../ports/worker-logs.ts'
 import { findMessage } from './sdk-messages.ts'
 
@@ -25,7 +27,7 @@ function readLine(bytes: Buffer): LogLine[] {
   if (message !== null) {
     return message.text.split('\n').map(line => ({ line, jobId: message.jobId }))
   }
-  const shown = text.replace(/\r+$/, '')
+  const shown = withoutEnd(text, '\r')
   return [{ line: shown.slice(shown.lastIndexOf('\r') + 1), jobId: null }]
 }
 

@@ -7,7 +7,7 @@ import { quoted } from './run-call.ts'
 export function HowToCall({ endpoint }: { readonly endpoint: Endpoint }) {
   const { base, health } = endpoint.requestUrls as { readonly base: string; readonly health: string }
   const authorization = `-H "Authorization: Bearer $RUNYARD_API_KEY"`
-  const root = base.replace(/\/+$/, '')
+  const root = base.replace(/(?<!\/)\/+$/, '')
   const post = [
     `curl -sS ${quoted(`${root}/`)}`,
     authorization,

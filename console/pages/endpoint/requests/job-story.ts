@@ -72,7 +72,7 @@ function wasRetried(job: JobRecord): boolean {
 function ofNotes(job: JobRecord): StoryStep[] {
   return job.notes.map(({ at, text, workerId }) => {
     // The rest says which worker it was, and what it printed last.
-    const [, head = text, rest = ''] = /^([^;\n]*)[;\n]\s*(.*)$/s.exec(text) ?? []
+    const [, head = text, rest = ''] = /^([^;\n]*)[;\n]\s*(.*)/s.exec(text) ?? []
     const detail = rest !== '' || !workerId ? rest : `worker ${workerId}`
     return {
       atMs: at,

@@ -82,7 +82,7 @@ class Running implements Run {
     try {
       if (this.mode === 'openai') await this.#runChat()
       else if (this.mode === 'runsync') await this.#runSync()
-      else await this.#follow(await this.#submit(this.#call.path.replace(/\/runsync\?.*$/, '/run')))
+      else await this.#follow(await this.#submit(this.#call.path.replace(/\/runsync\?.*/s, '/run')))
       if (this.state.value.phase !== 'ended')
         this.#set({ phase: this.state.value.problem === null ? 'ended' : 'failed' })
     } catch (error) {

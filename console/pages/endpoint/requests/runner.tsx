@@ -148,7 +148,7 @@ function useInputs(endpoint: Endpoint, mode: Mode) {
 }
 
 function firstChat({ name, modelReferences }: Endpoint): string {
-  const model = modelReferences[0]?.replace(/:[^/]*$/, '') ?? name
+  const model = modelReferences[0]?.replace(/:[^/:]*$/, '') ?? name
   return JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }], stream: true }, null, 2)
 }
 
