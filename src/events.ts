@@ -92,7 +92,8 @@ export interface Events {
   /** A receiver answered 200 on this attempt. */
   'webhook.delivered': { endpointId: EndpointId; jobId: JobId; tries: number }
   /** The last attempt failed, or could not be made for too long. The webhook is given up. */
-  'webhook.failed': { endpointId: EndpointId; jobId: JobId; tries: number; problem: string }
+  /** `shown` is what its account may know of the problem. */
+  'webhook.failed': { endpointId: EndpointId; jobId: JobId; tries: number; problem: string; shown: string }
   'worker.created': { endpointId: EndpointId; workerId: WorkerId; version: number }
   'worker.moved': {
     endpointId: EndpointId

@@ -18,6 +18,6 @@ export const SHARING_SETTINGS = {
     '<auto|on|off>',
     'auto',
     oneOf(['auto', 'on', 'off']),
-    'whether webhooks go to private addresses and this machine; auto: until there is a second account',
+    "whether webhooks go to private addresses; auto: those of the operator's account",
   ),
 }

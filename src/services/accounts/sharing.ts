@@ -1,11 +1,16 @@
 import { AppError } from '../../core/errors.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import type { OutboundRequest } from '../../ports/outbound.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Settings for several accounts on one machine. */
 export interface SharingRules {
   /** Whether there may be a second account although workers are not kept apart. */
   readonly acceptSharedHost: boolean
-  /** Whether webhooks go to private addresses: `auto` as long as there is one account. */
+  /**
+   * Whether webhooks go to private addresses: `auto` for those of the operator's account, `on` for all, `off` for none. Those of other accounts
+   * never go to this machine.
+   */
   readonly webhookPrivate: 'auto' | 'on' | 'off'
 }
 
@@ -49,10 +54,12 @@ export class Sharing {
     this.#shared = true
   }
 
-  /** Whether webhooks may only go to public addresses. */
-  async webhooksPublicOnly(): Promise<boolean> {
+  /** Which addresses webhooks of an account do not go to. */
+  webhookRules(owner: OwnerId): Pick<OutboundRequest, 'publicOnly' | 'notThisMachine'> {
     const { webhookPrivate } = this.#rules
-    return webhookPrivate === 'auto' ? this.#isShared() : webhookPrivate === 'off'
+    const isOperator = owner === DEFAULT_OWNER
+    const publicOnly = webhookPrivate === 'off' || (webhookPrivate === 'auto' && !isOperator)
+    return { publicOnly, notThisMachine: !isOperator }
   }
 
   async #isShared(): Promise<boolean> {

@@ -64,7 +64,7 @@ export class Webhooks {
   readonly #jobs: Jobs
   readonly #sharing: Sharing
 
-  /** @param sharing says whether receivers may have private addresses */
+  /** @param sharing says which addresses receivers may have */
   constructor(ports: NeededPorts, jobs: Jobs, sharing = new Sharing(ports)) {
     this.#ports = ports
     this.#jobs = jobs
@@ -171,7 +171,7 @@ export class Webhooks {
     if (isOfJob(delivery)) emit('webhook.tried', { ...triedOf(delivery, number), atMs, tookMs, status })
     if (problem === null) emit('webhook.delivered', { endpointId, jobId, tries: entry.number })
     else if (entry.number >= WEBHOOK.tries) {
-      emit('webhook.failed', { endpointId, jobId, tries: entry.number, problem })
+      emit('webhook.failed', { endpointId, jobId, tries: entry.number, problem, shown: entry.error ?? problem })
     }
   }
 
@@ -180,7 +180,7 @@ export class Webhooks {
     const { store, emit } = this.#ports
     const overdue = await store.webhooks.giveUp(nowMs - WEBHOOK.overdueMs, nowMs, SWEEP)
     const problem = 'its next try was overdue for too long'
-    for (const given of overdue) emit('webhook.failed', { ...given, problem })
+    for (const given of overdue) emit('webhook.failed', { ...given, problem, shown: problem })
     const removed = await store.webhooks.removeOver(nowMs - WEBHOOK.retentionMs, SWEEP)
     return overdue.length === SWEEP || removed === SWEEP
   }
@@ -203,7 +203,7 @@ export class Webhooks {
     signal: AbortSignal,
   ): Promise<OutboundResult & { isPublic: boolean }> {
     const { vault, clock, outbound, tracing } = this.#ports
-    const publicOnly = await this.#sharing.webhooksPublicOnly()
+    const rules = this.#sharing.webhookRules(delivery.owner)
     let isPublic = false
     const onTarget = (found: boolean) => {
       isPublic = found
@@ -231,7 +231,7 @@ export class Webhooks {
       both.addEventListener('abort', () => resolve({ problem }), { once: true })
     })
     try {
-      const call = outbound.post({ url, headers, body, signal: both, publicOnly, onTarget })
+      const call = outbound.post({ url, headers, body, signal: both, ...rules, onTarget })
       const result = await Promise.race([call, givenUp])
       return { ...result, isPublic }
     } finally {

@@ -26,7 +26,7 @@ const PUBLISHERS: Publishers = {
   'job.expired': ({ endpointId, jobId, from }) => ({ endpointId, jobId, from }),
   'job.result_ignored': ({ endpointId, jobId, workerId, reason }) => ({ endpointId, jobId, workerId, reason }),
   'webhook.delivered': ({ endpointId, jobId, tries }) => ({ endpointId, jobId, tries }),
-  'webhook.failed': ({ endpointId, jobId, tries, problem }) => ({ endpointId, jobId, tries, problem }),
+  'webhook.failed': ({ endpointId, jobId, tries, shown }) => ({ endpointId, jobId, tries, problem: shown }),
   'worker.created': ({ endpointId, workerId, version }) => ({ endpointId, workerId, version }),
   'worker.moved': ({ endpointId, workerId, from, to, reason, coldStartMs = null }) => {
     return { endpointId, workerId, from, to, reason, coldStartMs }

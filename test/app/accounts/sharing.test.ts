@@ -42,15 +42,24 @@ test('a second account is made where workers are kept apart, or the operator acc
   }
 })
 
-test('webhooks are off private addresses from the moment of a second account, unless the operator says otherwise', async () => {
-  const { sharing, accounts } = installation(null)
-  assert.equal(await sharing.webhooksPublicOnly(), false)
-  await accounts.create(OPERATOR, 'Ada')
-  assert.equal(await sharing.webhooksPublicOnly(), true)
-  const on = installation(null, { webhookPrivate: 'on' })
-  await on.accounts.create(OPERATOR, 'Ada')
-  assert.equal(await on.sharing.webhooksPublicOnly(), false)
-  assert.equal(await installation(null, { webhookPrivate: 'off' }).sharing.webhooksPublicOnly(), true)
+test('webhooks of the operator may go to private addresses, those of others where he says so, and never to this machine', () => {
+  const stranger = 'user_stranger' as OwnerId
+  const rules = (webhookPrivate: SharingRules['webhookPrivate']) => {
+    const { sharing } = installation(null, { webhookPrivate })
+    return [sharing.webhookRules(DEFAULT_OWNER), sharing.webhookRules(stranger)]
+  }
+  assert.deepEqual(rules('auto'), [
+    { publicOnly: false, notThisMachine: false },
+    { publicOnly: true, notThisMachine: true },
+  ])
+  assert.deepEqual(rules('on'), [
+    { publicOnly: false, notThisMachine: false },
+    { publicOnly: false, notThisMachine: true },
+  ])
+  assert.deepEqual(rules('off'), [
+    { publicOnly: true, notThisMachine: false },
+    { publicOnly: true, notThisMachine: true },
+  ])
 })
 
 test('several accounts are a problem only where workers are not isolated and that was not accepted', async () => {

@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import { MAX_WAITING_OUTCOMES } from '../../../src/control/webhook-dispatcher.ts'
 import { CALLS } from '../../../src/control/webhook-slots.ts'
 import type { EndpointId, JobId, OwnerId } from '../../../src/core/ids.ts'
-import { WEBHOOK } from '../../../src/core/jobs/webhook.ts'
+import { HIDDEN_PROBLEM, WEBHOOK } from '../../../src/core/jobs/webhook.ts'
+import { liveEventOf } from '../../../src/services/observing/live-event.ts'
 import type { OutboundCall } from '../../support/fake-outbound.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -338,6 +339,19 @@ test('webhooks of one account that reach nobody do not delay those of another', 
   await rig.clock.advance(180_000)
   assert.equal(dead(), 480 * WEBHOOK.tries)
   assert.equal(rig.happened('webhook.failed').length, 480)
+})
+
+test('neither the deliveries nor the events of an account say why a receiver without a public address failed', async t => {
+  const rig = await openRig(t)
+  const key = await rig.addKey('rpa_stranger', { owner: 'user_stranger' as OwnerId })
+  rig.outbound.answer = () => ({ problem: 'connect ECONNREFUSED 127.0.0.1:81' })
+  rig.outbound.isPublic = () => false
+  await purge(rig, ['http://private.example/'], key)
+  await rig.clock.advance(61_000)
+  const [failed] = rig.happened('webhook.failed')
+  assert.match(failed!.problem, /ECONNREFUSED/)
+  const shown = liveEventOf('webhook.failed', failed!, 0)
+  assert.deepEqual([shown?.fields.problem, shown?.fields.tries], [HIDDEN_PROBLEM, 3])
 })
 
 test('a retry of the job does not change the delivery of its first end', async t => {

@@ -56,13 +56,14 @@ test("a stranger's webhooks reach no private address, and all failures there loo
   const [open, closed] = [await listening(secret), await listening(spare)]
   spare.close()
   atEnd(() => void secret.close())
-  // On one server a refused address and a name that does not exist, on the other a service and a closed port.
+  const spellings = [`http://[::ffff:127.0.0.1]:${open}/`, `http://2130706433:${open}/`]
+  // On one server no private address may be called, on the other that of another machine, which this one is not.
   const refusing = triesOn([], [`http://127.0.0.1:${open}/`, 'http://no-such-name.invalid/'])
-  const calling = triesOn(['--webhook-private', 'on'], [`http://127.0.0.1:${open}/`, `http://127.0.0.1:${closed}/`])
+  const calling = triesOn(['--webhook-private', 'on'], [...spellings, `http://127.0.0.1:${closed}/`])
   const seen = new Set((await Promise.all([refusing, calling])).flat().map(entry => JSON.stringify(entry)))
   assert.equal(seen.size, 1, [...seen].join())
   assert.match([...seen][0]!, /"tookMs":10000,"error":"not delivered/)
-  assert.equal(calls, 1)
+  assert.equal(calls, 0)
 })
 
 /** What a stranger is told of the first tries, without their times, by a server that was started like this. */
@@ -80,24 +81,19 @@ async function triesOn(args: readonly string[], targets: readonly string[]): Pro
   return tries.map(({ at: _, ...rest }) => rest)
 }
 
-test('a delivery that was queued before the second account is held to the same rule', async () => {
+test('webhooks of the operator go to this machine also when there is a second account', async () => {
   let calls = 0
   const receiver = createServer((_, response) => {
     calls += 1
-    response.writeHead(500).end()
+    response.writeHead(200).end()
   })
   const port = await listening(receiver)
   atEnd(() => void receiver.close())
   const server = await startProbedServer({ trusting: false, args: ['--processes', 'off', '--docker', 'off'] })
   const endpoint = await endpointOf(server)
-  const id = await notify(server, endpoint, `http://127.0.0.1:${port}/`)
-  assert.equal((await firstTry(server, endpoint, id)).status, 500)
   await ask(server, '/v2/account/accounts', { body: { name: 'second' } })
-  const second = await until('a second try', async () => {
-    const { json } = await ask(server, `/v2/${endpoint}/webhooks/${id}`)
-    return json?.deliveries?.[0]?.tries?.[1] ?? false
-  })
-  assert.match(second.error, /is not public/)
+  const id = await notify(server, endpoint, `http://127.0.0.1:${port}/`)
+  assert.equal((await firstTry(server, endpoint, id)).status, 200)
   assert.equal(calls, 1)
   await server.stop()
 })

@@ -4,7 +4,7 @@ import { createHmac } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { before, describe, test } from 'node:test'
-import { createOutbound, refusalOf } from '../../../src/system/http/outbound.ts'
+import { createOutbound } from '../../../src/system/http/outbound.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
 import { root, type Server, startServer } from '../support/server.ts'
@@ -208,24 +208,4 @@ test('a name is resolved once, and only the address that was checked is connecte
   const given = await unasked.post({ url: 'http://slow.example/', ...message, signal: AbortSignal.timeout(50) })
   assert.ok('problem' in given)
   assert.ok('problem' in (await outbound.post({ url: 'no address', ...message, signal: signal() })))
-})
-
-const forbidden = [
-  ...['169.254.169.254', '169.254.0.1', '100.100.100.200', '168.63.129.16', 'fe80::1', 'fe80::1%eth0', 'febf::1'],
-  ...['fd00:ec2::254', '::ffff:169.254.169.254', '::ffff:a9fe:1', '64:ff9b::a9fe:a9fe', '2002:a9fe:a9fe::'],
-]
-const local = [
-  ...['127.0.0.1', '10.1.2.3', '172.31.0.1', '192.168.1.1', '100.64.0.1', '0.0.0.0', '::1', '::', 'fd12::1'],
-  ...['::ffff:127.0.0.1', '::ffff:10.0.0.1', '224.0.0.1', '64:ff9b::7f00:1'],
-]
-const open = ['1.1.1.1', '169.253.255.255', '172.32.0.1', '2606:4700::1111', '::ffff:1.1.1.1']
-
-test('private and public addresses are recognized in each notation', () => {
-  for (const address of forbidden) assert.match(refusalOf(address, false) ?? '', /link-local/, address)
-  for (const address of local) {
-    assert.equal(refusalOf(address, false), null, address)
-    assert.match(refusalOf(address, true) ?? '', /not public/, address)
-  }
-  for (const address of open) assert.equal(refusalOf(address, true), null, address)
-  assert.equal(refusalOf('example.com', false), 'is no address')
 })
