@@ -95,6 +95,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
     store,
     driver: around?.outside(fenced) ?? fenced,
     outbound,
+    registries: { isAllowed: () => true, reach: async () => 'allowed' },
     bodies: inlineBodies,
     probes: {
       probe: (...args) => life.guard(programs.probe(...args)),

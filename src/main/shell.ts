@@ -11,6 +11,7 @@ import type { CertificateInUse } from '../system/certificates/certificate-in-use
 import { systemClock } from '../system/clock.ts'
 import { createConsoleFiles } from '../system/console-files.ts'
 import { createHealthProbes } from '../system/http/health-probe.ts'
+import { createImageRegistries } from '../system/http/image-registries.ts'
 import { createOutbound } from '../system/http/outbound.ts'
 import { createLog, logEvents } from '../system/observing/log.ts'
 import { type CountingMetrics, createMetrics } from '../system/observing/metrics.ts'
@@ -40,7 +41,10 @@ export class Shell {
   /** One stream of events for all its readers. */
   readonly emit: Emit
   /** Ports that need nothing of a term. */
-  readonly ports: Pick<Ports, 'clock' | 'random' | 'bodies' | 'outbound' | 'probes' | 'consoleFiles' | 'tracing'>
+  readonly ports: Pick<
+    Ports,
+    'clock' | 'random' | 'bodies' | 'outbound' | 'registries' | 'probes' | 'consoleFiles' | 'tracing'
+  >
   /** Null when no traces are recorded. */
   readonly traces: Traces | null
   /** Is awaited before the first large body is handed on; a term sets it. */
@@ -76,6 +80,7 @@ export class Shell {
       // Those of clients and, as many bytes again, those of workers.
       bodies: new BodyThreads({ ready: () => this.readyForLarge(), waitingBytes: 2 * config.bodyBytes }),
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
+      registries: createImageRegistries({ allowed: config.privateRegistries }),
       probes: createHealthProbes(),
       consoleFiles: createConsoleFiles(consoleSource()),
       tracing: this.traces?.tracer,

@@ -40,6 +40,8 @@ export interface WorkerSpec {
   readonly models: readonly MountedModel[]
   /** Credentials for the image; null when everybody may download it. */
   readonly credential: RegistryCredential | null
+  /** Asked before anything calls the registry of the image: why that may not be, or null. Left out where it always may. */
+  readonly guard?: () => Promise<StartFailure | null>
 }
 
 /** A model on the disk of this machine, in the layout of the cache of Hugging Face. */

@@ -3,6 +3,7 @@ import type { BodyParser } from './body-parser.ts'
 import type { Clock } from './clock.ts'
 import type { ConsoleFiles } from './console-files.ts'
 import type { Driver } from './driver.ts'
+import type { ImageRegistries } from './image-registries.ts'
 import type { Leader } from './leader.ts'
 import type { Machine } from './machine.ts'
 import type { Metrics } from './metrics.ts'
@@ -31,6 +32,7 @@ export interface Ports {
   readonly leader: Leader
   readonly logs: WorkerLogs
   readonly outbound: Outbound
+  readonly registries: ImageRegistries
   readonly probes: Probes
   readonly volumes: VolumeFolders
   /** Keeps results of workers on disk until they fit into memory; null to refuse them. */

@@ -54,6 +54,8 @@ import type { ContainerUrls } from '../../src/services/workers/worker-addresses.
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { singleLeader } from '../../src/system/coordination/leader.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
+import type { OutboundAddress } from '../../src/system/http/addresses.ts'
+import { createImageRegistries } from '../../src/system/http/image-registries.ts'
 import { createVault } from '../../src/system/keys/vault.ts'
 import { createMetrics } from '../../src/system/observing/metrics.ts'
 import { Tracer } from '../../src/system/observing/tracer.ts'
@@ -167,6 +169,8 @@ export class Rig {
   readonly notifier: Notifier
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
   readonly outbound = new FakeOutbound(this.clock)
+  /** Addresses of the names of registries. */
+  resolve: (name: string) => readonly OutboundAddress[] = () => [{ address: '203.0.113.1', family: 4 }]
   readonly volumes = new MemoryVolumes()
   /** The use of its GPUs, by their keys. */
   readonly gpuUse = new Map<string, GpuUse>()
@@ -267,6 +271,7 @@ export class Rig {
     this.ports = {
       ...ports,
       bodies: inlineBodies,
+      registries: createImageRegistries({ allowed: ['registry.lan'], resolve: async name => this.resolve(name) }),
       probes: this.probes,
       leader: singleLeader,
       machine,

@@ -90,7 +90,13 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
   [
     'Permissions and prices:',
     [
-      ...['--lb-public', '--webhook-public-only', '--webhook-private', '--delete-running-endpoints'],
+      ...[
+        '--lb-public',
+        '--webhook-public-only',
+        '--webhook-private',
+        '--private-registry',
+        '--delete-running-endpoints',
+      ],
       ...['--metrics-public', '--prices'],
     ],
   ],

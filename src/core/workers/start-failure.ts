@@ -59,6 +59,9 @@ interface StartFailures {
   readonly model_failed: { readonly model: string; readonly problem: ModelProblem }
   readonly model_gone: { readonly model: string }
   // Images.
+  /** Only the operator's images come from a registry that is not public. */
+  readonly registry_private: { readonly image: string; readonly host: string }
+  /** `said` is empty for an account that may not read what a registry says. */
   readonly pull_failed: {
     readonly image: string
     readonly host: string
@@ -256,6 +259,11 @@ const RULES: Rules = {
     ({ problem }) => MODEL_REMEDIES[problem.kind] ?? 'model_hub',
   ],
   model_gone: [({ model }) => `model ${model} was removed before a worker could get it`, 'other'],
+  registry_private: [
+    ({ image, host }) =>
+      `image '${image}' cannot be used: its registry ${host} is not public, and the operator allows this account public ones only`,
+    'registry_public',
+  ],
   pull_failed: [pullText, ({ why, said }) => PULL_REMEDIES[why] ?? remedyInForeignText(said)],
   image_gone: [({ image }) => `image '${image}', which this release runs, is no longer there`, 'image_name'],
   image_vanished: [({ image }) => `image '${image}' was downloaded and is not there`, 'image_name'],
@@ -318,8 +326,11 @@ const PULL_REMEDIES: Readonly<Partial<Record<PullProblem, StartRemedy>>> = {
 
 function pullText({ image, host, why, said }: StartFailures['pull_failed']): string {
   const reason = pullReason(why, host)
-  return `image '${image}' cannot be downloaded: ${reason === null ? said : `${reason} (${said})`}`
+  const words = [reason, said === '' ? null : reason === null ? said : `(${said})`].filter(part => part !== null)
+  return `image '${image}' cannot be downloaded: ${words.length === 0 ? NO_WORDS : words.join(' ')}`
 }
+
+const NO_WORDS = 'the log of the server says why'
 
 /** Null where what was said is all that is known. */
 function pullReason(why: PullProblem, host: string): string | null {
@@ -379,6 +390,14 @@ function initText({ program: name, problem, said, architecture }: StartFailures[
     case 'unknown':
       return `${program} could not be started: ${said}`
   }
+}
+
+/**
+ * A failure as accounts other than the operator's see it: without what an engine says of a registry. It may be the answer of something that is
+ * no registry, and that only the engine reaches.
+ */
+export function withoutRegistryWords(failure: StartFailure): StartFailure {
+  return failure.kind === 'pull_failed' && failure.said !== '' ? { ...failure, said: '' } : failure
 }
 
 /** A failure as a sentence for people. */

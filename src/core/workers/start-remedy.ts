@@ -66,6 +66,9 @@ export const START_REMEDIES = {
   credential: lasting(
     'save a registry credential that may read the image, name it in "registry" of the template or endpoint, and check the name of the image',
   ),
+  registry_public: lasting(
+    'push the image to a public registry, or ask the operator to allow this one (--private-registry)',
+  ),
   registry: passing(
     'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
   ),

@@ -272,7 +272,8 @@ class Containers implements DockerDriver {
       const failure = await this.check(image, spec.args)
       if (failure !== null) throw new WorkerStartError(failure)
       const connection = await this.#options.connection()
-      const id = await this.#createFrom({ image, credential: spec.credential, watch, signal }, spec, connection)
+      const { credential, guard } = spec
+      const id = await this.#createFrom({ image, credential, guard, watch, signal }, spec, connection)
       try {
         stopIfAsked(signal)
         const found = await this.#calls.start(id)

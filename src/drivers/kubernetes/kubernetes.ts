@@ -311,7 +311,7 @@ class Pods implements KubernetesDriver {
 
   async #start(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
     const { workerId, image } = spec
-    const failure = await this.check(image, spec.args)
+    const failure = (await this.check(image, spec.args)) ?? (await spec.guard?.()) ?? null
     if (failure !== null) throw new WorkerStartError(failure)
     if (!isPodId(workerId))
       throw new WorkerStartError({ kind: 'cluster_refused', said: `${workerId} is no name of a pod` })

@@ -12,6 +12,7 @@ import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
+import { imageRefusal } from './image-access.ts'
 
 /** Limit of parallel reads where each endpoint is read on its own. */
 const CONCURRENCY = 16
@@ -208,13 +209,13 @@ export class Templates {
  * reference is saved even where no container engine is found.
  */
 export async function savedTemplateProblems(
-  ports: Pick<Ports, 'driver' | 'store'>,
+  ports: Pick<Ports, 'driver' | 'store' | 'registries'>,
   owner: OwnerId,
   input: TemplateInput,
 ): Promise<FieldProblem[]> {
   const problems = templateProblems(input)
   const isFolder = isFolderImage(input.image)
-  const failure = isFolder ? await ports.driver.check(input.image, input.args) : null
+  const failure = isFolder ? await ports.driver.check(input.image, input.args) : imageRefusal(ports, owner, input.image)
   if (failure !== null) problems.push(fieldProblem('image', `cannot run here: ${startFailureText(failure)}`))
   const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
   if (!known) problems.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))

@@ -7,7 +7,12 @@ import { wishOf } from '../../core/placement/wish.ts'
 import { countsAgainstRelease, MAX_ROLLOUT_CRASHES } from '../../core/scaling/rollout.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type Placement, UNPLACED } from '../../core/workers/placement.ts'
-import { type StartFailure, startFailureOf, startFailureText } from '../../core/workers/start-failure.ts'
+import {
+  type StartFailure,
+  startFailureOf,
+  startFailureText,
+  withoutRegistryWords,
+} from '../../core/workers/start-failure.ts'
 import {
   crashed,
   endOf,
@@ -25,6 +30,7 @@ import type { StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { downloadGuard } from '../endpoints/image-access.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { EndpointModels, ModelsState } from '../models/endpoint-models.ts'
 import { shortId } from '../short-id.ts'
@@ -181,10 +187,10 @@ export class Fleet {
     if (serves !== null) this.#ports.notifier.publish(`load:${endpointId}`)
   }
 
-  async #startFailed({ id, endpointId }: Worker, error: unknown): Promise<void> {
+  async #startFailed({ id, endpointId, owner }: Worker, error: unknown): Promise<void> {
     const reclaimed = await this.#reclaimed(id)
     if (reclaimed !== null) return this.recordExit(id, reclaimed)
-    const failure = startFailureOf(error)
+    const failure = this.#shownTo({ id, endpointId, owner }, startFailureOf(error))
     this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem: startFailureText(failure) })
     await this.#ports.driver.kill(id)
     await this.recordExit(id, { code: null, signal: null, cause: { kind: 'not_started', failure } })
@@ -280,8 +286,9 @@ export class Fleet {
     const { store, clock, logs } = this.#ports
     this.#running.end(workerId)
     const known = await store.workers.find(workerId)
-    const fate = given ?? fateOfJobs(known, observed)
-    const exit = endOf(known, observed)
+    const seen = known === null ? observed : this.#exitShownTo(known, observed)
+    const fate = given ?? fateOfJobs(known, seen)
+    const exit = endOf(known, seen)
     const ended = exitText(known ?? UNKNOWN, exit)
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
     const takeBack = () =>
@@ -296,6 +303,25 @@ export class Fleet {
     await takeBack()
     if (move !== null) await this.#tellStop(move.worker)
     await this.#forget(workerId, move?.worker ?? null)
+  }
+
+  /** A failure as the account of a worker may see it. The log of the server gets all of it. */
+  #shownTo(
+    { id, endpointId, owner }: Pick<Worker, 'id' | 'endpointId' | 'owner'>,
+    failure: StartFailure,
+  ): StartFailure {
+    if (owner === DEFAULT_OWNER) return failure
+    const shown = withoutRegistryWords(failure)
+    if (shown !== failure) {
+      this.#ports.emit('image.download_failed', { endpointId, workerId: id, problem: startFailureText(failure) })
+    }
+    return shown
+  }
+
+  #exitShownTo(worker: Worker, exit: ObservedExit): ObservedExit {
+    const { cause } = exit
+    if (cause.kind !== 'not_started' && cause.kind !== 'program_not_started') return exit
+    return { ...exit, cause: { ...cause, failure: this.#shownTo(worker, cause.failure) } }
   }
 
   /** Emits that the crash of a worker has stopped a rollout. */
@@ -437,6 +463,7 @@ export class Fleet {
     const inputs = await this.#inputs.find(endpoint, template)
     const models = this.#findsModels(endpoint, template) ? await this.#models.hold(workerId, endpoint, inputs.env) : []
     const identity = { endpointId, workerId, hostSuffix, placement, volume: inputs.volume }
+    const guard = downloadGuard(this.#ports, endpoint.owner, template.image)
     const spec = {
       workerId,
       endpointId,
@@ -446,6 +473,7 @@ export class Fleet {
       wish: wishOf(endpoint.compute),
       placement,
       ...inputs,
+      ...(guard && { guard }),
       models,
       diskGb: template.diskGb,
       ports: template.ports,

@@ -9,10 +9,11 @@ import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { RegistryCredential } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { imageRefusal } from '../endpoints/image-access.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import { registryCredential } from '../secrets/registries.ts'
 
-type InputPorts = Pick<Ports, 'store' | 'vault' | 'volumes'>
+type InputPorts = Pick<Ports, 'store' | 'vault' | 'volumes' | 'registries'>
 
 /** What a worker gets besides its image: variables, credential and volume, as its owner has saved them. */
 export interface WorkerLaunchInputs {
@@ -33,7 +34,8 @@ export class WorkerLaunchReader {
 
   /** Why no worker can be started; null when nothing is missing or wrong. */
   async failure(endpoint: Endpoint, template: ReleasedTemplate): Promise<StartFailure | null> {
-    if (isFolderReserved(endpoint.owner, template.image)) return { kind: 'folder_reserved' }
+    const refused = this.#imageFailure(endpoint, template)
+    if (refused !== null) return refused
     const env = savedEnv(endpoint, template)
     const missing = await this.#missingSecrets(endpoint.owner, env)
     if (missing.length > 0) return { kind: 'secrets_missing', names: missing }
@@ -53,7 +55,8 @@ export class WorkerLaunchReader {
    */
   async find(endpoint: Endpoint, template: ReleasedTemplate): Promise<WorkerLaunchInputs> {
     const { owner } = endpoint
-    if (isFolderReserved(owner, template.image)) throw new WorkerStartError({ kind: 'folder_reserved' })
+    const refused = this.#imageFailure(endpoint, template)
+    if (refused !== null) throw new WorkerStartError(refused)
     const volume = await this.#volumeOf(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
@@ -68,6 +71,11 @@ export class WorkerLaunchReader {
   /** The variables of the template and of the endpoint, secrets resolved. @throws WorkerStartError when one is missing */
   env(endpoint: Endpoint, template: ReleasedTemplate): Promise<Record<string, string>> {
     return this.#withSecrets(endpoint.owner, savedEnv(endpoint, template))
+  }
+
+  /** An account may have saved an image before it was not allowed to. */
+  #imageFailure({ owner }: Endpoint, { image }: ReleasedTemplate): StartFailure | null {
+    return isFolderReserved(owner, image) ? { kind: 'folder_reserved' } : imageRefusal(this.#ports, owner, image)
   }
 
   async #servingProblem({ owner }: Endpoint, env: Readonly<Record<string, string>>): Promise<string | null> {

@@ -115,6 +115,10 @@ const SAMPLES: Samples = {
     { version: '4.3', needed: '5.4' },
     'Podman 4.3 gives containers no GPUs of NVIDIA when it is asked over its API; 5.4 or newer is needed, or Docker',
   ],
+  registry_private: [
+    { image: 'r.lan/a', host: 'r.lan' },
+    "image 'r.lan/a' cannot be used: its registry r.lan is not public, and the operator allows this account public ones only",
+  ],
   pull_failed: [
     { image: 'r/a', host: 'r', why: 'unreachable', said: 'no' },
     "image 'r/a' cannot be downloaded: r cannot be reached (no)",

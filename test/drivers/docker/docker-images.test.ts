@@ -59,6 +59,20 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
     },
   })
 
+  test('what guards the registry is asked before each download, and nothing calls the registry when it refuses', async () => {
+    depot.publish('guarded', '1', 'hello')
+    const image = `${named('guarded')}:1`
+    const before = depot.calls.length
+    const guard = async () => ({ kind: 'registry_private', image, host: depot.host }) as const
+    const spec = machine.spec([], { image, args: '', credential: depot.user, guard })
+    await assert.rejects(driver.start(spec), /is not public/)
+    assert.equal(depot.calls.length, before)
+    const open = machine.spec([], { image, args: '', credential: depot.user, guard: async () => null })
+    await driver.start(open)
+    await exitOf(machine.notifier, driver, open.workerId)
+    assert.deepEqual(await machine.output(open.workerId), ['hello'])
+  })
+
   test('an image is downloaded once for all workers that wait for it, with the credential, and its progress is reported', async () => {
     depot.publish('pulled', '1', 'hello')
     const image = `${named('pulled')}:1`

@@ -6,7 +6,7 @@
 import { isFloating, parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
-import type { RegistryCredential, StartWatch } from '../../../ports/driver.ts'
+import type { RegistryCredential, StartWatch, WorkerSpec } from '../../../ports/driver.ts'
 import type { Engine } from '../engine.ts'
 import { engineError } from '../engine-error.ts'
 import { authOf, Pulls } from './pull.ts'
@@ -17,6 +17,8 @@ export interface ImageWish {
   /** The reference in the template. */
   readonly image: string
   readonly credential: RegistryCredential | null
+  /** Asked before the registry is called, as `WorkerSpec.guard`. */
+  readonly guard?: WorkerSpec['guard']
   readonly watch: StartWatch | undefined
   /** Aborts the start. */
   readonly signal: AbortSignal
@@ -117,12 +119,13 @@ export class Images {
    * Whether a name such as `latest` means another image by now. Checked once for a release, only for an image of a registry; a slow
    * registry does not delay a start.
    */
-  async #isOutdated(image: string, found: FoundImage, { credential, signal }: ImageWish): Promise<boolean> {
+  async #isOutdated(image: string, found: FoundImage, { credential, guard, signal }: ImageWish): Promise<boolean> {
     const reference = parseReference(image)
     if (reference === null || !isFloating(reference)) return false
     const known = digestsOf(image, found)
     if (known.length === 0) return false
     const auth = credential === null ? {} : { auth: authOf(image, credential) }
+    if (((await guard?.()) ?? null) !== null) return false
     try {
       const { Descriptor } = await this.#engine.call<{ Descriptor?: { digest?: string } }>({
         method: 'GET',
@@ -147,7 +150,9 @@ export class Images {
     return (isTold ? digestsOf(image, found)[0] : undefined) ?? found.Id
   }
 
-  async #download(image: string, { credential, watch, signal }: ImageWish): Promise<void> {
+  async #download(image: string, { credential, guard, watch, signal }: ImageWish): Promise<void> {
+    const refused = (await guard?.()) ?? null
+    if (refused !== null) throw new WorkerStartError(refused)
     const before = await this.#ids()
     watch?.pulling(null)
     await this.#pulls.pull({ image, credential, signal, onPercent: percent => watch?.pulling(percent) })

@@ -1,0 +1,40 @@
+/** Which images an account may run: those of registries that it may make the engine call. */
+import { parseReference } from '../../core/endpoints/image-reference.ts'
+import { isFolderImage } from '../../core/endpoints/template.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import type { StartFailure } from '../../core/workers/start-failure.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+type AccessPorts = Pick<Ports, 'registries'>
+
+/** Why an account may not run an image, as far as the name of its registry says it; null when it may. */
+export function imageRefusal({ registries }: AccessPorts, owner: OwnerId, image: string): StartFailure | null {
+  const host = foreignRegistry(owner, image)
+  return host === null || registries.isAllowed(host) ? null : { kind: 'registry_private', image, host }
+}
+
+/**
+ * Asks before each download of an image whether the engine may call its registry: the name may have another address by now.
+ * @returns undefined for an account whose images may come from anywhere
+ */
+export function downloadGuard(
+  { registries }: AccessPorts,
+  owner: OwnerId,
+  image: string,
+): (() => Promise<StartFailure | null>) | undefined {
+  const host = foreignRegistry(owner, image)
+  if (host === null) return undefined
+  return async () => {
+    const reach = await registries.reach(host)
+    if (reach === 'allowed') return null
+    return reach === 'refused'
+      ? { kind: 'registry_private', image, host }
+      : { kind: 'pull_failed', image, host, why: 'unreachable', said: '' }
+  }
+}
+
+/** The registry of an image of an account other than the operator's; null for all others, and for what is no reference. */
+function foreignRegistry(owner: OwnerId, image: string): string | null {
+  if (owner === DEFAULT_OWNER || isFolderImage(image)) return null
+  return parseReference(image)?.registry ?? null
+}

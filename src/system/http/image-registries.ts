@@ -1,0 +1,80 @@
+import { isIP } from 'node:net'
+import type { ImageRegistries } from '../../ports/image-registries.ts'
+import { type OutboundAddress, refusalOf } from './addresses.ts'
+import { resolveName } from './outbound.ts'
+
+/** Where images are whose name has no registry. It may be a mirror that the operator has told the engine. */
+const DEFAULT_REGISTRY = 'docker.io'
+/** Ends of names that no public resolver knows. */
+const PRIVATE_NAMES =
+  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa|svc|test|invalid)$/
+const RESOLVE_MS = 5_000
+
+/** What the rule for registries depends on. */
+export interface ImageRegistriesOptions {
+  /** Registries with private addresses that everybody may use, each a host, with a port or for all ports. */
+  readonly allowed: readonly string[]
+  /** Finds the addresses of a name; the system's resolver unless a test says otherwise. */
+  readonly resolve?: (name: string) => Promise<readonly OutboundAddress[]>
+  /** Addresses of the interfaces of this machine; those of the system unless a test says otherwise. */
+  readonly interfaces?: () => readonly string[]
+}
+
+/** Registries with public addresses, and those that the operator allows. */
+export function createImageRegistries(options: ImageRegistriesOptions): ImageRegistries {
+  const { allowed, interfaces, resolve = resolveName } = options
+  const named = new Set(allowed.map(text => text.toLowerCase()))
+  const rules = { publicOnly: true, notThisMachine: true, ...(interfaces && { interfaces }) }
+  const isFree = (registry: string) => {
+    const given = registry.toLowerCase()
+    return given === DEFAULT_REGISTRY || named.has(given) || named.has(withoutPort(given))
+  }
+  const isAllowed = (registry: string) => {
+    if (isFree(registry)) return true
+    const host = hostOf(registry)
+    if (host === null) return false
+    if (isIP(host) !== 0) return refusalOf(host, rules) === null
+    return host.includes('.') && !PRIVATE_NAMES.test(host)
+  }
+  return {
+    isAllowed,
+    async reach(registry) {
+      if (!isAllowed(registry)) return 'refused'
+      const host = hostOf(registry)
+      if (isFree(registry) || host === null || isIP(host) !== 0) return 'allowed'
+      const found = await addressesOf(host, resolve)
+      if (found.length === 0) return 'unresolved'
+      return found.every(({ address }) => refusalOf(address, rules) === null) ? 'allowed' : 'refused'
+    },
+  }
+}
+
+/** The host of a registry as a resolver reads it: `0x7f.1` is 127.0.0.1. Null for what is none. */
+function hostOf(registry: string): string | null {
+  const url = URL.parse(`http://${registry}`)
+  if (url === null || url.hostname === '') return null
+  const name = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+  return name.endsWith('.') ? name.slice(0, -1) : name
+}
+
+/** `[::1]:5000` without `:5000`. */
+function withoutPort(registry: string): string {
+  const colon = registry.lastIndexOf(':')
+  return colon > registry.lastIndexOf(']') ? registry.slice(0, colon) : registry
+}
+
+/** None where the name has none, or nobody answers in time. */
+async function addressesOf(
+  name: string,
+  resolve: (name: string) => Promise<readonly OutboundAddress[]>,
+): Promise<readonly OutboundAddress[]> {
+  const late = Promise.withResolvers<readonly OutboundAddress[]>()
+  const timer = setTimeout(() => late.resolve([]), RESOLVE_MS)
+  try {
+    return await Promise.race([resolve(name), late.promise])
+  } catch {
+    return []
+  } finally {
+    clearTimeout(timer)
+  }
+}
