@@ -40,6 +40,7 @@ export function databaseNote(dataDir: string): DatabaseNote | null {
   const file = noteFile(dataDir)
   if (!existsSync(file)) return null
   const [name = '', second = ''] = readFileSync(file, 'utf8').trim().split('\n')
+  if (name === '') return null
   return { name, id: second.startsWith(ID) ? second.slice(ID.length) : null }
 }
 
