@@ -3,7 +3,7 @@ import type { DeliveryId, OwnerId } from '../core/ids.ts'
 import { UNKNOWN_RECEIVER } from '../core/jobs/webhook.ts'
 import type { DueWebhook, WebhookStore } from '../ports/store/store.ts'
 import type { Webhooks } from '../services/jobs/webhooks.ts'
-import type { Called, WebhookSlots } from './webhook-slots.ts'
+import { CALLS, type Called, type WebhookSlots } from './webhook-slots.ts'
 
 /** How many due deliveries of an account are looked at before its receivers are. */
 const WINDOW = 64
@@ -120,14 +120,21 @@ export class DueWebhooks {
     const after = places.get(owner) ?? BEFORE_ALL
     const asked = { owner, nowMs: this.#nowMs, after, maxRead: LANES.read }
     const { receivers, readUntil } = await store.receiversDue(asked)
+    if (receivers.includes(UNKNOWN_RECEIVER)) await webhooks.nameReceivers(owner, this.#nowMs)
+    // Where the last step stopped in the middle, those before it are still to be read.
     if (readUntil === null) places.delete(owner)
     else places.set(owner, readUntil)
-    if (readUntil === null || this.#lanesRead >= LANES.times) this.#isMore = false
-    if (receivers.includes(UNKNOWN_RECEIVER)) await webhooks.nameReceivers(owner, this.#nowMs)
+    if ((readUntil === null && after === BEFORE_ALL) || this.#lanesRead >= LANES.times) this.#isMore = false
+    let found = 0
     for (const receiver of receivers) {
       if (!slots.mayCall({ owner, receiver })) continue
       const limit = PER_LANE + held.countOf({ owner, receiver })
-      this.#rows!.push(...(await store.due({ owner, receiver, nowMs: this.#nowMs, limit })))
+      const rows = await store.due({ owner, receiver, nowMs: this.#nowMs, limit })
+      this.#rows!.push(...rows)
+      found += rows.length
+      if (found < CALLS.account) continue
+      places.set(owner, receiver)
+      return
     }
   }
 }

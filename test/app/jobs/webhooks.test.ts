@@ -320,6 +320,18 @@ test('a receiver that answers at once is not delayed by twenty others that hang'
   assert.equal(rig.happened('webhook.delivered').length, 31)
 })
 
+test('among a thousand receivers with many webhooks each is called in its turn', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = ({ url }) => (url.includes('hangs') ? null : { status: 200 })
+  await purge(rig, times(200, 'https://hangs.example/'))
+  await purge(
+    rig,
+    Array.from({ length: 1_000 }, (_, n) => `https://quick${n}.example/`),
+  )
+  await rig.clock.advance(20_000)
+  assert.equal(rig.happened('webhook.delivered').length, 1_000)
+})
+
 test('webhooks of one account that reach nobody do not delay those of another', async t => {
   const rig = await openRig(t)
   const owner = 'user_stranger' as OwnerId
