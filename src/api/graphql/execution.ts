@@ -1,8 +1,18 @@
-import { GraphQLError, type GraphQLSchema } from 'graphql'
+import {
+  type ExecutionArgs,
+  type ExecutionResult,
+  execute as executeOperation,
+  GraphQLError,
+  type GraphQLSchema,
+  NoFragmentCyclesRule,
+  type parse,
+  validate,
+} from 'graphql'
 import { createHandler, parseRequestParams } from 'graphql-http'
 import type { GraphqlContext } from './context.ts'
 import { shownError, statusOf } from './errors.ts'
-import { limitRules, parseWithinLimits } from './limits.ts'
+import type { SchemaResponses } from './introspection.ts'
+import { limitRules, MAX_ERRORS, parseWithinLimits } from './limits.ts'
 import { secretHider } from './redaction.ts'
 
 /** A request to execute: the text of its body, or what it was parsed to; null for GET. */
@@ -12,13 +22,19 @@ export interface GraphqlRequest {
   readonly context: GraphqlContext
 }
 
+/** A schema, and what is kept of it. */
+export interface ServedSchema {
+  readonly schema: GraphQLSchema
+  readonly responses: SchemaResponses
+}
+
 /**
  * Executes a request and answers as GraphQL over HTTP says: errors are 200 for `application/json`, except those with a status of their
  * own (errors.ts).
  * @param report receives the cause of an error that callers do not see
  */
 export async function execute(
-  schema: GraphQLSchema,
+  { schema, responses }: ServedSchema,
   { request, body, context }: GraphqlRequest,
   report: (cause: unknown) => void,
 ): Promise<Response> {
@@ -27,7 +43,7 @@ export async function execute(
   const handle = createHandler({
     schema,
     context: () => ({ ...context }),
-    parse: parseWithinLimits,
+    ...steps(responses),
     validationRules: limitRules,
     async parseRequestParams(given) {
       try {
@@ -51,6 +67,28 @@ export async function execute(
     status: errorStatus ?? init.status,
     headers: { 'content-type': 'application/json; charset=utf-8', ...init.headers },
   })
+}
+
+/** The steps of a request, which end early for a question about the schema that was asked before. */
+function steps(responses: SchemaResponses) {
+  return {
+    parse: (query =>
+      responses.documentOf(typeof query === 'string' ? query : query.body) ??
+      parseWithinLimits(query)) satisfies typeof parse,
+    validate: ((schema, document, rules) => {
+      if (responses.responseTo(document) !== undefined) return []
+      // The other rules follow fragments.
+      const cycles = validate(schema, document, [NoFragmentCyclesRule])
+      return cycles.length > 0 ? cycles : validate(schema, document, rules, { maxErrors: MAX_ERRORS })
+    }) satisfies typeof validate,
+    async execute(args: ExecutionArgs): Promise<ExecutionResult> {
+      const kept = responses.responseTo(args.document)
+      if (kept !== undefined) return kept
+      const result = await executeOperation(args)
+      responses.keep(args.document, result)
+      return result
+    },
+  }
 }
 
 /** Messages of requests that are not read at all, by status. */

@@ -1,7 +1,21 @@
 import { costLimitRule } from '@escape.tech/graphql-armor-cost-limit'
 import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases'
 import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth'
-import { GraphQLError, Lexer, parse, Source, TokenKind, type ValidationContext, type ValidationRule } from 'graphql'
+import {
+  type ArgumentNode,
+  type DocumentNode,
+  type FieldNode,
+  GraphQLError,
+  Kind,
+  Lexer,
+  parse,
+  type SelectionSetNode,
+  Source,
+  TokenKind,
+  type ValidationContext,
+  type ValidationRule,
+} from 'graphql'
+import { introspectionRule } from './introspection.ts'
 
 /** Maximum bytes of a request. A secret's value may have 16 MiB, and JSON escapes common characters as two. */
 const MAX_BODY_BYTES = 33 * 1024 * 1024
@@ -11,6 +25,14 @@ const MAX_ANONYMOUS_BODY_BYTES = 128 * 1024
 const MAX_CHARACTERS = 1024 * 1024
 /** Maximum tokens of a document. A template with 200 variables has about 2,000. */
 export const MAX_TOKENS = 20_000
+/** Maximum lines of a document: each error counts those before its place. */
+const MAX_LINES = 10_000
+/** Maximum operations and fragments of a document: validation follows fragments into fragments, and compares each with each. */
+const MAX_DEFINITIONS = 50
+/** Maximum comparisons of fields that validation makes. */
+const MAX_COMPARISONS = 20_000
+/** The time to compare the arguments of two fields, in comparisons for each character: it writes both down. */
+const COMPARISONS_PER_CHARACTER = 0.5
 const MAX_DEPTH = 12
 /** Maximum nesting of brackets, because the parser is recursive. Values that clients write into documents nest little. */
 const MAX_BRACKETS = 100
@@ -31,17 +53,23 @@ const ownMessages = {
   ],
 }
 
-/** Validation rules that limit one document. Introspection is exempt from the limits of depth and cost. */
+/** Maximum errors of one document: each looks for names that are like a wrong one. */
+export const MAX_ERRORS = 20
+
+/** Validation rules that limit one document. Introspection is exempt from the limits of depth and cost, and has a rule of its own. */
 export const limitRules: readonly ValidationRule[] = [
   maxDepthRule({ n: MAX_DEPTH, ...ownMessages }),
   maxAliasesRule({ n: MAX_ALIASES, ...ownMessages }),
   costLimitRule({ maxCost: MAX_COST, ...ownMessages }),
+  introspectionRule,
 ]
 
-/** Parses a document. @throws GraphQLError if it cannot be read, is too long or is nested too deep */
-export const parseWithinLimits: typeof parse = (source, options) => {
-  requireFlat(typeof source === 'string' ? new Source(source) : source)
-  return parse(source, { ...options, maxTokens: MAX_TOKENS })
+/** Parses a document. @throws GraphQLError if it cannot be read, is too long, is nested too deep, or takes too long to validate */
+export const parseWithinLimits: typeof parse = (query, options) => {
+  requireFlat(typeof query === 'string' ? new Source(query) : query)
+  const document = parse(query, { ...options, maxTokens: MAX_TOKENS })
+  requireFew(document)
+  return document
 }
 
 const OPENING: ReadonlySet<string> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L])
@@ -51,6 +79,9 @@ const CLOSING: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRACK
 function requireFlat(source: Source): void {
   if (source.body.length > MAX_CHARACTERS)
     throw new GraphQLError(`the document has more than ${MAX_CHARACTERS} characters; send long values as variables`)
+  if (countOf(source.body, ['\n', '\r'], MAX_LINES) >= MAX_LINES)
+    throw new GraphQLError(`the document has more than ${MAX_LINES} lines`)
+  if (countOf(source.body, ['{', '[', '('], MAX_BRACKETS + 1) <= MAX_BRACKETS) return
   const lexer = new Lexer(source)
   let depth = 0
   for (let tokens = 0; tokens < MAX_TOKENS; tokens += 1) {
@@ -61,4 +92,84 @@ function requireFlat(source: Source): void {
     if (depth > MAX_BRACKETS)
       throw new GraphQLError(`the document has more than ${MAX_BRACKETS} brackets within brackets`)
   }
+}
+
+/** How often characters occur in a text. @param most where counting ends */
+function countOf(text: string, characters: readonly string[], most: number): number {
+  let count = 0
+  for (const character of characters) {
+    for (let at = text.indexOf(character); at !== -1 && count < most; at = text.indexOf(character, at + 1)) count += 1
+  }
+  return count
+}
+
+/** @throws GraphQLError if validation would take too long */
+function requireFew({ definitions }: DocumentNode): void {
+  if (definitions.length > MAX_DEFINITIONS) {
+    throw new GraphQLError(`the document has more than ${MAX_DEFINITIONS} operations and fragments`)
+  }
+  const counting = new ComparisonCount(definitions)
+  for (const each of definitions) {
+    if ('selectionSet' in each && each.selectionSet !== undefined) counting.add([each.selectionSet])
+  }
+}
+
+/** Counts the comparisons that validation makes: each field with all others of its name and place, through fragments. */
+class ComparisonCount {
+  readonly #fragments: ReadonlyMap<string, SelectionSetNode>
+  #count = 0
+
+  constructor(definitions: DocumentNode['definitions']) {
+    const fragments = definitions.filter(each => each.kind === Kind.FRAGMENT_DEFINITION)
+    this.#fragments = new Map(fragments.map(({ name, selectionSet }) => [name.value, selectionSet]))
+  }
+
+  /** Adds what stands in the same place. @throws GraphQLError if it is too much or too deep */
+  add(sets: readonly SelectionSetNode[], depth = 0): void {
+    if (depth > MAX_BRACKETS) {
+      throw new GraphQLError(`fragments nest more than ${MAX_BRACKETS} fields, or lead back to themselves`)
+    }
+    for (const nodes of this.#byName(sets).values()) {
+      const characters = nodes.reduce((sum, { arguments: given = [] }) => sum + lengthOf(given), 0)
+      this.#spend((nodes.length - 1) * (nodes.length + characters * COMPARISONS_PER_CHARACTER))
+      const inner = nodes.flatMap(({ selectionSet }) => selectionSet ?? [])
+      if (inner.length > 0) this.add(inner, depth + 1)
+    }
+  }
+
+  #byName(sets: readonly SelectionSetNode[]): Map<string, FieldNode[]> {
+    const fields = new Map<string, FieldNode[]>()
+    const seen = new Set<string>()
+    const waiting = [...sets]
+    for (let set = waiting.pop(); set !== undefined; set = waiting.pop()) {
+      this.#spend(set.selections.length)
+      for (const node of set.selections) {
+        if (node.kind === Kind.FIELD) {
+          const name = (node.alias ?? node.name).value
+          const others = fields.get(name)
+          if (others === undefined) fields.set(name, [node])
+          else others.push(node)
+        } else if (node.kind === Kind.INLINE_FRAGMENT) waiting.push(node.selectionSet)
+        else if (!seen.has(node.name.value)) {
+          seen.add(node.name.value)
+          const fragment = this.#fragments.get(node.name.value)
+          if (fragment !== undefined) waiting.push(fragment)
+        }
+      }
+    }
+    return fields
+  }
+
+  #spend(comparisons: number): void {
+    this.#count += comparisons
+    if (this.#count > MAX_COMPARISONS) {
+      throw new GraphQLError(
+        'the document has too many fields of one name in one place, or uses its fragments too often',
+      )
+    }
+  }
+}
+
+function lengthOf(nodes: readonly ArgumentNode[]): number {
+  return (nodes.at(-1)?.loc?.end ?? 0) - (nodes[0]?.loc?.start ?? 0)
 }

@@ -7,6 +7,11 @@ const HIDDEN: readonly string[] = ['value', 'password']
 const MIN_LENGTH = 4
 /** Maximum characters of a message. A longer one quotes long values of the request. */
 const MAX_LENGTH = 4_000
+/** Maximum values that messages write in another way. */
+const MAX_ESCAPED = 1_000
+/** Characters that messages write in another way. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are some of them.
+const ESCAPED = /["\\\u0000-\u001f\u007f-\u009f\ud800-\udfff]/
 /** Maximum comparisons of a place of a message with a value, for all messages of one response. */
 const MAX_COMPARISONS = 100_000
 
@@ -24,12 +29,13 @@ export interface RequestText {
  * @param request read at the first message
  */
 export function secretHider(request: RequestText): (message: string) => string {
-  let values: ReadonlyMap<string, readonly string[]> | null = null
+  let values: ReadonlyMap<string, readonly string[]> | null | undefined
   let comparisons = 0
   return message => {
     if (message.length > MAX_LENGTH) return TOO_LONG
     const text = withoutStrings(message)
-    values ??= byStart(hiddenTexts(request))
+    if (values === undefined) values = hiddenByStart(request)
+    if (values === null) return TOO_LONG
     if (values.size === 0) return text
     let shown = ''
     for (let at = 0; at < text.length; ) {
@@ -53,19 +59,26 @@ function withoutStrings(message: string): string {
   return at.length === 0 ? message : `${message.slice(0, Math.min(...at))}, found a string.`
 }
 
-/** By the first characters, each list with the longest first. */
-function byStart(texts: ReadonlySet<string>): Map<string, string[]> {
+/** The values to hide by their first characters, each list with the longest first; null where there are too many. */
+function hiddenByStart(request: RequestText): Map<string, string[]> | null {
+  const texts = hiddenTexts(request)
+  if (texts === null) return null
   const sorted = [...texts].sort((a, b) => b.length - a.length)
   return Map.groupBy(sorted, text => text.slice(0, MIN_LENGTH))
 }
 
-/** The values to hide, as they are and as messages quote them. */
-function hiddenTexts({ query, variables }: RequestText): Set<string> {
+/** The values to hide, as they are and as messages quote them; null where there are too many. */
+function hiddenTexts({ query, variables }: RequestText): Set<string> | null {
+  const texts = new Set([...inlineTexts(query), ...memberTexts(variables)])
   const found = new Set<string>()
-  for (const text of [...inlineTexts(query), ...memberTexts(variables)]) {
-    if (text.length > MAX_LENGTH) continue
-    const quoted = [JSON.stringify(text), print({ kind: Kind.STRING, value: text })].map(each => each.slice(1, -1))
-    for (const form of [text, ...quoted]) if (form.length >= MIN_LENGTH) found.add(form)
+  let escaped = 0
+  for (const text of texts) {
+    if (text.length < MIN_LENGTH || text.length > MAX_LENGTH) continue
+    found.add(text)
+    if (!ESCAPED.test(text)) continue
+    escaped += 1
+    if (escaped > MAX_ESCAPED) return null
+    found.add(JSON.stringify(text).slice(1, -1)).add(print({ kind: Kind.STRING, value: text }).slice(1, -1))
   }
   return found
 }

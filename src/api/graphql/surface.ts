@@ -17,6 +17,7 @@ import {
 } from '../surface.ts'
 import { execute } from './execution.ts'
 import { graphiql, wantsPage } from './graphiql.ts'
+import { SchemaResponses } from './introspection.ts'
 import { maxBodyBytes } from './limits.ts'
 import { loadersFor } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
@@ -29,7 +30,7 @@ type SurfaceParts = GraphqlParts & { readonly room: BodyRoom; readonly bodies: B
  * Without a key only public fields can be queried. Browsers get GraphiQL.
  */
 export function graphqlSurface(parts: SurfaceParts): Surface {
-  const schema = createSchema(parts)
+  const served = { schema: createSchema(parts), responses: new SchemaResponses() }
   return async (request, env) => {
     try {
       if (wantsPage(request)) return await graphiql(request)
@@ -39,7 +40,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
       const ask = async (body: string | Record<string, unknown> | null) => {
         refuseDeep(request, body)
         const context = { caller, loaders: loadersFor(parts, caller), env }
-        return await execute(schema, { request, body, context }, cause => reportCause(parts, cause, env.requestId))
+        return await execute(served, { request, body, context }, cause => reportCause(parts, cause, env.requestId))
       }
       return await (request.method === 'POST'
         ? parts.room

@@ -2,6 +2,14 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import {
+  buildClientSchema,
+  buildSchema,
+  getIntrospectionQuery,
+  type IntrospectionOptions,
+  lexicographicSortSchema,
+  printSchema,
+} from 'graphql'
 import { SCHEMA_FILE, schemaFile } from '../../../scripts/schema.ts'
 import { DEFAULT_OWNER, type EndpointId, type TemplateId } from '../../../src/core/ids.ts'
 import { endpointOf, templateOf } from '../../contract/store-world.ts'
@@ -85,6 +93,91 @@ test('a mistake in a document is reported with its place', async t => {
     assert.ok([200, 400].includes(status), query)
     assert.equal(typeof json.errors[0].message, 'string')
     assert.equal(json.data, undefined)
+  }
+})
+
+test('fields of one name, and fragments within fragments, are limited before a document is validated', async t => {
+  const rig = await openRig(t)
+  const chain = (length: number, last: string) =>
+    `{ ...f0 } ${Array.from({ length }, (_, n) => `fragment f${n} on Query { ...f${n + 1} }`).join(' ')} fragment f${length} on Query { ${last} }`
+  const doubled = Array.from(
+    { length: 20 },
+    (_, n) => `fragment f${n} on User { a: endpoints { id } ...f${n + 1} ...f${n + 1} }`,
+  )
+  const documents: readonly [document: string, sentence: RegExp][] = [
+    [chain(2_200, '__typename'), /^the document has more than 50 operations and fragments$/],
+    [chain(40, '...f0'), /^Cannot spread fragment "f0" within itself/],
+    [
+      `{ myself { ...f } } fragment f on User { endpoints { template { ...f } } }`,
+      /cannot be spread|lead back to themselves/,
+    ],
+    [`{ ${'__typename '.repeat(9_000)} }`, /^the document has too many fields of one name in one place/],
+    [`{ ${'gpuTypes(input: { id: "x" }) { id } '.repeat(400)} }`, /^the document has too many fields of one name/],
+    [`{ __typename }${'\n'.repeat(10_000)}`, /^the document has more than 10000 lines$/],
+  ]
+  for (const [document, sentence] of documents) {
+    const { status, json } = await post(rig, document, { key: null })
+    assert.equal(status, 200)
+    assert.match(json.errors[0].message, sentence)
+  }
+  assert.deepEqual(rig.happened('request.failed'), [])
+  assert.match(
+    await refusal(rig, `{ myself { ...f0 } } ${doubled.join(' ')} fragment f20 on User { id }`),
+    /depth limit/,
+  )
+  const wide = Array.from({ length: 49 }, (_, n) => `a${n}: myself { id endpoints { id name } }`).join(' ')
+  assert.equal(Object.keys(await rig.graphql(`{ ${wide} }`)).length, 49)
+})
+
+test('what clients ask about the schema is answered without a key, and the same again', async t => {
+  const rig = await openRig(t)
+  const served = printSchema(lexicographicSortSchema(buildSchema(schemaFile())))
+  const named = (options: IntrospectionOptions) => getIntrospectionQuery({ ...options })
+  const questions = [
+    named({}),
+    named({ descriptions: false }),
+    named({ inputValueDeprecation: true, oneOf: true, schemaDescription: true, specifiedByUrl: true }),
+    named({ directiveIsRepeatable: true }).replaceAll(/\s+/g, ' '),
+  ]
+  for (const query of [...questions, ...questions]) {
+    const { json } = await post(rig, query, { key: null })
+    assert.equal(json.errors, undefined)
+    if (query === questions[2]) {
+      const schema = lexicographicSortSchema(buildClientSchema(json.data))
+      assert.equal(printSchema(schema), served)
+    }
+  }
+  const one = '{ __type(name: "EndpointInput") { inputFields { name type { name kind ofType { name } } } } }'
+  assert.ok((await post(rig, one, { key: null })).json.data.__type.inputFields.length > 5)
+  assert.deepEqual((await post(rig, '{ __typename }', { key: null })).json, { data: { __typename: 'Query' } })
+})
+
+test('the schema is asked for once, without aliases, and without parts of types within parts of types', async t => {
+  const rig = await openRig(t)
+  const aliased = Array.from({ length: 49 }, (_, n) => `a${n}: __schema { types { name fields { name } } }`).join(' ')
+  const documents: readonly [document: string, sentence: RegExp][] = [
+    [`{ ${aliased} }`, /^a document asks for __schema or __type once, without an alias$/],
+    ['{ a: __schema { types { name } } }', /once, without an alias/],
+    [
+      '{ ...a ...b } fragment a on Query { __schema { types { name } } } fragment b on Query { b: __schema { types { name } } }',
+      /once/,
+    ],
+    [
+      '{ __schema { types { a: fields { name } b: fields { name } } } }',
+      /^a question about the schema has no aliases$/,
+    ],
+    ['{ __schema { types { fields { type { fields { name } } } } } }', /^fields of a type that another one refers to/],
+    [
+      '{ __schema { types { ...t } } } fragment t on __Type { possibleTypes { ...u } } fragment u on __Type { ofType { ...v } } fragment v on __Type { enumValues { name } }',
+      /^enumValues of a type that another one refers to/,
+    ],
+  ]
+  for (const [document, sentence] of documents) {
+    for (const asking of [{}, { key: null }]) {
+      const { status, text, json } = await post(rig, document, asking)
+      assert.match(json.errors[0].message, sentence)
+      assert.ok(status === 200 && text.length < 20_000)
+    }
   }
 })
 

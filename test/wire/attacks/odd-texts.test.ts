@@ -40,6 +40,24 @@ test('a document of brackets within brackets is refused in words, and leaves no 
   assert.ok(!server.lines.some(line => line.includes('RangeError')))
 })
 
+test('a document that would take long to validate is refused before', async () => {
+  const times = (count: number, word: string) => word.repeat(count)
+  const documents = [
+    `{ ${times(9_000, '__typename ')} }`,
+    `{ ${times(1_500, 'gpuTypes(input: { id: "x" }) { id } ')} }`,
+    `{ ...f0 } ${Array.from({ length: 2_200 }, (_, n) => `fragment f${n} on Query { ...f${n + 1} }`).join(' ')}`,
+    `{ ${Array.from({ length: 49 }, (_, n) => `a${n}: __schema { types { name fields { name } } }`).join(' ')} }`,
+    `{ ${times(100, `x${'\n'.repeat(500)} `)} }`,
+    `{ ${Array.from({ length: 8_000 }, (_, n) => `gpuTypeX${n}`).join(' ')} }`,
+  ]
+  for (const document of documents) {
+    const answer = await send(document)
+    assert.equal(answer.status, 200)
+    assert.ok((await answer.text()).length < 50_000)
+  }
+  server.assertNeverHeld()
+})
+
 test('what people and clients write stays allowed', async () => {
   const answer = await send(`{ gpuTypes(input: { id: "${'{['.repeat(500)}" }) { id } }`)
   assert.ok(!(await answer.text()).includes('brackets'))
