@@ -9,6 +9,13 @@ export interface WorkingRelease {
   readonly configuration: KeptConfiguration
 }
 
+/** Results of a release: jobs and requests that ended in a way that its workers answer for. */
+export interface ResultCount {
+  readonly ended: number
+  /** Those of them that failed. */
+  readonly failed: number
+}
+
 /** What the store knows of an endpoint's newest release. */
 export interface RolloutFacts {
   /** Whether one of its workers has been ready. */

@@ -1,0 +1,83 @@
+/**
+ * Whether a release that became ready fails its jobs or requests: its failure rate is compared with that of the last good release, by a
+ * sequential test that may be evaluated after each result.
+ *
+ * For each release, the rates that its results exclude are those whose likelihood is {@link EXCLUSION} times smaller than the mean likelihood of all
+ * rates from 0 to 1. Under the true rate that ratio is a martingale that starts at 1, so by Ville's inequality the true rate is excluded at any of
+ * all evaluations with a probability of at most 1 / EXCLUSION. The release is clearly worse when all rates that its results allow are above all that those of the
+ * other one allow. Of a release that is no worse, one of the two true rates had to be excluded for that: at most 2 / EXCLUSION, 1 %, however often it is evaluated.
+ */
+
+import type { ResultCount } from '../endpoints/rollout-facts.ts'
+
+/** Number of results of a new release below which it is not judged. */
+export const MIN_JUDGED_RESULTS = 20
+/** Number of results after which a release that was not stopped is good, and is judged no more. */
+export const TRIAL_RESULTS = 200
+/** Time from its first ready worker after which a release with fewer results is judged no more, in milliseconds. */
+export const TRIAL_MS = 7 * 86_400_000
+/** A rate is excluded when its likelihood is this many times smaller than the mean likelihood of all rates. */
+const EXCLUSION = 200
+/** Halvings of an interval of rates: to a billionth. */
+const STEPS = 30
+
+/** The lowest failure rate that these results allow, from 0 to 1, wherever the counting stops. */
+export function leastFailureRate(results: ResultCount): number {
+  if (results.failed === 0) return 0
+  const excludes = exclusionBy(results)
+  let [allowed, excluded] = [results.failed / results.ended, 0]
+  for (let step = 0; step < STEPS; step += 1) {
+    const middle = (allowed + excluded) / 2
+    if (excludes(middle)) excluded = middle
+    else allowed = middle
+  }
+  return excluded
+}
+
+/** Whether a release with these results fails more than another one, beyond what chance explains; never below {@link MIN_JUDGED_RESULTS}. */
+export function isClearlyWorse(release: ResultCount, good: ResultCount): boolean {
+  if (release.ended < MIN_JUDGED_RESULTS || good.ended === 0) return false
+  if (release.failed * good.ended <= good.failed * release.ended) return false
+  const least = leastFailureRate(release)
+  return least > good.failed / good.ended && exclusionBy(good)(least)
+}
+
+/** The newest release of an endpoint while it is judged. */
+export interface ReleaseTrial {
+  readonly results: ResultCount
+  /** When its first worker was ready, in epoch milliseconds. */
+  readonly readyAtMs: number
+  /** The results of the release that it is compared with; null where no other one has worked. */
+  readonly good: ResultCount | null
+}
+
+/** What follows from the results so far: it stops, it has shown that it is good or is old enough, or it goes on being judged. */
+export type TrialVerdict = 'stop' | 'over' | 'open'
+
+/** Judges a release. May be called after each result, or less often. */
+export function verdictOf({ results, readyAtMs, good }: ReleaseTrial, nowMs: number): TrialVerdict {
+  if (nowMs - readyAtMs >= TRIAL_MS) return 'over'
+  if (good !== null && isClearlyWorse(results, good)) return 'stop'
+  return results.ended >= TRIAL_RESULTS ? 'over' : 'open'
+}
+
+/** Which rates these results exclude. */
+function exclusionBy({ ended, failed }: ResultCount): (rate: number) => boolean {
+  const passed = ended - failed
+  const mean = logFactorial(failed) + logFactorial(passed) - logFactorial(ended + 1)
+  const limit = mean - Math.log(EXCLUSION)
+  return rate => {
+    const likelihood = (failed === 0 ? 0 : failed * Math.log(rate)) + (passed === 0 ? 0 : passed * Math.log1p(-rate))
+    return likelihood <= limit
+  }
+}
+
+/** By Stirling's series, which is right to a billionth from 10 on. */
+function logFactorial(n: number): number {
+  if (n < 10) {
+    let product = 1
+    for (let factor = 2; factor <= n; factor += 1) product *= factor
+    return Math.log(product)
+  }
+  return n * Math.log(n) - n + Math.log(2 * Math.PI * n) / 2 + 1 / (12 * n) - 1 / (360 * n ** 3)
+}
