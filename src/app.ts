@@ -27,6 +27,7 @@ import type { Sharing } from './services/accounts/sharing.ts'
 import type { AuditLog } from './services/audit/audit-log.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
+import { ReleaseResults } from './services/endpoints/release-results.ts'
 import { AttemptRecorder } from './services/observing/attempt-recorder.ts'
 import { EventFeed } from './services/observing/event-feed.ts'
 import { MetricRecorder } from './services/observing/metric-recorder.ts'
@@ -89,9 +90,19 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   const known = new KnownEndpoints(given.store, given.clock)
   const auditing = createAuditServices(given, config)
   const { audit, keeper } = auditing
-  const recorders = { metrics: new MetricRecorder(given), attemptTimes: new AttemptRecorder(given), audit: keeper }
+  const releaseResults = new ReleaseResults(
+    { ...given, emit: (name, fields) => emit(name, fields) },
+    config.judgesRollouts ?? true,
+  )
+  const recorders = {
+    metrics: new MetricRecorder(given),
+    attemptTimes: new AttemptRecorder(given),
+    audit: keeper,
+    releaseResults,
+  }
   const feed = new EventFeed(given)
   const emit: Emit = (name, fields) => {
+    releaseResults.emit(name, fields)
     recorders.metrics.emit(name, fields)
     recorders.attemptTimes.emit(name, fields)
     keeper.emit(name, fields)
@@ -122,7 +133,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     return loops.stop()
   }
   const settleDown = async () => {
-    const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush(), keeper.flush()]
+    const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush(), keeper.flush(), releaseResults.flush()]
     await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), ...recorded])
     await abandon()
   }

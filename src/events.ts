@@ -118,7 +118,7 @@ export interface Events {
   /** The health checks of a worker that serves requests begin to fail, or succeed again. */
   'worker.health': { endpointId: EndpointId; workerId: WorkerId; healthy: boolean; problem: string | null }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
-  /** Workers of a new release crashed and none was ready: those of the last one that worked go on. */
+  /** Workers of a new release crashed and none was ready, or it fails clearly more than the last good one: those of that one go on. */
   'rollout.stopped': {
     endpointId: EndpointId
     version: number
@@ -126,6 +126,8 @@ export interface Events {
     /** The release that workers are started of. */
     working: number
     cause: string
+    /** The results of both releases, where it was stopped for failures. */
+    failures?: Readonly<Record<'ended' | 'failed' | 'workingEnded' | 'workingFailed', number>>
   }
   /** What the platform that places a worker says of it has changed. */
   'worker.reported': { endpointId: EndpointId; workerId: WorkerId; what: 'waits' | 'placed' | 'leaves'; text: string }

@@ -35,6 +35,8 @@ export interface AppConfig {
   readonly bodyBytes?: number
   /** Whether QUEUE_DELAY counts from when a further worker could be ready; false when left out. */
   readonly startAware?: boolean
+  /** Whether a release that fails its jobs clearly more than the one before is stopped; true when left out. */
+  readonly judgesRollouts?: boolean
   /** What hardware costs; nothing when left out. */
   readonly prices?: PriceList | undefined
   /** Whether load-balancing endpoints admit requests without a key, and trusted proxies; none unless given. */

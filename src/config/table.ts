@@ -116,6 +116,13 @@ export const SETTING_TABLE = {
     '--start-aware',
     'count the queue delay from when a further worker could be ready, so that none is started that would come too late to help',
   ),
+  rolloutJudge: setting(
+    '--rollout-judge',
+    '<on|off>',
+    'on',
+    oneOf(['on', 'off']),
+    'stop a new release that fails clearly more jobs or requests than the last good one, and let that one go on',
+  ),
   /** How workers share the machine. */
   placing: {
     requireGpu: flag(

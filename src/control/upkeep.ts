@@ -6,6 +6,7 @@ import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } f
 import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
+import type { ReleaseResults } from '../services/endpoints/release-results.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 
@@ -16,6 +17,8 @@ const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
 /** Interval at which counts of metrics and times of attempts are stored. */
 const METRICS_MS = 20_000
+/** Interval at which results are added to their releases, and new releases judged. */
+const RESULTS_MS = 1_000
 /** Interval at which refused attempts are written into the audit log, and its old entries removed. */
 const AUDIT_MS = 10_000
 /** Interval at which the driver gets the workers and images in use. */
@@ -28,10 +31,11 @@ export interface Recorders {
   readonly metrics: MetricRecorder
   readonly attemptTimes: AttemptRecorder
   readonly audit: AuditKeeper
+  readonly releaseResults: ReleaseResults
 }
 
 /**
- * Removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended sessions, free space, containers and
+ * Judges new releases by their results, and removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended sessions, free space, containers and
  * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
@@ -39,7 +43,7 @@ export class Upkeep {
   readonly #records: JobRecordRules
   readonly #recorders: Recorders
   /** When each kind of work is next due. */
-  readonly #due = { trim: 0, count: 0, forget: 0, records: 0, metrics: 0, audit: 0, compact: 0, tidy: 0 }
+  readonly #due = { trim: 0, count: 0, forget: 0, records: 0, metrics: 0, results: 0, audit: 0, compact: 0, tidy: 0 }
   /** Whether there may be outputs to cut or to remove; not known after a start. */
   #untidy = true
 
@@ -79,6 +83,10 @@ export class Upkeep {
       await this.#recorders.metrics.step()
       return false
     })
+    await this.#every('results', RESULTS_MS, nowMs, async () => {
+      await this.#recorders.releaseResults.flush()
+      return false
+    })
     await this.#every('audit', AUDIT_MS, nowMs, () => this.#recorders.audit.step(nowMs))
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
     await this.#every('tidy', TIDY_MS, nowMs, async () => {
@@ -93,7 +101,7 @@ export class Upkeep {
 
   /** @param work true when there is more, for the next step */
   async #every(
-    name: 'trim' | 'count' | 'forget' | 'records' | 'metrics' | 'audit' | 'compact' | 'tidy',
+    name: 'trim' | 'count' | 'forget' | 'records' | 'metrics' | 'results' | 'audit' | 'compact' | 'tidy',
     everyMs: number,
     nowMs: number,
     work: () => Promise<boolean>,

@@ -29,6 +29,7 @@ export function appConfigOf(config: Config): AppConfig {
     ...limits,
     ...chosen,
     audit: config.audit,
+    judgesRollouts: config.rolloutJudge === 'on',
     settings: settingsOf(config),
     backups,
     backupFolder: backupFolderOf(config, backups),

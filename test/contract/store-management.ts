@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { MAX_KEPT_CHARACTERS, MAX_RELEASES } from '../../src/core/endpoints/release.ts'
 import type { RegistryId, TemplateId, VolumeId, WorkerId } from '../../src/core/ids.ts'
 import type { WorkerExit } from '../../src/core/workers/worker-exit.ts'
-import { SEAL_KINDS } from '../../src/ports/store/management-store.ts'
+import { type ReleaseOptions, SEAL_KINDS } from '../../src/ports/store/management-store.ts'
 import {
   type Cases,
   E1,
@@ -170,16 +170,28 @@ export const managementCases: Cases = {
         await workers.insert(workerOf(name, { version }), `token-${name}`)
         await workers.exited(id, { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [], ...how }, T0)
       }
-      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: false, crashes: 0, working: null, canary: null })
+      assert.deepEqual(await releases.rollout(E1, 1), {
+        wasReady: false,
+        crashes: 0,
+        working: null,
+        canary: null,
+        stop: null,
+      })
       await world.worker('a' as WorkerId)
       await workers.seen('a' as WorkerId, 1, null, T0)
-      assert.deepEqual(await releases.rollout(E1, 1), { wasReady: true, crashes: 0, working: null, canary: null })
+      assert.deepEqual(await releases.rollout(E1, 1), {
+        wasReady: true,
+        crashes: 0,
+        working: null,
+        canary: null,
+        stop: null,
+      })
       await crash('b', 1)
       await change(2)
       await crash('c', 2)
       await crash('d', 2, { cause: { kind: 'unseen', when: 'server_away' } })
       const { working, ...facts } = (await endpoints.snapshot(E1))!.rollout
-      assert.deepEqual([facts, working?.version], [{ wasReady: false, crashes: 1, canary: null }, 1])
+      assert.deepEqual([facts, working?.version], [{ wasReady: false, crashes: 1, canary: null, stop: null }, 1])
       assert.deepEqual(working?.configuration.endpoint.env, { A: '1' })
       for (let version = 3; version < MAX_RELEASES + 5; version += 1) await change(version)
       assert.equal((await endpoints.snapshot(E1))!.rollout.working?.version, 1, 'it is kept however old it is')
@@ -188,6 +200,86 @@ export const managementCases: Cases = {
         replacesAtOnce: true,
       })
       assert.equal((await endpoints.snapshot(E1))!.rollout.wasReady, true)
+    },
+
+  'the results of workers are counted with their releases, and the newest one is judged against the last good one':
+    async world => {
+      const { endpoints, releases, workers } = world.store
+      const change = async (version: number, options: ReleaseOptions = {}) => {
+        const before = (await endpoints.find(E1))!
+        await endpoints.replace({ ...before, version, env: { V: `${version}` } }, before, T0, undefined, options)
+      }
+      const ready = async (name: string, version: number) => {
+        await workers.insert(workerOf(name as WorkerId, { version }), `token-${name}`)
+        await workers.seen(name as WorkerId, 1, null, T0)
+      }
+      const count = async (name: string, failed: number, ended: number, lostJobs = false) => {
+        const [judged] = await releases.addResults([
+          { workerId: name as WorkerId, ended, failed, lostJobs },
+          { workerId: 'nobody' as WorkerId, ended: 9, failed: 9, lostJobs: true },
+        ])
+        if (judged === undefined) return null
+        const { version, results, good } = judged
+        return [
+          version,
+          `${results.failed}/${results.ended}`,
+          good?.version ?? null,
+          good && `${good.results.failed}/${good.results.ended}`,
+        ]
+      }
+      await ready('a', 1)
+      assert.equal(await count('a', 1, 200), null, 'the first release has none to be compared with')
+      assert.equal(await count('a', 2, 200), null)
+      assert.equal(await count('a', 1, 100), null)
+      await change(2)
+      assert.equal(await count('a', 0, 0), null, 'none of its workers was ready')
+      await ready('b', 2)
+      // Of more than 400 the last weigh: 4 of 500 as 2 of 200.
+      assert.deepEqual(await count('b', 3, 5), [2, '3/5', 1, '2/200'])
+      await change(3)
+      await ready('c', 3)
+      await workers.exited('c' as WorkerId, { code: 9, signal: null, cause: { kind: 'ended' }, lastLines: [] }, T0)
+      assert.deepEqual(await count('c', 0, 0, true), [3, '1/1', 1, '2/200'], 'the second one has too few results')
+      await ready('b2', 2)
+      assert.deepEqual(await count('b2', 0, 15), [3, '1/1', 2, '3/20'])
+      const stop = { atMs: T0, release: { ended: 20, failed: 18 }, working: { ended: 200, failed: 2 } }
+      assert.equal(await releases.stop(E1, 2, 1, stop), false, 'it is not the newest')
+      assert.equal(await releases.stop(E1, 3, 1, stop), true)
+      assert.equal(await releases.stop(E1, 3, 1, stop), false)
+      assert.equal(await count('c', 1, 1), null)
+      const { rollout } = (await endpoints.snapshot(E1))!
+      assert.deepEqual([rollout.stop, rollout.working?.version, rollout.wasReady], [stop, 1, true])
+      assert.deepEqual(await releases.rollout(E1, 3), rollout)
+      const [listed] = await endpoints.listed(OWNER, { limit: 1, after: null })
+      assert.deepEqual(listed?.snapshot.rollout, rollout)
+      await change(4)
+      assert.equal((await releases.rollout(E1, 4)).working?.version, 2, 'a stopped one has not worked')
+      await ready('d', 4)
+      await releases.endTrial(E1, 4)
+      assert.equal(await count('d', 1, 1), null)
+      await change(5, { restores: 1 })
+      await ready('e', 5)
+      assert.equal(await count('e', 1, 1), null, 'a rollback is not judged')
+      await change(6)
+      await ready('f', 6)
+      assert.deepEqual(await count('f', 0, 1), [6, '0/1', 5, '3/201'], 'it goes on from what it restores')
+      await change(7, { canary: 10 })
+      await ready('g', 7)
+      assert.deepEqual(await count('g', 1, 1), [7, '1/1', 6, '0/1'], 'a canary is compared with its base')
+      assert.equal(await releases.stop(E1, 7, 6, stop), true)
+      assert.equal((await releases.rollout(E1, 7)).working?.version, 6)
+      assert.equal(await releases.promote(E1, 7), true)
+      assert.deepEqual(await releases.rollout(E1, 7), {
+        wasReady: true,
+        crashes: 0,
+        working: null,
+        canary: null,
+        stop: null,
+      })
+      assert.equal(await count('g', 9, 9), null, 'somebody has looked at it')
+      await change(8, { replacesAtOnce: true })
+      await ready('h', 8)
+      assert.equal(await count('h', 9, 9), null)
     },
 
   'a canary is known with its base, is the base of no other one, and is promoted once, while it is the newest':
@@ -203,7 +295,7 @@ export const managementCases: Cases = {
         await workers.seen(name as WorkerId, 1, null, T0)
       }
       const rollout = async () => {
-        const { working, ...facts } = (await endpoints.snapshot(E1))!.rollout
+        const { working, stop: _, ...facts } = (await endpoints.snapshot(E1))!.rollout
         return { ...facts, base: working?.version }
       }
       await ready('a', 1)

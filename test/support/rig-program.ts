@@ -2,11 +2,15 @@
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import type { Rig, RigWorker } from './rig.ts'
 
-/** Each worker of the rig takes jobs and finishes each after half a second, unless its release is broken: then it ends. */
+/**
+ * Each worker of the rig takes jobs and finishes each after half a second, unless its release is broken: then it ends. With FAILS_EVERY every so many jobs that
+ * its workers took fail, and with HANGS none is ever finished.
+ */
 export class RigProgram {
   readonly #rig: Rig
   #jobs: JobId[] = []
   #known = 0
+  #taken = 0
 
   constructor(rig: Rig) {
     this.#rig = rig
@@ -57,7 +61,10 @@ export class RigProgram {
         continue
       }
       await new Promise<void>(resolve => this.#rig.clock.after(500, resolve))
-      await worker.done(answer.json.id)
+      if (worker.spec.env.HANGS !== undefined) continue
+      this.#taken += 1
+      const fails = this.#taken % Number(worker.spec.env.FAILS_EVERY ?? Number.POSITIVE_INFINITY) === 0
+      await worker.done(answer.json.id, fails ? { error: 'no' } : { output: 'done' })
     }
   }
 }

@@ -83,6 +83,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly drainTimeoutMs?: number
   /** How workers share the machine. */
   readonly placing?: Partial<PlacementRules>
+  /** Whether releases that fail their jobs are stopped; true when left out. */
+  readonly judgesRollouts?: boolean
   readonly metricsPublic?: boolean
   /** Origins of the pages that may call job operations. */
   readonly corsOrigins?: readonly string[]
@@ -259,6 +261,7 @@ export class Rig {
       drainTimeoutMs,
       metricsPublic,
       placing,
+      judgesRollouts: this.#options.judgesRollouts ?? true,
       prices,
       accountLimits,
       jobRecords: this.#options.jobRecords ?? {},

@@ -39,6 +39,8 @@ export function addReleases(group: Command): void {
         )
       if (rollout.state === 'STOPPED' && !wantsJson(options))
         printText(`the rollout has stopped, release ${rollout.workingVersion} goes on: ${rollout.reason}\n`)
+      if (rollout.failures !== null && !wantsJson(options))
+        printText(`to let it go on all the same: runyard endpoints promote ${endpoint} ${releases[0]!.version}\n`)
       return
     }
     printDiff(options, endpoint, releases, Number(range[1]), Number(range[2]))
@@ -65,14 +67,16 @@ export function addRollback(group: Command): void {
   })
 }
 
-/** Adds `runyard endpoints promote <endpoint> [version]`: a canary replaces the release before it. */
+/** Adds `runyard endpoints promote <endpoint> [version]`: a canary, or a release that was stopped for its failures, replaces the release before it. */
 export function addPromote(group: Command): void {
   const command = group
     .command('promote')
     .argument('<endpoint>', 'the id or the name of an endpoint')
-    .argument('[version]', 'the release that is a canary; the newest one unless given')
+    .argument('[version]', 'the release that is a canary or was stopped; the newest one unless given')
   withConnection(
-    command.description('make a canary an ordinary release: its workers replace those of the one before'),
+    command.description(
+      'make a canary an ordinary release, or let one go on that was stopped for its failures: its workers replace those of the one before',
+    ),
   ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
     const of = version ?? String((await listOf(options, endpoint)).releases[0]?.version)
     const answer = await withEndpointName(options, endpoint, id =>
@@ -95,6 +99,8 @@ interface ReleaseList {
     readonly reason: string | null
     readonly workingVersion: number | null
     readonly canary: number | null
+    /** Null unless it was stopped because it failed its jobs or requests. */
+    readonly failures: object | null
   }
   readonly releases: readonly ListedRelease[]
 }

@@ -62,6 +62,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     'Placement and scaling:',
     [
       '--start-aware',
+      '--rollout-judge',
       '--require-gpu',
       '--dwell',
       '--cpu-overcommit',

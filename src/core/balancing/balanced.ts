@@ -47,7 +47,8 @@ export function balancedEndpoint(
   maxConcurrency: number | null,
 ): BalancedEndpoint {
   const { id, owner, scaler, workersMax } = endpoint
-  const version = rollout.canary === null ? endpoint.version : null
+  const newest = rollout.canary === null ? endpoint.version : null
+  const version = rollout.stop === null ? newest : (rollout.working?.version ?? newest)
   const requestCount = scaler.type === 'REQUEST_COUNT' ? scaler.requestCount : 1
   return { id, owner, version, requestCount, maxConcurrency, paused: workersMax === 0 }
 }

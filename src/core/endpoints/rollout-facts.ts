@@ -16,16 +16,30 @@ export interface ResultCount {
   readonly failed: number
 }
 
+/** Why a release that was ready is stopped: it failed clearly more than the one that goes on. */
+export interface FailureStop {
+  readonly atMs: number
+  /** The results of the stopped release by then. */
+  readonly release: ResultCount
+  /** Those of the one that goes on. */
+  readonly working: ResultCount
+}
+
 /** What the store knows of an endpoint's newest release. */
 export interface RolloutFacts {
   /** Whether one of its workers has been ready. */
   readonly wasReady: boolean
   /** Number of its workers that crashed before one was ready. */
   readonly crashes: number
-  /** The newest older release of which a worker has been ready, canaries left out; null for none, and where it is not asked for any more. */
+  /**
+   * The newest older release of which a worker has been ready, without canaries and stopped ones; for a release that is stopped, the one that it was
+   * compared with. Null for none, and where it is not asked for any more.
+   */
   readonly working: WorkingRelease | null
   /** The percentage of workers that it has as a canary; null where it is none. */
   readonly canary: number | null
+  /** Why it is stopped although it was ready; null where it is not. */
+  readonly stop: FailureStop | null
 }
 
 /** Limits of the percentage of a canary. */
@@ -46,4 +60,4 @@ export function canaryProblem(
 }
 
 /** A release that nobody has to fall back from. */
-export const ROLLED_OUT: RolloutFacts = { wasReady: true, crashes: 0, working: null, canary: null }
+export const ROLLED_OUT: RolloutFacts = { wasReady: true, crashes: 0, working: null, canary: null, stop: null }

@@ -41,9 +41,18 @@ export function withRollout(
   const noted = { ...explanation, notes: [...explanation.notes, note] }
   if (rolloutStateOf(snapshot, startFailure) !== 'STOPPED') return noted
   const working = rollout.working!.version
-  const commands = [`runyard endpoints rollback ${endpoint.id} ${working}`]
-  const action = `go back to release ${working}, or change the endpoint`
+  const { stop } = rollout
+  const goesOn = stop === null ? [] : [`runyard endpoints promote ${endpoint.id} ${endpoint.version}`]
+  const commands = [`runyard endpoints rollback ${endpoint.id} ${working}`, ...goesOn]
+  const action =
+    stop === null
+      ? `go back to release ${working}, or change the endpoint`
+      : `read how they failed, and go back to release ${working} or change the endpoint; or promote release ${endpoint.version}, so that it goes on all the same`
   if (!FINE.has(explanation.cause)) return { ...noted, commands: [...explanation.commands, ...commands] }
+  if (stop !== null) {
+    const summary = `${note}; ${explanation.summary}`
+    return { ...explanation, cause: 'rollout_stopped', summary, action, commands, sinceMs: stop.atMs }
+  }
   const last = exits.find(worker => worker.version === endpoint.version)
   const exit = startFailure === null ? last?.exit : null
   const advice =

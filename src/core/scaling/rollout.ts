@@ -1,11 +1,12 @@
 /**
  * The rollout of an endpoint's newest release. Until one of its workers has been ready, the release has not shown that it works: after
- * three crashes the rollout stops, and workers of the last release that worked are started in its place.
+ * three crashes the rollout stops, and workers of the last release that worked are started in its place. So they are where a release was
+ * ready and fails its jobs; rollout-judge.ts finds that.
  */
 
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../endpoints/release.ts'
-import { ROLLED_OUT, type RolloutFacts, type WorkingRelease } from '../endpoints/rollout-facts.ts'
+import { type FailureStop, ROLLED_OUT, type RolloutFacts, type WorkingRelease } from '../endpoints/rollout-facts.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
 import { isAwayCause } from '../workers/start-remedy.ts'
 import { crashed, exitText, takesJobs, type Worker } from '../workers/worker.ts'
@@ -37,7 +38,7 @@ export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFa
   const { rollout, endpoint, workers } = snapshot
   const fails = rollout.crashes >= MAX_ROLLOUT_CRASHES || (startFailure !== null && blamesRelease(startFailure))
   const hasFallback = fallbackOf(snapshot) !== null
-  if (!rollout.wasReady && fails && hasFallback) return 'STOPPED'
+  if ((rollout.stop !== null || (!rollout.wasReady && fails)) && hasFallback) return 'STOPPED'
   if (rollout.canary !== null && hasFallback) return 'CANARY'
   return workers.some(({ version }) => version !== endpoint.version) ? 'IN_PROGRESS' : 'COMPLETE'
 }
@@ -45,6 +46,8 @@ export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFa
 /** Why a rollout has stopped, or may soon, as a clause; null while nothing speaks against the release. */
 export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFailure | null): string | null {
   const { endpoint, rollout, exits } = snapshot
+  if (rollout.stop !== null && rollout.working !== null)
+    return failuresText(endpoint, { stop: rollout.stop, working: rollout.working.version })
   if (rollout.wasReady) return null
   if (startFailure !== null && blamesRelease(startFailure))
     return `no worker of it can be started: ${startFailureText(startFailure)}`
@@ -53,6 +56,19 @@ export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFa
   const last = exits.find(worker => worker.version === endpoint.version && countsAgainstRelease(worker))
   const how = last?.exit == null ? '' : `; the last one ${exitText(last, last.exit)}`
   return `${times} and none has been ready${how}`
+}
+
+/**
+ * The numbers for which a release that was ready has been stopped, as a clause.
+ * @param endpoint at the version that is stopped
+ * @param found why, and the version that goes on
+ */
+export function failuresText(
+  { type, version }: Pick<Endpoint, 'type' | 'version'>,
+  { stop: { release, working: before }, working }: { readonly stop: FailureStop; readonly working: number },
+): string {
+  const what = type === 'LOAD_BALANCER' ? 'requests' : 'jobs'
+  return `${release.failed} of ${release.ended} ${what} failed on release ${version}, ${before.failed} of ${before.ended} on release ${working}`
 }
 
 /** The newest release while it is a canary. */

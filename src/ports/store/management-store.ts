@@ -1,9 +1,9 @@
 import type { Account, AccountChanges } from '../../core/accounts/account.ts'
 import type { KeptRelease, Release } from '../../core/endpoints/release.ts'
-import type { RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
+import type { FailureStop, ResultCount, RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
-import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../../core/ids.ts'
+import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId, WorkerId } from '../../core/ids.ts'
 import type { Slice } from '../../core/pages.ts'
 import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
@@ -62,6 +62,23 @@ export interface ReleaseOptions {
   readonly canary?: Release['canary']
 }
 
+/** What the jobs and requests of a worker came to since it was last reported. */
+export interface WorkerResults extends ResultCount {
+  readonly workerId: WorkerId
+  /** Whether it has ended while it had jobs. That is one more failure, if its release is to blame for its end. */
+  readonly lostJobs: boolean
+}
+
+/** The newest release of an endpoint while it is judged, with the one that it is compared with. */
+export interface JudgedRelease {
+  readonly endpointId: EndpointId
+  readonly version: number
+  readonly readyAtMs: number
+  readonly results: ResultCount
+  /** The last good release; null where no other one has worked. */
+  readonly good: { readonly version: number; readonly results: ResultCount } | null
+}
+
 /** Releases, which appear in the transaction that makes a new version of an endpoint, and go with the endpoint. */
 export interface ReleaseStore {
   /** Those that are kept, newest first; see `MAX_RELEASES`. */
@@ -70,7 +87,20 @@ export interface ReleaseStore {
   find(endpointId: EndpointId, version: number): Promise<KeptRelease | null>
   /** What is known of the rollout of a version. */
   rollout(endpointId: EndpointId, version: number): Promise<RolloutFacts>
-  /** Makes a canary an ordinary release. False where it is none, or not the newest release. */
+  /**
+   * Adds results of workers to those of their releases; workers that are not known any more are left out. They may be lost when the machine fails.
+   * @param results at most 500 workers
+   * @returns of the endpoints of these workers the newest releases that are judged
+   */
+  addResults(results: readonly WorkerResults[]): Promise<JudgedRelease[]>
+  /** A release is judged no more. */
+  endTrial(endpointId: EndpointId, version: number): Promise<void>
+  /**
+   * Stops a release that fails its jobs. False where it is not judged any more, or not the newest release.
+   * @param working the version that goes on
+   */
+  stop(endpointId: EndpointId, version: number, working: number, stop: FailureStop): Promise<boolean>
+  /** Makes a canary an ordinary release, and lets one go on that was stopped because it failed. False where it is neither, or not the newest release. */
   promote(endpointId: EndpointId, version: number): Promise<boolean>
   /** The exact image that the workers of a version run; null before the first of them was started. */
   image(endpointId: EndpointId, version: number): Promise<string | null>

@@ -7,6 +7,7 @@ import {
   type WorkersOnLatest,
   workersOnLatest,
 } from '../../core/endpoints/release.ts'
+import type { FailureStop } from '../../core/endpoints/rollout-facts.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
@@ -42,6 +43,8 @@ export interface Rollout extends WorkersOnLatest {
   readonly workingVersion: number | null
   /** The percentage of workers that the newest release has as a canary; null where it is none. */
   readonly canary: number | null
+  /** Why it was stopped although it was ready: it failed clearly more than the one that goes on. Null where it was not. */
+  readonly stop: FailureStop | null
 }
 
 /** The releases of an endpoint and how far the newest one has come. */
@@ -118,13 +121,15 @@ export class Releases {
   }
 
   /**
-   * Makes a canary an ordinary release: its workers replace those of the release before.
-   * @throws AppError `not_found`, also for an endpoint of another owner; `conflict` for a release that is no canary, or not the newest
+   * Makes a canary an ordinary release, whose workers replace those of the release before. One that was stopped because it failed its jobs goes on all the
+   * same, and is judged no more.
+   * @throws AppError `not_found`, also for an endpoint of another owner; `conflict` for a release that is neither, or not the newest
    */
   async promote(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
     await this.find(owner, id, version)
     if (!(await this.#ports.store.releases.promote(id, version))) {
-      throw new AppError('conflict', `release ${version} of endpoint ${id} is no canary, or not the newest release`)
+      const what = 'is no canary and was not stopped because its jobs failed, or is not the newest release'
+      throw new AppError('conflict', `release ${version} of endpoint ${id} ${what}`)
     }
     this.#ports.notifier.publish(`load:${id}`)
     return this.find(owner, id, version)
@@ -152,6 +157,7 @@ export class Releases {
       reason: rolloutProblem(snapshot, failure),
       workingVersion: template === null ? null : planned.endpoint.version,
       canary: canary?.percent ?? null,
+      stop: state === 'STOPPED' ? rollout.stop : null,
     }
   }
 

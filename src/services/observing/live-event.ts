@@ -37,8 +37,8 @@ const PUBLISHERS: Publishers = {
   'worker.trusted': ({ endpointId, workerId }) => ({ endpointId, workerId }),
   'worker.health': ({ endpointId, workerId, healthy, problem }) => ({ endpointId, workerId, healthy, problem }),
   'worker.exited': ({ endpointId, workerId, cause, asked }) => ({ endpointId, workerId, cause, asked }),
-  'rollout.stopped': ({ endpointId, version, crashes, working, cause }) => {
-    return { endpointId, version, crashes, working, cause }
+  'rollout.stopped': ({ endpointId, version, crashes, working, cause, failures = null }) => {
+    return { endpointId, version, crashes, working, cause, failures }
   },
   'worker.clamped': ({ endpointId, problem }) => ({ endpointId, problem }),
   // The endpoint that it makes room for may be another account's.

@@ -92,10 +92,10 @@ export const findJob = `
 export const locateJob = `
   SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
-/** $1 endpoint. No worker of its newest release has been ready, or it is a canary, so older ones go on; see core/scaling/rollout.ts. */
+/** $1 endpoint. No worker of its newest release has been ready, or it is a canary, or stopped, so older ones go on; see core/scaling/rollout.ts. */
 const OLDER_GO_ON = `EXISTS (
         SELECT 1 FROM endpoints AS present JOIN releases ON releases.endpoint_id = present.id AND releases.version = present.version
-        WHERE present.id = $1 AND (releases.ready_at_ms IS NULL OR releases.canary IS NOT NULL))`
+        WHERE present.id = $1 AND (releases.ready_at_ms IS NULL OR releases.canary IS NOT NULL OR releases.stopped_for IS NOT NULL))`
 
 /**
  * Hands jobs to the worker.

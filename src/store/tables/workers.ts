@@ -70,6 +70,9 @@ export const workerTokens = `SELECT ${TOKEN_COLUMNS} FROM workers WHERE id IN ({
 /** Workers that have not ended, oldest first. */
 export const aliveWorkers = `SELECT ${WORKER_COLUMNS} FROM workers WHERE ${ALIVE} ORDER BY created_at_ms, id`
 
+/** $1 ids, as a JSON list. */
+export const workersOfThese = `SELECT ${WORKER_COLUMNS} FROM workers WHERE id IN ({{id_list}})`
+
 /** All ids. */
 export const workerIds = 'SELECT id FROM workers ORDER BY id'
 

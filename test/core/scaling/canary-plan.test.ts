@@ -23,7 +23,7 @@ const scaler = { type: 'REQUEST_COUNT', requestCount: 1 } as const
 type Fields = Parameters<typeof aSnapshot>[0]
 
 function snapshotOf(percent: number, fields: Fields) {
-  const rollout = { wasReady: false, crashes: 0, working, canary: percent, ...fields.rollout }
+  const rollout = { wasReady: false, crashes: 0, working, canary: percent, stop: null, ...fields.rollout }
   return aSnapshot({ ...fields, rollout, endpoint: { version: 2, scaler, workersMax: 20, ...fields.endpoint } })
 }
 
@@ -84,7 +84,7 @@ test('crashes of a canary do not hold back its base, and three of them end it', 
   const fields = { queue: { queued: 2, inProgress: 1 }, workers: [busy], exits: [crash] }
   assert.deepEqual(starts(10, fields), { base: 2, canary: 0 })
   const crashed = (crashes: number) =>
-    snapshotOf(10, { ...fields, rollout: { wasReady: false, crashes, working, canary: 10 } })
+    snapshotOf(10, { ...fields, rollout: { wasReady: false, crashes, working, canary: 10, stop: null } })
   assert.equal(rolloutStateOf(crashed(2), null), 'CANARY')
   assert.equal(rolloutStateOf(crashed(3), null), 'STOPPED')
   assert.equal(plannedRelease(crashed(3), null).canary, null)
@@ -124,7 +124,7 @@ test('whatever the load, both together stay within max, the base serves, and the
         endpoint,
         queue: { queued, inProgress: workers.reduce((sum, { held }) => sum + held, 0) },
         workers,
-        rollout: { wasReady: true, crashes: 0, working: serving, canary: percent },
+        rollout: { wasReady: true, crashes: 0, working: serving, canary: percent, stop: null },
       }
       const { base, canary } = plans(percent, fields)
       assert.ok(workers.length + base.start + canary.start <= workersMax)

@@ -27,7 +27,7 @@ const WORKING: WorkingRelease = {
     template: templateOf('t' as never, { image: 'good' }),
   }),
 }
-const rollout = { wasReady: false, crashes: 0, working: WORKING, canary: null }
+const rollout = { wasReady: false, crashes: 0, working: WORKING, canary: null, stop: null }
 const scaler = { type: 'REQUEST_COUNT', requestCount: 1 } as const
 type Fields = Parameters<typeof aSnapshot>[0]
 

@@ -3,7 +3,7 @@ import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId, type WorkerId } from '../../../core/ids.ts'
 import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import type { ListedRelease, Releases, ShownRelease } from '../../../services/endpoints/releases.ts'
+import type { ListedRelease, Releases, Rollout, ShownRelease } from '../../../services/endpoints/releases.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Addresses } from '../../addresses.ts'
 import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } from '../endpoint-changes.ts'
@@ -189,7 +189,7 @@ function releasing({ releases }: ServerlessParts): RestRoute[] {
       },
       async ({ caller, params }) => {
         const { endpointVersion, rollout, releases: all } = await releases.list(caller.owner, endpointId(params.id))
-        return { endpointVersion, rollout, releases: all.map(listedRelease) }
+        return { endpointVersion, rollout: rolloutBody(rollout), releases: all.map(listedRelease) }
       },
     ),
     route(
@@ -229,7 +229,8 @@ function releasing({ releases }: ServerlessParts): RestRoute[] {
         operationId: 'promoteRelease',
         tag: TAG,
         level: 'write',
-        summary: 'Makes a canary an ordinary release, which replaces the one before',
+        summary:
+          'Makes a canary an ordinary release, which replaces the one before; one that was stopped because it failed its jobs goes on',
         params: ReleaseParams,
         success: { status: 200, schema: ReleaseBody },
         problems: [404, 409],
@@ -238,6 +239,20 @@ function releasing({ releases }: ServerlessParts): RestRoute[] {
         releaseBody(await releases.promote(caller.owner, endpointId(params.id), versionOf(params))),
     ),
   ]
+}
+
+function rolloutBody({ stop, ...rollout }: Rollout) {
+  const failures =
+    stop === null
+      ? null
+      : {
+          at: new Date(stop.atMs).toISOString(),
+          ended: stop.release.ended,
+          failed: stop.release.failed,
+          workingEnded: stop.working.ended,
+          workingFailed: stop.working.failed,
+        }
+  return { ...rollout, failures }
 }
 
 function listedRelease(release: ListedRelease) {

@@ -302,6 +302,10 @@ export const ReleaseList = z
         reason: z.string().nullable(),
         workingVersion: z.int().nullable(),
         canary: z.int().nullable(),
+        failures: z
+          .object({ at: DateTime, ended: Count, failed: Count, workingEnded: Count, workingFailed: Count })
+          .nullable()
+          .openapi('ReleaseFailures'),
       })
       .openapi('RolloutSummary'),
     releases: z.array(Release),

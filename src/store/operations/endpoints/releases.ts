@@ -8,14 +8,39 @@ import {
   MAX_RELEASES,
   type Release,
 } from '../../../core/endpoints/release.ts'
-import { ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
+import { type FailureStop, ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
 import type { EndpointId } from '../../../core/ids.ts'
-import type { ReleaseOptions, ReleaseStore } from '../../../ports/store/management-store.ts'
+import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
+import type {
+  JudgedRelease,
+  ReleaseOptions,
+  ReleaseStore,
+  WorkerResults,
+} from '../../../ports/store/management-store.ts'
 import { lockEndpoint } from '../../tables/endpoints.ts'
 import { deleteQueuedWorkersOf } from '../../tables/queued-workers.ts'
 import * as sql from '../../tables/releases.ts'
-import { type KeptReleaseRow, ofRelease, type ReleaseRow, toKeptRelease, toRelease } from '../../tables/releases.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import {
+  type JudgedRow,
+  type KeptReleaseRow,
+  ofRelease,
+  type ReleaseRow,
+  toKeptRelease,
+  toRelease,
+  toStop,
+} from '../../tables/releases.ts'
+import { toWorker, type WorkerRow, workersOfThese } from '../../tables/workers.ts'
+import {
+  lock,
+  type OperationsOf,
+  perform,
+  query,
+  queryOne,
+  read,
+  type Steps,
+  write,
+  writeUnflushed,
+} from '../operation.ts'
 
 function* imageOf(endpointId: EndpointId, version: number): Steps<string | null> {
   return (yield* queryOne<{ image: string | null }>(sql.imageOfRelease, [endpointId, version]))?.image ?? null
@@ -30,21 +55,65 @@ interface RolloutRow {
   readonly ready_at_ms: number | null
   readonly crashes: number
   readonly canary: number | null
+  readonly stopped_for: number | null
+  readonly stop: string | null
 }
 
 /** What is known of the rollout of a version. The release to fall back to is read only while there may be a need. */
 export function* rolloutFacts(endpointId: EndpointId, version: number): Steps<RolloutFacts> {
   const row = yield* queryOne<RolloutRow>(sql.rolloutOfRelease, [endpointId, version])
-  if (row === null || (row.ready_at_ms !== null && row.canary === null)) return ROLLED_OUT
-  const working = yield* queryOne<{ version: number; config: string }>(sql.workingRelease, [endpointId, version])
+  if (row === null || (row.ready_at_ms !== null && row.canary === null && row.stopped_for === null)) return ROLLED_OUT
+  const working =
+    row.stopped_for === null
+      ? yield* queryOne<{ version: number; config: string }>(sql.workingRelease, [endpointId, version])
+      : yield* keptRelease(endpointId, row.stopped_for)
   return {
     wasReady: row.ready_at_ms !== null,
     crashes: row.crashes,
     canary: row.canary,
+    stop: toStop(row.stop),
     working:
       working === null
         ? null
         : { version: working.version, configuration: JSON.parse(working.config) as KeptConfiguration },
+  }
+}
+
+function* keptRelease(endpointId: EndpointId, version: number): Steps<{ version: number; config: string } | null> {
+  const row = yield* queryOne<KeptReleaseRow>(sql.findRelease, [endpointId, version])
+  return row === null || row.config === null ? null : { version, config: row.config }
+}
+
+/** Adds results to the releases of their workers. @returns the ids of the endpoints, in order */
+function* countResults(results: readonly WorkerResults[]): Steps<EndpointId[]> {
+  const rows = yield* query<WorkerRow>(workersOfThese, [JSON.stringify(results.map(({ workerId }) => workerId))])
+  const workers = new Map(rows.map(row => [row.id, toWorker(row)]))
+  const sums = new Map<string, { endpointId: EndpointId; version: number; ended: number; failed: number }>()
+  for (const { workerId, ended, failed, lostJobs } of results) {
+    const worker = workers.get(workerId)
+    if (worker === undefined) continue
+    const { endpointId, version } = worker
+    const key = `${endpointId} ${version}`
+    const sum = sums.get(key) ?? { endpointId, version, ended: 0, failed: 0 }
+    const crashes = lostJobs && countsAgainstRelease(worker) ? 1 : 0
+    sums.set(key, { ...sum, ended: sum.ended + ended + crashes, failed: sum.failed + failed + crashes })
+  }
+  // In order, so that no two servers wait for each other.
+  const inOrder = [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
+  for (const { endpointId, version, ended, failed } of inOrder) {
+    if (ended > 0) yield* perform(sql.addResults, [endpointId, version, ended, failed])
+  }
+  return [...new Set(inOrder.map(({ endpointId }) => endpointId))]
+}
+
+function toJudged(row: JudgedRow): JudgedRelease {
+  const { endpoint_id: endpointId, version, ready_at_ms: readyAtMs, good_version: good } = row
+  return {
+    endpointId,
+    version,
+    readyAtMs,
+    results: { ended: row.results, failed: row.failed },
+    good: good === null ? null : { version: good, results: { ended: row.good_results!, failed: row.good_failed! } },
   }
 }
 
@@ -58,6 +127,17 @@ export const releases = {
     return row === null ? null : toKeptRelease(row)
   }),
   rollout: read(rolloutFacts),
+  addResults: writeUnflushed(function* (results: readonly WorkerResults[]): Steps<JudgedRelease[]> {
+    const endpoints = yield* countResults(results)
+    return (yield* query<JudgedRow>(sql.judgedReleases, [JSON.stringify(endpoints)])).map(toJudged)
+  }),
+  endTrial: write(function* (endpointId: EndpointId, version: number): Steps<void> {
+    yield* perform(sql.endTrial, [endpointId, version])
+  }),
+  stop: write(function* (endpointId, version, working: number, stop: FailureStop): Steps<boolean> {
+    yield* lock(lockEndpoint, [endpointId])
+    return (yield* query(sql.stopRelease, [endpointId, version, working, JSON.stringify(stop)])).length > 0
+  }),
   promote: write(function* (endpointId: EndpointId, version: number): Steps<boolean> {
     yield* lock(lockEndpoint, [endpointId])
     return (yield* query(sql.promoteRelease, [endpointId, version])).length > 0
@@ -110,9 +190,14 @@ export function* addRelease(
     canary,
     configuration: keptConfiguration(after),
   }
-  yield* perform(sql.insertRelease, ofRelease(release, replacesAtOnce ? nowMs : null))
+  // Whoever goes back to a release knows it, and who replaces workers at once has no others that could go on.
+  const isJudged = before !== null && restores === null && !replacesAtOnce
+  yield* perform(sql.insertRelease, ofRelease(release, replacesAtOnce ? nowMs : null, isJudged))
   yield* perform(deleteQueuedWorkersOf, [endpointId])
-  if (restores !== null) yield* perform(sql.restoreModels, [endpointId, version, restores])
+  if (restores !== null) {
+    yield* perform(sql.restoreModels, [endpointId, version, restores])
+    yield* perform(sql.restoreResults, [endpointId, version, restores])
+  }
   yield* perform(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
   yield* perform(sql.dropOldConfigurations, [endpointId, version - 2, MAX_KEPT_CHARACTERS])
 }

@@ -16,7 +16,7 @@ import {
   toQueueLoad,
 } from '../../tables/endpoints.ts'
 import { type QueuedWorkerRow, queuedWorkersOfThese, toQueuedWorker } from '../../tables/queued-workers.ts'
-import { type OpenRolloutRow, openRollouts } from '../../tables/releases.ts'
+import { type OpenRolloutRow, openRollouts, toStop } from '../../tables/releases.ts'
 import { ofSlice } from '../../tables/slices.ts'
 import { type TemplateRow, templatesOfThese, toTemplate } from '../../tables/templates.ts'
 import { lastExitsOf, toWorker, type WorkerRow, workerLoadsOf } from '../../tables/workers.ts'
@@ -72,6 +72,7 @@ function rolloutOf(row: OpenRolloutRow): RolloutFacts {
     wasReady: row.ready_at_ms !== null,
     crashes: row.crashes,
     canary: row.canary,
+    stop: toStop(row.stop),
     working:
       version === null || config === null ? null : { version, configuration: JSON.parse(config) as KeptConfiguration },
   }

@@ -40,6 +40,8 @@ export const endpointVolumes = [
 /**
  * Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release started. `restores` is
  * the version that a rollback goes back to. `ready_at_ms` is when the first of its workers was ready, `crashes` how many crashed before. `config` is what its workers see, as JSON, with sealed variables where those are sealed.
+ * `results` are the jobs and requests that ended on its workers, `failed` those of them that failed; of more than some hundred only the last weigh. `judged` is 1 while
+ * these are compared with those of the last good release, `stopped_for` the version that goes on where it failed, and `stop` the numbers by then, as JSON.
  */
 export const releases = `CREATE TABLE releases (
   id TEXT NOT NULL UNIQUE,
@@ -56,6 +58,11 @@ export const releases = `CREATE TABLE releases (
   ready_at_ms {{integer}},
   crashes {{integer}} NOT NULL,
   canary {{integer}},
+  results {{integer}} NOT NULL,
+  failed {{integer}} NOT NULL,
+  judged {{integer}} NOT NULL,
+  stopped_for {{integer}},
+  stop TEXT,
   config TEXT,
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`
