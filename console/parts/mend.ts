@@ -179,7 +179,12 @@ export const DECISIONS: Readonly<Record<Cause, Decision>> = {
   rollout_stopped: {
     title: 'The rollout has stopped',
     tone: 'bad',
-    mends: facts => [rollback(facts), restart('Try the new release again'), logs(facts), environment(facts)],
+    mends: facts => [
+      rollback(facts),
+      ...(commanded(facts, PROMOTE) === null ? [restart('Try the new release again')] : failing(facts)),
+      logs(facts),
+      environment(facts),
+    ],
   },
 }
 
@@ -254,6 +259,16 @@ export function mendsOfNote(note: string, facts: MendFacts): readonly Mend[] {
 }
 
 const ROLLBACK = /endpoints rollback \S+ (\d+)/
+const PROMOTE = /endpoints promote \S+ (\d+)/
+
+/** What there is to do about a release that was stopped because it failed its jobs, beside going back. */
+function failing(facts: MendFacts): readonly Mend[] {
+  const version = commanded(facts, PROMOTE)!
+  return [
+    link(`/endpoints/${facts.id}/requests?status=FAILED,TIMED_OUT`, 'See the failed requests'),
+    { kind: 'promote', title: `Promote release ${version} all the same`, version },
+  ]
+}
 
 function rollbackTo(version: number, title: string): Mend {
   return { kind: 'rollback', title, version }

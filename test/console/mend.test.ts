@@ -141,6 +141,21 @@ test('a stopped rollout goes back to the release that goes on, also where someth
   ])
 })
 
+test('a release that was stopped because it failed its jobs can be promoted all the same, after a look at the jobs', () => {
+  const commands = ['runyard endpoints rollback mine 4', 'runyard endpoints promote mine 5']
+  const mends = mendsOf(facts({ cause: 'rollout_stopped', commands }))
+  assert.deepEqual(mends.slice(0, 3), [
+    { kind: 'rollback', title: 'Roll back to release 4, the last that worked', version: 4 },
+    {
+      kind: 'link',
+      title: 'See the failed requests',
+      href: '/endpoints/mine/requests?status=FAILED,TIMED_OUT',
+      needs: 'write',
+    },
+    { kind: 'promote', title: 'Promote release 5 all the same', version: 5 },
+  ])
+})
+
 test('each missing secret opens the form of a new one with its name in it', () => {
   const startFailure = { kind: 'secrets_missing', names: ['HF', 'team/db key'.replace(' ', '-')] } as const
   const hrefs = mendsFor({ queue: one }, { startFailure }).flatMap(mend => (mend.kind === 'link' ? mend.href : []))

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import {
   type RolloutFacts,
   rolloutSentence,
+  stopRule,
   versionsOf,
   whatOf,
 } from '../../console/pages/endpoint/releases/release-words.ts'
@@ -16,6 +17,7 @@ const ROLLOUT: RolloutFacts = {
   reason: null,
   workingVersion: null,
   canary: null,
+  failures: null,
 }
 
 test('a release says what made it', () => {
@@ -34,6 +36,14 @@ test('a rollout says what runs, and what does not', () => {
     '1 of 3 workers run version 5. The others end when they are replaced.',
   )
   assert.match(rolloutSentence(5, { ...ROLLOUT, state: 'STOPPED', workingVersion: 4 }), /Workers of version 4 go on\.$/)
+  const failures = { ended: 20, failed: 18, workingEnded: 200, workingFailed: 1 }
+  const failing = { ...ROLLOUT, state: 'STOPPED', workingVersion: 4, failures } as const
+  assert.equal(
+    rolloutSentence(5, failing),
+    'Version 5 fails clearly more than the last good one: no worker of it is started any more. Workers of version 4 go on.',
+  )
+  assert.match(stopRule(failing), /promote/)
+  assert.match(stopRule(ROLLOUT), /three crashes/)
   assert.match(rolloutSentence(5, { ...ROLLOUT, state: 'CANARY', workingVersion: 4, canary: 10 }), /10% of the workers/)
   assert.match(rolloutSentence(5, { ...ROLLOUT, reason: 'it crashed' }), /does not work/)
 })

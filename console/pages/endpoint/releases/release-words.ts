@@ -9,6 +9,8 @@ export interface RolloutFacts {
   readonly reason: string | null
   readonly workingVersion: number | null
   readonly canary: number | null
+  /** Null unless it was stopped because it failed its jobs or requests. */
+  readonly failures: object | null
 }
 
 /** What is told of a release. */
@@ -35,6 +37,9 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
   const some = `${workersOnLatest} of ${workersTotal} workers run version ${version}`
   if (state === 'STOPPED') {
     const rest = workingVersion === null ? '' : ` Workers of version ${workingVersion} go on.`
+    if (rollout.failures !== null) {
+      return `Version ${version} fails clearly more than the last good one: no worker of it is started any more.${rest}`
+    }
     return `Version ${version} does not work: no worker of it is started any more.${rest}`
   }
   if (state === 'CANARY') {
@@ -51,6 +56,13 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
   return workersTotal === 1
     ? `The one worker runs version ${version}.`
     : `All ${workersTotal} workers run version ${version}.`
+}
+
+/** When the rollout of a version stops, and what ends the stop. */
+export function stopRule({ failures }: Pick<RolloutFacts, 'failures'>): string {
+  return failures === null
+    ? 'A rollout stops after three crashes without a ready worker, or when no worker can be started. Any new release ends the stop: a change that mends it, a rollback, or a restart, which tries the same once more.'
+    : 'A rollout stops when its release fails clearly more jobs or requests than the last good one, after 20 of them at the earliest. Any new release ends the stop. To promote it lets it go on all the same, and it is judged no more.'
 }
 
 /** Two versions such as `3..5`; null where the text has none. */

@@ -8,7 +8,7 @@ import { Button, Section, State, type Tone } from '../../../parts/basic.tsx'
 import { Confirm } from '../../../parts/dialog.tsx'
 import { Meter } from '../../../parts/spark.tsx'
 import { restartWorkers } from '../settings/danger.tsx'
-import { type RolloutFacts, rolloutSentence } from './release-words.ts'
+import { type RolloutFacts, rolloutSentence, stopRule } from './release-words.ts'
 
 const STATES: Readonly<Record<RolloutFacts['state'], readonly [Tone, string]>> = {
   IN_PROGRESS: ['busy', 'In progress'],
@@ -50,12 +50,7 @@ export function Rollout({
       )}
       <p>{rolloutSentence(version, rollout)}</p>
       {reason === null ? null : <p class="notice bad">{reason}</p>}
-      {state === 'STOPPED' ? (
-        <p class="faint">
-          A rollout stops after three crashes without a ready worker, or when no worker can be started. Any new release
-          ends the stop: a change that mends it, a rollback, or a restart, which tries the same once more.
-        </p>
-      ) : null}
+      {state === 'STOPPED' ? <p class="faint">{stopRule(rollout)}</p> : null}
       {!mayWrite || (state !== 'STOPPED' && state !== 'CANARY') ? null : (
         <div class="actions">
           {state === 'CANARY' ? (
@@ -63,12 +58,17 @@ export function Rollout({
               Promote version {version}
             </Button>
           ) : null}
+          {rollout.failures === null ? null : (
+            <Button onPress={() => setPromoting(true)}>Promote version {version} all the same</Button>
+          )}
           {workingVersion === null ? null : (
             <Button kind={state === 'STOPPED' ? 'main' : 'plain'} onPress={() => onBack(workingVersion)}>
               Roll back to version {workingVersion}
             </Button>
           )}
-          {state === 'STOPPED' ? <Button onPress={() => restartWorkers(id)}>Try once more</Button> : null}
+          {state === 'STOPPED' && rollout.failures === null ? (
+            <Button onPress={() => restartWorkers(id)}>Try once more</Button>
+          ) : null}
         </div>
       )}
       {isPromoting ? (
