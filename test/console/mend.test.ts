@@ -199,6 +199,7 @@ test('every reason for which no worker can be started leads to where it is mende
     local_engine: '/machine',
     architecture: image,
     credential: '/registries',
+    registry_public: '/endpoints/mine/settings#image',
     registry: '/machine',
     model_name: models,
     model_token: '/secrets',
