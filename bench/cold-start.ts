@@ -80,7 +80,7 @@ function processSubject(image: string): Subject {
   const records = join(folder, 'records')
   return {
     name: 'process',
-    serve: ['--process-root', folder],
+    serve: ['--process-root', folder, '--worker-sandbox', 'off'],
     endpoint: { image: `dir:${image}`, env: { BENCH_RECORDS: records } },
     records,
   }

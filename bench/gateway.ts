@@ -196,7 +196,19 @@ async function runyard(): Promise<Subject> {
   const out = openSync(join(folder, 'server.jsonl'), 'w')
   const data = join(folder, 'data')
   mkdirSync(join(folder, 'worker'))
-  const args = ['serve', '--port', '0', '--json', '--data-dir', data, '--process-root', folder, '--log-level', 'debug']
+  const args = [
+    'serve',
+    '--port',
+    '0',
+    '--json',
+    '--data-dir',
+    data,
+    '--process-root',
+    folder,
+    '--log-level',
+    'debug',
+    ...['--worker-sandbox', 'off'],
+  ]
   const env = { ...process.env, NODE_OPTIONS: EXTRA.join(' ') }
   children.push(
     spawn('./bin/runyard', args, { stdio: ['ignore', out, openSync(join(folder, 'server.log'), 'w')], env }),

@@ -104,6 +104,7 @@ async function onRunyard(database: string | null): Promise<Measured> {
     'silent',
     '--data-dir',
     join(folder, 'data'),
+    ...['--worker-sandbox', 'off'],
     '--process-root',
     '.',
   ]

@@ -151,7 +151,18 @@ writeFileSync(join(image, 'handler.py'), HANDLER)
 const current = execFileSync(PYTHON, ['-c', "from importlib.metadata import version; print(version('runpod'))"], {
   encoding: 'utf8',
 }).trim()
-const options = ['--port', '0', '--json', '--log-level', 'silent', '--data-dir', dataDir, '--process-root', folder]
+const options = [
+  '--port',
+  '0',
+  '--json',
+  '--log-level',
+  'silent',
+  '--data-dir',
+  dataDir,
+  '--process-root',
+  folder,
+  ...['--worker-sandbox', 'off'],
+]
 const program = spawn('./bin/runyard', ['serve', ...options], { stdio: ['ignore', 'pipe', 'inherit'] })
 try {
   const server: Server = { ...(await ready(program)), dataDir }

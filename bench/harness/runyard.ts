@@ -44,6 +44,8 @@ export async function startRunyard(
     folder,
     '--process-root',
     '/',
+    // What it is compared with has no cages either.
+    ...['--worker-sandbox', 'off'],
     ...more,
   ]
   const env: Record<string, string> = database === null ? {} : { RUNYARD_DATABASE: database }

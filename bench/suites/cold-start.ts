@@ -33,30 +33,35 @@ interface Program {
 export const coldStart: Suite = {
   name: 'cold-start',
   title: 'The first job of an endpoint without workers: POST /runsync until its result',
-  notes: `${STARTS} starts, one after another; the worker of the one before has ended. A program alone is the same interpreter with the same packages, from its start to its end, in turn with the other. The ratio is that of the medians.`,
+  notes: `${STARTS} starts, one after another; the worker of the one before has ended. A program alone is the same interpreter with the same packages, from its start to its end, in turn with the others. In a cage a worker has a network of its own, too, where this machine can make one. The ratio is that of the medians.`,
   quick: false,
   async run(bench, _effort, wants) {
     const server = await startRunyard(bench, null)
+    const caged = await startRunyard(bench, null, { args: ['--worker-sandbox', 'required'] })
     const rows: TableRow[] = []
     const ratios: Record<string, number> = {}
     for (const program of programs(bench).filter(({ name }) => wants(name))) {
       const alone: number[] = []
       const asWorker: number[] = []
-      const endpoint = await makeEndpoint(server, {
-        workersMax: 1,
-        folder: program.folder,
-        args: program.args,
-        idleTimeout: 1,
-      })
+      const inCage: number[] = []
+      const { folder, args } = program
+      const wanted = { workersMax: 1, folder, args, idleTimeout: 1 }
+      const [endpoint, other] = [await makeEndpoint(server, wanted), await makeEndpoint(caged, wanted)]
       for (let n = 0; n < STARTS; n += 1) {
         alone.push(await timed(() => runAlone(program)))
         asWorker.push(await timed(() => runJob(server, endpoint)))
         await whenEnded(server, endpoint)
+        inCage.push(await timed(() => runJob(caged, other)))
+        await whenEnded(caged, other)
       }
       const ratio = median(alone) / median(asWorker)
       const cells = (times: readonly number[]) => [Math.min(...times), median(times), percentile(times, 0.9)]
       rows.push({ name: `${program.name}, alone`, cells: [...cells(alone), 1] })
       rows.push({ name: `${program.name}, a job`, cells: [...cells(asWorker), ratio] })
+      rows.push({
+        name: `${program.name}, a job, in a cage`,
+        cells: [...cells(inCage), median(alone) / median(inCage)],
+      })
       ratios[program.name] = ratio
     }
     const columns = [

@@ -61,6 +61,7 @@ export class RestartableServer {
       String(this.#port),
       '--data-dir',
       this.#options.dataDir,
+      ...['--worker-sandbox', 'off'],
       '--process-root',
       root,
       ...this.#options.args,

@@ -5,7 +5,7 @@ export const WORKERS_SETTINGS = {
   workerSandbox: setting(
     '--worker-sandbox',
     '<auto|required|off>',
-    'off',
+    'auto',
     oneOf(['auto', 'required', 'off']),
     'run dir: workers in a cage (bubblewrap): where this machine can make one, always, or never',
   ),

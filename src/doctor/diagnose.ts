@@ -31,6 +31,7 @@ export interface DiagnoseOptions {
     | 'dockerWorkerAddress'
     | 'kubernetes'
     | 'workerNetwork'
+    | 'workerSandbox'
     | 'tls'
   >
   /** Image of the container that calls this machine; null for a small one that is present. */
@@ -46,8 +47,9 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofMemory(inspectMemory())
   yield diagnosis.ofOpenFiles(openFileLimit())
   const cage = tryCage()
-  yield diagnosis.ofCage('problem' in cage ? cage : null, describeLimits(findLimits()))
-  if ('bwrap' in cage) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
+  const { workerSandbox } = config
+  yield diagnosis.ofCage(workerSandbox, 'problem' in cage ? cage : null, describeLimits(findLimits()))
+  if ('bwrap' in cage && workerSandbox !== 'off') yield workerNetworkHere(config.workerNetwork, cage.bwrap)
   yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
   const certificate = await inspectCertificate(dataDir, config.tls)
   if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { MAX_WORKERS } from '../config/table.ts'
+import { uncagedText } from '../core/workers/isolation.ts'
 import { type StartFailure, startFailureText } from '../core/workers/start-failure.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { Cage } from '../drivers/cage/cage.ts'
@@ -107,16 +108,19 @@ function processDriver(
       models: join(modelRoot(config), 'volume'),
     },
   })
-  return { driver, isolation: `Process workers: ${isolation}` }
+  return { driver, isolation }
 }
 
 /** What process workers run in, found out once by a trial. */
 function cageFor(config: Config): { cage: Cage | null; isolation: string; refused: string | null } {
-  if (config.workerSandbox === 'off')
-    return { cage: null, isolation: 'not caged (--worker-sandbox off)', refused: null }
+  const known = { dataDir: config.dataDir, isRoot: process.geteuid?.() === 0 }
+  if (config.workerSandbox === 'off') {
+    const isolation = uncagedText({ reason: '--worker-sandbox off', action: null, ...known })
+    return { cage: null, isolation, refused: null }
+  }
   const trial = tryCage()
   if ('problem' in trial) {
-    const isolation = `not caged: ${trial.problem}; ${trial.action}`
+    const isolation = uncagedText({ reason: trial.problem, action: trial.action, ...known })
     const refused = config.workerSandbox === 'required' ? `--worker-sandbox is required, and ${trial.problem}` : null
     return { cage: null, isolation, refused }
   }
@@ -138,7 +142,7 @@ function cageFor(config: Config): { cage: Cage | null; isolation: string; refuse
     ...(layers ? [] : ['images read-only']),
     ...(trial.filter === null ? ['no filter of system calls'] : []),
   ]
-  const isolation = ['caged', text, ...lacks, describeLimits(limits)].join(', ')
+  const isolation = ['Workers run in cages', text, ...lacks, describeLimits(limits)].join(', ')
   return { cage, isolation, refused: null }
 }
 
@@ -148,12 +152,16 @@ function networkFor(
   bwrap: string,
 ): { network: OwnNetwork | null; text: string; lack: string | null } {
   if (workerNetwork === 'shared')
-    return { network: null, text: "in the machine's network (--worker-network shared)", lack: null }
+    return {
+      network: null,
+      text: "in the machine's network, all of whose ports they reach (--worker-network shared)",
+      lack: null,
+    }
   const open = workerNetwork === 'open'
   const found = tryOwnNetwork(bwrap, open)
   if (found !== null) {
     const lack = `${found.problem}; ${found.action}, or give --worker-network shared`
-    return { network: null, text: `in the machine's network, since ${lack}`, lack }
+    return { network: null, text: `in the machine's network, all of whose ports they reach, since ${lack}`, lack }
   }
   const network = new OwnNetwork({
     bwrap,

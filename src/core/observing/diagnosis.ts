@@ -160,13 +160,26 @@ export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBy
 }
 
 /**
- * Whether workers that are processes can be kept apart.
+ * Whether workers that are processes are kept apart.
+ * @param wanted the setting
  * @param lack null where a cage was made; else why not, and what to do
  * @param limits what a cage would hold them to, as a clause
  */
-export function ofCage(lack: { readonly problem: string; readonly action: string } | null, limits: string): Finding {
-  if (lack === null) return ok('cage', `workers that are processes can run in cages, ${limits}`)
-  return warn('cage', `workers that are processes run without a cage: ${lack.problem}`, lack.action)
+export function ofCage(
+  wanted: 'auto' | 'required' | 'off',
+  lack: { readonly problem: string; readonly action: string } | null,
+  limits: string,
+): Finding {
+  const rights = 'workers that are processes run without a cage, with all rights of the user of the server'
+  if (lack === null && wanted === 'off')
+    return warn(
+      'cage',
+      `${rights}, as --worker-sandbox off says`,
+      'leave --worker-sandbox off out; cages can be made here',
+    )
+  if (lack === null) return ok('cage', `workers that are processes run in cages, ${limits}`)
+  const message = wanted === 'required' ? 'no worker can be a process, since cages are required' : rights
+  return warn('cage', `${message}: ${lack.problem}`, lack.action)
 }
 
 /**

@@ -18,3 +18,23 @@ export interface Isolation {
 
 /** Nothing is in force. */
 export const NO_ISOLATION: Isolation = { kind: 'none', limits: [] }
+
+/** Why workers that are processes run without a cage, and whose rights they have. */
+export interface Uncaged {
+  /** A clause. */
+  readonly reason: string
+  /** What helps, as an imperative; null where it was wanted so. */
+  readonly action: string | null
+  /** The folder with the keys and secrets of the server. */
+  readonly dataDir: string
+  /** Whether the server runs as root, who may do everything. */
+  readonly isRoot: boolean
+}
+
+/** What workers without a cage can do, as sentences for the person who starts the server. */
+export function uncagedText({ reason, action, dataDir, isRoot }: Uncaged): string {
+  const files = isRoot ? 'every file of this machine' : 'every file that the user of this server can'
+  const [reads, reaches] = [`read and change ${files}, the keys in ${dataDir} among them`, 'every port of this machine']
+  const remedy = action === null ? 'keep them apart with --worker-sandbox auto' : action
+  return `Workers run without a cage (${reason}): a worker can ${reads}, see and end other workers, and reach ${reaches}. To change that, ${remedy}`
+}

@@ -1,5 +1,6 @@
 /** Whether this machine can make a cage: found out by making one. */
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { CAGE_BASE } from './arguments.ts'
 import { sameUser, shownAt, tryLayer } from './layer.ts'
 import { systemCallFilter } from './system-call-filter.ts'
@@ -27,9 +28,24 @@ export function tryCage(platform: string = process.platform): CageTrial {
   }
   if (problem === null)
     return { problem: 'bubblewrap (bwrap) is not installed', action: 'install the package bubblewrap' }
-  const action =
-    'allow user namespaces for bwrap (sysctl kernel.unprivileged_userns_clone, AppArmor), with bubblewrap 0.8 or newer'
-  return { problem: `bubblewrap cannot make a cage here: ${problem}`, action }
+  return { problem: `bubblewrap cannot make a cage here: ${problem}`, action: actionHere() }
+}
+
+/** What keeps bubblewrap from making namespaces, as far as the kernel says it. */
+function actionHere(): string {
+  if (readSetting('kernel/apparmor_restrict_unprivileged_userns') === '1')
+    return 'give bwrap a profile of AppArmor that permits user namespaces, or set kernel.apparmor_restrict_unprivileged_userns=0'
+  if (readSetting('kernel/unprivileged_userns_clone') === '0') return 'set kernel.unprivileged_userns_clone=1'
+  if (readSetting('user/max_user_namespaces') === '0') return 'raise user.max_user_namespaces'
+  return 'permit user namespaces and mounts to this server (in a container and in a unit of systemd they are off unless given), with bubblewrap 0.8 or newer'
+}
+
+function readSetting(name: string): string | null {
+  try {
+    return readFileSync(`/proc/sys/${name}`, 'utf8').trim()
+  } catch {
+    return null
+  }
 }
 
 const MISSING = 'ENOENT'

@@ -12,7 +12,7 @@ import { openRig, type Rig } from '../../support/rig.ts'
 /** Items of a list that an example shows. */
 const SHOWN_ITEMS = 2
 const INSPECTION: HostInspection = {
-  processIsolation: 'Process workers: caged, in networks of their own that lead to the outside',
+  processIsolation: 'Workers run in cages, in networks of their own that lead to the outside',
   engine: async () => null,
   diagnose: async () => [
     { check: 'memory', state: 'ok', message: '40960 MiB of 65536 MiB are free', action: null },

@@ -175,8 +175,12 @@ export async function runCommand(
   return { ...exit, stdout: printed(), stderr: lines.join('\n') }
 }
 
-/** Workers in cages, as `RUNYARD_TEST_WORKER_SANDBOX` wants them; many handlers of tests leave notes in folders of the test. */
-function caged(sandbox: string): Readonly<Record<string, string>> {
+/**
+ * Workers without cages, which start faster; or with them, as `RUNYARD_TEST_WORKER_SANDBOX` wants them, where many handlers of tests leave
+ * notes in folders of the test. An empty `RUNYARD_WORKER_SANDBOX` leaves the setting to the server.
+ */
+function sandboxed(sandbox: string | undefined): Readonly<Record<string, string>> {
+  if (sandbox === undefined) return { RUNYARD_WORKER_SANDBOX: 'off' }
   const { RUNYARD_TEST_SDKS: sdks, RUNYARD_TEST_PYTHON: python } = process.env
   const readable = [`${root}/packages`, sdks, python === undefined ? undefined : dirname(dirname(python))]
   return {
@@ -193,7 +197,7 @@ function run(args: readonly string[], env: Readonly<Record<string, string>>) {
   const [program, programArgs] = isNext ? [`${root}/bin/runyard`, []] : [runyard!, runyardArgs]
   const child: ChildProcess = spawn(program, [...programArgs, ...args], {
     cwd: root,
-    env: { PATH, HOME, LANG, ...(sandbox === undefined ? {} : caged(sandbox)), ...env },
+    env: { PATH, HOME, LANG, ...sandboxed(sandbox), ...env },
   })
   const takeBack = atExit(() => child.kill('SIGKILL'))
   const lines: string[] = []

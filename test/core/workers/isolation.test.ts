@@ -1,0 +1,27 @@
+/** What people read about workers that are not kept apart. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ofCage } from '../../../src/core/observing/diagnosis.ts'
+import { uncagedText } from '../../../src/core/workers/isolation.ts'
+
+test('a start without cages says why, what a worker can read then, and what helps', () => {
+  const lack = { reason: 'bubblewrap (bwrap) is not installed', action: 'install the package bubblewrap' }
+  assert.equal(
+    uncagedText({ ...lack, dataDir: '/srv/runyard', isRoot: false }),
+    'Workers run without a cage (bubblewrap (bwrap) is not installed): a worker can read and change every file that the user of this server can, the keys in /srv/runyard among them, see and end other workers, and reach every port of this machine. To change that, install the package bubblewrap',
+  )
+  const wanted = uncagedText({ reason: '--worker-sandbox off', action: null, dataDir: '/d', isRoot: true })
+  assert.match(wanted, /every file of this machine, .* keep them apart with --worker-sandbox auto$/)
+})
+
+test('the doctor says whether workers run in cages, by what the setting wants and this machine can', () => {
+  const lack = { problem: 'cages need Linux', action: 'run workers in containers' }
+  const found = (...of: Parameters<typeof ofCage>) => {
+    const { state, message, action } = ofCage(...of)
+    return [state, message, action ?? null].join(' | ')
+  }
+  assert.equal(found('auto', null, 'with limits'), 'ok | workers that are processes run in cages, with limits | ')
+  assert.match(found('off', null, 'x'), /^warn \| .* without a cage, .* as --worker-sandbox off says \| leave/)
+  assert.match(found('auto', lack, 'x'), /^warn \| .* all rights of the user of the server: cages need Linux \| run/)
+  assert.match(found('required', lack, 'x'), /^warn \| no worker can be a process, since cages are required: cages/)
+})
