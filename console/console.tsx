@@ -2,9 +2,10 @@
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { followLive, liveState, pollInstead } from './client/live.ts'
-import { isAway, mayManage, mayOperate, signOut, who } from './client/session.ts'
+import { isAway, linkOffer, mayManage, mayOperate, signOut, who } from './client/session.ts'
 import { now } from './format.ts'
 import { keysShown, PAGES_BY_KEY } from './keyboard.ts'
+import { LinkOffer } from './pages/link-offer.tsx'
 import { PAGES } from './pages/pages.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { Messages } from './parts/announce.tsx'
@@ -16,6 +17,7 @@ import { chooseTheme, type Theme, theme } from './theme.ts'
 /** Everything: the sign-in page, or the frame with a page in it. */
 export function Console() {
   const session = who.value
+  const offer = linkOffer.value
   useEffect(() => {
     if (session == null) return
     const end = new AbortController()
@@ -31,7 +33,7 @@ export function Console() {
     ) : null
   return (
     <>
-      {session === null ? <SignIn /> : <Frame key={session.keyId} />}
+      {offer !== null ? <LinkOffer offer={offer} /> : session === null ? <SignIn /> : <Frame key={session.keyId} />}
       {keysShown.value ? <Keys /> : null}
       <Messages />
     </>

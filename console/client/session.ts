@@ -37,6 +37,17 @@ export const isAway = signal(false)
 /** Why a one-time link signed nobody in. */
 export const linkProblem = signal<string | null>(null)
 
+/** A one-time link that was opened, with what it signs in as. */
+export interface LinkOffer {
+  readonly link: string
+  readonly account: { readonly id: string; readonly name: string }
+  readonly keyId: string
+  readonly keyName: string
+}
+
+/** The link that was opened and not answered yet; null for none. Anybody can make somebody open one, so it signs in nobody by itself. */
+export const linkOffer = signal<LinkOffer | null>(null)
+
 /**
  * The half of the session that this page acts with. It is not read from the storage for each request: another tab may have signed in as
  * somebody else, for whom this page does nothing before it shows who that is.
@@ -54,17 +65,26 @@ export async function resumeSession(): Promise<void> {
   addEventListener('pageshow', followTabs)
   // A link that is opened where the page is already loads nothing.
   addEventListener('hashchange', () => void takeLink())
-  if (!(await takeLink())) await readSession()
+  await takeLink()
+  await readSession()
 }
 
-/** Whether the address has a link that signed in. */
-async function takeLink(): Promise<boolean> {
+/** Reads what the link in the address signs in as, where there is one. */
+async function takeLink(): Promise<void> {
   const link = new URLSearchParams(location.hash.slice(1)).get('link')
-  if (link === null) return false
+  if (link === null) return
   // A link works once; it does not stay in the history of the browser.
   history.replaceState(null, '', location.pathname + location.search)
-  linkProblem.value = await signIn({ link })
-  return linkProblem.value === null
+  const answer = await post<LinkOffer>('/console/session/link', { link })
+  linkProblem.value = typeof answer === 'string' ? answer : null
+  linkOffer.value = typeof answer === 'string' ? null : { ...answer, link }
+}
+
+/** Answers the link that was opened: signs in with it, or leaves it. */
+export async function answerLink(isWanted: boolean): Promise<void> {
+  const offer = linkOffer.value
+  if (offer !== null && isWanted) linkProblem.value = await signIn({ link: offer.link })
+  linkOffer.value = null
 }
 
 /** Another tab has signed in or out. What the page shows of the account before goes first. */
@@ -101,19 +121,25 @@ const NEVER = new AbortController().signal
 
 /** Signs in with a key or a one-time link. Returns null, or why that failed. */
 export async function signIn(credential: { readonly key: string } | { readonly link: string }): Promise<string | null> {
-  const response = await fetch('/console/session', {
+  const answer = await post<Who & { readonly token: string }>('/console/session', credential)
+  if (typeof answer === 'string') return answer
+  token = answer.token
+  localStorage.setItem(TOKEN, token)
+  linkProblem.value = null
+  who.value = answer
+  return null
+}
+
+/** What the server answers before anybody is signed in; a sentence where it refuses. */
+async function post<Answer extends object>(path: string, credential: object): Promise<Answer | string> {
+  const response = await fetch(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-runyard-console': '1' },
     body: JSON.stringify(credential),
   }).catch(() => null)
   if (response === null) return 'The server does not answer.'
-  const body = (await response.json().catch(() => ({}))) as Partial<Who> & { token?: string; error?: string }
-  if (!response.ok || body.token === undefined) return body.error ?? `The server answered ${response.status}.`
-  token = body.token
-  localStorage.setItem(TOKEN, token)
-  linkProblem.value = null
-  who.value = body as Who
-  return null
+  const body = (await response.json().catch(() => null)) as (Answer & { readonly error?: string }) | null
+  return response.ok && body !== null ? body : (body?.error ?? `The server answered ${response.status}.`)
 }
 
 /** Ends the session on the server and in this browser. */

@@ -1,6 +1,7 @@
 /** Signing in to the console, and staying signed in. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { makeTenant } from '../wire/attacks/tenant.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser } from '../wire/support/chromium.ts'
 import { ask } from '../wire/support/client.ts'
@@ -54,20 +55,43 @@ describe('signing in to the console', { skip: browserSkip, timeout: 180_000 }, (
     await again.stop()
   })
 
-  test('takes a link of the command line once, which stays in no history', async () => {
+  async function newLink(key: string): Promise<string> {
     const { code, stdout, stderr } = await runCommand(['console', '--data-dir', server.dataDir], {
       RUNYARD_URL: server.url,
-      RUNYARD_API_KEY: server.apiKey,
+      RUNYARD_API_KEY: key,
     })
     assert.equal(code, 0, stderr)
-    const link = stdout.trim().split('\n').at(-1)!
+    return stdout.trim().split('\n').at(-1)!
+  }
+
+  test('asks before a link of the command line signs in, by keyboard too; the link works once and stays in no history', async () => {
+    const link = await newLink(server.apiKey)
     const visitor = await Visitor.at(browser, server)
     await visitor.page.goto(link)
-    await visitor.page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    const button = visitor.page.getByRole('button', { name: 'Sign in as' })
+    await button.waitFor()
     assert.equal(new URL(visitor.page.url()).hash, '')
+    assert.deepEqual(await visitor.context.cookies(), [])
+    assert.deepEqual(await visitor.axe(), [])
+    await visitor.page.locator('button.main:enabled').waitFor()
+    await button.focus()
+    await visitor.page.keyboard.press('Enter')
+    await visitor.page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    visitor.assertClean()
     const thief = await Visitor.at(browser, server)
     await thief.page.goto(link)
     await thief.page.getByLabel('API key').waitFor()
+  })
+
+  test('a link to another account says who is signed in, and changes nothing unless somebody agrees', async () => {
+    const other = await makeTenant(server, 'Mallory')
+    const visitor = await (await Visitor.at(browser, server)).signIn(server.apiKey, '/endpoints')
+    await visitor.page.goto(await newLink(other.apiKey))
+    const warning = visitor.page.getByRole('alert')
+    assert.match(await warning.innerText(), /signed in to another account[\s\S]*Mallory/)
+    await visitor.page.getByRole('button', { name: 'Cancel' }).click()
+    await visitor.page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    assert.doesNotMatch(await visitor.page.locator('aside .foot').innerText(), /Mallory/)
   })
 
   test('ends with its key, in open tabs too', async () => {

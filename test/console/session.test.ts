@@ -25,7 +25,7 @@ class Browser {
       location: this.location,
       history: { replaceState: () => (this.location.hash = '') },
       addEventListener: (name: string, listener: () => void) => this.heard.push([name, listener]),
-      fetch: async (_: string, init: RequestInit) => this.#answer(init),
+      fetch: async (path: string, init: RequestInit) => this.#answer(path, init),
     }
     for (const [name, value] of Object.entries(fakes)) {
       const before = Object.getOwnPropertyDescriptor(globalThis, name)
@@ -37,12 +37,13 @@ class Browser {
     }
   }
 
-  #answer({ method = 'GET', headers, body }: RequestInit): Response {
+  #answer(path: string, { method = 'GET', headers, body }: RequestInit): Response {
     const token = (headers as Record<string, string>)['x-runyard-console']!
     if (this.status !== 200) return new Response('<html>', { status: this.status })
     if (method === 'POST') {
       const { key, link } = JSON.parse(String(body)) as { key?: string; link?: string }
       const name = key ?? link!
+      if (path === '/console/session/link') return Response.json({ account: { name }, keyName: 'linked' })
       this.cookie = `token-of-${name}`
       this.open.set(this.cookie, name)
       return Response.json({ token: this.cookie, account: { name } })
@@ -124,13 +125,28 @@ test('what belongs to one account is gone before the next one is shown', async (
   assert.deepEqual(seen, ['ann', undefined, 'bob'])
 })
 
-test('a link that is opened where the page is already signs in, and is gone from the address', async () => {
+test('a link signs in nobody before somebody agrees to its account, and is gone from the address', async () => {
   const one = await browser.tab()
   await one.signIn({ key: 'ann' })
+  const open = async () => {
+    browser.location.hash = '#link=bob'
+    await browser.tell('hashchange')
+    assert.equal(browser.location.hash, '')
+    assert.deepEqual([shownIn(one), one.linkOffer.value?.account.name], ['ann', 'bob'])
+  }
+  await open()
+  await one.answerLink(false)
+  assert.deepEqual([shownIn(one), one.linkOffer.value, browser.cookie], ['ann', null, 'token-of-ann'])
+  await open()
+  await one.answerLink(true)
+  assert.deepEqual([shownIn(one), one.linkOffer.value], ['bob', null])
+})
+
+test('a page that is opened by a link shows who was signed in, until somebody agrees', async () => {
+  await (await browser.tab()).signIn({ key: 'ann' })
   browser.location.hash = '#link=bob'
-  await browser.tell('hashchange')
-  assert.equal(one.who.value?.account.name, 'bob')
-  assert.equal(browser.location.hash, '')
+  const next = await browser.tab()
+  assert.deepEqual([shownIn(next), next.linkOffer.value?.keyName], ['ann', 'linked'])
 })
 
 test('a late refusal of a session that is over does not end the next one', async () => {

@@ -1,23 +1,47 @@
 /** The cookie with one half of a session. */
-import { consoleCookie, SESSION_MS } from '../../core/accounts/session.ts'
+import { hash } from 'node:crypto'
+import { consoleCookie, isCookieOf, isSecret, MARK_LENGTH, SESSION_MS } from '../../core/accounts/session.ts'
 
-/** Limit of cookies of one name in a request that are tried: a page of another port can add its own, not take this one away. */
-const MAX_TRIED = 4
+/**
+ * Limit of cookies of one name in a request that are tried: a page of another port that has seen the name can add its own, for longer
+ * paths, which come first.
+ */
+const MAX_TRIED = 64
+/** Limit of cookies of sessions before that one answer removes. */
+const MAX_REMOVED = 20
 
-/** The values of the cookie of the console at an origin; usually one. */
-export function sessionCookies(request: Request, origin: string): string[] {
-  const name = consoleCookie(origin)
-  return (request.headers.get('cookie') ?? '')
-    .split(';')
-    .map(pair => pair.trim())
-    .filter(pair => pair.startsWith(`${name}=`))
-    .map(pair => pair.slice(name.length + 1))
-    .slice(0, MAX_TRIED)
+/** The values of the cookie of the session with a token at an origin; usually one, and none for what is no token. */
+export function sessionCookies(request: Request, origin: string, token: string): string[] {
+  if (!isSecret(token)) return []
+  const name = consoleCookie(origin, markOf(token))
+  const values = cookiesOf(request).filter(cookie => cookie.name === name && isSecret(cookie.value))
+  return [...new Set(values.map(({ value }) => value))].slice(0, MAX_TRIED)
 }
 
-/** The value of `Set-Cookie` that keeps it for as long as the session. @param value empty to forget it */
-export function setCookie(value: string, origin: string): string {
+/** The value of `Set-Cookie` that keeps it for as long as the session. */
+export function setCookie(origin: string, token: string, value: string): string {
+  return cookieText(origin, consoleCookie(origin, markOf(token)), value)
+}
+
+/** The values of `Set-Cookie` that remove the cookies of a request which are of sessions at an origin. */
+export function removedCookies(request: Request, origin: string): string[] {
+  const names = cookiesOf(request).flatMap(({ name }) => (isCookieOf(origin, name) ? [name] : []))
+  return [...new Set(names)].slice(0, MAX_REMOVED).map(name => cookieText(origin, name, ''))
+}
+
+function cookieText(origin: string, name: string, value: string): string {
   const secure = origin.startsWith('https:') ? '; Secure' : ''
   const age = value === '' ? 0 : SESSION_MS / 1_000
-  return `${consoleCookie(origin)}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${secure}`
+  return `${name}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${secure}`
+}
+
+function cookiesOf({ headers }: Request): { readonly name: string; readonly value: string }[] {
+  return (headers.get('cookie') ?? '').split(';').map(pair => {
+    const [name = '', ...value] = pair.trim().split('=')
+    return { name, value: value.join('=') }
+  })
+}
+
+function markOf(token: string): string {
+  return hash('sha256', `cookie of ${token}`, 'base64url').slice(0, MARK_LENGTH)
 }

@@ -1,6 +1,5 @@
 /** The origin of the console: its page, who is signed in to it, and all APIs for those who are. */
 import type { Caller } from '../../core/accounts/permission.ts'
-import { isSecret } from '../../core/accounts/session.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { Emit } from '../../events.ts'
@@ -21,7 +20,7 @@ import {
   type SurfaceCall,
   type SurfaceEnv,
 } from '../surface.ts'
-import { sessionCookies, setCookie } from './cookie.ts'
+import { removedCookies, sessionCookies, setCookie } from './cookie.ts'
 import { fileAnswer } from './files.ts'
 import { protect } from './headers.ts'
 import { consoleUrlOf, requireOwnPage, TOKEN_HEADER } from './origin.ts'
@@ -79,8 +78,10 @@ async function atOrigin(
   const url = ownUrl(parts)
   const { pathname } = new URL(request.url)
   const isSession = pathname === '/console/session'
-  if (api !== null || isSession) requireOwnPage(request, url)
+  const isLink = pathname === '/console/session/link'
+  if (api !== null || isSession || isLink) requireOwnPage(request, url)
   if (isSession) return sessionAnswer(parts, request, env, url)
+  if (isLink) return linkAnswer(parts, request, env)
   if (api !== null) {
     const { session } = await signedIn(parts, request, url)
     const answer = await api(request, { ...env, session })
@@ -124,13 +125,32 @@ function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, u
   }
 }
 
-async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
+/** What a link signs in as, for the page that asks before it does. The link stays good. */
+async function linkAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {
+  if (request.method !== 'POST') {
+    throw new AppError('method_not_allowed', `this path takes POST, not ${request.method}`, { allow: ['POST'] })
+  }
+  const credential = await readCredential(parts, request, env)
+  if (!('link' in credential)) throw new AppError('invalid', 'the body must be {"link": "<code>"}')
+  const { caller, expiresAtMs } = await parts.sessions.offer(credential.link, env.address ?? (() => ''))
+  admitTo(env, caller.owner)
+  const { account, key } = await namesOf(parts, caller)
+  const { keyId } = caller
+  return jsonText(JSON.stringify({ account, keyId, keyName: key, expiresAt: new Date(expiresAtMs).toISOString() }))
+}
+
+/** @throws AppError `forbidden` and `invalid` */
+async function readCredential({ room }: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Credential> {
   const { headers } = request
   if (!headers.has(TOKEN_HEADER)) throw new AppError('forbidden', `signing in needs the header ${TOKEN_HEADER}`)
   if (!/^application\/json\s*(?:;|$)/i.test(headers.get('content-type') ?? '')) {
     throw new AppError('invalid', 'signing in needs a body of the type application/json')
   }
-  const credential = await parts.room.of(null).body({ request, env }, BODY_BYTES, async body => credentialIn(body))
+  return room.of(null).body({ request, env }, BODY_BYTES, async body => credentialIn(body))
+}
+
+async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
+  const credential = await readCredential(parts, request, env)
   const { halves, caller, expiresAtMs } = await parts.sessions.open(credential, env.address ?? (() => ''))
   admitTo(env, caller.owner)
   const by = 'key' in credential ? 'key' : 'link'
@@ -140,7 +160,10 @@ async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, ur
   await audit.note({ surface: 'console', operation: 'signIn', origin, object: null, detail: { by, session: true } })
   const view = await viewOf(parts, { caller, expiresAtMs })
   const body = JSON.stringify({ token: halves.token, ...view })
-  return jsonText(body, 200, { 'set-cookie': setCookie(halves.cookie, url) })
+  const response = jsonText(body, 200, { 'set-cookie': setCookie(url, halves.token, halves.cookie) })
+  // The page has one token, so that the cookies of sessions before are good for nothing.
+  for (const removed of removedCookies(request, url)) response.headers.append('set-cookie', removed)
+  return response
 }
 
 /** @throws AppError `invalid` */
@@ -163,10 +186,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Forgets the cookie in any case: without the other half it is good for nothing. */
+/** Removes the cookies in any case: without the other half they are good for nothing. */
 async function signOut(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
   const token = request.headers.get(TOKEN_HEADER) ?? ''
-  for (const cookie of sessionCookies(request, url)) {
+  for (const cookie of sessionCookies(request, url, token)) {
     const halves = { cookie, token }
     const session = await parts.sessions.find(halves).catch(() => null)
     const close = () => parts.sessions.close(halves)
@@ -176,7 +199,9 @@ async function signOut(parts: ConsoleParts, request: Request, env: SurfaceEnv, u
       await audited(parts, { ...asked, env: { ...env, session } }, close)
     }
   }
-  return new Response(null, { status: 204, headers: { 'set-cookie': setCookie('', url) } })
+  const response = new Response(null, { status: 204 })
+  for (const removed of removedCookies(request, url)) response.headers.append('set-cookie', removed)
+  return response
 }
 
 /** @throws AppError `unauthorized` unless the request has both halves of one session */
@@ -187,7 +212,7 @@ async function signedIn(
 ): Promise<{ readonly session: OpenSession }> {
   const token = request.headers.get(TOKEN_HEADER) ?? ''
   let refusal: unknown = new AppError('unauthorized', 'nobody is signed in here; sign in to the console first')
-  for (const cookie of isSecret(token) ? sessionCookies(request, url) : []) {
+  for (const cookie of sessionCookies(request, url, token)) {
     try {
       return { session: await sessions.find({ cookie, token }) }
     } catch (error) {
@@ -200,21 +225,28 @@ async function signedIn(
 
 /** Who is signed in, and where. */
 async function viewOf(
-  { store, addresses, version }: ConsoleParts,
+  parts: ConsoleParts,
   { caller, expiresAtMs }: { readonly caller: Caller; readonly expiresAtMs: number },
 ): Promise<Readonly<Record<string, unknown>>> {
-  const { owner, keyId, scope, operator } = caller
-  const [account, key] = await Promise.all([store.accounts.find(owner), store.keys.find(keyId)])
+  const { addresses, version } = parts
+  const { keyId, scope, operator } = caller
+  const { account, key } = await namesOf(parts, caller)
   const { publicUrl, queueUrl } = addresses()
   return {
     expiresAt: new Date(expiresAtMs).toISOString(),
-    account: { id: owner, name: account?.name ?? owner },
+    account,
     keyId,
-    keyName: key?.name ?? '',
+    keyName: key,
     scope,
     operator,
     server: { version, url: publicUrl, queueUrl, lbUrl: balancedUrl(addresses(), '{id}' as EndpointId) },
   }
+}
+
+/** The account and the name of the key of a caller. */
+async function namesOf({ store }: ConsoleParts, { owner, keyId }: Caller) {
+  const [account, key] = await Promise.all([store.accounts.find(owner), store.keys.find(keyId)])
+  return { account: { id: owner, name: account?.name ?? owner }, key: key?.name ?? '' }
 }
 
 async function newLink(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {

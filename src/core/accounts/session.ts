@@ -15,6 +15,9 @@ export const MAX_LINKS = { ofAccount: 10, ofAll: 1_000 } as const
 /** Random bytes of each half of a session, and of the code of a link. */
 export const SECRET_BYTES = 32
 
+/** Number of characters of a hash of the token of a session that are in the name of its cookie. */
+export const MARK_LENGTH = 12
+
 /** Begins the name of the cookie of each console; those of other consoles of the machine differ behind it. */
 const COOKIE = 'runyard-console'
 /** Browsers take a cookie of this name only from its own host over TLS, for all paths. */
@@ -48,10 +51,22 @@ export function isSecret(text: string): boolean {
 }
 
 /**
- * The name of the cookie of the console at an origin. Browsers send a cookie to all ports of its host, so the port is in the name: two
- * servers of one machine would end each other's sessions.
+ * The name of the cookie of a session of the console at an origin. Browsers send a cookie to all ports of its host, so the port is in the
+ * name: two servers of one machine would end each other's sessions. The mark of the session is, too: who does not know it cannot put
+ * another cookie in its place.
+ * @param mark of the token of the session, see {@link MARK_LENGTH}
  */
-export function consoleCookie(origin: string): string {
+export function consoleCookie(origin: string, mark: string): string {
+  return `${beginningOf(origin)}-${mark}`
+}
+
+/** Whether a name is that of the cookie of some session of the console at an origin. */
+export function isCookieOf(origin: string, name: string): boolean {
+  const beginning = `${beginningOf(origin)}-`
+  return name.startsWith(beginning) && name.length === beginning.length + MARK_LENGTH
+}
+
+function beginningOf(origin: string): string {
   const { protocol, port } = new URL(origin)
   return `${protocol === 'https:' ? HOST_PREFIX : ''}${COOKIE}${port === '' ? '' : `-${port}`}`
 }

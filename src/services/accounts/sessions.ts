@@ -124,6 +124,15 @@ export class Sessions {
     this.#ports.emit('session.closed', { account: session.owner, keyId: session.keyId })
   }
 
+  /**
+   * Who a link signs in, and until when. The link stays good.
+   * @throws AppError as {@link open}
+   */
+  async offer(link: string, from: AddressOf): Promise<{ readonly caller: Caller; readonly expiresAtMs: number }> {
+    const { keyHash, expiresAtMs } = this.#waiting(this.#ports.vault.hash(link), from)
+    return { caller: await this.#access.ofKeyHash(keyHash), expiresAtMs }
+  }
+
   /** Makes a link that signs in once with the key of the caller. */
   async link(caller: Caller): Promise<SignInLink> {
     const { store, clock, vault } = this.#ports
@@ -139,13 +148,17 @@ export class Sessions {
   async #callerOf(credential: Credential, from: AddressOf): Promise<Caller> {
     if ('key' in credential) return this.#access.authenticate(credential.key, from)
     const hash = this.#ports.vault.hash(credential.link)
-    const link = this.#links.get(hash)
+    const { keyHash } = this.#waiting(hash, from)
     this.#links.delete(hash)
-    if (link === undefined || link.expiresAtMs <= this.#ports.clock.now()) {
-      const error = new InvalidKeyError('unknown', 'this link was used or is too old; runyard console prints a new one')
-      throw this.#access.failedKeys.refusal(from(), error)
-    }
-    return this.#access.ofKeyHash(link.keyHash)
+    return this.#access.ofKeyHash(keyHash)
+  }
+
+  /** @throws AppError for a link that was used or is too old */
+  #waiting(hash: string, from: AddressOf): WaitingLink {
+    const link = this.#links.get(hash)
+    if (link !== undefined && link.expiresAtMs > this.#ports.clock.now()) return link
+    const error = new InvalidKeyError('unknown', 'this link was used or is too old; runyard console prints a new one')
+    throw this.#access.failedKeys.refusal(from(), error)
   }
 
   /** Makes room for one link more. */

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { callerOf, type KeyScope } from '../../../src/core/accounts/permission.ts'
 import type { OwnerId } from '../../../src/core/ids.ts'
 import { Sessions } from '../../../src/services/accounts/sessions.ts'
-import { askAs, signIn, trySignIn } from '../../support/console.ts'
+import { askAs, OF_PAGE, signIn, trySignIn } from '../../support/console.ts'
 import { CONSOLE, KEY, openRig, type Rig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
 
@@ -59,8 +59,8 @@ test('a key signs in, and the page is told who is signed in and where the APIs a
     },
   })
   const cookie = answer.headers.get('set-cookie') ?? ''
-  assert.match(cookie, /^runyard-console-8080=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
-  assert.ok(!answer.text.includes(cookie.slice(21, 64)), 'the cookie is not in the body')
+  assert.match(cookie, /^runyard-console-8080-[\w-]{12}=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
+  assert.ok(!answer.text.includes(cookie.slice(34, 77)), 'the cookie is not in the body')
   const again = await askAs(rig, { cookie: cookie.split(';')[0]!, token }, WHO)
   assert.deepEqual(again.json, who)
   assert.equal(again.headers.get('cache-control'), 'no-store')
@@ -133,6 +133,34 @@ test('a link signs in once, within ten minutes', async t => {
   assert.match(again.json.error, /was used or is too old; runyard console prints a new one/)
   await rig.clock.advance(10 * MINUTE_MS)
   assert.equal((await trySignIn(rig, { link: late })).status, 401)
+})
+
+test('a link says whom it signs in, to the page of the console alone, and works after that', async t => {
+  const rig = await openRig(t)
+  await rig.addKey('rpa_of_somebody', { owner: STRANGER, name: 'theirs' })
+  const link = await newLink(rig, 'rpa_of_somebody')
+  const ask = (body: unknown, headers: Record<string, string> = OF_PAGE) =>
+    rig.ask('POST', '/console/session/link', {
+      at: CONSOLE,
+      key: null,
+      address: '192.0.2.1',
+      body,
+      headers: { ...headers, 'x-runyard-console': '1' },
+    })
+  for (let count = 0; count < 2; count += 1) {
+    const { status, json, headers } = await ask({ link })
+    assert.deepEqual(
+      [status, json.account.id, json.keyName, headers.get('set-cookie')],
+      [200, STRANGER, 'theirs', null],
+    )
+  }
+  assert.equal((await ask({ link }, { origin: 'http://evil.example' })).status, 403)
+  assert.equal((await ask({ link }, { ...OF_PAGE, 'sec-fetch-site': 'cross-site' })).status, 403)
+  assert.equal((await ask({ key: KEY })).status, 400)
+  assert.equal((await ask({ link: 'x'.repeat(43) })).status, 401)
+  assert.equal((await rig.ask('GET', '/console/session/link', { at: CONSOLE, key: null })).status, 405)
+  assert.equal((await signIn(rig, { link })).who.account.id, STRANGER)
+  assert.equal((await ask({ link })).status, 401)
 })
 
 test('a link has the rights of the key that it was made with, and needs one', async t => {
@@ -215,7 +243,7 @@ test('signing out ends the session and what it holds open, and no other session'
   const read = stream.text()
   const out = await askAs(rig, session, 'DELETE /console/session')
   assert.equal(out.status, 204)
-  assert.match(out.headers.get('set-cookie') ?? '', /^runyard-console-8080=; Path=\/; Max-Age=0; HttpOnly/)
+  assert.match(out.headers.get('set-cookie') ?? '', /^runyard-console-8080-[\w-]{12}=; Path=\/; Max-Age=0; HttpOnly/)
   await rig.clock.advance(1_000)
   await read
   assert.equal((await askAs(rig, session, WHO)).status, 401)

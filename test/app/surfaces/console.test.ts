@@ -144,8 +144,15 @@ test('a cookie of the same name that another port has set keeps nobody out, and 
   const rig = await openRig(t)
   const { cookie, token } = await signIn(rig)
   const foreign = `runyard-console-8080=${'A'.repeat(43)}`
-  const both = { cookie: `theme=dark; ${foreign}; ${cookie}`, token }
-  assert.equal((await askAs(rig, both, 'GET /console/session')).status, 200)
+  const name = cookie.split('=')[0]
+  const shadows = Array.from({ length: 60 }, (_, at) => `${name}=${String(at).padStart(43, 'A')}`)
+  const junk = Array.from({ length: 60 }, (_, at) => `${name}=${at}`)
+  for (const before of [[foreign], [...junk, ...shadows, ...shadows], Array(300).fill(foreign)]) {
+    const both = { cookie: `theme=dark; ${before.join('; ')}; ${cookie}`, token }
+    assert.equal((await askAs(rig, both, 'GET /console/session')).status, 200)
+  }
+  const later = await signIn(rig)
+  assert.notEqual(later.cookie.split('=')[0], name, 'what is set blindly takes the place of none')
   assert.equal((await askAs(rig, { cookie: foreign, token }, 'GET /console/session')).status, 401)
   const given = { ...OF_PAGE, cookie: foreign, 'x-runyard-console': 'B'.repeat(43) }
   const signedIn = await trySignIn(rig, { key: KEY }, { headers: given })

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { consoleCookie, isConsoleCookie, isSecret, sessionText } from '../../../src/core/accounts/session.ts'
+import {
+  consoleCookie,
+  isConsoleCookie,
+  isCookieOf,
+  isSecret,
+  sessionText,
+} from '../../../src/core/accounts/session.ts'
 
 const A = 'a'.repeat(43)
 const B = 'B'.repeat(43)
@@ -16,10 +22,18 @@ test('only halves that this server can have given out make a session', () => {
 })
 
 test('each console of a machine has a cookie of its own, which over TLS no other host can set', () => {
-  assert.equal(consoleCookie('http://console.localhost:8080'), 'runyard-console-8080')
-  assert.equal(consoleCookie('http://console.localhost'), 'runyard-console')
-  assert.equal(consoleCookie('https://console.example'), '__Host-runyard-console')
-  assert.equal(consoleCookie('https://console.example:8443'), '__Host-runyard-console-8443')
+  const mark = 'abcDEF-_0123'
+  const names = {
+    'http://console.localhost:8080': `runyard-console-8080-${mark}`,
+    'http://console.localhost': `runyard-console-${mark}`,
+    'https://console.example': `__Host-runyard-console-${mark}`,
+    'https://console.example:8443': `__Host-runyard-console-8443-${mark}`,
+  }
+  for (const [origin, name] of Object.entries(names)) {
+    assert.equal(consoleCookie(origin, mark), name)
+    for (const other of Object.values(names))
+      assert.equal(isCookieOf(origin, other), other === name, `${origin} ${other}`)
+  }
 })
 
 test('the cookies of all consoles are known, in whatever case, and no others', () => {

@@ -111,7 +111,7 @@ describe('the console in a browser', { skip: browserSkip }, () => {
     const seen: IncomingMessage['headers'][] = []
     const other = createServer((incoming, outgoing) => {
       seen.push(incoming.headers)
-      const planted = `runyard-console-${server.port}=${'A'.repeat(43)}; Path=/v2`
+      const planted = `runyard-console-${server.port}=${'A'.repeat(43)}; Path=/`
       outgoing.writeHead(200, { 'content-type': 'text/html', 'set-cookie': planted }).end('<!doctype html>')
     })
     await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve))

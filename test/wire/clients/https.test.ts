@@ -138,7 +138,7 @@ describe('a server with a certificate of its own', () => {
     const answer = await secureCall(server, '/console/session', { ...at, headers, body: { link } })
     assert.equal(answer.status, 200, answer.text)
     const [cookie = ''] = answer.headers['set-cookie'] ?? []
-    assert.match(cookie, new RegExp(`^__Host-runyard-console-${port}=.*; Secure$`))
+    assert.match(cookie, new RegExp(`^__Host-runyard-console-${port}-[\\w-]{12}=.*; Secure$`))
   })
 
   test('serves the official JavaScript client', async () => {

@@ -1,0 +1,67 @@
+/** The page that asks before a one-time link signs in. */
+import { useEffect, useState } from 'preact/hooks'
+import { answerLink, type LinkOffer as Offer, who } from '../client/session.ts'
+
+/** For so long the button cannot be pressed: a double click on a page that opened this one would press it unseen. */
+const UNREADY_MS = 700
+
+/** Says who the link signs in, and in whose place. A page of somebody else may have opened it, with a link to an account of its own. */
+export function LinkOffer({ offer }: { readonly offer: Offer }) {
+  const [isSending, setSending] = useState(false)
+  const [isReady, setReady] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setReady(true), UNREADY_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  const answer = async (isWanted: boolean) => {
+    setSending(true)
+    await answerLink(isWanted)
+  }
+  const submit = (event: Event) => {
+    event.preventDefault()
+    void answer(true)
+  }
+  return (
+    <main class="sign-in">
+      <form class="card" onSubmit={submit}>
+        <img src="/icon.svg" alt="" width="40" height="40" />
+        <h1>Sign in to Runyard?</h1>
+        <p>
+          The link signs in as account <b>{offer.account.name}</b> <span class="faint">({offer.account.id})</span> with
+          the key <b>{offer.keyName}</b>.
+        </p>
+        <Present offer={offer} />
+        <p class="hint">
+          Go on if you made the link yourself, with <code>runyard console</code>, or expected it.
+        </p>
+        <p>
+          <button type="submit" class="button main" disabled={!isReady || isSending}>
+            Sign in as {offer.account.name}
+          </button>{' '}
+          <button type="button" class="button" disabled={isSending} onClick={() => void answer(false)}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </main>
+  )
+}
+
+function Present({ offer }: { readonly offer: Offer }) {
+  const present = who.value
+  if (present == null) return null
+  const { account, keyName, keyId } = present
+  if (account.id !== offer.account.id) {
+    return (
+      <p class="notice bad" role="alert">
+        You are signed in to another account, <b>{account.name}</b>, with the key {keyName}. The link takes its place:
+        what you do then belongs to {offer.account.name}.
+      </p>
+    )
+  }
+  return (
+    <p class="hint">
+      You are signed in to this account already, with {keyId === offer.keyId ? 'this key' : `the key ${keyName}`}.
+    </p>
+  )
+}
