@@ -1,16 +1,21 @@
+import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import { passphraseProblem } from '../../core/secrets/passphrase.ts'
 import type { Backups, BackupWish } from '../../ports/backups.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { type AuditParts, audited } from '../audited.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
+import { heldFor } from '../surface.ts'
+import { backupStream } from './backup-stream.ts'
 import { addRoute, OPS_ROUTES, type OpsApp } from './route-access.ts'
 
 /** What the route of backups needs. */
 export interface BackupRouteParts extends AuditParts {
   readonly access: Access
   readonly backups: Backups
+  readonly clock: Clock
   readonly room: BodyRoom
 }
 
@@ -18,17 +23,27 @@ const BODY_BYTES = 8_192
 
 /** `POST /ops/backup`: a backup of the server as it is now, as the body of the response. */
 export function addBackupRoute(app: OpsApp, parts: BackupRouteParts): void {
-  const { access, backups, room } = parts
+  const { access, backups, clock, room } = parts
   const { operation } = OPS_ROUTES['POST /ops/backup']
   addRoute(app, access, 'POST /ops/backup', async (call, caller) => {
     const wish = await room.of(caller.owner).body(requestOf(call), BODY_BYTES, async body => wishIn(body))
     // With the keys somebody can go on when the own key has ended.
-    if (wish.passphrase !== null) access.requireLastingOperator(caller, operation, call.env.session !== undefined)
+    const mayHave = (whose: Caller) => {
+      if (wish.passphrase === null) access.requireOperator(whose, operation)
+      else access.requireLastingOperator(whose, operation, call.env.session !== undefined)
+    }
+    mayHave(caller)
     const detail = { withKeys: wish.passphrase !== null, withLogs: wish.withLogs }
     const asked = { surface: 'ops', operation, caller, env: call.env, object: null, detail } as const
+    const ended = heldFor(access, call.env, caller, mayHave)
     const backup = await audited(parts, asked, () => backups.make(wish))
     call.env.delivery.onSettled(() => void backup.drop())
-    return new Response(streamOf(backup.pieces), { headers: { 'content-type': 'application/octet-stream' } })
+    if (ended.aborted) {
+      await backup.drop()
+      throw ended.reason
+    }
+    const body = backupStream(backup, clock, ended)
+    return new Response(body, { headers: { 'content-type': 'application/octet-stream' } })
   })
 }
 
@@ -46,22 +61,4 @@ function wishIn(body: unknown): BackupWish {
   const problem = passphrase === null ? null : passphraseProblem(passphrase)
   if (problem !== null) throw new AppError('invalid', `the passphrase ${problem}`)
   return { passphrase, withLogs }
-}
-
-/** A stream of pieces, as fast as the client reads. */
-function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  const iterator = pieces[Symbol.asyncIterator]()
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { value, done } = await iterator.next()
-        if (done === true) controller.close()
-        else controller.enqueue(value)
-      },
-      async cancel() {
-        await iterator.return?.()
-      },
-    },
-    { highWaterMark: 0 },
-  )
 }
