@@ -84,13 +84,31 @@ export class SimLogs implements WorkerLogs {
     return { lines, position: all.at(-1)?.position ?? 0 }
   }
 
-  async trim(keep: ReadonlySet<WorkerId>): Promise<void> {
+  async trim(keep: ReadonlySet<WorkerId>): Promise<ReadonlyMap<WorkerId, number>> {
     for (const worker of this.#outputs.keys()) if (!keep.has(worker)) this.#outputs.delete(worker)
+    return new Map(this.#outputs.entries().map(([worker, lines]) => [worker, bytesOf(lines)]))
+  }
+
+  async shrink(outputs: ReadonlyMap<WorkerId, number>): Promise<void> {
+    for (const [worker, most] of outputs) {
+      const lines = this.#of(worker)
+      let bytes = bytesOf(lines)
+      const kept = lines.findIndex(({ line }) => {
+        if (bytes <= most) return true
+        bytes -= line.length + 1
+        return false
+      })
+      lines.splice(0, kept === -1 ? lines.length : kept)
+    }
   }
 
   #of(worker: WorkerId): PlacedLine[] {
     return this.#outputs.get(worker) ?? []
   }
+}
+
+function bytesOf(lines: readonly PlacedLine[]): number {
+  return lines.reduce((sum, { line }) => sum + line.length + 1, 0)
 }
 
 function bare({ position: _position, tsMs: _tsMs, ...line }: PlacedLine): LogLine {

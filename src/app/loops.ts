@@ -77,7 +77,7 @@ export class Loops {
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing, freezing }, this.#healthChecking.wake)
     this.#reaper = new Reaper(
       ports,
-      { fleet, freezing, running, jobs, batches },
+      { fleet, freezing, running, jobs, batches, quotas: this.#quotas },
       new WorkerWatchdog(ports, services.workers),
       recordRules,
       services.recorders,

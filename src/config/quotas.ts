@@ -11,6 +11,8 @@ export const QUOTA_SETTINGS = {
     queuedJobs: limit('queuedJobs', 'queued-jobs', '<count>', 'waiting jobs'),
     queuedMb: limit('queuedMb', 'queued-mb', '<megabytes>', 'inputs of waiting jobs'),
     storedMb: limit('storedMb', 'stored-mb', '<megabytes>', 'inputs, outputs and chunks that are kept'),
+    secretsMb: limit('secretsMb', 'secrets-mb', '<megabytes>', 'secrets, as they are stored'),
+    logsMb: limit('logsMb', 'logs-mb', '<megabytes>', 'output of its workers on the disk'),
   },
 }
 

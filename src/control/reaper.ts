@@ -2,6 +2,7 @@ import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
+import type { Quotas } from '../services/accounts/quotas.ts'
 import type { Batches } from '../services/jobs/batches.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
@@ -34,7 +35,14 @@ export class Reaper {
 
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>,
-    services: { fleet: Fleet; freezing: Freezing; running: RunningWorkers; jobs: Jobs; batches: Batches },
+    services: {
+      fleet: Fleet
+      freezing: Freezing
+      running: RunningWorkers
+      jobs: Jobs
+      batches: Batches
+      quotas: Quotas
+    },
     watchdog: WorkerWatchdog,
     records: JobRecordRules,
     recorders: Recorders,
@@ -47,7 +55,7 @@ export class Reaper {
     this.#batches = services.batches
     this.#platforms = new PlatformReports(ports, services)
     this.#watchdog = watchdog
-    this.#upkeep = new Upkeep(ports, records, recorders)
+    this.#upkeep = new Upkeep(ports, records, recorders, services.quotas)
   }
 
   /**

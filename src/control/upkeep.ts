@@ -1,10 +1,14 @@
+import { logBytesOf } from '../core/accounts/quotas.ts'
 import { hourOf } from '../core/billing/usage.ts'
-import type { WorkerId } from '../core/ids.ts'
+import type { OwnerId } from '../core/ids.ts'
 import { ATTEMPT_TIMES_KEPT_MS } from '../core/jobs/attempt-times.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/jobs/retention.ts'
 import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.ts'
+import { outputBytesByOwner, outputsToShrink } from '../core/workers/output-share.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { RecordedWorker } from '../ports/store/store.ts'
+import type { Quotas } from '../services/accounts/quotas.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import type { ReleaseResults } from '../services/endpoints/release-results.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
@@ -42,6 +46,7 @@ export class Upkeep {
   readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>
   readonly #records: JobRecordRules
   readonly #recorders: Recorders
+  readonly #quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>
   /** When each kind of work is next due. */
   readonly #due = { trim: 0, count: 0, forget: 0, records: 0, metrics: 0, results: 0, audit: 0, compact: 0, tidy: 0 }
   /** Whether there may be outputs to cut or to remove; not known after a start. */
@@ -52,8 +57,10 @@ export class Upkeep {
     ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>,
     records: JobRecordRules,
     recorders: Recorders,
+    quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>,
   ) {
     this.#ports = ports
+    this.#quotas = quotas
     this.#records = records
     this.#recorders = recorders
   }
@@ -111,13 +118,27 @@ export class Upkeep {
   }
 
   async #trim(running: number, nowMs: number): Promise<boolean> {
-    const { store, logs } = this.#ports
+    const { store } = this.#ports
     const wasUntidy = this.#untidy || running > 0
     // Until it has been seen to be otherwise: the answer of the store may be lost.
     this.#untidy = true
     const removed = await store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, MAX.rows)
-    if (wasUntidy || removed.length > 0) await logs.trim(new Set<WorkerId>(await store.workers.ids()))
+    if (wasUntidy || removed.length > 0) await this.#trimOutputs(await store.workers.known())
     this.#untidy = running > 0
     return removed.length === MAX.rows
+  }
+
+  async #trimOutputs(workers: readonly RecordedWorker[]): Promise<void> {
+    const { logs } = this.#ports
+    const bytes = await logs.trim(new Set(workers.map(({ id }) => id)))
+    const outputs = workers.map(worker => ({ ...worker, bytes: bytes.get(worker.id) ?? 0 }))
+    const mostOf = (owner: OwnerId) => logBytesOf(this.#quotas.limitsOf(owner))
+    const shrunk = outputsToShrink(outputs, mostOf)
+    await logs.shrink(shrunk)
+    this.#quotas.noteLogs(
+      outputBytesByOwner(
+        outputs.map(output => ({ ...output, bytes: Math.min(output.bytes, shrunk.get(output.id) ?? output.bytes) })),
+      ),
+    )
   }
 }

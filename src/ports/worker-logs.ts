@@ -67,6 +67,11 @@ export interface WorkerLogs {
    * @param from what an earlier call gave; null for all that is in reach
    */
   since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }>
-  /** Cuts outputs that have grown past their limit, and removes those of workers that are not in `keep`. */
-  trim(keep: ReadonlySet<WorkerId>): Promise<void>
+  /**
+   * Cuts outputs that have grown past their limit, and removes those of workers that are not in `keep`.
+   * @returns how many bytes each of those that are kept has on the disk
+   */
+  trim(keep: ReadonlySet<WorkerId>): Promise<ReadonlyMap<WorkerId, number>>
+  /** Removes outputs, or cuts them to at most this many bytes: 0 removes one. */
+  shrink(outputs: ReadonlyMap<WorkerId, number>): Promise<void>
 }

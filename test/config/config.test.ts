@@ -370,6 +370,8 @@ test('each setting is read from its option', () => {
       queuedJobs: 9,
       queuedMb: 10,
       storedMb: null,
+      secretsMb: 64,
+      logsMb: 512,
     },
   })
 })
@@ -445,6 +447,8 @@ const OTHER: Record<string, string> = {
   accountQueuedJobs: '1',
   accountQueuedMb: '1',
   accountStoredMb: '1',
+  accountSecretsMb: '1',
+  accountLogsMb: '1',
   worker: 'v:w',
   gpu: 'any',
   gpus: '2',

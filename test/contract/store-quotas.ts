@@ -14,6 +14,16 @@ export const quotaCases: Cases = {
     assert.equal((await store.quotas.objects(STRANGER)).volumes, 1)
   },
 
+  'the bytes of secrets are those that are stored, with their descriptions': async ({ store }) => {
+    const none = { all: 0, sealed: 0, description: 0 }
+    assert.deepEqual(await store.quotas.secretBytes(STRANGER, null), none)
+    await store.secrets.insert(secretOf('q1', { owner: STRANGER }), 'x'.repeat(100))
+    const second = secretOf('q2', { owner: STRANGER, description: 'é' })
+    await store.secrets.insert(second, 'y'.repeat(50))
+    assert.deepEqual(await store.quotas.secretBytes(STRANGER, second.id), { all: 152, sealed: 50, description: 2 })
+    assert.deepEqual(await store.quotas.secretBytes(STRANGER, null), { all: 152, sealed: 0, description: 0 })
+  },
+
   'what jobs hold is summed in parts, and outputs are kept without waiting': async ({ store }) => {
     const inputs = ['"a"', '"bb"', '"cc€"']
     for (const [index, input] of inputs.entries()) {

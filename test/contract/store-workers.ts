@@ -3,7 +3,7 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { type Placement, UNPLACED } from '../../src/core/workers/placement.ts'
 import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { WorkerProblem } from '../../src/core/workers/worker-problem.ts'
-import { type Cases, E1, E2, EXIT, endpointOf, jobId, T0, W1, W2, type World, workerOf } from './store-world.ts'
+import { type Cases, E1, E2, EXIT, endpointOf, jobId, OWNER, T0, W1, W2, type World, workerOf } from './store-world.ts'
 
 const STUCK: WorkerProblem = { kind: 'loop_stuck', forS: 115 }
 const SILENT: WorkerProblem = { kind: 'silent', forS: 35 }
@@ -198,7 +198,8 @@ export const workerCases: Cases = {
     await workers.exited('c' as WorkerId, EXIT, T0)
     assert.deepEqual(ids(await workers.list(E1)), ['b', 'a', 'c'])
     assert.deepEqual(ids(await workers.alive()), ['d', 'a', 'b'])
-    assert.deepEqual(await workers.ids(), ['a', 'b', 'c', 'd'])
+    assert.deepEqual(ids(await workers.known()), ['a', 'b', 'c', 'd'])
+    assert.deepEqual((await workers.known())[2], { id: 'c', owner: OWNER, exitedAtMs: T0 })
     assert.deepEqual(ids(await workers.liveTokens('', 10)), ['a', 'b', 'd'])
     assert.deepEqual(ids(await workers.liveTokens('a', 1)), ['b'])
     const tokens = await workers.tokensOf(['c', 'd', 'none'] as WorkerId[])
@@ -325,7 +326,7 @@ export const workerCases: Cases = {
     assert.deepEqual(await workers.removeExited(T0 + 3, 1), ['b'])
     assert.deepEqual(await workers.removeExited(T0 + 3, 5), ['a'])
     assert.deepEqual(await workers.removeExited(T0 + 3, 5), [])
-    assert.deepEqual(await workers.ids(), ['alive', 'c'])
+    assert.deepEqual(ids(await workers.known()), ['alive', 'c'])
     assert.deepEqual(await stops.list(), [])
   },
 }

@@ -272,6 +272,29 @@ function trimmingContract(harness: () => WorkerLogsHarness, abort: () => AbortCo
     }
   })
 
+  test('says how many bytes each output has, and makes outputs smaller while their workers write', async () => {
+    await harness().write(a, text(numbered(0, 2_000)))
+    await harness().write(b, 'short\n')
+    const bytes = await harness().logs.trim(new Set([a, b]))
+    assert.ok(bytes.get(a)! >= text(numbered(0, 2_000)).length, String(bytes.get(a)))
+    assert.ok(bytes.get(b)! >= 6 && bytes.get(b)! < 1_000, String(bytes.get(b)))
+    await harness().logs.shrink(
+      new Map([
+        [a, 4_000],
+        [b, 0],
+      ]),
+    )
+    assert.deepEqual(await harness().logs.tail(b, 10), [])
+    const after = await harness().logs.trim(new Set([a, b]))
+    assert.ok(after.get(a)! <= 4_000, String(after.get(a)))
+    await harness().write(a, 'next\n')
+    const tail = await harness().logs.tail(a, 2)
+    assert.deepEqual(
+      tail.map(({ line }) => line),
+      [numbered(1_999, 1)[0], 'next'],
+    )
+  })
+
   test('the outputs of workers that are gone are removed, but not of one that has only just been made', async () => {
     await harness().write(a, 'old\n')
     harness().grow()

@@ -9,6 +9,8 @@ export const LIMITS = {
   queuedJobs: 'Waiting jobs',
   queuedMb: 'MB of waiting inputs',
   storedMb: 'MB of kept inputs and results',
+  secretsMb: 'MB of secrets',
+  logsMb: 'MB of logs of workers',
 } as const
 
 /** The limits of an account: a number, null for none; what is left out has the default of the server. */

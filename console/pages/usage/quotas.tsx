@@ -14,6 +14,8 @@ const TITLES: Readonly<Record<string, string>> = {
   queuedJobs: 'Waiting jobs',
   queuedMb: 'Waiting inputs',
   storedMb: 'Kept data',
+  secretsMb: 'Stored secrets',
+  logsMb: 'Logs of workers',
   endpoints: 'Endpoints',
   templates: 'Templates',
   secrets: 'Secrets',

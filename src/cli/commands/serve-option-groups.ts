@@ -84,6 +84,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     [
       ...['--account-objects', '--account-workers-min', '--account-workers', '--account-gpus'],
       ...['--account-queued-jobs', '--account-queued-mb', '--account-stored-mb'],
+      ...['--account-secrets-mb', '--account-logs-mb'],
     ],
   ],
   ['Jobs:', ['--history-days', '--history-jobs', '--history-mb', '--keep-payloads', '--seal-payloads']],

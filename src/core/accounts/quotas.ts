@@ -13,6 +13,8 @@ export const ACCOUNT_LIMIT_NAMES = [
   'queuedJobs',
   'queuedMb',
   'storedMb',
+  'secretsMb',
+  'logsMb',
 ] as const
 
 /** One of {@link ACCOUNT_LIMIT_NAMES}. */
@@ -36,6 +38,8 @@ export const NO_LIMITS: AccountLimits = {
   queuedJobs: null,
   queuedMb: null,
   storedMb: null,
+  secretsMb: null,
+  logsMb: null,
 }
 
 /** The default limits of accounts other than the operator's. */
@@ -47,6 +51,8 @@ export const ACCOUNT_LIMITS: AccountLimits = {
   queuedJobs: 100_000,
   queuedMb: 256,
   storedMb: 1_024,
+  secretsMb: 64,
+  logsMb: 512,
 }
 
 /** The largest number that a limit can have. */
@@ -123,6 +129,23 @@ export function heldProblem(held: HeldJobs, limits: AccountLimits): AppError | n
 export function objectProblem(kind: ObjectKind, count: number, { objects }: AccountLimits): AppError | null {
   if (objects === null || count <= objects) return null
   return new AppError('conflict', `the account's limit objects of ${objects} ${kind} is reached; delete some, ${ASK}`)
+}
+
+/**
+ * Why an account cannot keep this many bytes of secrets: `conflict`; null when it can.
+ * @param bytes of all its secrets as they are stored, sealed, with their descriptions
+ */
+export function secretsProblem(bytes: number, { secretsMb }: AccountLimits): AppError | null {
+  if (secretsMb === null || bytes <= secretsMb * MIB) return null
+  return new AppError(
+    'conflict',
+    `the account's limit secretsMb of ${secretsMb} MB of secrets would be passed; delete some, or make them smaller, ${ASK}`,
+  )
+}
+
+/** Bytes of output of its workers that an account may have on the disk; null for any number. */
+export function logBytesOf({ logsMb }: AccountLimits): number | null {
+  return logsMb === null ? null : logsMb * MIB
 }
 
 /** Why the endpoints of an account cannot have this sum of workersMin: `conflict`; null when they can. */

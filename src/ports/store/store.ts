@@ -374,6 +374,14 @@ export interface WorkerToken {
   readonly ended: boolean
 }
 
+/** A worker that is not removed yet. */
+export interface RecordedWorker {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  /** Null while it has not ended. */
+  readonly exitedAtMs: number | null
+}
+
 /** Jobs of an endpoint that wait for a worker, and workers that may take them. */
 export interface QueueDemand {
   readonly queued: number
@@ -400,8 +408,8 @@ export interface WorkerStore {
   alive(): Promise<Worker[]>
   /** As {@link alive}, each with what it holds or has yet to let go of. */
   loads(): Promise<WorkerLoad[]>
-  /** The ids of all that are not removed yet, ended ones too. */
-  ids(): Promise<WorkerId[]>
+  /** All that are not removed yet, ended ones too, by their ids. */
+  known(): Promise<RecordedWorker[]>
   /** Those of an endpoint, ended ones too, newest first, at most 1,000. */
   list(endpointId: EndpointId): Promise<Worker[]>
   /** Notes that its process runs, and how to find it again. */

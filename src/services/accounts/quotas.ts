@@ -9,10 +9,11 @@ import {
   type ObjectCounts,
   type ObjectKind,
   objectProblem,
+  secretsProblem,
   workersMinProblem,
 } from '../../core/accounts/quotas.ts'
 import type { JobUsage } from '../../core/billing/usage.ts'
-import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import type { EndpointId, OwnerId, SecretId } from '../../core/ids.ts'
 import type { Position } from '../../core/pages.ts'
 import { gpuCountOf } from '../../core/workers/placement.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -28,6 +29,10 @@ export interface QuotaUse {
   readonly limits: AccountLimits
   readonly objects: ObjectCounts
   readonly held: HeldJobs
+  /** Bytes of its secrets as they are stored. */
+  readonly secretBytes: number
+  /** Bytes of output of its workers on the disk, as it was seen last. */
+  readonly logBytes: number
   readonly workers: number
   readonly gpus: number
 }
@@ -52,6 +57,7 @@ export class Quotas {
   readonly #given = new Map<OwnerId, GivenLimits>()
   readonly #ledgers = new Map<OwnerId, Ledger>()
   readonly #turns = new Map<OwnerId, Promise<unknown>>()
+  #logBytes: ReadonlyMap<OwnerId, number> = new Map()
 
   /** @param defaults of accounts beside the operator's */
   constructor(ports: Pick<Ports, 'store' | 'clock'>, defaults: AccountLimits) {
@@ -127,6 +133,37 @@ export class Quotas {
     return save()
   }
 
+  /**
+   * Keeps a secret, or changes one. Belongs into {@link inTurn}.
+   * @param id the secret
+   * @param sealedBytes of its value; null where that is kept
+   * @param descriptionBytes null where that is kept
+   * @throws AppError `conflict` when all secrets of the account together would be too large; what makes one smaller is never refused
+   */
+  async keepingSecret<Kept>(
+    owner: OwnerId,
+    id: SecretId,
+    {
+      sealedBytes,
+      descriptionBytes,
+    }: { readonly sealedBytes: number | null; readonly descriptionBytes: number | null },
+    keep: () => Promise<Kept>,
+  ): Promise<Kept> {
+    const limits = this.limitsOf(owner)
+    if (limits.secretsMb !== null) {
+      const { all, sealed, description } = await this.#ports.store.quotas.secretBytes(owner, id)
+      const more = (sealedBytes ?? sealed) + (descriptionBytes ?? description) - sealed - description
+      const problem = more > 0 ? secretsProblem(all + more, limits) : null
+      if (problem !== null) throw problem
+    }
+    return keep()
+  }
+
+  /** Notes how many bytes of output of workers each account has on the disk. */
+  noteLogs(bytes: ReadonlyMap<OwnerId, number>): void {
+    this.#logBytes = bytes
+  }
+
   /** Runs a step after the earlier steps of the account, so that two cannot take the same last place. */
   async inTurn<Done>(owner: OwnerId, act: () => Promise<Done>): Promise<Done> {
     const before = this.#turns.get(owner) ?? Promise.resolve()
@@ -151,7 +188,10 @@ export class Quotas {
     const workers = (await store.workers.loads()).filter(worker => worker.owner === owner)
     const gpus = workers.reduce((sum, { placement }) => sum + gpuCountOf(placement), 0)
     const objects = await store.quotas.objects(owner)
-    return { limits: this.limitsOf(owner), objects, held: ledger.held, workers: workers.length, gpus }
+    const { all: secretBytes } = await store.quotas.secretBytes(owner, null)
+    const logBytes = this.#logBytes.get(owner) ?? 0
+    const limits = this.limitsOf(owner)
+    return { limits, objects, held: ledger.held, secretBytes, logBytes, workers: workers.length, gpus }
   }
 
   async #admitRead(owner: OwnerId, more: HeldJobs): Promise<void> {

@@ -27,8 +27,11 @@ export class Secrets {
     if (problems.length > 0) throw invalidFields(problems)
     const times = { createdAtMs: clock.now(), valueUpdatedAtMs: null }
     const secret: Secret = { id: shortId(random) as SecretId, owner, name, description, ...times }
-    const insert = () => store.secrets.insert(secret, vault.seal(value, secretPlace(owner, name)))
-    if (!(await this.#quotas.adding(owner, 'secrets', insert))) {
+    const sealed = vault.seal(value, secretPlace(owner, name))
+    const bytes = { sealedBytes: sealed.length, descriptionBytes: Buffer.byteLength(description ?? '') }
+    const insert = () => store.secrets.insert(secret, sealed)
+    const keep = () => this.#quotas.keepingSecret(owner, secret.id, bytes, insert)
+    if (!(await this.#quotas.adding(owner, 'secrets', keep))) {
       throw new AppError('conflict', `a secret named '${name}' already exists`)
     }
     notifier.publish('endpoints')
@@ -58,7 +61,7 @@ export class Secrets {
   /**
    * Changes what is given and keeps the rest. Workers that run keep the value that they were started with;
    * what of an endpoint concerns requests counts at once.
-   * @throws AppError `not_found`, or `invalid` with all failures
+   * @throws AppError `not_found`, `invalid` with all failures, or `conflict` past a limit of the account
    */
   async update(
     owner: OwnerId,
@@ -70,12 +73,15 @@ export class Secrets {
     const { name } = await this.find(owner, id)
     const problems = secretProblems(changes)
     if (problems.length > 0) throw invalidFields(problems)
-    const secret = await store.secrets.update(owner, id, {
-      ...(description === undefined ? {} : { description }),
-      ...(value === undefined
-        ? {}
-        : { value: { sealed: vault.seal(value, secretPlace(owner, name)), atMs: clock.now() } }),
-    })
+    const sealed = value === undefined ? null : vault.seal(value, secretPlace(owner, name))
+    const descriptionBytes = description === undefined ? null : Buffer.byteLength(description ?? '')
+    const change = () =>
+      store.secrets.update(owner, id, {
+        ...(description === undefined ? {} : { description }),
+        ...(sealed === null ? {} : { value: { sealed, atMs: clock.now() } }),
+      })
+    const bytes = { sealedBytes: sealed?.length ?? null, descriptionBytes }
+    const secret = await this.#quotas.inTurn(owner, () => this.#quotas.keepingSecret(owner, id, bytes, change))
     if (secret === null) throw notFound('secret', id)
     if (value !== undefined) {
       notifier.publish('endpoints')

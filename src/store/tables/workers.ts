@@ -74,7 +74,7 @@ export const aliveWorkers = `SELECT ${WORKER_COLUMNS} FROM workers WHERE ${ALIVE
 export const workersOfThese = `SELECT ${WORKER_COLUMNS} FROM workers WHERE id IN ({{id_list}})`
 
 /** All ids. */
-export const workerIds = 'SELECT id FROM workers ORDER BY id'
+export const knownWorkers = 'SELECT id, owner, exited_at_ms FROM workers ORDER BY id'
 
 /** $1 endpoint, $2 how many. */
 export const listWorkers = `

@@ -130,6 +130,14 @@ export class LogOutput {
     }
   }
 
+  /** Bytes of all its files. */
+  bytesOnDisk(): number {
+    const sizes = [this.file, this.#older, this.#bookFile].map(
+      file => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
+    )
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+
   /** Removes the draft of a server that was killed during a cut. */
   tidy(): void {
     rmSync(this.#draft, { force: true })

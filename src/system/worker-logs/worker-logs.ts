@@ -60,6 +60,13 @@ export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: 
         if (keep.has(worker as WorkerId) || pathReadAt.has(worker)) outputs.trim(worker, maxBytes)
         else outputs.remove(worker)
       }
+      return outputs.bytes
+    },
+    async shrink(limits) {
+      for (const [worker, most] of limits) {
+        if (most === 0) outputs.remove(worker)
+        else outputs.cut(worker, most)
+      }
     },
   }
 }
@@ -76,6 +83,8 @@ class Outputs {
   readonly #open = new Map<string, LogOutput>()
   /** Sizes at the last trim. */
   readonly #sizes = new Map<string, number>()
+  /** What all files of an output had together at the last trim. */
+  readonly bytes = new Map<WorkerId, number>()
 
   constructor(folder: string, clock: Clock) {
     this.#folder = folder
@@ -111,12 +120,22 @@ class Outputs {
     output.refresh()
     if (size > maxBytes) output.cut(maxBytes)
     this.#sizes.set(worker, size > maxBytes ? 0 : size)
+    this.bytes.set(worker as WorkerId, output.bytesOnDisk())
+  }
+
+  /** Cuts an output so that its files have at most this many bytes, as far as it does not grow meanwhile. */
+  cut(worker: string, most: number): void {
+    const output = this.of(worker)
+    output.cut(most)
+    this.#sizes.set(worker, 0)
+    this.bytes.set(worker as WorkerId, output.bytesOnDisk())
   }
 
   remove(worker: string): void {
     this.of(worker).remove()
     this.#open.delete(worker)
     this.#sizes.delete(worker)
+    this.bytes.delete(worker as WorkerId)
   }
 }
 

@@ -69,6 +69,47 @@ test('objects and workersMin of an account are limited with a 409, also when man
   assert.equal(raised.status, 409)
 })
 
+test('the bytes of secrets of an account are limited, also when they are changed, and it can always make them smaller', async t => {
+  const { rig, id, key } = await stranger(t, { secretsMb: 2 })
+  const secrets = '/v2/account/secrets'
+  const make = (name: string, length: number) =>
+    rig.ask('POST', secrets, { key, body: { name, value: 'v'.repeat(length) } })
+  const first = await make('first', 600_000)
+  assert.equal(first.status, 201)
+  const answers = await Promise.all([make('second', 600_000), make('third', 600_000), make('fourth', 600_000)])
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409])
+  const refused = answers.find(({ status }) => status === 409)!
+  assert.match(refused.text, /limit secretsMb of 2 MB of secrets would be passed; delete some, or make them smaller/)
+  const change = (length: number) =>
+    rig.ask('PATCH', `${secrets}/${first.json.id}`, { key, body: { value: 'w'.repeat(length) } })
+  assert.equal((await change(1_000_000)).status, 409)
+  const { quotas } = (await rig.ask('GET', `${ACCOUNTS}/own/quotas`, { key })).json
+  assert.deepEqual(quotas.secretsMb, { used: 2, limit: 2 })
+  await rig.ask('PATCH', `${ACCOUNTS}/${id}`, { body: { limits: { secretsMb: 1 } } })
+  assert.equal((await change(500_000)).status, 200)
+  assert.equal((await change(600_000)).status, 409)
+})
+
+test('what workers of an account print takes no more of the disk than its limit, and the newest stays', async t => {
+  const { rig, key, make } = await stranger(t, { logsMb: 1 })
+  const { id } = (await make(2)).json
+  await rig.clock.advance(10_000)
+  const [first, second] = (await rig.alive(id)).map(worker => worker.id)
+  for (const worker of [first!, second!])
+    rig.print(worker, ...Array.from({ length: 20_000 }, (_, at) => `${worker} line ${at} ${'x'.repeat(50)}`))
+  const mine = await rig.endpoint({ workersMin: 1 })
+  await rig.clock.advance(1_000)
+  const [operators] = (await rig.alive(mine)).map(worker => worker.id)
+  rig.print(operators!, ...Array.from({ length: 30_000 }, (_, at) => `line ${at} ${'x'.repeat(50)}`))
+  await rig.clock.advance(5_000)
+  const bytes = await rig.logs.trim(new Set([first!, second!, operators!]))
+  assert.ok(bytes.get(first!)! + bytes.get(second!)! <= 1024 * 1024)
+  assert.ok(bytes.get(operators!)! > 1024 * 1024, 'the operator has no limit')
+  assert.match((await rig.logs.tail(first!, 1))[0]!.line, / line 19999 /)
+  const { quotas } = (await rig.ask('GET', `${ACCOUNTS}/own/quotas`, { key })).json
+  assert.deepEqual(quotas.logsMb, { used: 1, limit: 1 })
+})
+
 test('an operator gives an account limits of its own, which no other account changes', async t => {
   const { rig, id, key, make } = await stranger(t, { objects: 0 })
   assert.equal((await make()).status, 409)

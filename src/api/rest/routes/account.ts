@@ -212,7 +212,7 @@ function quotaRoute({ accounts, quotas }: AccountParts): RestRoute {
 }
 
 /** Megabytes are MiB, rounded up. */
-function quotaBody({ limits, objects, held, workers, gpus }: QuotaUse) {
+function quotaBody({ limits, objects, held, secretBytes, logBytes, workers, gpus }: QuotaUse) {
   const { workersMin, ...kinds } = objects
   const megabytes = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
   const counted = Object.entries(kinds).map(([kind, used]) => [kind, { used, limit: limits.objects }] as const)
@@ -224,6 +224,8 @@ function quotaBody({ limits, objects, held, workers, gpus }: QuotaUse) {
     queuedJobs: { used: held.queuedJobs, limit: limits.queuedJobs },
     queuedMb: { used: megabytes(held.queuedBytes), limit: limits.queuedMb },
     storedMb: { used: megabytes(held.storedBytes), limit: limits.storedMb },
+    secretsMb: { used: megabytes(secretBytes), limit: limits.secretsMb },
+    logsMb: { used: megabytes(logBytes), limit: limits.logsMb },
   }
 }
 

@@ -9,6 +9,13 @@ export const countObjects = `
     (SELECT COUNT(*) FROM network_volumes WHERE owner = $1) AS volumes,
     (SELECT COALESCE(SUM(workers_min), 0) FROM endpoints WHERE owner = $1) AS workers_min`
 
+/** $1 owner, $2 one secret. */
+export const secretBytes = `
+  SELECT COALESCE(SUM(octet_length(sealed) + COALESCE(octet_length(description), 0)), 0) AS bytes,
+    COALESCE(SUM(CASE WHEN id = $2 THEN octet_length(sealed) ELSE 0 END), 0) AS sealed,
+    COALESCE(SUM(CASE WHEN id = $2 THEN COALESCE(octet_length(description), 0) ELSE 0 END), 0) AS description
+  FROM secrets WHERE owner = $1`
+
 /** $1 endpoint. Requests of drafts, which wait too. */
 export const heldByDrafts = `
   SELECT COUNT(*) AS requests, COALESCE(SUM(bytes), 0) AS bytes FROM batch_requests

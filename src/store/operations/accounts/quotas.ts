@@ -5,9 +5,9 @@ import {
   type ObjectCounts,
   type ObjectKind,
 } from '../../../core/accounts/quotas.ts'
-import type { EndpointId, OwnerId } from '../../../core/ids.ts'
+import type { EndpointId, OwnerId, SecretId } from '../../../core/ids.ts'
 import type { Position } from '../../../core/pages.ts'
-import type { HeldPart, QuotaStore } from '../../../ports/store/quota-store.ts'
+import type { HeldPart, QuotaStore, SecretBytes } from '../../../ports/store/quota-store.ts'
 import { type OperationsOf, query, queryOne, read, type Steps } from '../operation.ts'
 import * as sql from './quota-statements.ts'
 
@@ -23,6 +23,12 @@ export const quotas = {
     const row = yield* queryOne<CountRow>(sql.countObjects, [owner])
     const { workers_min: workersMin, ...counts } = row!
     return { ...counts, workersMin: Number(workersMin) }
+  }),
+
+  secretBytes: read(function* (owner: OwnerId, id: SecretId | null): Steps<SecretBytes> {
+    type Row = Readonly<Record<'bytes' | 'sealed' | 'description', number>>
+    const row = yield* queryOne<Row>(sql.secretBytes, [owner, id ?? ''])
+    return { all: Number(row!.bytes), sealed: Number(row!.sealed), description: Number(row!.description) }
   }),
 
   beside: read(function* (endpointId: EndpointId): Steps<HeldJobs> {

@@ -12,7 +12,7 @@ import {
 } from '../../../core/workers/worker.ts'
 import type { WorkerExit } from '../../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../core/workers/worker-problem.ts'
-import type { WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
+import type { RecordedWorker, WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
 import { type EndpointRow, findEndpoint, lockEndpoint, toEndpoint } from '../../tables/endpoints.ts'
 import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
@@ -111,8 +111,13 @@ export const workers = {
     return (yield* query<WorkerRow>(sql.aliveWorkers)).map(toWorker)
   }),
 
-  ids: read(function* (): Steps<WorkerId[]> {
-    return (yield* query<{ id: WorkerId }>(sql.workerIds)).map(row => row.id)
+  known: read(function* (): Steps<RecordedWorker[]> {
+    type Row = { id: WorkerId; owner: OwnerId; exited_at_ms: number | null }
+    return (yield* query<Row>(sql.knownWorkers)).map(({ id, owner, exited_at_ms: exitedAtMs }) => ({
+      id,
+      owner,
+      exitedAtMs,
+    }))
   }),
 
   list: read(function* (endpointId: EndpointId): Steps<Worker[]> {

@@ -1,0 +1,48 @@
+/** Which outputs of workers have to be smaller, so that what an account has of them on the disk stays within its limit. */
+import type { OwnerId, WorkerId } from '../ids.ts'
+
+/** The output of a worker on the disk. */
+export interface KeptOutput {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  /** Null while the worker has not ended. */
+  readonly exitedAtMs: number | null
+  readonly bytes: number
+}
+
+/**
+ * The outputs that are to be removed (0) or cut to so many bytes: of each account past its limit first those of workers that ended longest ago, and
+ * where that is not enough those of its running workers, each to an equal share.
+ * @param mostOf bytes that an account may have; null for any number
+ */
+export function outputsToShrink(
+  outputs: readonly KeptOutput[],
+  mostOf: (owner: OwnerId) => number | null,
+): Map<WorkerId, number> {
+  const shrunk = new Map<WorkerId, number>()
+  for (const [owner, own] of Map.groupBy(outputs, output => output.owner)) {
+    const most = mostOf(owner)
+    if (most === null) continue
+    let sum = bytesOf(own)
+    const ended = own.filter(({ exitedAtMs }) => exitedAtMs !== null)
+    for (const { id, bytes } of ended.toSorted((a, b) => a.exitedAtMs! - b.exitedAtMs!)) {
+      if (sum <= most) break
+      shrunk.set(id, 0)
+      sum -= bytes
+    }
+    if (sum <= most) continue
+    const running = own.filter(({ exitedAtMs }) => exitedAtMs === null)
+    const share = Math.floor(most / running.length)
+    for (const { id, bytes } of running) if (bytes > share) shrunk.set(id, share)
+  }
+  return shrunk
+}
+
+function bytesOf(outputs: readonly KeptOutput[]): number {
+  return outputs.reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+/** Bytes of output by account. */
+export function outputBytesByOwner(outputs: readonly KeptOutput[]): Map<OwnerId, number> {
+  return new Map([...Map.groupBy(outputs, ({ owner }) => owner)].map(([owner, own]) => [owner, bytesOf(own)]))
+}
