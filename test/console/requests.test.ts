@@ -76,9 +76,11 @@ describe('errors of jobs', () => {
   })
 })
 
-test('large integers of inputs and outputs stay as they are', () => {
-  const text = '{"seed":12345678901234567890,"n":5,"f":1.5,"s":"12345678901234567890"}'
-  assert.equal(JSON.stringify(parseExact(text)), text)
+test('numbers of inputs and outputs stay as they are written', () => {
+  for (const number of ['12345678901234567890', '18446744073709551615', '1.0', '1e400', '-0', '1E5', '0.1', '5']) {
+    const text = `{"seed":${number},"n":5,"f":[1.5,${number}],"s":"12345678901234567890 1.0"}`
+    assert.equal(JSON.stringify(parseExact(text)), text)
+  }
 })
 
 describe('the runner', () => {

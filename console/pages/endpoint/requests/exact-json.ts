@@ -1,4 +1,4 @@
-/** JSON whose large integers stay as they are: inputs may have seeds and ids that no number of JavaScript can hold. */
+/** JSON whose numbers stay as they are written: inputs may have seeds and ids that no number of JavaScript can hold, and 1.0 is no 1 in Python. */
 
 /** What newer browsers have for it (https://tc39.es/proposal-json-parse-with-source/). */
 interface ExactJson {
@@ -9,17 +9,15 @@ interface ExactJson {
   ) => unknown
 }
 
-const MANY_DIGITS = /\d{16}/
+/** What texts with a number have that JavaScript may write in another way. */
+const MAY_CHANGE = /\d{16}|\d[.eE]|-0/
 
-/** Parses a JSON text. Integers past 2^53 become objects that `JSON.stringify` writes as they were, where the browser can do that. */
+/** Parses a JSON text. Numbers that JavaScript would write in another way become objects that `JSON.stringify` writes as they were, where the browser can do that. */
 export function parseExact(text: string): unknown {
   const { rawJSON, parse } = JSON as ExactJson
-  if (rawJSON === undefined || !MANY_DIGITS.test(text)) return JSON.parse(text)
+  if (rawJSON === undefined || !MAY_CHANGE.test(text)) return JSON.parse(text)
   return parse(text, (_, value, context) =>
-    typeof value === 'number' &&
-    Number.isInteger(value) &&
-    !Number.isSafeInteger(value) &&
-    context?.source !== undefined
+    typeof value === 'number' && context?.source !== undefined && context.source !== JSON.stringify(value)
       ? rawJSON(context.source)
       : value,
   )
