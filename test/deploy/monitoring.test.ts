@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const RULES = 'deploy/monitoring/alerts.yml'
 const BOARDS = 'deploy/monitoring/dashboards'
 /** Fields of answers and settings, which begin like an event. */
-const NO_EVENTS = ['rollout.state', 'rollout.canary']
+const NO_EVENTS = ['rollout.state', 'rollout.canary', 'rollout.failures']
 
 interface Rule {
   readonly alert: string

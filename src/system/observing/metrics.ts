@@ -208,6 +208,10 @@ class PrometheusMetrics implements CountingMetrics {
       buckets: COLD_START_BUCKETS,
     })
     const exited = this.#counter('runyard_workers_exited_total', 'Workers that have ended', 'asked', ['true', 'false'])
+    const stopped = this.#counter('runyard_rollouts_stopped_total', 'Rollouts that were stopped', 'reason', [
+      'crashes',
+      'failures',
+    ])
     return {
       'worker.created': ({ endpointId }) => created.inc({ endpoint: this.#labels.of(endpointId) }),
       'worker.start_failed': ({ endpointId }) => failed.inc({ endpoint: this.#labels.of(endpointId) }),
@@ -216,6 +220,11 @@ class PrometheusMetrics implements CountingMetrics {
         if (phases === undefined) return
         for (const name of COLD_START_PHASES) phase.observe({ phase: name }, phases[name] / 1_000)
       },
+      'rollout.stopped': ({ endpointId, failures }) =>
+        stopped.inc({
+          endpoint: this.#labels.of(endpointId),
+          reason: failures === undefined ? 'crashes' : 'failures',
+        }),
       'worker.exited': ({ endpointId, asked }) =>
         exited.inc({ endpoint: this.#labels.of(endpointId), asked: String(asked) }),
     }

@@ -76,6 +76,9 @@ test('a release that becomes ready and fails its jobs is stopped, is named with 
   assert.ok(workingEnded >= 20 && workingFailed === 0, JSON.stringify(stopped))
   const said = `${failed} of ${ended} jobs failed on release 2, 0 of ${workingEnded} on release 1`
   assert.equal(stopped!.cause, said)
+  await rig.clock.advance(1_000)
+  const metrics = (await rig.ask('GET', '/metrics')).text
+  assert.match(metrics, /runyard_rollouts_stopped_total\{(?=[^}]*reason="failures")[^}]*\} 1\n/)
   const why = (await rig.ask('GET', `/v2/${endpoint}/explain`)).json
   assert.equal(why.cause, 'rollout_stopped')
   assert.ok(why.summary.includes(`the rollout of release 2 has stopped: ${said}; workers of release 1 go on`))
