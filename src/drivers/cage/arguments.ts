@@ -90,18 +90,3 @@ function layerOptions(layer: Layer): string[] {
   const { image, mounts } = layer
   return [...['--bind', shownAt(layer), image], ...mounts.flatMap(path => ['--ro-bind-try', path, path])]
 }
-
-/** The device files of the GPUs that a worker was given, by its placement. */
-export function gpuDevices(gpus: readonly { readonly index: number; readonly type: string }[]): string[] {
-  if (gpus.length === 0) return []
-  if (gpus[0]?.type.startsWith('AMD ') === true) return ['/dev/kfd', '/dev/dri']
-  const own = gpus.map(({ index }) => `/dev/nvidia${index}`)
-  return [
-    '/dev/nvidiactl',
-    '/dev/nvidia-uvm',
-    '/dev/nvidia-uvm-tools',
-    '/dev/nvidia-modeset',
-    '/dev/nvidia-caps',
-    ...own,
-  ]
-}

@@ -1,10 +1,13 @@
 /** Which folders of this machine a worker in a cage needs to read: those of the system, of its image and of what runs it. */
 import { lstatSync, readlinkSync } from 'node:fs'
-import { readdir, realpath, stat } from 'node:fs/promises'
-import { basename, delimiter, dirname, join } from 'node:path'
+import { readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
+import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { contains } from '../process/process-command.ts'
+import { editableProjects } from './editable-projects.ts'
 
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
+/** Libraries of GPUs, where a distribution or a vendor keeps them apart. */
+const GPU_LIBRARIES = ['/opt/rocm', '/opt/cuda', '/opt/amdgpu', '/run/opengl-driver']
 
 /** What programs read in /etc. No secrets are among it, which matters where the server is root's: a worker is then the owner of all of /etc. */
 const ETC = [
@@ -32,6 +35,8 @@ const ETC = [
   ...['OpenCL', 'vulkan', 'nvidia', 'cuda', 'rocm', 'python3', 'perl', 'terminfo', 'ImageMagick-6', 'ImageMagick-7'],
 ].map(name => `/etc/${name}`)
 
+/** Limit of links from a program to the next one. */
+const MAX_LINKS = 16
 const PROGRAM_FOLDERS = new Set(['bin', 'sbin', 'shims'])
 /** Limit of entries of one `node_modules` that are checked for links that lead out of it. */
 const MAX_MODULES = 10_000
@@ -39,7 +44,7 @@ const MAX_MODULES = 10_000
 /** The system's own folders and links to them, the same for all workers. */
 export function systemFolders(): { readable: string[]; links: { path: string; target: string }[] } {
   const links: { path: string; target: string }[] = []
-  const readable = [...ETC]
+  const readable = [...ETC, ...GPU_LIBRARIES]
   for (const path of SYSTEM) {
     const found = lstatSync(path, { throwIfNoEntry: false })
     if (found?.isSymbolicLink() === true) links.push({ path, target: readlinkSync(path) })
@@ -71,21 +76,70 @@ export async function programFolders({ image, programs, path, home }: ProgramFil
   return [...new Set(found.flat())].filter(folder => !SYSTEM.some(root => contains(root, folder)))
 }
 
-/** A program by each of the links that lead to it: a Python needs the folders of all of them. */
+/**
+ * A program by each of the links that lead to it, since a Python needs the folders of all of them; and where it is that of an environment,
+ * the installation that this was made of, by the path that it names, and the projects that it uses where they lie.
+ */
 async function installationsOf(program: string, home: string): Promise<string[]> {
-  const real = await realpath(program).catch(() => program)
-  const folders = [dirname(program), dirname(real)]
-  return [...(await Promise.all(folders.map(folder => installationOf(folder, home)))).flat(), program, real]
+  const paths = await linksFrom(program)
+  const environment = dirname(dirname(program))
+  const base = await baseOf(environment)
+  const folders = [...paths.map(path => dirname(path)), ...(base === null ? [] : [base])]
+  const projects = await editableProjects(environment)
+  const found = await Promise.all([
+    ...folders.map(folder => installationOf(folder, home)),
+    ...projects.map(project => projectOf(project, home)),
+  ])
+  return [...found.flat(), ...paths]
 }
 
-/** A folder `bin` stands for what it is a part of, with libraries beside it; never for a home or the root of the machine. */
+/** The path itself, those to which its links lead one after the other, and the real one. */
+async function linksFrom(program: string): Promise<string[]> {
+  const paths = [program]
+  for (let path = program; paths.length <= MAX_LINKS; paths.push(path)) {
+    const target = await readlink(path).catch(() => null)
+    if (target === null) break
+    path = resolve(dirname(path), target)
+  }
+  return [...new Set([...paths, await realpath(program).catch(() => program)])]
+}
+
+/** The folder of the Python of which an environment was made; null for a folder that is no environment. */
+async function baseOf(environment: string): Promise<string | null> {
+  const text = await readFile(join(environment, 'pyvenv.cfg'), 'utf8').catch(() => '')
+  for (const line of text.split('\n')) {
+    const [name = '', ...value] = line.split('=')
+    const path = value.join('=').trim()
+    if (name.trim() === 'home' && isAbsolute(path)) return path
+  }
+  return null
+}
+
+/**
+ * A folder `bin` stands for what it is a part of, with libraries beside it, by its real path and by the given one, in which there may be
+ * links; never for a home or the root of the machine.
+ */
 async function installationOf(folder: string, home: string): Promise<string[]> {
   const real = await realpath(folder).catch(() => null)
   if (real === null) return []
-  const whole = PROGRAM_FOLDERS.has(basename(real)) ? dirname(real) : real
-  const isTooMuch = whole === '/' || contains(whole, home) || whole === join(home, '.local') || whole === '/opt'
-  const own = isTooMuch ? real : whole
-  return own === '/' || contains(own, home) ? [] : [...new Set([own, folder])]
+  const isPart = PROGRAM_FOLDERS.has(basename(real))
+  const whole = isPart ? dirname(real) : real
+  if (!isTooMuch(whole, home)) {
+    const given = dirname(folder)
+    // Of a link such as /bin it is something else.
+    const isSame = isPart && (await realpath(given).catch(() => null)) === whole
+    return [...new Set([whole, ...(isSame ? [given] : []), folder])]
+  }
+  return real === '/' || contains(real, home) ? [] : [...new Set([real, folder])]
+}
+
+async function projectOf(folder: string, home: string): Promise<string[]> {
+  const real = await realpath(folder).catch(() => null)
+  return real === null || isTooMuch(real, home) ? [] : [...new Set([real, folder])]
+}
+
+function isTooMuch(folder: string, home: string): boolean {
+  return folder === '/' || contains(folder, home) || folder === join(home, '.local') || folder === '/opt'
 }
 
 /** What Node reads in the folders above an image: modules, and whether files are modules. */

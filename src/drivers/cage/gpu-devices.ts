@@ -1,0 +1,85 @@
+/** The device files of the GPUs that a worker was given, and of no others. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AssignedGpu } from '../../core/workers/placement.ts'
+import { amdDevices } from '../docker/amd-devices.ts'
+
+/** What all GPUs of a vendor share. `/dev/dxg` is that of Windows' subsystem for Linux, which has one for all cards. */
+const NVIDIA = ['/dev/nvidiactl', '/dev/nvidia-uvm', '/dev/nvidia-uvm-tools', '/dev/nvidia-modeset', '/dev/dxg']
+/** Limit of device files of the parts of a card. */
+const MAX_PARTS = 256
+
+/**
+ * The device files of a worker. Whether they exist is not checked.
+ * @param root of the file system that is looked at
+ * @throws WorkerStartError for a GPU of AMD that the kernel does not list
+ */
+export function gpuDevices(gpus: readonly AssignedGpu[], root = '/'): string[] {
+  if (gpus.length === 0) return []
+  if (gpus[0]?.type.startsWith('AMD ') === true) return [...amdDevices(gpus, root).paths]
+  const cards = readCards(root)
+  const devices = gpus.flatMap(gpu => {
+    const minor = minorOf(gpu, cards)
+    const parts = gpu.uuid?.startsWith('MIG-') === true ? partsOf(minor, root) : []
+    return [`/dev/nvidia${minor}`, ...parts]
+  })
+  return [...new Set([...NVIDIA, ...devices])]
+}
+
+interface Card {
+  readonly uuid: string | null
+  readonly minor: number
+}
+
+/** The driver numbers its device files by itself; the vendor's tool counts cards in the order of their places on the bus. */
+function minorOf({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: readonly Card[]): number {
+  const found = cards.find(card => card.uuid !== null && card.uuid === uuid) ?? cards[index]
+  return found?.minor ?? index
+}
+
+/** The cards in the order of the bus; empty where the driver does not say. */
+function readCards(root: string): Card[] {
+  const folder = join(root, 'proc/driver/nvidia/gpus')
+  return entriesOf(folder)
+    .sort()
+    .flatMap(name => {
+      const text = textOf(join(folder, name, 'information'))
+      const minor = /^Device Minor:[ \t]*(\d{1,4})$/m.exec(text)?.[1]
+      const uuid = /^GPU UUID:[ \t]*(GPU-[0-9a-f-]{36})$/m.exec(text)?.[1] ?? null
+      return minor === undefined ? [] : [{ uuid, minor: Number(minor) }]
+    })
+}
+
+/** Those of a card that is split (MIG), without the one that splits it. Which part has which is not said, so all of one card. */
+function partsOf(minor: number, root: string): string[] {
+  const mig = join(root, `proc/driver/nvidia/capabilities/gpu${minor}/mig`)
+  const instances = namesBelow(mig, 'gi')
+  const folders = instances.flatMap(instance => [instance, ...namesBelow(instance, 'ci')])
+  const found = folders.slice(0, MAX_PARTS).flatMap(folder => {
+    const number = /^DeviceFileMinor:[ \t]*(\d{1,6})$/m.exec(textOf(join(folder, 'access')))?.[1]
+    return number === undefined ? [] : [`/dev/nvidia-caps/nvidia-cap${number}`]
+  })
+  return found
+}
+
+function namesBelow(folder: string, start: string): string[] {
+  return entriesOf(folder)
+    .filter(name => name.startsWith(start))
+    .map(name => join(folder, name))
+}
+
+function entriesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
