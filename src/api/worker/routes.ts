@@ -112,7 +112,9 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
     await parts.takes.undelivered(worker, sinceMs)
     return new Response(null, { status: 204 })
   }
-  const limit = Math.min(MAX_BATCH, Math.max(1, Math.floor(batch ?? 1) || 1))
+  const limit = Math.min(MAX_BATCH, Math.floor(Number.isNaN(batch) ? 1 : (batch ?? 1)))
+  // One job would be more than it asks for, and SDK 2.0 hangs when it gets more.
+  if (limit < 1) throw new AppError('rate_limited', 'batch_size has to be 1 or more', { retryAfterSeconds: 5 })
   const inProgress = call.query.get('job_in_progress')
   // Jobs for a worker that has gone would be lost with the response; one that only sends no more takes again.
   const ending = endingOf(call)
