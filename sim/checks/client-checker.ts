@@ -123,6 +123,7 @@ export class ClientChecker {
     if (order > followed.cancelledSince && job.status !== 'CANCELLED')
       this.#report(`job ${job.id} is ${job.status} after its cancel`)
     if (job.status === 'COMPLETED' && !result.includes(job.id)) this.#report(`job ${job.id} has the output ${result}`)
+    if (result.includes('prestart_failed')) this.#report(`job ${job.id} has the failed start of a worker as its result`)
     if (!isFinal(job.status)) return
     followed.since = order
     followed.final ??= { status: job.status, result }

@@ -3,8 +3,13 @@ import type { SeededRandom } from '../random.ts'
 /** How a simulated worker behaves. */
 export interface Behaviour {
   readonly name: string
-  /** The Python SDK drops a result when it cannot reach the server, its old version has no stop poll, and our SDK keeps retrying. */
-  readonly sdk: 'python' | 'old python' | 'runyard'
+  /**
+   * The Python SDK drops a result when it cannot reach the server, its old version has no stop poll, its version 2 runs hooks, and our SDK keeps
+   * retrying.
+   */
+  readonly sdk: 'python' | 'old python' | 'python 2' | 'runyard'
+  /** What becomes of the hooks that run before its handler, while it asks for jobs already; and whether its output says so. */
+  readonly hooks: 'none' | 'succeed' | 'fail' | 'fail in silence'
   /** Maximum number of jobs at a time. */
   readonly concurrency: number
   /** Factor on the duration of its jobs. */
@@ -42,6 +47,7 @@ const GOOD: readonly Traits[] = [
   { name: 'insistent batch', sdk: 'runyard', concurrency: 3 },
   { name: 'refreshing', refreshes: true },
   { name: 'gossiping', lateProgress: true },
+  { name: 'loading', sdk: 'python 2', hooks: 'succeed', concurrency: 2 },
 ]
 
 const BAD: readonly Traits[] = [
@@ -58,6 +64,8 @@ const BAD: readonly Traits[] = [
   { name: 'forgetful', forgets: true },
   { name: 'blocked', blocks: true, concurrency: 4, slowness: 2 },
   { name: 'zombie', zombieAfter: 1 },
+  { name: 'not starting', sdk: 'python 2', hooks: 'fail', concurrency: 2 },
+  { name: 'not starting in silence', sdk: 'python 2', hooks: 'fail in silence', concurrency: 2 },
   { name: 'stubborn', obeysStops: false, obeysTerm: false, slowness: 2 },
 ]
 
@@ -66,6 +74,7 @@ export function drawBehaviour(random: SeededRandom, faultProbability: number): B
   const traits = random.pick(random.chance(faultProbability) ? BAD : GOOD)
   return {
     sdk: 'python',
+    hooks: 'none',
     concurrency: 1,
     slowness: 1,
     bootMs: random.int(100, 2_500),

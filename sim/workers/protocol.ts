@@ -73,7 +73,7 @@ export class Protocol {
   #userAgent(): string {
     const { sdk } = this.#caller
     if (sdk === 'runyard') return 'Runyard-Worker-SDK/0.1.0 (linux; x64) Language/Node 26.10.0'
-    const version = sdk === 'python' ? '1.12.0' : '1.7.9'
+    const version = { python: '1.12.0', 'old python': '1.7.9', 'python 2': '2.0.0rc2' }[sdk]
     return `RunPod-Python-SDK/${version} (Linux; x86_64) Language/Python 3.11.9`
   }
 }

@@ -17,7 +17,7 @@ export interface WorkerParts {
   readonly serverRun: () => number
   /** Ends its process. */
   readonly exit: (worker: WorkerId, code: number) => void
-  readonly print: (worker: WorkerId, line: string, jobId: JobId) => void
+  readonly print: (worker: WorkerId, line: string, jobId: JobId | null) => void
 }
 
 /** How long a worker that takes no jobs stays before it exits. */
@@ -39,6 +39,8 @@ export class SimWorker {
   readonly #taken = new Set<JobId>()
   /** Jobs of a response that has arrived and is not read yet. */
   #inbox: readonly TakenJob[] = []
+  /** Resolves when its hooks are over, with whether they have succeeded. */
+  #hooks: Promise<boolean> = Promise.resolve(true)
   /** Resolves when the job that blocks the loop has ended. */
   #blockedBy: Promise<void> = Promise.resolve()
   #terminated = false
@@ -122,6 +124,7 @@ export class SimWorker {
     this.#loops = this.behaviour.sdk === 'old python' ? 1 : 2
     void this.#pingLoop(this.life)
     if (this.#loops === 2) void this.#stopLoop()
+    if (this.behaviour.hooks !== 'none') this.#hooks = this.#runHooks()
     await this.#takeLoop()
   }
 
@@ -145,6 +148,33 @@ export class SimWorker {
     this.#loops -= 1
   }
 
+  /** Runs its hooks beside its loops. When they fail it says so in place of each result, takes one job to say it if it has none, and exits. */
+  async #runHooks(): Promise<boolean> {
+    const { hooks } = this.behaviour
+    const print = (line: string) => this.#parts.print(this.id, line, null)
+    if (hooks !== 'fail in silence') print('INFO Prestart | phase started')
+    await this.life.sleep(this.#random.int(0, 5_000))
+    if (hooks === 'succeed') {
+      print('INFO Prestart | ready')
+      return true
+    }
+    this.#terminated = true
+    if (hooks === 'fail') print(`ERROR prestart_failed | ${this.#failure()}`)
+    const reply = this.#jobs.size === 0 ? await this.#protocol.take(1, false) : null
+    if (reply?.ok === true && reply.status === 200)
+      for (const job of jobsOf(reply.text)) this.#jobs.set(job.id, heldJob(job))
+    for (const id of this.#jobs.keys())
+      await this.#protocol.post('OUTPUT', id, JSON.stringify({ error: this.#failure() }))
+    this.#parts.world.count('workers that did not start')
+    this.#exit(1)
+    return false
+  }
+
+  #failure(): string {
+    const said = { error_type: 'RuntimeError', error_message: 'no weights', worker_id: this.id, hook: 'load' }
+    return JSON.stringify({ event: 'prestart_failed', ...said })
+  }
+
   /** Only its ping process goes on. */
   async #onlyPing(): Promise<void> {
     await this.life.sleep(IDLE_LIMIT_MS)
@@ -152,11 +182,12 @@ export class SimWorker {
   }
 
   #accept(taken: readonly TakenJob[], maybeUnknown: boolean): void {
-    for (const { id, input } of taken) {
+    for (const took of taken) {
+      const { id } = took
       // A server that counts its response as lost may dispatch a job twice.
       if (this.#jobs.has(id)) continue
       this.#taken.add(id)
-      const job = { id, input: input.openai_input ?? input, begun: false, stopped: false, maybeUnknown }
+      const job = heldJob(took, maybeUnknown)
       this.#jobs.set(id, job)
       // The Python SDK does not run jobs that arrive after SIGTERM, and does not report them.
       if (this.#terminated && this.behaviour.sdk !== 'runyard') this.#jobs.delete(id)
@@ -171,6 +202,7 @@ export class SimWorker {
       this.life.after(this.#random.int(0, 2 * job.input.ms), () => this.#forget(job))
     const before = this.#blockedBy
     const run = async () => {
+      if (!(await this.#hooks)) return
       if (blocks) await before
       await this.#handler.run(job)
     }
@@ -249,6 +281,10 @@ export class SimWorker {
 interface TakenJob {
   readonly id: JobId
   readonly input: JobInput & { readonly openai_input?: JobInput }
+}
+
+function heldJob({ id, input }: TakenJob, maybeUnknown = false): HeldJob {
+  return { id, input: input.openai_input ?? input, begun: false, stopped: false, maybeUnknown }
 }
 
 function jobsOf(text: string): TakenJob[] {

@@ -1,9 +1,11 @@
 import type { Ports } from '../ports/ports.ts'
 import { EndpointModels } from '../services/models/endpoint-models.ts'
+import { FailedStarts } from '../services/workers/failed-starts.ts'
 import { Fleet } from '../services/workers/fleet.ts'
 import { Freezing } from '../services/workers/freezing.ts'
 import { JobStops } from '../services/workers/job-stops.ts'
 import { LostJobs } from '../services/workers/lost-jobs.ts'
+import { Prestarts } from '../services/workers/prestarts.ts'
 import { RunningWorkers } from '../services/workers/running-workers.ts'
 import { Takes } from '../services/workers/takes.ts'
 import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
@@ -38,7 +40,9 @@ export function createWorkerServices(
   const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing, audit }, addresses.current)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, { longPoll, running }, signals.closed)
-  const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs }, signals)
-  const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs })
+  const prestarts = new Prestarts(ports, { fleet, running }, signals.closed)
+  const failedStarts = new FailedStarts(ports, { jobs, fleet })
+  const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts }, signals)
+  const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts })
   return { running, models, fleet, freezing, lostJobs, stops, takes, calls }
 }

@@ -95,7 +95,12 @@ export class WorkerWatchdog {
     const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
     const limitMs = await this.#limitOf(worker)
     if (limitMs === null || forMs < limitMs) return false
-    await fleet.endFaulty(worker, 'hung_start', { kind: 'hung_start', limitS: limitMs / 1000 })
+    const { isLoading, prestart } = running.of(worker)
+    const limitS = limitMs / 1000
+    const kind = isLoading
+      ? ({ kind: 'prestart_hung', hook: prestart.hook } as const)
+      : ({ kind: 'hung_start' } as const)
+    await fleet.endFaulty(worker, 'hung_start', { ...kind, limitS })
     return true
   }
 

@@ -158,6 +158,31 @@ export const managementCases: Cases = {
     assert.equal(await releases.image(E1, 2), 'a@1')
   },
 
+  'a release was not ready where that was known only from a worker that did not start': async world => {
+    const { releases, workers } = world.store
+    const [a, b, c] = ['a', 'b', 'c'] as [WorkerId, WorkerId, WorkerId]
+    const facts = async () => {
+      const { wasReady, crashes } = await releases.rollout(E1, 1)
+      return [wasReady, crashes]
+    }
+    const ends = async (id: WorkerId) => {
+      await workers.retire(id, 'STOPPING', 'failed_start', T0)
+      return workers.exited(id, { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [] }, T0)
+    }
+    await world.worker(a)
+    await world.worker(b)
+    assert.equal((await ends(a))?.worker.readyAtMs, null)
+    assert.deepEqual(await facts(), [true, 0], 'another worker is ready')
+    assert.equal((await ends(b))?.worker.readyAtMs, null)
+    assert.deepEqual(await facts(), [false, 1])
+    await world.worker(c)
+    await world.jobs('done')
+    await world.store.jobs.claim({ endpointId: E1, workerId: c, limit: 1, nowMs: T0 })
+    await world.finish('done', c)
+    assert.equal((await ends(c))?.worker.readyAtMs, T0, 'one that has finished a job has started')
+    assert.deepEqual(await facts(), [true, 1])
+  },
+
   'a release knows whether a worker of it was ready, how many crashed before, and which one worked last':
     async world => {
       const { endpoints, releases, workers } = world.store

@@ -24,7 +24,7 @@ export const TRANSITIONS = {
   purge: { from: ['IN_QUEUE'], to: ['CANCELLED'] },
 } as const satisfies Record<string, { from: readonly JobStatus[]; to: readonly JobStatus[] }>
 
-/** A name of {@link TRANSITIONS}. `release` gives a job back without counting an attempt: it never reached its worker. */
+/** A name of {@link TRANSITIONS}. `release` gives a job back without counting an attempt: no handler has seen it. */
 export type Transition = keyof typeof TRANSITIONS
 
 const FINAL: ReadonlySet<JobStatus> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])

@@ -74,6 +74,12 @@ function adviceOf(problem: WorkerProblem): string | null {
       return 'see what it does (runyard logs <worker>): its process is there, but neither works nor answers; a full machine does that too'
     case 'hung_start':
       return 'load less before the handler starts, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint'
+    case 'prestart_hung':
+      return 'load less in the hook, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint'
+    // The rules about its output say more; see adviceFor.
+    case 'prestart_failed':
+    case 'bootstrap_failed':
+      return null
     case 'never_healthy':
     case 'unhealthy':
       return problem.health === null ? null : adviceOnHealth(problem.health)
@@ -234,7 +240,9 @@ export function adviceFor(exit: WorkerExit, problem: WorkerProblem | null): stri
     (problem === null ? null : adviceOf(problem)) ??
     adviceOnCause(cause) ??
     adviceIn(OUTPUT_RULES, lastLines.join('\n').slice(-MAX_READ)) ??
-    adviceOnPort(suspicion, 'program')
+    adviceOnPort(suspicion, 'program') ??
+    // It was killed for that, so that its exit code says nothing.
+    (problem?.kind === 'prestart_failed' || problem?.kind === 'bootstrap_failed' ? READ_OUTPUT : null)
   if (found !== null) return found
   const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]
   const byCode = code === null || code === undefined ? undefined : CODE_RULES[code]

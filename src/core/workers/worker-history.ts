@@ -76,6 +76,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   wedged: 'its loop is stuck',
   silent: 'nothing was heard of it',
   hung_start: 'it never asked for a job',
+  failed_start: 'it could not start',
   never_healthy: 'it was never healthy',
   endpoint_deleted: 'its endpoint was deleted',
   server_stopped: 'the server stops',

@@ -13,6 +13,12 @@ export type WorkerProblem =
   | HealthProblem
   /** The worker reported that a fitness check of its own failed; both texts are its own. */
   | { readonly kind: 'check_failed'; readonly check: string; readonly reason: string }
+  /** A hook that its program runs before its handler failed; all texts are its own, the first is empty where it is not known. */
+  | { readonly kind: 'prestart_failed'; readonly hook: string; readonly error: string; readonly message: string }
+  /** The runtime of an app could not load its program; the text is its own. */
+  | { readonly kind: 'bootstrap_failed'; readonly message: string }
+  /** Its hooks still ran when its time to start was over. */
+  | { readonly kind: 'prestart_hung'; readonly hook: string; readonly limitS: number }
   | { readonly kind: 'loop_stuck'; readonly forS: number }
   | { readonly kind: 'silent'; readonly forS: number }
   | { readonly kind: 'hung_start'; readonly limitS: number }
@@ -31,6 +37,12 @@ export function problemText(problem: WorkerProblem): string {
       const { check, reason } = problem
       return `${check === '' ? 'a check' : `its check ${check}`} failed${reason === '' ? '' : `: ${reason}`}`
     }
+    case 'prestart_failed':
+      return `${hookText(problem.hook)} failed: ${[problem.error, problem.message].filter(text => text !== '').join(': ')}`
+    case 'bootstrap_failed':
+      return `its runtime could not load its program: ${problem.message}`
+    case 'prestart_hung':
+      return `${hookText(problem.hook)} still ran ${problem.limitS} s after its start`
     case 'loop_stuck':
       return `it pinged for ${problem.forS} s without asking for a job, so its loop is stuck`
     case 'silent':
@@ -48,6 +60,10 @@ export function problemText(problem: WorkerProblem): string {
     default:
       return healthText(problem)
   }
+}
+
+function hookText(hook: string): string {
+  return hook === '' ? 'a prestart hook of it' : `its prestart hook ${hook}`
 }
 
 function healthText(problem: HealthProblem | null): string {

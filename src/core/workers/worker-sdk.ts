@@ -33,6 +33,14 @@ export function beginsJobsLate(sdk: string | null): boolean {
   return version >= 1_007_001 && version < 1_009_001
 }
 
+/**
+ * Whether a worker on this SDK may ask for jobs while hooks of its program run. A program whose packages were copied without their
+ * descriptions says `unknown` in place of the version.
+ */
+export function mayRunHooks(sdk: string | null): boolean {
+  return pythonVersion(sdk) >= 2_000_000 || sdk?.startsWith('RunPod-Python-SDK/unknown') === true
+}
+
 /** See {@link Omission}. */
 export function omissionOf(sdk: string | null): Omission {
   const version = pythonVersion(sdk)

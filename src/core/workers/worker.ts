@@ -3,7 +3,7 @@
  *
  *     STARTING -> READY <-> FROZEN -> DRAINING -> STOPPING -> EXITED
  *
- * STARTING lasts until the first take or, for a serving worker, until its first successful health check. A FROZEN worker keeps its memory,
+ * STARTING lasts until the first take, or until the prestart hooks of its program are over, or, for a serving worker, until its first successful health check. A FROZEN worker keeps its memory,
  * runs nothing and gets nothing; thawed, it is READY again, the only step back. A DRAINING worker gets no more jobs or requests and
  * finishes those that it holds. A STOPPING worker was asked to end, and its polls return at once. Any state may go to a later one
  * directly, EXITED included: processes may end at any time.
@@ -22,7 +22,7 @@ export const WORKER_STATES = ['STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPI
 export type WorkerState = (typeof WORKER_STATES)[number]
 
 /** What was wrong with a worker that Runyard had to end. Each counts as a crash. */
-export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start', 'never_healthy'] as const
+export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start', 'failed_start', 'never_healthy'] as const
 /** One of {@link FAULT_REASONS}. */
 export type FaultReason = (typeof FAULT_REASONS)[number]
 
@@ -154,6 +154,8 @@ export function fateOfJobs(
   { cause }: ObservedExit,
 ): 'lost' | 'released' {
   const stopReason = worker?.stopReason ?? null
+  // Its handler has seen none of them.
+  if (stopReason === 'failed_start') return 'released'
   if (stopReason !== null && isFault(stopReason)) return 'lost'
   const isLeaving = worker?.platform?.leaves != null
   return cause.kind === 'reclaimed' || (isLeaving && cause.kind === 'ended') ? 'released' : 'lost'
@@ -189,9 +191,15 @@ const BACKOFF_WORKING_MS = 8_000
 /** How long a worker that serves requests must have been ready to count as one that has worked: its requests are not counted. */
 const WORKED_MS = 60_000
 
+/** Whether the handler of a worker has finished jobs: a worker that did not start may have posted the reason as the result of one. */
+function hasFinishedJobs({ jobsFinished, stopReason }: Worker): boolean {
+  return jobsFinished > 0 && stopReason !== 'failed_start'
+}
+
 /** Whether a worker that has ended was of use: it finished jobs, or served requests for a minute. */
-function hasWorked({ jobsFinished, serves, readyAtMs, exitedAtMs }: Worker): boolean {
-  if (serves === null) return jobsFinished > 0
+function hasWorked(worker: Worker): boolean {
+  const { serves, readyAtMs, exitedAtMs } = worker
+  if (serves === null) return hasFinishedJobs(worker)
   return readyAtMs !== null && (exitedAtMs ?? 0) - readyAtMs >= WORKED_MS
 }
 
@@ -220,7 +228,7 @@ export function crashBackoff(exits: readonly Worker[], version: number, alive: r
   }
   const last = crashes === 0 ? null : (exits[0] ?? null)
   if (last === null || inVain === 0) return { crashes, untilMs: 0, last }
-  const works = [...alive, ...exits].some(worker => worker.version === version && worker.jobsFinished > 0)
+  const works = [...alive, ...exits].some(worker => worker.version === version && hasFinishedJobs(worker))
   const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (inVain - 1), works ? BACKOFF_WORKING_MS : BACKOFF_MAX_MS)
   return { crashes, untilMs: (last.exitedAtMs ?? 0) + delay, last }
 }

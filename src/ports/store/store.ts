@@ -451,7 +451,8 @@ export interface WorkerStore {
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**
-   * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}.
+   * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}. One that was asked to end as a failed
+   * start was never READY, unless it has finished jobs; nor was its release, where that was known from it alone.
    * @param seen false when it ended unobserved: then its time since the last count is not counted
    */
   exited(id: WorkerId, exit: WorkerExit, nowMs: number, seen?: boolean): Promise<WorkerMove | null>

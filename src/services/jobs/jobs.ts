@@ -286,6 +286,12 @@ export class Jobs {
     this.moved('release', moves, undefined, true)
   }
 
+  /** Gives back a job that its worker got and did not begin; the attempt does not count. @param reason a clause */
+  async giveBack(jobId: JobId, attempt: number, workerId: WorkerId, reason: string): Promise<void> {
+    const moves = await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt })
+    this.moved('release', moves, reason)
+  }
+
   /**
    * Queues again, or fails, the jobs of a worker that ended, or one job that a worker lost.
    * @param cause a sentence without a full stop

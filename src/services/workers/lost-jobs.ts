@@ -1,6 +1,6 @@
 import type { JobId } from '../../core/ids.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import { tellsWhatItHolds } from '../../core/workers/worker-sdk.ts'
+import { mayRunHooks, tellsWhatItHolds } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Fleet } from './fleet.ts'
@@ -23,12 +23,20 @@ export class LostJobs {
     this.#parts = parts
   }
 
-  /** Gives back what a worker holds that asks for jobs and says that it works on none. */
+  /**
+   * Gives back what a worker holds that asks for jobs and says that it works on none. SDK 2.0 drops its take when a hook fails, also while the
+   * take is answered, and asks for a job again: once the jobs of such a worker were never delivered.
+   */
   async afterIdleTake(worker: Worker, sdk: string | null): Promise<void> {
     if (!tellsWhatItHolds(sdk)) return
     const held = await this.#ports.store.jobs.heldBy(worker.id)
     const running = this.#parts.running.of(worker)
     const forgotten = held.filter(jobId => !running.isOnItsWay(jobId))
+    if (forgotten.length > 0 && mayRunHooks(sdk) && worker.jobsFinished === 0 && !running.hasDroppedTake) {
+      running.hasDroppedTake = true
+      for (const jobId of forgotten) await this.#undeliver(worker, jobId)
+      return
+    }
     await this.#giveBack(worker, forgotten, 'it asked for other work without a result')
   }
 

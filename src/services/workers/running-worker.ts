@@ -1,6 +1,7 @@
 import type { JobId, WorkerId } from '../../core/ids.ts'
 import type { SdkOutputReport } from '../../core/jobs/sdk-output.ts'
 import { type AskedConcurrency, afterAsking, concurrencyAsked } from '../../core/workers/asked-concurrency.ts'
+import type { FailedStart } from '../../core/workers/failed-start.ts'
 import { firstStop, isLetGoUnlisted, nextStop, type ToldStop } from '../../core/workers/told-stop.ts'
 import {
   afterPing,
@@ -34,6 +35,21 @@ export interface PendingTake {
   isStale: boolean
 }
 
+/** What is known of the hooks that a worker's program runs before its handler; see {@link Prestarts}. */
+export interface Prestart {
+  /** `unknown` while its output says nothing of hooks: most workers have none. */
+  state: 'unknown' | 'running' | 'over' | 'failed'
+  /** The one that runs, or ran last; empty while none is known. */
+  hook: string
+  failure: FailedStart | null
+  /** Where the reading of its output for this goes on; null before the first. */
+  position: number | null
+  /** What its last take said; null before the first. */
+  take: { readonly capacity: number; readonly sdk: string | null } | null
+  /** Whether its output is read as it grows. */
+  isFollowed: boolean
+}
+
 /** What a worker has printed about a result that it could not send. */
 export type UnsentReport = Extract<SdkOutputReport, { kind: 'unsent' }>
 
@@ -59,6 +75,7 @@ const CHUNK_RETRY_MS = 6_000
  * - Completed: changed by each result.
  * - Told stops: a job is noted each time the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
+ * - Prestart: noted by each take of a STARTING worker, and as its output grows while hooks of its program run.
  * - Freezing: what the driver was asked for last, which may differ from the state in the store for a moment; activity begins anew at the
  *   freeze and at the thaw.
  * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
@@ -93,6 +110,16 @@ export class RunningWorker {
   outputPosition: number | null = null
   /** Results that it could not send, as its output says. */
   readonly unsent = new Map<JobId, UnsentReport>()
+  /** Whether it has dropped a take that was answered; see {@link LostJobs.afterIdleTake}. */
+  hasDroppedTake = false
+  readonly prestart: Prestart = {
+    state: 'unknown',
+    hook: '',
+    failure: null,
+    position: null,
+    take: null,
+    isFollowed: false,
+  }
   readonly #failedChunks = new Map<JobId, { readonly items: readonly string[]; readonly atMs: number }>()
 
   constructor(id: WorkerId, clock: Clock) {
@@ -113,6 +140,11 @@ export class RunningWorker {
   /** Whether it is recorded already while its process is being started, so that none is to be seen yet. */
   get isLaunching(): boolean {
     return this.#launch !== null
+  }
+
+  /** Whether hooks of its program run or have failed, so that it may have no job. */
+  get isLoading(): boolean {
+    return this.prestart.state === 'running' || this.prestart.state === 'failed'
   }
 
   /** How much of its image is downloaded, in percent; null when that is not known or not being done. */

@@ -11,6 +11,7 @@ import { type Claimed, PollQueues } from '../jobs/poll-queue.ts'
 import type { Fleet } from './fleet.ts'
 import { type JobStops, mayWait } from './job-stops.ts'
 import type { LostJobs } from './lost-jobs.ts'
+import type { Prestarts } from './prestarts.ts'
 import type { PendingTake, RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
@@ -35,6 +36,7 @@ export interface TakeParts {
   readonly running: RunningWorkers
   readonly stops: JobStops
   readonly lostJobs: LostJobs
+  readonly prestarts: Prestarts
 }
 
 /** A take on its way, with what is known of its worker. */
@@ -94,12 +96,13 @@ export class Takes {
   /** What the take says about its worker: that it holds nothing, that it is ready, how many jobs it wants, and which SDK it has. */
   async #record(worker: Worker, running: RunningWorker, { idle, limit, sdk }: TakeRequest): Promise<void> {
     const { store, clock } = this.#ports
-    const { fleet, stops, lostJobs } = this.#parts
+    const { fleet, stops, lostJobs, prestarts } = this.#parts
     if (idle === true) {
       await stops.letGoAll(worker, running)
       await lostJobs.afterIdleTake(worker, sdk)
     }
     const capacity = running.asks({ limit, idle }, worker.capacity)
+    if (await prestarts.holdBack(worker, { capacity, sdk })) return
     if (worker.state === 'STARTING' || worker.capacity !== capacity || worker.sdk !== sdk) {
       const move = await store.workers.seen(worker.id, capacity, sdk, clock.now())
       if (move !== null) fleet.moved(move)
@@ -125,7 +128,7 @@ export class Takes {
     const { worker, running, request } = take
     const { id: workerId, endpointId } = worker
     const { isSerial } = running
-    if (worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
+    if (running.isLoading || worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
       return (await mayWait(store, workerId)) ? 'barred' : null
     }
     const demand = await store.endpoints.demand(endpointId, workerId)

@@ -1,6 +1,7 @@
 import type { Body } from '../../core/bodies/body-readings.ts'
 import type { EndpointId, JobId } from '../../core/ids.ts'
 import { readChunk } from '../../core/jobs/chunk.ts'
+import type { JobOutcome } from '../../core/jobs/job.ts'
 import {
   CHUNK_BYTES,
   type DroppedBody,
@@ -9,6 +10,7 @@ import {
   oversizedResult,
   readResult,
 } from '../../core/jobs/result.ts'
+import { readStartReport } from '../../core/workers/failed-start.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { checkFailed } from '../../core/workers/worker-problem.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -16,6 +18,7 @@ import { InvalidKeyError } from '../accounts/failed-keys.ts'
 import { InOrder } from '../in-order.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { mayFinishLate } from '../jobs/late-results.ts'
+import type { FailedStarts } from './failed-starts.ts'
 import type { Fleet } from './fleet.ts'
 import type { JobStops } from './job-stops.ts'
 import type { LostJobs } from './lost-jobs.ts'
@@ -38,6 +41,7 @@ export interface WorkerCallParts {
   readonly running: RunningWorkers
   readonly stops: JobStops
   readonly lostJobs: LostJobs
+  readonly failedStarts: FailedStarts
 }
 
 /** A body that was read up to a limit. `bytes` is its size as far as it was read. */
@@ -94,11 +98,21 @@ export class WorkerCalls {
       return
     }
     this.#ports.logs.mark(worker.id)
+    const running = this.#parts.running.of(worker)
+    if (await this.#didNotStart(worker, jobId, reading.outcome)) {
+      running.holdsNot(jobId)
+      return
+    }
     if (reading.refresh) await this.#parts.fleet.drain(worker.id, 'refresh')
     await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
-    const running = this.#parts.running.of(worker)
     running.finished(jobId, reading.outcome.status === 'COMPLETED')
     this.#parts.stops.holdsLess(running)
+  }
+
+  /** Whether a result is none of the handler, since the worker did not start; see {@link FailedStarts.take}. */
+  async #didNotStart(worker: Worker, jobId: JobId, { status, error }: JobOutcome): Promise<boolean> {
+    const report = status === 'FAILED' && error !== null ? readStartReport(error) : null
+    return report !== null && (await this.#parts.failedStarts.take(worker, jobId, report))
   }
 
   /** Whether a worker that was ended may still post the result of a job; see {@link mayFinishLate}. */

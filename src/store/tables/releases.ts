@@ -77,6 +77,12 @@ export const restoreModels = `
 export const releaseReady = `
   UPDATE releases SET ready_at_ms = $3 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`
 
+/** $1 endpoint, $2 version, $3 when a worker of it was created, $4 that worker. It was not ready, and no other worker shows that the release is. */
+export const releaseNeverReady = `
+  UPDATE releases SET ready_at_ms = NULL WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms >= $3
+    AND NOT EXISTS (SELECT 1 FROM workers WHERE endpoint_id = $1 AND version = $2 AND id <> $4
+      AND ((jobs_finished > 0 AND stop_reason IS DISTINCT FROM 'failed_start') OR (ready_at_ms IS NOT NULL AND state <> 'EXITED')))`
+
 /** $1 endpoint, $2 version. One of its workers crashed. */
 export const releaseCrashed = `
   UPDATE releases SET crashes = crashes + 1 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`

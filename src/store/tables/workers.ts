@@ -147,6 +147,11 @@ export const workerSeen = `
     capacity = $2
   WHERE id = $1 AND ${ALIVE} AND (ready_at_ms IS NULL OR capacity <> $2 OR COALESCE($3, sdk) IS DISTINCT FROM sdk)`
 
+/** $1 worker. Where its start has failed, its takes were no sign that it is ready. */
+export const workerNeverReady = `
+  UPDATE workers SET ready_at_ms = NULL WHERE id = $1 AND stop_reason = 'failed_start' AND ready_at_ms IS NOT NULL AND jobs_finished = 0
+  RETURNING ${WORKER_COLUMNS}`
+
 /** The idle time of a worker when `idle_since_ms` gets another value. @param now the parameter with the instant */
 const idleUntil = (now: string) => `idle_ms + CASE WHEN idle_since_ms < ${now} THEN ${now} - idle_since_ms ELSE 0 END`
 

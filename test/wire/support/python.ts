@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 const WANTED = '1.12.0'
+const SDK2_WANTED = '2.0.0rc2'
 const OPENAI_WANTED = '3.52.0'
 const HUB_WANTED = '2.4.0'
 const TRACES_WANTED = '1.45.2'
@@ -33,6 +34,19 @@ export const oldSdksSkip = skip === false ? oldSdksProblem() : skip
 /** What goes before all else in the PYTHONPATH of a worker with an older SDK. */
 export function oldSdk(version: (typeof OLD_SDKS)[number]): string {
   return join(process.env.RUNYARD_TEST_SDKS ?? '', version)
+}
+
+/** The path of a Python with SDK 2.0; it is no Python for other tests. */
+export const sdk2 = process.env.RUNYARD_TEST_SDK2 ?? ''
+
+/** Why tests with SDK 2.0 cannot run; false when they can. */
+export const sdk2Skip = sdk2Problem()
+
+function sdk2Problem(): string | false {
+  if (sdk2 !== '' && versionOf(sdk2, 'runpod') === SDK2_WANTED) return false
+  const problem = `RUNYARD_TEST_SDK2 names no Python with runpod==${SDK2_WANTED}`
+  if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
+  return problem
 }
 
 function oldSdksProblem(): string | false {

@@ -181,8 +181,9 @@ export async function runCommand(
  */
 function sandboxed(sandbox: string | undefined): Readonly<Record<string, string>> {
   if (sandbox === undefined) return { RUNYARD_WORKER_SANDBOX: 'off' }
-  const { RUNYARD_TEST_SDKS: sdks, RUNYARD_TEST_PYTHON: python } = process.env
-  const readable = [`${root}/packages`, sdks, python === undefined ? undefined : dirname(dirname(python))]
+  const { RUNYARD_TEST_SDKS: sdks, RUNYARD_TEST_PYTHON: python, RUNYARD_TEST_SDK2: sdk2 } = process.env
+  const pythons = [python, sdk2].map(path => (path === undefined ? undefined : dirname(dirname(path))))
+  const readable = [`${root}/packages`, sdks, ...pythons]
   return {
     RUNYARD_WORKER_SANDBOX: sandbox,
     RUNYARD_WORKER_WRITABLE: temporaryRoot,

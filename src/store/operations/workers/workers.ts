@@ -16,7 +16,14 @@ import type { RecordedWorker, WorkerMove, WorkerStore, WorkerToken } from '../..
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
 import { type EndpointRow, findEndpoint, lockEndpoint, toEndpoint } from '../../tables/endpoints.ts'
 import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
-import { findRelease, type KeptReleaseRow, releaseCrashed, releaseReady, toKeptRelease } from '../../tables/releases.ts'
+import {
+  findRelease,
+  type KeptReleaseRow,
+  releaseCrashed,
+  releaseNeverReady,
+  releaseReady,
+  toKeptRelease,
+} from '../../tables/releases.ts'
 import * as sql from '../../tables/workers.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../../tables/workers.ts'
 import { countEnd, countFlavor } from '../accounts/usage.ts'
@@ -181,6 +188,7 @@ export const workers = {
     const from = yield* stateBefore(id, 'EXITED')
     if (from === null) return null
     yield* countEnd(id, nowMs, seen)
+    yield* takeReadinessBack(id)
     const row = yield* queryOne<WorkerRow>(sql.workerExited, [id, from, JSON.stringify(exit), nowMs])
     if (row === null) return null
     const worker = toWorker(row)
@@ -213,6 +221,12 @@ function toToken({ id, owner, token_hash, state }: TokenRow): WorkerToken {
 function* computeOf({ endpointId, version }: Worker): Steps<Compute | null> {
   const row = yield* queryOne<KeptReleaseRow>(findRelease, [endpointId, version])
   return row === null ? null : (toKeptRelease(row).configuration?.endpoint.compute ?? null)
+}
+
+/** Forgets that a worker was ready that has not started, and what was concluded from it. */
+function* takeReadinessBack(id: WorkerId): Steps<void> {
+  const row = yield* queryOne<WorkerRow>(sql.workerNeverReady, [id])
+  if (row !== null) yield* perform(releaseNeverReady, [row.endpoint_id, row.version, row.created_at_ms, id])
 }
 
 /** The worker's state when it comes before `to` in a worker's life; else null. */

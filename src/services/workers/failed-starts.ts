@@ -1,0 +1,65 @@
+import type { JobId } from '../../core/ids.ts'
+import type { StartReport } from '../../core/workers/failed-start.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { problemText } from '../../core/workers/worker-problem.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { Fleet } from './fleet.ts'
+
+/** Number of failed starts that give one job back; with the next one it fails, with what the worker says. */
+const MAX_GIVEN_BACK = 10
+/** Maximum number of jobs whose failed starts are counted; the one that was given back first is forgotten first. */
+const MAX_JOBS = 10_000
+
+/** Takes reports of workers on RunPod's SDK 2.0 that their start failed, which come in place of the results of jobs. */
+export class FailedStarts {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #parts: { readonly jobs: Jobs; readonly fleet: Fleet }
+  /** How often each job was given back. */
+  readonly #givenBack = new Map<JobId, number>()
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, parts: { readonly jobs: Jobs; readonly fleet: Fleet }) {
+    this.#ports = ports
+    this.#parts = parts
+  }
+
+  /**
+   * Ends the worker as a failed start, and gives the job back without an attempt. A worker that was only asked to end before its hooks were
+   * over is drained.
+   * @returns false where the report is a result all the same: of a worker that has finished jobs, about another worker, or for a job that was
+   * given back too often
+   * @throws AppError `unavailable`; the worker sends the report again, or its end gives the job back
+   */
+  async take(worker: Worker, jobId: JobId, { failure, workerId }: StartReport): Promise<boolean> {
+    if (workerId !== null && workerId !== worker.id) return false
+    const now = await this.#ports.store.workers.find(worker.id)
+    if (now === null || now.jobsFinished > 0) return false
+    const { fleet } = this.#parts
+    // First, so that the worker cannot claim the job again.
+    if (failure === null) await fleet.drain(worker.id, 'refresh')
+    else await fleet.endFaulty(worker, 'failed_start', failure)
+    if (failure !== null && !this.#count(jobId)) return false
+    const said = failure === null ? 'it was asked to end before its prestart hooks were over' : problemText(failure)
+    await this.#giveBack(worker, jobId, said)
+    return true
+  }
+
+  async #giveBack(worker: Worker, jobId: JobId, said: string): Promise<void> {
+    const { store, clock } = this.#ports
+    const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
+    if (job === null || job.status !== 'IN_PROGRESS' || job.workerId !== worker.id) return
+    await this.#parts.jobs.giveBack(jobId, job.attempt, worker.id, said)
+    await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `given back by a worker that did not start: ${said}`)
+  }
+
+  /** False when the job was given back often enough. */
+  #count(jobId: JobId): boolean {
+    const times = (this.#givenBack.get(jobId) ?? 0) + 1
+    this.#givenBack.delete(jobId)
+    if (times > MAX_GIVEN_BACK) return false
+    this.#givenBack.set(jobId, times)
+    const [oldest] = this.#givenBack.keys()
+    if (this.#givenBack.size > MAX_JOBS) this.#givenBack.delete(oldest!)
+    return true
+  }
+}

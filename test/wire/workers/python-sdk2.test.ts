@@ -1,0 +1,173 @@
+/** RunPod's SDK 2.0 as a worker: hooks that run before its handler, and takes that must not get more than they ask for. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, test } from 'node:test'
+import { temporaryFolder } from '../support/cleanup.ts'
+import { ask, graphql, type JobStatus, makeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
+import { processesOf } from '../support/processes.ts'
+import { sdk2, sdk2Skip } from '../support/python.ts'
+import { fixture, type Server, startServer } from '../support/server.ts'
+import { sleep, until } from '../support/until.ts'
+
+const START_MS = 60_000
+
+describe('a worker on SDK 2.0', {
+  skip: sdk2Skip,
+  concurrency: 4,
+}, () => {
+  let server: Server
+  let notes: string
+
+  before(async () => {
+    notes = temporaryFolder()
+    server = await startServer()
+  })
+
+  const endpointWith = (env: Record<string, string>, settings: object = {}) =>
+    makeEndpoint(server, {
+      folder: fixture('python-hooks'),
+      args: `"${sdk2}" handler.py`,
+      env: { WIRE_FOLDER: notes, ...env },
+      settings: { workersMax: 1, idleTimeout: 3600, ...settings },
+    })
+
+  const run = (endpoint: string, input: object): Promise<JobStatus> => runJob(server, endpoint, input, START_MS)
+  const exitsOf = (endpoint: string) => server.events('worker.exited').filter(event => event.endpointId === endpoint)
+  const why = async (endpoint: string) => (await ask(server, `/v2/${endpoint}/explain`)).json
+  const whenHookRuns = (endpoint: string) =>
+    until(
+      'the hook to run',
+      () => {
+        try {
+          return readFileSync(join(notes, `hook-${endpoint}`), 'utf8').split('\n')[0]
+        } catch {
+          return null
+        }
+      },
+      START_MS,
+    )
+
+  test('the time of its hook is initializing, and none of the execution', async () => {
+    const endpoint = await endpointWith({ WIRE_HOOK_SECONDS: '3' })
+    const id = await submit(server, endpoint, {}, { policy: { executionTimeout: 5_000 } })
+    await whenHookRuns(endpoint)
+    assert.equal((await statusOf(server, endpoint, id)).status, 'IN_QUEUE')
+    const done = await whenFinal(server, endpoint, id, START_MS)
+    assert.equal(done.status, 'COMPLETED')
+    assert.ok(done.executionTime! < 1_000, `${done.executionTime} ms`)
+    const { json } = await ask(server, `/v2/serverless/${endpoint}/workers/${done.workerId}`)
+    const steps: { phase: string; ms: number }[] = json.timeLine
+    assert.ok(steps.find(({ phase }) => phase === 'initializing')!.ms >= 3_000)
+  })
+
+  test('a release whose hook fails loses no job: the rollout stops, and the last release does the jobs', async () => {
+    const endpoint = await endpointWith({})
+    assert.equal((await run(endpoint, {})).status, 'COMPLETED')
+    const { myself } = await graphql(
+      server,
+      'query ($id: String!) { myself { endpoint(id: $id) { template { id name imageName env { key value } } } } }',
+      { id: endpoint },
+    )
+    const { id: templateId, name, imageName, env } = myself.endpoint.template
+    const input = {
+      id: templateId,
+      name,
+      imageName,
+      dockerArgs: `"${sdk2}" handler.py`,
+      containerDiskInGb: 1,
+      volumeInGb: 0,
+      env: [...env, { key: 'WIRE_HOOK_FAILS', value: 'no weights' }],
+    }
+    await graphql(server, 'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }', { input })
+    const ids = await Promise.all(Array.from({ length: 5 }, () => submit(server, endpoint, {})))
+    const stopped = await until(
+      'the rollout to stop',
+      () => server.events('rollout.stopped').find(event => event.endpointId === endpoint),
+      START_MS,
+    )
+    assert.match(String(stopped.cause), /its prestart hook load_weights failed: RuntimeError: no weights/)
+    assert.match(JSON.stringify(await why(endpoint)), /load_weights failed: RuntimeError: no weights/)
+    for (const id of ids) {
+      const { status, retries } = await whenFinal(server, endpoint, id, START_MS)
+      assert.deepEqual([status, retries], ['COMPLETED', undefined])
+    }
+  })
+
+  for (const [what, env] of [
+    ['whose output says so', {}],
+    ['that prints no messages below ERROR', { RUNPOD_LOG_LEVEL: 'ERROR' }],
+    ['that prints no messages at all', { RUNPOD_LOG_LEVEL: 'NOTSET' }],
+  ] as const) {
+    test(`where no release works, a worker ${what} keeps its job waiting, and why names the hook`, async () => {
+      const endpoint = await endpointWith({ WIRE_HOOK_FAILS: 'no weights', ...env })
+      const id = await submit(server, endpoint, {})
+      await until('two workers to end', () => exitsOf(endpoint).length >= 2, START_MS)
+      const { cause, summary } = await until('the reason', async () => {
+        const explained = await why(endpoint)
+        return explained.cause === 'crash_loop' && explained
+      })
+      assert.deepEqual([cause, /load_weights failed: RuntimeError: no weights/.test(summary)], ['crash_loop', true])
+      const { status, retries } = await statusOf(server, endpoint, id)
+      assert.deepEqual([status, retries], ['IN_QUEUE', undefined])
+      assert.ok(exitsOf(endpoint).every(({ asked }) => asked === false))
+      await ask(server, `/v2/${endpoint}/purge-queue`, { method: 'POST' })
+    })
+  }
+
+  test('a job of a worker that is asked to end in its hook goes to another one, and no attempt is counted', async () => {
+    // At this level nothing shows that the hook runs, so the worker gets the job.
+    const endpoint = await endpointWith({ WIRE_HOOK_SECONDS: '10', WIRE_HOOK_ONCE: '1', RUNPOD_LOG_LEVEL: 'WARN' })
+    const id = await submit(server, endpoint, {})
+    const { workerId = '' } = await until(
+      'the worker to have the job',
+      async () => {
+        const job = await statusOf(server, endpoint, id)
+        return job.status === 'IN_PROGRESS' && job
+      },
+      START_MS,
+    )
+    // A job that comes in the moment of the signal is lost by the SDK.
+    await sleep(500)
+    for (const { pid } of processesOf(server.dataDir, workerId)) process.kill(pid, 'SIGTERM')
+    await until('the job to be back', async () => (await statusOf(server, endpoint, id)).status === 'IN_QUEUE')
+    const done = await whenFinal(server, endpoint, id, START_MS)
+    assert.deepEqual([done.status, done.retries], ['COMPLETED', undefined])
+    assert.notEqual(done.workerId, workerId)
+    assert.deepEqual(
+      exitsOf(endpoint).map(({ asked }) => asked),
+      [true],
+    )
+  })
+
+  test('a failed check at its import is shown with its reason, and no job is touched', async () => {
+    const endpoint = await endpointWith({ RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'false', RUNPOD_MIN_MEMORY_GB: '9999' })
+    const id = await submit(server, endpoint, {})
+    const [exit] = await until('a worker to end', () => exitsOf(endpoint).length > 0 && exitsOf(endpoint), START_MS)
+    assert.match(String(exit!.cause), /its check \S*memory\S* failed/)
+    const explained = await until('the reason', async () => {
+      const seen = await why(endpoint)
+      return seen.cause === 'fitness_failed' && seen
+    })
+    assert.match(explained.summary, /memory/i)
+    const { status, retries } = await statusOf(server, endpoint, id)
+    assert.deepEqual([status, retries], ['IN_QUEUE', undefined])
+    await ask(server, `/v2/${endpoint}/purge-queue`, { method: 'POST' })
+  })
+
+  test('takes get no more jobs than they ask for, with one job at a time and with four: it hangs otherwise', async () => {
+    for (const capacity of ['1', '4']) {
+      const endpoint = await endpointWith({ WIRE_CAPACITY: capacity, WIRE_NO_HOOK: '1' })
+      const count = capacity === '1' ? 5 : 20
+      const ids = await Promise.all(Array.from({ length: count }, () => submit(server, endpoint, {})))
+      for (const id of ids) assert.equal((await whenFinal(server, endpoint, id, START_MS)).status, 'COMPLETED')
+    }
+  })
+
+  test('its error has the last lines of its output, where it captures them', async () => {
+    const endpoint = await endpointWith({ RUNPOD_LOG_CAPTURE: 'all' })
+    const { status, error = '' } = await run(endpoint, { raise: 'no' })
+    assert.equal(status, 'FAILED')
+    assert.match(JSON.parse(error).logs, /about to raise/)
+  })
+})
