@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { keepDurably } from '../disk/durable-file.ts'
+import { createDurably, keepDurably } from '../disk/durable-file.ts'
 import { databaseIdentity, schemaOfFile } from './database-check.ts'
 
 /** What the note of a data directory says. */
@@ -69,16 +69,19 @@ export async function noteDatabase(
   url: string | null,
   anew: boolean,
 ): Promise<DatabaseMismatch | null> {
+  const file = noteFile(dataDir)
+  const isFirst = !existsSync(file)
   const note = databaseNote(dataDir)
-  if (url === null) {
-    if (note !== null && note.name !== EMBEDDED && !anew) return embeddedMismatch(dataDir, note)
-    keepDurably(noteFile(dataDir), `${EMBEDDED}\n`)
-    return null
+  if (note !== null && !anew) {
+    if (url === null && note.name !== EMBEDDED) return embeddedMismatch(dataDir, note)
+    if (url !== null && note.name === EMBEDDED) return givenPostgres(dataDir, url)
   }
-  if (note?.name === EMBEDDED && !anew) return givenPostgres(dataDir, url)
-  const { mismatch, name, id } = await compared(dataDir, note, url)
-  if (mismatch !== null && !anew) return mismatch
-  keepDurably(noteFile(dataDir), `${name}\n${id === null ? '' : `${ID}${id}\n`}`)
+  const found = url === null ? { name: EMBEDDED, id: null, mismatch: null } : await compared(dataDir, note, url)
+  if (found.mismatch !== null && !anew) return found.mismatch
+  const text = `${found.name}\n${found.id === null ? '' : `${ID}${found.id}\n`}`
+  if (!isFirst) keepDurably(file, text)
+  // Another server may have been the first at the same moment.
+  else if (!createDurably(file, text)) return noteDatabase(dataDir, url, anew)
   return null
 }
 
