@@ -1,3 +1,5 @@
+import type { KeptRelease } from '../../core/endpoints/release.ts'
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import { failuresText } from '../../core/scaling/rollout.ts'
 import { verdictOf } from '../../core/scaling/rollout-judge.ts'
@@ -11,6 +13,9 @@ const MAX_ADDED = 500
 const MAX_HELD = 20_000
 /** Limits of jobs that were queued again and of workers that lost jobs, which are remembered; past them the oldest are forgotten. */
 const MAX_REMEMBERED = 10_000
+
+/** With `off` in the environment of an endpoint its releases are not stopped. */
+const JUDGE_VARIABLE = 'RUNYARD_ROLLOUT_JUDGE'
 
 type Counted = { -readonly [Field in keyof Omit<WorkerResults, 'workerId'>]: WorkerResults[Field] }
 type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
@@ -93,9 +98,10 @@ export class ReleaseResults {
   ): Promise<void> {
     const { store, emit, notifier } = this.#ports
     const endpoint = await store.endpoints.find(endpointId)
+    const release = await store.releases.find(endpointId, version)
     const working = await store.releases.find(endpointId, good.version)
     // Workers of a queue serve no requests.
-    if (endpoint === null || working?.configuration?.endpoint.type !== endpoint.type) {
+    if (endpoint === null || working?.configuration?.endpoint.type !== endpoint.type || declines(release)) {
       return store.releases.endTrial(endpointId, version)
     }
     const stop = { atMs: nowMs, release: results, working: good.results }
@@ -151,6 +157,12 @@ export class ReleaseResults {
     counted.failed += failed
     counted.lostJobs ||= lostJobs
   }
+}
+
+/** Whether the variables of a release say that it is not to be judged. */
+function declines(release: KeptRelease | null): boolean {
+  const kept = release?.configuration
+  return kept != null && savedEnv(kept.endpoint, kept.template)[JUDGE_VARIABLE] === 'off'
 }
 
 interface Good {

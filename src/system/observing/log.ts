@@ -21,6 +21,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'worker.start_failed': 'error',
   'worker.problem': 'warn',
   'worker.avoided': 'warn',
+  'rollout.stopped': 'warn',
   'worker.clamped': 'warn',
   'machine.problem': 'warn',
   'model.failed': 'warn',

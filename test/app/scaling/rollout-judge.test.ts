@@ -138,6 +138,16 @@ test('the judge can be switched off', async t => {
   assert.deepEqual(await versions(rig, endpoint), [2])
 })
 
+test('an endpoint can decline the judge by a variable', async t => {
+  const { rig, endpoint, come, release } = await withResults(t)
+  await patch(rig, endpoint, { env: { CHANGE: '1', RUNYARD_ROLLOUT_JUDGE: 'off' } })
+  await come(50, 50)
+  assert.deepEqual(rig.happened('rollout.stopped'), [])
+  await release('2')
+  await come(0, 0)
+  assert.deepEqual(await versions(rig, endpoint), [3])
+})
+
 test('a stopped release goes on when somebody promotes it, and is judged no more; no other release can be', async t => {
   const { rig, endpoint, come, release } = await withResults(t)
   await release('1')
