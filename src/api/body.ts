@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { type Body, LARGE_BODY_BYTES, textOf } from '../core/bodies/body-readings.ts'
+import { type Body, LARGE_BODY_BYTES, notUtf8, textOf } from '../core/bodies/body-readings.ts'
 import { AppError } from '../core/errors.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
@@ -43,13 +43,14 @@ export function requestOf({ req, env }: Context<{ Bindings: SurfaceEnv }>): Body
 /** Reads bodies of one account, or of callers without a key. */
 export interface BodyReader {
   /**
-   * Reads a body up to a limit and holds its room until `use` settles.
+   * Reads a body up to a limit and holds its room until `use` settles. A small body that is not UTF-8 is passed as bytes, too.
    * @throws AppError `rate_limited` when there is no room, `invalid` when the connection ended before the body did
    */
   limited<Value>(request: BodyRequest, limit: BodyLimit, use: (body: LimitedBody) => Promise<Value>): Promise<Value>
   /**
    * Reads a body that must fit, and holds its room until `use` settles. A large body is passed as bytes (core/bodies/body-readings.ts).
-   * @throws AppError as `limited`, and `too_large` (at once if the Content-Length is too large)
+   * @throws AppError as `limited`, `too_large` (at once if the Content-Length is too large), `unsupported_media` for a `Content-Encoding`, and
+   *   `invalid` for a small body that is not UTF-8
    */
   body<Value>(request: BodyRequest, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
 }
@@ -85,8 +86,10 @@ export class BodyRoom {
       async body(call, maxBytes, use) {
         const announced = Number(call.request.headers.get('content-length') ?? 0)
         if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
-        return reader.limited(call, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content }) => {
+        refuseCoded(call)
+        return reader.limited(call, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content, bytes }) => {
           if (content === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
+          if (typeof content !== 'string' && bytes < LARGE_BODY_BYTES) throw notUtf8()
           return use(content)
         })
       },
@@ -247,7 +250,7 @@ class HeldBody {
 
 /** Reads a body and counts its bytes. Bytes over the limit are never held; `content` is null for a body over the limit. */
 async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held: HeldBody): Promise<LimitedBody> {
-  const body = env.body === undefined ? bodyOf(request) : env.body()
+  const body = incomingBody({ request, env })
   if (body === null) return { content: '', bytes: 0, ended: true }
   let bytes = 0
   try {
@@ -275,6 +278,18 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
   return { content: content instanceof Promise ? await content : content, bytes, ended: true }
 }
 
+function incomingBody({ request, env }: BodyRequest): IncomingBody | null {
+  return env.body === undefined ? bodyOf(request) : env.body()
+}
+
+/** @throws AppError `unsupported_media` for a body that is compressed, or coded in another way */
+function refuseCoded(call: BodyRequest): void {
+  const coding = (call.request.headers.get('content-encoding') ?? '').trim()
+  if (coding === '' || coding.toLowerCase() === 'identity' || incomingBody(call) === null) return
+  const name = coding.slice(0, 100)
+  throw new AppError('unsupported_media', `a body with the Content-Encoding ${name} is not taken; send it without one`)
+}
+
 function bodyOf({ body }: Request): IncomingBody | null {
   if (body === null) return null
   return {
@@ -291,7 +306,10 @@ function tooLarge(size: string, maxBytes: number): AppError {
   return new AppError('too_large', `the request body is too large: ${size}, the limit is ${maxBytes} bytes`)
 }
 
-/** Decodes a small body. A large one stays in pieces, because joining and decoding it would block the event loop. */
+/**
+ * Decodes a small body; one that is not UTF-8 stays in pieces. So does a large one, because joining and decoding it would block the event
+ * loop.
+ */
 function decode(pieces: readonly Uint8Array[], bytes: number): Body {
-  return bytes >= LARGE_BODY_BYTES ? pieces : textOf(pieces)
+  return bytes >= LARGE_BODY_BYTES ? pieces : (textOf(pieces) ?? pieces)
 }

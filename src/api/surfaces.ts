@@ -92,6 +92,9 @@ export function dispatch(
     const answer = isConsole(hostname) ? ofConsole : ofOtherHosts
     const response = await answer(surface, request, env)
     guard(response)
+    // No body may be coded (RFC 9110, 15.5.16).
+    if (response.status === 415 && request.headers.has('content-encoding'))
+      response.headers.set('accept-encoding', 'identity')
     response.headers.set(REQUEST_ID, env.requestId)
     emit('request.answered', { surface, status: response.status, tookMs: clock.monotonic() - startMs })
     return response

@@ -1,9 +1,24 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { readText } from '../../src/cli/client/text-files.ts'
 import { readHubTests } from '../../src/cli/hub-tests.ts'
 import { JsonText } from '../../src/core/json/json-format.ts'
 
 const read = (value: unknown) => readHubTests(JSON.stringify(value))
+
+test('a byte order mark at the beginning of a file is skipped, and other bytes than UTF-8 are refused', t => {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-hub-tests-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'tests.json')
+  const text = JSON.stringify({ tests: [{ name: 'one', input: {} }] })
+  writeFileSync(file, `\ufeff${text}`)
+  assert.deepEqual(readHubTests(readText(file)), readHubTests(text))
+  writeFileSync(file, Buffer.from([0x7b, 0xff, 0x7d]))
+  assert.throws(() => readText(file), /tests\.json is not UTF-8/)
+})
 
 test('a file of the hub is read; what asks for certain hardware is left out', () => {
   const file = {

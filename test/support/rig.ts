@@ -351,14 +351,17 @@ export class Rig {
   async #send(method: string, path: string, asking: Asking) {
     const { body, key = KEY, signal } = asking
     const headers = { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...asking.headers }
-    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+    const isText = body === undefined || typeof body === 'string' || body instanceof Uint8Array
+    const text = isText ? body : JSON.stringify(body)
     const { type: bodyType = 'application/json' } = asking
     const type: Record<string, string> = text === undefined || bodyType === null ? {} : { 'content-type': bodyType }
     const init: RequestInit = {
       method,
       headers: { ...type, ...headers },
       // A string would set its own content type.
-      ...(text === undefined ? {} : { body: new TextEncoder().encode(text) }),
+      ...(text === undefined
+        ? {}
+        : { body: typeof text === 'string' ? new TextEncoder().encode(text) : Uint8Array.from(text) }),
     }
     const callbacks: ((delivered: boolean) => void)[] = []
     const delivery = { onSettled: (callback: (delivered: boolean) => void) => void callbacks.push(callback) }

@@ -57,7 +57,10 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const route = pathname.slice(`/v2/${id}/openai`.length)
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
+  const type = typeOf(request)
+  if (isOtherMedia(type)) throw otherMedia(type)
   const { job, stream } = await parts.room.of(endpoint.owner).body({ request, env }, PAYLOAD_BYTES, async body => {
+    if (typeof body === 'string' && mayBeForm(type, body)) throw otherMedia(type)
     const call =
       typeof body === 'string'
         ? readOpenAiCall(route, body)
@@ -77,6 +80,30 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
     await exchange.cancelJob()
     return refuse(parts, { request, env }, error, exchange.headers)
   }
+}
+
+/** The media type of a body, in lower case; empty where there is no body, or no type is given. */
+function typeOf({ method, headers }: Request): string {
+  if (method === 'GET' || method === 'HEAD') return ''
+  return (headers.get('content-type') ?? '').split(';', 1)[0]!.trim().toLowerCase()
+}
+
+/** What programs send for text when nobody says otherwise, also for JSON. */
+const UNSAID = new Set(['', 'text/plain', 'application/x-www-form-urlencoded'])
+
+/** Whether a type says that a body is no JSON. */
+function isOtherMedia(type: string): boolean {
+  return !UNSAID.has(type) && type !== 'application/json' && !type.endsWith('+json')
+}
+
+/** Whether a text is no JSON, as its type does not say that it is. */
+function mayBeForm(type: string, body: string): boolean {
+  return type !== '' && UNSAID.has(type) && body.trim() !== '' && !/^[[{"]/.test(body.trimStart())
+}
+
+function otherMedia(type: string): AppError {
+  const message = `the body must be JSON (application/json), not ${type.slice(0, 100)}; files go into it as text or as addresses`
+  return new AppError('unsupported_media', message)
 }
 
 function refuse(

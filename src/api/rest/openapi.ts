@@ -13,6 +13,7 @@ const TITLES: Record<number, string> = {
   404: 'There is no such resource, or it is not visible to the caller',
   409: 'The state of the resource forbids it',
   413: 'The body is too large',
+  415: 'The body has a `Content-Encoding`, which none may have, or is no JSON',
   429: 'Too many requests; `Retry-After` says when to ask again',
   503: 'The store is away or the server stops; nothing is half done',
 }
@@ -141,7 +142,7 @@ function lowerFirst(text: string): string {
 function documented(operation: DocumentedOperation): RouteConfig {
   const { method, path, operationId, tag, summary, params, query, headers, body, response, mediaType } = operation
   const { error = JobError } = operation
-  const errors = [...JOB_ERRORS, ...(operation.errors ?? [])].sort()
+  const errors = [...JOB_ERRORS, ...(operation.errors ?? []), ...(body === undefined ? [] : [415])].sort()
   return {
     method,
     path,

@@ -1,9 +1,10 @@
 /** The readings of bodies that may take long, by name, so that they can run anywhere: in the loop or in a thread. */
 
+import { AppError } from '../errors.ts'
 import { readBatchName, readMoreRequests, readNewBatch } from '../jobs/batch-reading.ts'
-import { readChunk } from '../jobs/chunk.ts'
+import { readChunk, unreadableChunk } from '../jobs/chunk.ts'
 import type { Job } from '../jobs/job.ts'
-import { readResult } from '../jobs/result.ts'
+import { readResult, unreadableResult } from '../jobs/result.ts'
 import { readSubmission } from '../jobs/submission.ts'
 import { errorObjectOf, failureAnswer, failureOf, openAiAnswer, readOpenAiCall } from '../openai/openai.ts'
 import { isJson, itemsOfChunks, itemsOfOutput } from '../openai/openai-stream.ts'
@@ -44,19 +45,35 @@ export type ReadingName = keyof Readings
 export type ReadingRest<Name extends ReadingName> =
   Parameters<Readings[Name]> extends [string, ...infer Rest] ? Rest : never
 
-/** The text of a body, decoded synchronously. */
-export function textOf(body: Body): string {
+/** The text of a body, decoded synchronously, without a byte order mark; null where its bytes are not UTF-8. */
+export function textOf(body: Body): string | null {
   if (typeof body === 'string') return body
-  const decoder = new TextDecoder()
-  return body.map(piece => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  try {
+    return body.map(piece => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
+  } catch {
+    return null
+  }
 }
 
-/** Decodes a body and reads it, here and now. @throws AppError as the reading does */
+/** The refusal of a body that is not UTF-8: other characters in place of its bytes would not be what was sent. */
+export function notUtf8(): AppError {
+  return new AppError('invalid', 'the request body is not UTF-8')
+}
+
+/** What is read of bytes that are not UTF-8, by those readings that refuse nothing: workers do not send a result again. */
+const OTHER_BYTES: Partial<Record<ReadingName, () => unknown>> = { result: unreadableResult, chunk: unreadableChunk }
+
+/** Decodes a body and reads it, here and now. @throws AppError as the reading does, and `invalid` for a body that is not UTF-8 */
 export function readHere<Name extends ReadingName>(
   name: Name,
   body: Body,
   rest: ReadingRest<Name>,
 ): ReturnType<Readings[Name]> {
   const read = READINGS[name] as (text: string, ...rest: unknown[]) => ReturnType<Readings[Name]>
-  return read(textOf(body), ...rest)
+  const text = textOf(body)
+  if (text !== null) return read(text, ...rest)
+  const unreadable = OTHER_BYTES[name]
+  if (unreadable === undefined) throw notUtf8()
+  return unreadable() as ReturnType<Readings[Name]>
 }

@@ -29,6 +29,11 @@ export function readChunk(body: string): ChunkReading {
   return { items: split(output, members.get('metrics') ?? null) }
 }
 
+/** What is said of a chunk whose bytes are not UTF-8. */
+export function unreadableChunk(): ChunkReading {
+  return { problem: 'it is not UTF-8' }
+}
+
 function split(text: string, allMetrics: string | null): string[] {
   const metrics = allMetrics !== null && Buffer.byteLength(allMetrics) <= MAX_METRICS_BYTES ? allMetrics : null
   const room = MAX_CHUNK_BYTES - OVERHEAD_BYTES - Buffer.byteLength(metrics ?? '')

@@ -41,6 +41,11 @@ export function readResult(body: string): ResultReading {
   return { kind: 'final', refresh, outcome: { status: 'FAILED', output, error: text, warning } }
 }
 
+/** What a post to job-done means whose bytes are not UTF-8. */
+export function unreadableResult(): ResultReading {
+  return failed('the worker sent a result that is not UTF-8')
+}
+
 /** The outcome of a job whose result was larger than the limit. `atLeast` when it was not read to its end. */
 export function oversizedResult(bytes: number, atLeast: boolean): JobOutcome {
   const size = atLeast ? `more than ${bytes}` : String(bytes)
