@@ -49,6 +49,28 @@ test('a removed worker leaves no file behind, and a trimmed one no more than the
   }
 })
 
+test('an output of newlines is read in pages of bounded length, and nothing is lost', async () => {
+  const { logs, write, close } = await openFiles()
+  const worker = 'a' as WorkerId
+  try {
+    const message = JSON.stringify({ requestId: null, message: '\n'.repeat(20_000), level: 'INFO' })
+    await write(worker, `${'\n'.repeat(70_000)}${message}\nend\n`)
+    const reader = logs.reader(worker, 0)
+    const seen: string[] = []
+    for (let more = true; more; ) {
+      const page = await reader.next('over')
+      assert.ok(page.lines.length <= 6_000, `${page.lines.length} lines`)
+      seen.push(...page.lines.map(({ line }) => line))
+      more = page.more
+    }
+    assert.equal(seen.length, 70_000 + 1_001 + 1)
+    assert.deepEqual(seen.slice(-2), ['... (only 1000 lines of a message are kept)', 'end'])
+    assert.equal((await logs.tail(worker, 5_000)).length, 5_000)
+  } finally {
+    await close()
+  }
+})
+
 test('what a server that was killed while it cut an output left is removed with it', async () => {
   const { folder, logs, grow, close } = await openFiles()
   try {

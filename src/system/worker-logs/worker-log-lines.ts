@@ -7,12 +7,17 @@ import { findMessage } from './sdk-messages.ts'
 /** How much of a line is kept, in bytes. */
 export const MAX_LINE_BYTES = 64 * 1024
 
+/** How many lines of one message are kept: an escaped newline is two bytes of it. */
+const MAX_MESSAGE_LINES = 1_000
+
 const TAB = 0x09
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const ESCAPE = 0x1b
 const SPACE = 0x20
 const OPENING_BRACKET = 0x5b
+const BACKSLASH = 0x5c
+const LETTER_N = 0x6e
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
@@ -25,10 +30,30 @@ function readLine(bytes: Buffer): LogLine[] {
   const text = cut(bytes).toString('utf8')
   const message = readSdkMessage(text)
   if (message !== null) {
-    return message.text.split('\n').map(line => ({ line, jobId: message.jobId }))
+    return linesOf(message.text).map(line => ({ line, jobId: message.jobId }))
   }
   const shown = withoutEnd(text, '\r')
   return [{ line: shown.slice(shown.lastIndexOf('\r') + 1), jobId: null }]
+}
+
+function linesOf(message: string): string[] {
+  const lines = message.split('\n', MAX_MESSAGE_LINES + 1)
+  if (lines.length <= MAX_MESSAGE_LINES) return lines
+  return [...lines.slice(0, MAX_MESSAGE_LINES), `... (only ${MAX_MESSAGE_LINES} lines of a message are kept)`]
+}
+
+/**
+ * The beginning of bytes up to and with the newline that is this many line ends behind their start; all of them where there are fewer.
+ * Escaped newlines count: each is a line of a message.
+ */
+export function firstLines(bytes: Buffer, lines: number): Buffer {
+  let left = lines
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]
+    if (byte === NEWLINE || (byte === LETTER_N && bytes[at - 1] === BACKSLASH)) left -= 1
+    if (left === 0) return bytes.subarray(0, at + 1)
+  }
+  return bytes
 }
 
 function readSdkMessage(text: string): { text: string; jobId: string | null } | null {

@@ -5,11 +5,13 @@ import type { WorkerId } from '../../core/ids.ts'
 import { ensureFolder } from '../../disk/durable-file.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { LogLine, LogPage, LogReader, PlacedLine, WorkerLogs } from '../../ports/worker-logs.ts'
-import { type EndedLine, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
+import { type EndedLine, firstLines, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
 import { BLOCK_BYTES, LogOutput } from './worker-log-output.ts'
 
 const POLL_MS = 200
 const PAGE_BYTES = 64 * 1024
+/** Lines from which a page is full: a worker may print nothing but newlines. */
+const PAGE_LINES = 4_000
 /** Maximum number of bytes that `since` reads back. */
 const SINCE_BYTES = 256 * 1024
 /** How long an output is kept after its path was read: its worker may be too new for the list of those to keep. */
@@ -215,8 +217,9 @@ class FileReader implements LogReader {
     }
     const lines: EndedLine[] = []
     let position = this.#position
-    for (let left = PAGE_BYTES; left > 0 && position < end; ) {
-      const { block, start } = await output.read(position)
+    for (let left = PAGE_BYTES; left > 0 && position < end && lines.length < PAGE_LINES; ) {
+      const { block: read, start } = await output.read(position)
+      const block = firstLines(read, PAGE_LINES)
       if (start > position) {
         this.#assembler.reset()
         missed += start - position
@@ -287,10 +290,11 @@ async function readTail(outputs: Outputs, worker: string, lines: number): Promis
   let found: LogLine[] = []
   for (let more = true; more; ) {
     const page = await reader.next('over')
-    found = [...found, ...page.lines.map(bare)].slice(-lines)
+    found.push(...page.lines.map(bare))
+    if (found.length > 2 * lines) found = found.slice(-lines)
     more = page.more && page.position < end
   }
-  return found
+  return found.slice(-lines)
 }
 
 async function readSince(
