@@ -6,6 +6,9 @@ export const RESULT_BYTES = { kept: 20_971_520, read: 104_857_600 } as const
 /** Largest body of one stream chunk, and of all chunks of one job together. */
 export const CHUNK_BYTES = { one: 20_971_520, all: 268_435_456 } as const
 
+/** Largest error that is kept, in characters. Errors are shown and compared as texts, results are passed on as they are. */
+export const MAX_ERROR_CHARACTERS = 1_048_576
+
 /** What a worker's post to job-done means. */
 export type ResultReading =
   | { readonly kind: 'progress'; readonly output: string }
@@ -38,7 +41,13 @@ export function readResult(body: string): ResultReading {
   if (!isTruthy(error))
     return { kind: 'final', refresh, outcome: { status: 'COMPLETED', output, error: null, warning } }
   const text = typeof error === 'string' ? error : texts.get('error')!
-  return { kind: 'final', refresh, outcome: { status: 'FAILED', output, error: text, warning } }
+  return { kind: 'final', refresh, outcome: { status: 'FAILED', output, error: cutError(text), warning } }
+}
+
+function cutError(error: string): string {
+  if (error.length <= MAX_ERROR_CHARACTERS) return error
+  const kept = error.slice(0, MAX_ERROR_CHARACTERS).toWellFormed()
+  return `${kept}... (the first ${MAX_ERROR_CHARACTERS} of ${error.length} characters)`
 }
 
 /** What a post to job-done means whose bytes are not UTF-8. */

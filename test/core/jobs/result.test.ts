@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobOutcome } from '../../../src/core/jobs/job.ts'
-import { oversizedResult, RESULT_BYTES, readResult } from '../../../src/core/jobs/result.ts'
+import { MAX_ERROR_CHARACTERS, oversizedResult, RESULT_BYTES, readResult } from '../../../src/core/jobs/result.ts'
 
 function outcome(body: string): JobOutcome {
   const reading = readResult(body)
@@ -84,4 +84,13 @@ test('a result over the limit says how large it was and how large it may be', ()
   const sentence = 'the result is too large: it has 20971521 bytes, the limit is 20971520 bytes'
   assert.deepEqual(oversizedResult(20_971_521, false), failed(sentence))
   assert.match(oversizedResult(104_857_601, true).error!, /it has more than 104857601 bytes/)
+})
+
+test('an error longer than a megabyte is cut, in the middle of no character, and says how long it was', () => {
+  const long = `${'x'.repeat(MAX_ERROR_CHARACTERS - 1)}\u{1f600}end`
+  const { error } = outcome(JSON.stringify({ error: long }))
+  assert.ok(error!.isWellFormed())
+  assert.match(error!.slice(-60), /^x+\ufffd\.\.\. \(the first 1048576 of 1048580 characters\)$/)
+  const whole = 'x'.repeat(MAX_ERROR_CHARACTERS)
+  assert.equal(outcome(JSON.stringify({ error: whole })).error, whole)
 })
