@@ -1,4 +1,8 @@
 /** Parts of texts from outside, found in time that grows with the text alone. */
+import { invalidRequest } from './errors.ts'
+
+/** Maximum items of a list that comes as one text. */
+const MAX_ITEMS = 1_000
 
 /** A text without the run of a character at its end. */
 export function withoutEnd(text: string, character: string): string {
@@ -21,4 +25,11 @@ export function hasInOrder(text: string, ...words: readonly string[]): boolean {
     at = found + word.length
     return found !== -1
   })
+}
+
+/** The parts of a list that comes as one text, trimmed and without empty ones. @throws AppError `invalid` if there are too many */
+export function listItems(text: string, separator: ',' | '\n'): string[] {
+  const items = text.split(separator, MAX_ITEMS + 1)
+  if (items.length > MAX_ITEMS) throw invalidRequest([`a list has more than ${MAX_ITEMS} items`])
+  return items.map(item => item.trim()).filter(item => item !== '')
 }

@@ -8,7 +8,8 @@ import {
   type Scaler,
 } from '../../core/endpoints/endpoint.ts'
 import type { VolumeId } from '../../core/ids.ts'
-import { commaList, type GivenTemplateInput, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
+import { listItems } from '../../core/text-parts.ts'
+import { type GivenTemplateInput, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
 
 /** The input of saveEndpoint as clients send it; empty strings mean "none". */
 export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
@@ -69,7 +70,7 @@ export function readEndpointInput(input: EndpointInput, before: EndpointConfig |
   // Clients send 0 for "not set".
   if (input.executionTimeoutMs) config.executionTimeoutMs = input.executionTimeoutMs
   if (input.flashBootType != null) config.flashboot = input.flashBootType
-  if (input.locations != null) config.locations = commaList(input.locations)
+  if (input.locations != null) config.locations = listItems(input.locations, ',')
   if (input.env != null) config.env = readEnv(input.env)
   if (input.modelReferences != null) config.modelReferences = texts(input.modelReferences)
   if (input.corsOrigins != null) config.corsOrigins = texts(input.corsOrigins)
@@ -137,7 +138,7 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
     // The two limits exclude each other: setting one clears the other.
     allowedCudaVersions:
       allowedCudaVersions != null
-        ? commaList(allowedCudaVersions)
+        ? listItems(allowedCudaVersions, ',')
         : minCudaVersion
           ? []
           : (gpu?.allowedCudaVersions ?? []),

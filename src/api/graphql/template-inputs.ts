@@ -1,5 +1,6 @@
 import type { TemplateCategory, TemplateInput } from '../../core/endpoints/template.ts'
 import type { RegistryId } from '../../core/ids.ts'
+import { listItems } from '../../core/text-parts.ts'
 
 /** One environment variable. */
 export interface Variable {
@@ -52,7 +53,7 @@ export function readTemplateFields(fields: SaveTemplateFields): TemplateReading 
   if (fields.containerDiskInGb != null) input.diskGb = fields.containerDiskInGb
   if (fields.volumeInGb != null) input.volumeGb = fields.volumeInGb
   if (fields.volumeMountPath) input.volumeMountPath = fields.volumeMountPath
-  if (fields.ports != null) input.ports = commaList(fields.ports)
+  if (fields.ports != null) input.ports = listItems(fields.ports, ',')
   if (fields.portsConfig != null) input.portLabels = fields.portsConfig.filter(label => label !== null)
   if (fields.env != null) input.env = readEnv(fields.env)
   if (fields.readme != null) input.readme = fields.readme
@@ -71,12 +72,4 @@ const NO_START_SCRIPT = 'startScript is not supported; put what it does into doc
 /** Environment variables from the list that clients send. */
 export function readEnv(variables: readonly (Variable | null)[]): Record<string, string> {
   return Object.fromEntries(variables.flatMap(variable => (variable === null ? [] : [[variable.key, variable.value]])))
-}
-
-/** Items of a comma-separated list, trimmed. */
-export function commaList(text: string): string[] {
-  return text
-    .split(',')
-    .map(item => item.trim())
-    .filter(item => item !== '')
 }

@@ -3,6 +3,7 @@ import { cpuProblems, gpuProblems, locationProblems } from '../hardware/catalog.
 import type { GpuType } from '../hardware/catalog-types.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
 import { MODEL_REFERENCE } from '../models/model-reference.ts'
+import { listItems } from '../text-parts.ts'
 import { cudaProblems, envProblems } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
@@ -200,11 +201,11 @@ export function workersMustSee(before: EndpointConfig, after: EndpointConfig): b
   return seen(before) !== seen(after)
 }
 
-/** Pools and excluded types of a GraphQL `gpuIds` list, in which a leading hyphen takes a type out. */
+/** Pools and excluded types of a GraphQL `gpuIds` list, in which a leading hyphen takes a type out. @throws AppError `invalid` if there are too many */
 export function parseGpuIds(gpuIds: string): { pools: string[]; excludedTypes: string[] } {
-  const items = gpuIds.split(',').map(item => item.trim())
+  const items = listItems(gpuIds, ',')
   return {
-    pools: items.filter(item => item !== '' && !item.startsWith('-')),
+    pools: items.filter(item => !item.startsWith('-')),
     excludedTypes: items.filter(item => item.startsWith('-')).map(item => item.slice(1).trim()),
   }
 }

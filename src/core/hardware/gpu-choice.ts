@@ -11,6 +11,9 @@ export interface GpuChoice {
 /** A GPU type that endpoints can have. */
 export type PooledType = Pick<GpuType, 'id' | 'name'> & { readonly pool: string }
 
+/** Maximum characters of a choice: each word of it is looked for in the names of all types. */
+const MAX_CHARACTERS = 1_000
+
 /** The word for all GPUs of a machine. */
 export const ANY_GPU = 'any'
 
@@ -21,6 +24,7 @@ export const ANY_GPU = 'any'
  * @returns the choice; a string with what is wrong with the words, as the rest of a sentence
  */
 export function gpuChoice(words: string, here: readonly PooledType[]): GpuChoice | string {
+  if (words.length > MAX_CHARACTERS) return `must have at most ${MAX_CHARACTERS} characters`
   const whole = new Set<string>()
   const types = new Map<string, PooledType>()
   const known = choosable(here)

@@ -2,6 +2,7 @@ import type { Caller } from '../../../core/accounts/permission.ts'
 import { dollars } from '../../../core/billing/prices.ts'
 import { invalidRequest } from '../../../core/errors.ts'
 import type { EndpointId } from '../../../core/ids.ts'
+import { listItems } from '../../../core/text-parts.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
@@ -57,11 +58,7 @@ export function accountMutations({ accounts }: GraphqlParts, writing: Writing) {
   return {
     updateUserSettings: writing(async (caller, { input }: { input?: { pubKey?: string | null } | null }) => {
       if (input?.pubKey == null) throw invalidRequest(['pubKey is needed'])
-      const keys = input.pubKey.split(/\r?\n/).map(line => line.trim())
-      await accounts.replaceSshKeys(
-        caller.owner,
-        keys.filter(key => key !== ''),
-      )
+      await accounts.replaceSshKeys(caller.owner, listItems(input.pubKey, '\n'))
       return { caller, ...user(caller) }
     }),
   }
