@@ -35,6 +35,20 @@ describe('a release that crashes under steady load', () => {
   })
 })
 
+test('a release that is ready and answers requests with 500 is stopped, and they succeed again', async () => {
+  const server = await startServer()
+  const endpoint = await balancedEndpoint(server, { ...inNode, workers: { min: 1, max: 2, idleTimeout: 60 } })
+  const status = async () => (await call(endpoint, '/')).status
+  for (let request = 0; request < 40; request += 1) assert.equal(await status(), 200)
+  await changeBalanced(endpoint, { env: { WIRE_STATUS: '500' } })
+  await until('the new release to answer', async () => (await status()) === 500)
+  const rollout = async () => (await ask(server, `/v2/serverless/${endpoint.id}/releases`)).json.rollout
+  await until('the stop', async () => (await status()) > 0 && (await rollout()).state === 'STOPPED')
+  assert.match((await rollout()).reason, /^\d+ of \d+ requests failed on release 2, 0 of \d+ on release 1$/)
+  await until('an answer of the release before', async () => (await status()) === 200)
+  for (let request = 0; request < 40; request += 1) assert.equal(await status(), 200)
+})
+
 test('a canary gets a part of the requests, and all once it is promoted, while none fails', async () => {
   const server = await startServer()
   const workers = { min: 2, max: 4, idleTimeout: 60 }
