@@ -15,12 +15,15 @@ const TRIAL_MS = 10_000
 const TRIAL_STDIO = ['pipe', 'ignore', 'pipe'] as const
 const TRIAL = [...CAGE_BASE, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev']
 
-/** Runs nothing in a cage that is made as those of workers are. */
-export function tryCage(platform: string = process.platform): CageTrial {
+/**
+ * Runs nothing in a cage that is made as those of workers are.
+ * @param places where bubblewrap may be
+ */
+export function tryCage(platform: string = process.platform, places: readonly string[] = PLACES): CageTrial {
   if (platform !== 'linux') return { problem: 'cages need Linux', action: 'run workers in containers' }
   let problem: string | null = null
   const filter = systemCallFilter()
-  for (const bwrap of PLACES) {
+  for (const bwrap of places) {
     if (filter !== null && tryWords(bwrap, filter) === null) return { bwrap, filter }
     const failed = tryWords(bwrap, null)
     if (failed === null) return { bwrap, filter: null }

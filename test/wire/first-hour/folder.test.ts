@@ -1,10 +1,13 @@
 /** The first hour of somebody with a folder: it becomes an endpoint, is changed, crashes, and is mended. */
 import assert from 'node:assert/strict'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, submit, whenFinal } from '../support/client.ts'
+import { killAll } from '../support/processes.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -143,4 +146,35 @@ describe('a folder by a relative path', () => {
     const template = await ask(server, '/v2/templates', { body })
     assert.equal(template.json.image, `dir:${folder}`, JSON.stringify(template.json))
   })
+})
+
+/** A machine where the kernel makes no namespaces for programs without rights, as in most containers. */
+const NO_NAMESPACES = ['unshare', '-Ur', 'sh', '-c', 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', 'sh']
+const cannotMakeOne = spawnSync(NO_NAMESPACES[0]!, [...NO_NAMESPACES.slice(1), 'true']).status !== 0
+
+test('a machine that makes no cages still runs a folder, and the start says why and what a worker can read then', {
+  skip: cannotMakeOne && 'no namespace can be made here',
+}, async () => {
+  const dataDir = temporaryFolder()
+  const serve = [`${root}/bin/runyard`, 'serve', '--port', '0', '--docker', 'off', '--data-dir', dataDir]
+  const [program = '', ...words] = [...NO_NAMESPACES, ...serve, '--worker', makeFolder('open')]
+  const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'ignore'], detached: true })
+  const ended = once(child, 'exit')
+  try {
+    let said = ''
+    child.stdout.setEncoding('utf8').on('data', text => (said += text))
+    await until('the start', () => said.includes('Try it'))
+    assert.match(said, /^Workers run without a cage \(bubblewrap .*\): a worker can read and change every file/m)
+    assert.ok(said.includes(`the keys in ${dataDir} among them`), said)
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)![0]
+    const authorization = `Bearer ${readFileSync(join(dataDir, 'api-key'), 'utf8').trim()}`
+    const headers = { authorization, 'content-type': 'application/json' }
+    const request = { method: 'POST', headers, body: JSON.stringify({ input: {} }) }
+    const response = await fetch(`${url}/v2/mymodel/runsync?wait=30000`, request)
+    assert.equal(((await response.json()) as { status: string }).status, 'COMPLETED')
+  } finally {
+    killAll(dataDir)
+    process.kill(-child.pid!, 'SIGKILL')
+    await ended
+  }
 })

@@ -96,6 +96,14 @@ describe('the options of a cage', () => {
   })
 })
 
+test('a machine without bubblewrap, and one without Linux, say what helps', () => {
+  assert.deepEqual(tryCage('linux', ['/nowhere/bwrap']), {
+    problem: 'bubblewrap (bwrap) is not installed',
+    action: 'install the package bubblewrap',
+  })
+  assert.deepEqual(tryCage('darwin'), { problem: 'cages need Linux', action: 'run workers in containers' })
+})
+
 test('a machine without slirp4netns has networks that lead to the server alone, and says what to install', {
   skip,
 }, () => {
