@@ -1,4 +1,5 @@
 import { type App, createApp } from '../src/app.ts'
+import { FULL_SCOPE } from '../src/core/accounts/permission.ts'
 import { DEFAULT_OWNER } from '../src/core/ids.ts'
 import type { Emit } from '../src/events.ts'
 import type { RequestQueueLimits } from '../src/gateway/queue/request-queue.ts'
@@ -140,7 +141,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
 
 /** Makes the key of all clients valid, and starts the application. @param listen called when requests may come */
 export async function startApp({ app }: AppRun, workerUrl: string, listen: () => void): Promise<void> {
-  await app.services.access.ensureKey(DEFAULT_OWNER, 'main', API_KEY)
+  await app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key: API_KEY, scope: FULL_SCOPE }])
   listen()
   await app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl })
 }

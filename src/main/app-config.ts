@@ -37,8 +37,12 @@ export function appConfigOf(config: Config): AppConfig {
 }
 
 /** What the audit log says of the settings. */
-function settingsOf({ differing, apiKey, masterKeys }: Config): AuditDetail {
-  const given = { RUNYARD_API_KEY: apiKey !== null, RUNYARD_MASTER_KEY: masterKeys.length > 0 }
+function settingsOf({ differing, apiKey, metricsKey, masterKeys }: Config): AuditDetail {
+  const given = {
+    RUNYARD_API_KEY: apiKey !== null,
+    RUNYARD_METRICS_KEY: metricsKey !== null,
+    RUNYARD_MASTER_KEY: masterKeys.length > 0,
+  }
   const named = Object.entries(given).flatMap(([name, isGiven]) => (isGiven ? [[name, ['set']]] : []))
   return { ...differing, ...Object.fromEntries(named) }
 }

@@ -19,7 +19,7 @@ export function standbyOf(shell: Shell, active: () => ActiveServer | null): Stan
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),
     tls: shell.certificate,
-    apiKey: knownApiKey(apiKeyFile, config.apiKey),
+    keys: [knownApiKey(apiKeyFile, config.apiKey), config.metricsKey].filter(key => key !== null),
     status: async () => JSON.stringify(await shell.status()),
     metrics: config.metricsPublic ? () => metrics.expose([], () => NO_LOAD) : null,
   })

@@ -2,6 +2,7 @@
 import { type Addresses, balancedUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
 import { type App, createApp } from '../app.ts'
+import { FULL_SCOPE, METRICS_SCOPE } from '../core/accounts/permission.ts'
 import type { EndpointId, KeyId } from '../core/ids.ts'
 import { DEFAULT_OWNER } from '../core/ids.ts'
 import type { Driver } from '../ports/driver.ts'
@@ -204,11 +205,13 @@ function hasRelay({ config }: Shell): boolean {
   return !config.directWorkers && isBoundToMachine(config)
 }
 
-/** The key of the server itself, made valid. */
+/** The key of the server itself, made valid, and with it the one for metrics where there is one. */
 async function ownKey({ services }: App, { apiKeyFile, config }: Shell): Promise<string> {
   const key = keepApiKey(apiKeyFile, config.apiKey)
   const noted = (id: KeyId) => services.audit.ofServer('setServerKey', { kind: 'key', id }, {}, DEFAULT_OWNER)
-  await services.access.ensureKey(DEFAULT_OWNER, 'main', key, noted)
+  const { metricsKey } = config
+  const ofMetrics = metricsKey === null ? [] : [{ name: 'metrics', key: metricsKey, scope: METRICS_SCOPE }]
+  await services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key, scope: FULL_SCOPE }, ...ofMetrics], noted)
   return key
 }
 

@@ -29,8 +29,8 @@ export interface StandbyParts {
   readonly trusts: (address: string) => boolean
   /** The own certificate; null for none. */
   readonly tls: ListenerTls | null
-  /** The API key of the server, with which its status can be read; null where it has none yet. */
-  readonly apiKey: string | null
+  /** The keys that the server was started with, with which its status can be read; none where it has none yet. */
+  readonly keys: readonly string[]
   /** The status, as JSON. */
   readonly status: () => Promise<string>
   /** Metrics of this process, where everybody may read them; else null. */
@@ -103,8 +103,9 @@ export class Standby {
   /** Other keys are in the store, which a server that stands by does not read. */
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const key = keyOfAuthorization(incoming.headers.authorization ?? null) ?? ''
-    if (!isSame(key, this.#parts.apiKey)) {
-      respond(outgoing, 401, { error: 'a server that stands by tells its status to its own API key alone' })
+    if (!this.#parts.keys.some(wanted => isSame(key, wanted))) {
+      const error = 'a server that stands by tells its status to its own API key and RUNYARD_METRICS_KEY alone'
+      respond(outgoing, 401, { error })
       return
     }
     try {
@@ -118,8 +119,7 @@ export class Standby {
 
 const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
-function isSame(given: string, wanted: string | null): boolean {
-  if (wanted === null) return false
+function isSame(given: string, wanted: string): boolean {
   const [one, other] = [given, wanted].map(text => createHash('sha256').update(text).digest())
   return timingSafeEqual(one!, other!)
 }

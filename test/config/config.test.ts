@@ -50,6 +50,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     newDatabase: false,
     logLevel: 'info',
     apiKey: null,
+    metricsKey: null,
     maxConnections: 20_000,
     bodyBytes: 256 * 1024 * 1024,
     bodyDiskBytes: 4096 * 1024 * 1024,
@@ -276,6 +277,7 @@ test('each setting is read from its option', () => {
     storeHost: 'thread',
     logLevel: 'debug',
     apiKey: null,
+    metricsKey: null,
     webhookPublicOnly: true,
     metricsPublic: true,
     maxConnections: 70,
@@ -680,6 +682,14 @@ test('all mistakes are reported at once, each with the place where it was made',
 })
 
 test('the API key comes from the environment alone, and no mistake ever shows it', () => {
+  const metrics = 'ry_metrics_0123456789'
+  assert.deepEqual([config({}).metricsKey, config({}, { RUNYARD_METRICS_KEY: metrics }).metricsKey], [null, metrics])
+  assert.deepEqual(mistakes({}, { RUNYARD_METRICS_KEY: 'short' }), [
+    'RUNYARD_METRICS_KEY must have 20 to 256 visible ASCII characters',
+  ])
+  assert.deepEqual(mistakes({}, { RUNYARD_METRICS_KEY: metrics, RUNYARD_API_KEY: metrics }), [
+    'RUNYARD_METRICS_KEY must be another key than RUNYARD_API_KEY',
+  ])
   assert.equal(config({}, { RUNYARD_API_KEY: 'rpa_0123456789abcdef' }).apiKey, 'rpa_0123456789abcdef')
   for (const key of ['', 'rpa_0123456789abcde', 'has a blank between two', 'umläut_of_much_length', 'x'.repeat(257)]) {
     const found = mistakes({}, { RUNYARD_API_KEY: key })

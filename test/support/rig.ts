@@ -288,7 +288,7 @@ export class Rig {
     }
     this.#app = createApp(this.ports, config, this.#options.requests?.(this.ports))
     this.#fetch = this.#app.fetch()
-    await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
+    await this.#app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'test', key: KEY, scope: FULL_SCOPE }])
     await this.#app.start({
       publicUrl: BASE,
       queueUrl: BASE,

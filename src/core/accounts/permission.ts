@@ -23,6 +23,9 @@ export type KeyScope =
 /** All rights; of the first account, also those of the operator. */
 export const FULL_SCOPE: KeyScope = { type: 'all' }
 
+/** Metrics and status of the server, and nothing else. */
+export const METRICS_SCOPE: KeyScope = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' }
+
 /** Limit of endpoints that a restricted key can name. */
 export const MAX_SCOPE_ENDPOINTS = 1_000
 

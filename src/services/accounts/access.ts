@@ -2,8 +2,8 @@ import {
   type ApiKey,
   type Caller,
   callerOf,
-  FULL_SCOPE,
   isValidAt,
+  type KeyScope,
   mayManage,
   mayReadServer,
   mayUseJobs,
@@ -27,6 +27,13 @@ const CACHE_SIZE = 1_000
 const USE_MS = 60_000
 /** Interval at which the counts of the REST windows are stored. */
 const SAVE_MS = 5_000
+
+/** A key that the server is started with. */
+export interface ServerKey {
+  readonly name: string
+  readonly key: string
+  readonly scope: KeyScope
+}
 
 /** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
 export class Access {
@@ -189,28 +196,30 @@ export class Access {
   }
 
   /**
-   * Makes a key of the server's own valid, with all rights, adding its record when there is none. Other keys of that kind
-   * lose their validity.
+   * Makes the keys of the server's own valid, adding records where there are none. Other keys of that kind lose their validity.
    * @param adds called before a record is added
    */
-  async ensureKey(
+  async ensureKeys(
     owner: OwnerId,
-    name: string,
-    key: string,
+    keys: readonly ServerKey[],
     adds: (id: KeyId) => Promise<void> = async () => {},
   ): Promise<void> {
     const { store, vault, random, clock } = this.#ports
-    const hash = vault.hash(key)
-    const fixed = { kind: 'server', scope: FULL_SCOPE, disabled: false, expiresAtMs: null } as const
-    const known = await store.keys.findByHash(hash)
-    if (known === null) {
-      const id = random.uuid() as KeyId
-      await adds(id)
-      const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
-      await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
-    } else await store.keys.update({ ...known, ...fixed }, known)
+    const hashes = new Set<string>()
+    for (const { name, key, scope } of keys) {
+      const hash = vault.hash(key)
+      hashes.add(hash)
+      const fixed = { kind: 'server', scope, disabled: false, expiresAtMs: null } as const
+      const known = await store.keys.findByHash(hash)
+      if (known === null) {
+        const id = random.uuid() as KeyId
+        await adds(id)
+        const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
+        await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
+      } else await store.keys.update({ ...known, ...fixed }, known)
+    }
     for (const other of await store.keys.list(owner)) {
-      if (other.kind === 'server' && other.hash !== hash) await store.keys.remove(owner, other.id)
+      if (other.kind === 'server' && !hashes.has(other.hash)) await store.keys.remove(owner, other.id)
     }
     this.#changes += 1
     this.#cache.clear()

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Caller, callerOf, FULL_SCOPE, type KeyScope } from '../../../src/core/accounts/permission.ts'
+import {
+  type Caller,
+  callerOf,
+  FULL_SCOPE,
+  type KeyScope,
+  METRICS_SCOPE,
+} from '../../../src/core/accounts/permission.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../../src/core/ids.ts'
 import { KEY, openRig, type Rig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
@@ -151,7 +157,7 @@ test('the key of the server, and the last one of the operator, cannot be lost by
   ]) {
     await assert.rejects(refused, { code: 'conflict', message: /last key with all rights/ })
   }
-  await access.ensureKey(DEFAULT_OWNER, 'main', 'rpa_from_the_environment')
+  await access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key: 'rpa_from_the_environment', scope: FULL_SCOPE }])
   await keys.remove(caller, record.id)
 })
 
@@ -178,11 +184,26 @@ test('of all keys of the operator that are taken away at once, one stays', async
   assert.equal(left.length, 1)
 })
 
+test('a key for metrics that a server is started with reads them and nothing else, and ends when it is not given any more', async t => {
+  const rig = await openRig(t)
+  const { access } = rig.services
+  const main = { name: 'test', key: KEY, scope: FULL_SCOPE }
+  await access.ensureKeys(DEFAULT_OWNER, [main, { name: 'metrics', key: 'rpa_metrics', scope: METRICS_SCOPE }])
+  const statuses = async () => [
+    (await rig.ask('GET', '/metrics', { key: 'rpa_metrics' })).status,
+    (await rig.ask('GET', '/v2/account/keys', { key: 'rpa_metrics' })).status,
+    (await rig.ask('GET', '/v2/account/keys')).status,
+  ]
+  assert.deepEqual(await statuses(), [200, 403, 200])
+  await access.ensureKeys(DEFAULT_OWNER, [main])
+  assert.deepEqual(await statuses(), [401, 401, 200])
+})
+
 test('the key that a server is started with has all rights, whatever became of its record', async t => {
   const rig = await openRig(t)
   const { access } = servicesOf(rig)
   const key = await rig.addKey('rpa_disabled', { disabled: true, scope: READ_ONLY, expiresAtMs: 1 })
-  await access.ensureKey(DEFAULT_OWNER, 'main', key)
+  await access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key, scope: FULL_SCOPE }])
   assert.ok((await access.authenticate(key)).operator)
   await assert.rejects(access.authenticate(KEY), { code: 'unauthorized' })
 })

@@ -8,6 +8,7 @@ import { type Listener, listen } from '../../../src/server/listener.ts'
 import { Standby, type StandbyParts } from '../../../src/server/standby.ts'
 
 const KEY = 'rpa_own'
+const METRICS_KEY = 'rpa_metrics'
 const ENTRANCE: Entrance = { handle: () => assert.fail(), upgrade: () => assert.fail() }
 
 interface Given extends Partial<Omit<StandbyParts, 'active'>> {
@@ -21,7 +22,7 @@ async function standBy({ active = null, kind = 'all', ...more }: Given = {}): Pr
     active: () => ({ open: url, management: url }),
     forwards: false,
     trusts: () => false,
-    apiKey: KEY,
+    keys: [KEY, METRICS_KEY],
     status: async () => '{"role":"standby"}',
     metrics: null,
     tls: null,
@@ -89,10 +90,12 @@ describe('a server that stands by', () => {
     assert.match(text, /this server stands by; no active server is known/)
   })
 
-  test('tells its status to its own key alone', async () => {
+  test('tells its status to the keys that it was started with alone', async () => {
     const { url } = await standBy()
-    const told = await fetch(`${url}/ops/status`, { headers: { authorization: `Bearer ${KEY}` } })
-    assert.deepEqual([told.status, await told.json()], [200, { role: 'standby' }])
+    for (const key of [KEY, METRICS_KEY]) {
+      const told = await fetch(`${url}/ops/status`, { headers: { authorization: `Bearer ${key}` } })
+      assert.deepEqual([told.status, await told.json()], [200, { role: 'standby' }])
+    }
     assert.equal((await fetch(`${url}/ops/status`, { headers: { authorization: 'Bearer rpa_other' } })).status, 401)
     assert.equal((await fetch(`${url}/ops/status`)).status, 401)
   })
