@@ -85,6 +85,7 @@ describe('the chart', { skip: noHelm }, () => {
       const secret: Record<string, string> = {
         RUNYARD_DATABASE: 'postgres://runyard:word@db/runyard',
         RUNYARD_API_KEY: 'key-of-twenty-letters',
+        RUNYARD_METRICS_KEY: 'metrics-of-twenty-letters',
         RUNYARD_MASTER_KEY: Buffer.alloc(32).toString('base64'),
       }
       const env = Object.fromEntries(given.map(([name, value]) => [name, value ?? secret[name]]))
@@ -128,8 +129,11 @@ describe('the chart', { skip: noHelm }, () => {
     const of = (name: string) => env.find(variable => variable.name === name)?.valueFrom
     assert.deepEqual(of('RUNYARD_DATABASE'), { secretKeyRef: { name: 'db', key: 'uri' } })
     assert.deepEqual(of('RUNYARD_API_KEY'), { secretKeyRef: { name: 'runyard', key: 'api-key' } })
+    assert.deepEqual(of('RUNYARD_METRICS_KEY'), {
+      secretKeyRef: { name: 'runyard', key: 'metrics-key', optional: true },
+    })
     assert.deepEqual(of('RUNYARD_MASTER_KEY'), { secretKeyRef: { name: 'runyard', key: 'encryption-key' } })
-    for (const name of ['RUNYARD_DATABASE', 'RUNYARD_API_KEY', 'RUNYARD_MASTER_KEY']) {
+    for (const name of ['RUNYARD_DATABASE', 'RUNYARD_API_KEY', 'RUNYARD_METRICS_KEY', 'RUNYARD_MASTER_KEY']) {
       const { status, stderr } = template({ settings: { [name]: 'word' } })
       assert.notEqual(status, 0)
       assert.match(stderr, new RegExp(`invalid propertyName '${name}'`))
@@ -138,6 +142,29 @@ describe('the chart', { skip: noHelm }, () => {
       render(EVERYTHING).some(({ kind }) => kind === 'Secret'),
       false,
     )
+  })
+
+  test('Prometheus gets a key that reads metrics, and never that of the operator', () => {
+    const keyOf = (values: Values) => {
+      const objects = render({ ...values, serviceMonitor: { enabled: true, ...(values.serviceMonitor as object) } })
+      return only(objects, 'ServiceMonitor').spec.endpoints[0].authorization.credentials
+    }
+    assert.deepEqual(keyOf({}), { name: 'runyard', key: 'metrics-key' })
+    assert.deepEqual(keyOf({ secrets: { metricsKey: { name: 'm', key: 'k' } } }), { name: 'm', key: 'k' })
+    assert.deepEqual(keyOf({ serviceMonitor: { keySecret: { name: 'm', key: 'k' } } }), { name: 'm', key: 'k' })
+    // The values of an older chart, as --reuse-values keeps them.
+    assert.deepEqual(keyOf({ secrets: { metricsKey: null } }), { name: 'runyard', key: 'metrics-key' })
+  })
+
+  test('a policy of admission says which changes of pods the server may make, unless it is switched off', () => {
+    const kinds = (values: Values) => render(values).map(({ kind }) => kind)
+    const [policy, binding] = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding']
+    const { spec } = only(render({}), policy!, 'serving-runyard-label')
+    assert.equal(spec.failurePolicy, 'Fail')
+    assert.match(spec.matchConditions[0].expression, /'system:serviceaccount:serving:runyard'$/)
+    assert.deepEqual(only(render({}), binding!, 'serving-runyard-label').spec.validationActions, ['Deny'])
+    const without = kinds({ admissionPolicy: { enabled: false } })
+    assert.ok(!without.includes(policy!) && !without.includes(binding!))
   })
 
   test('the pod is one that a restricted namespace takes', () => {

@@ -18,6 +18,7 @@ import { until } from '../support/until.ts'
 
 const IMAGE = 'runyard-test-server:1'
 const KEY = 'key-of-the-servers-in-the-cluster'
+const METRICS_KEY = 'key-for-metrics-in-the-cluster'
 const SELECTOR = 'app.kubernetes.io/component=server'
 const START_MS = 60_000
 /** A takeover has to be done within 10 s of a server's death; the rest is for the label to reach the Service. */
@@ -133,7 +134,12 @@ async function install(): Promise<void> {
     kubectl(['label', 'namespace', namespace, `pod-security.kubernetes.io/enforce=${level}`])
   }
   const database = `database-url=postgres://postgres@${cluster.hostAddress}:${port}/postgres`
-  const secrets = [database, `api-key=${KEY}`, `encryption-key=${Buffer.alloc(32, 7).toString('base64')}`]
+  const secrets = [
+    database,
+    `api-key=${KEY}`,
+    `metrics-key=${METRICS_KEY}`,
+    `encryption-key=${Buffer.alloc(32, 7).toString('base64')}`,
+  ]
   kubectl(['create', 'secret', 'generic', 'runyard', '-n', 'serving', ...secrets.map(text => `--from-literal=${text}`)])
   const [repository, tag] = IMAGE.split(':')
   const { stdout } = template({
@@ -158,6 +164,8 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
     assert.equal(roleOf(standby!), 'standby')
     const { status } = await ask(serverAt(leader), '/readyz')
     assert.equal(status, 200)
+    const scraped = await ask({ ...serverAt(leader), apiKey: METRICS_KEY }, '/metrics')
+    assert.equal(scraped.status, 200)
     // Whoever has an old address of the Service gets an answer all the same, if not at the first try of a busy machine.
     const passedOn = async () => (await ask(serverAt(standby!), '/v2/serverless')).status === 200
     await until('the one that stands by to pass calls on', passedOn, TAKEOVER_MS, 500)
@@ -183,6 +191,39 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
       ['list', 'nodes'],
     ])
       assert.equal(may(words), 'no', words.join(' '))
+  })
+
+  test('the server changes the label of its role and nothing else, on pods of its release alone', async () => {
+    const leader = (await settled()).metadata.name
+    const bystander = ['run', 'bystander', '-n', 'serving', `--image=${nodeImage}`, '--restart=Never']
+    const secure = { runAsNonRoot: true, runAsUser: 1, seccompProfile: { type: 'RuntimeDefault' } }
+    const container = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
+    const overrides = {
+      spec: {
+        securityContext: secure,
+        containers: [{ name: 'bystander', image: nodeImage, securityContext: container }],
+      },
+    }
+    kubectl([...bystander, `--overrides=${JSON.stringify(overrides)}`])
+    const patch = (pod: string, change: object) => {
+      const words = ['patch', 'pod', pod, '-n', 'serving', '--as', 'system:serviceaccount:serving:runyard']
+      const { status, stderr } = spawnSync('kubectl', [...words, '--patch', JSON.stringify(change)], {
+        env: cluster.env,
+        encoding: 'utf8',
+      })
+      return status === 0 ? 'changed' : stderr
+    }
+    const role = { metadata: { labels: { 'runyard.dev/role': 'active' } } }
+    assert.equal(patch(leader, role), 'changed')
+    for (const [pod, change, refusal] of [
+      ['bystander', role, /pods of its own release alone/],
+      [leader, { spec: { containers: [{ name: 'server', image: 'other:1' }] } }, /nothing that a pod runs/],
+      [leader, { metadata: { labels: { 'app.kubernetes.io/component': 'x' } } }, /no label but runyard.dev\/role/],
+      [leader, { metadata: { annotations: { a: 'b' } } }, /no annotation but what the pod costs/],
+      [leader, { metadata: { finalizers: ['a.example/b'] } }, /neither owners nor finalizers/],
+    ] as const)
+      assert.match(patch(pod, change), refusal)
+    kubectl(['delete', 'pod', 'bystander', '-n', 'serving', '--now', '--wait=false'])
   })
 
   test('the other one takes over from a server that is frozen, takes its label, and keeps it when that wakes up', async () => {

@@ -19,6 +19,12 @@ app.kubernetes.io/component: server
 {{- if .Values.serviceAccount.create }}{{ .Values.serviceAccount.name | default (include "runyard.name" .) }}{{ else }}{{ required "serviceAccount.name: name the account that exists" .Values.serviceAccount.name }}{{ end -}}
 {{- end -}}
 
+{{/* The Secret and the key in it with which metrics are read. Values of an older chart do not have them. */}}
+{{- define "runyard.metricsSecret" -}}
+{{- $given := .Values.secrets.metricsKey | default dict -}}
+{name: {{ $given.name | default .Values.secrets.apiKey.name }}, key: {{ $given.key | default "metrics-key" }}
+{{- end -}}
+
 {{- define "runyard.workerNamespace" -}}
 {{- .Values.workers.namespace | default .Release.Namespace -}}
 {{- end -}}
