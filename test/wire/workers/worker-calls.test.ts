@@ -373,7 +373,7 @@ describe('a relay that is held up', () => {
 })
 
 describe('stopping jobs', () => {
-  test('a cancelled job is reported to its worker on the stop poll, once', async () => {
+  test('a cancelled job is reported to its worker on the stop poll', async () => {
     const stops = worker.stops()
     const id = await taken()
     await ask(server, `/v2/${endpoint}/cancel/${id}`, { method: 'POST' })
