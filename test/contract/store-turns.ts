@@ -65,6 +65,19 @@ export const turnCases: Cases = {
     assert.deepEqual((await order(world, 3)).sort(), ['low', 'low job'])
   },
 
+  'a job that the worker has yet to stop holds up neither the batches behind it nor lets low priority before them':
+    async world => {
+      const { jobOutcomes } = world.store
+      await world.worker()
+      await world.jobs('retried')
+      await world.claim()
+      await jobOutcomes.timeOutOverdue(T0 + 10_000_000, 9)
+      await jobOutcomes.retry(E1, jobId('retried'), T0 + 1, T0 + 1)
+      await running(world, 'b', ['x', 'y'])
+      await world.job('low job', { lowPriority: true, position: 1 })
+      assert.deepEqual(await order(world, 4, T0 + 2), ['x', 'y', 'low job'])
+    },
+
   'requests of drafts and of cancelled batches are not handed out': async world => {
     await world.worker()
     await draft(world, 'a', ['x'])

@@ -3,7 +3,7 @@ import type { BatchId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/jobs/batch.ts'
 import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
 import type { SqlValue } from '../operations/operation.ts'
-import { guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import { payload, SMALL_BYTES } from './jobs.ts'
 
 /** The columns of a batch; see batches.ts. */
@@ -201,17 +201,17 @@ export const anyQueuedBatch = `SELECT 1 AS found FROM batches WHERE endpoint_id 
 /** $1 endpoint. */
 export const lockQueuedBatches = `SELECT id FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY id {{lock}}`
 
-/** $1 endpoint, $2 priority, $3 now, $4 how many matter. The batches in the queue, each with how many of its requests wait. */
+/** $1 endpoint, $2 priority, $3 now, $4 how many matter, $5 worker. The batches in the queue, each with how many of its requests wait that the worker may have. */
 export const queuedBatches = `
   SELECT id, position, (SELECT COUNT(*) FROM (
       SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = batches.id AND low_priority = $2
-        AND expires_at_ms > $3 LIMIT $4) AS few) AS waiting
+        AND expires_at_ms > $3 AND ${mayHave('$5')} LIMIT $4) AS few) AS waiting
   FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY position, id`
 
-/** $1 endpoint, $2 priority, $3 now, $4 how many. The places of the first jobs that stand in the queue by themselves. */
+/** $1 endpoint, $2 priority, $3 now, $4 how many, $5 worker. The places of the first jobs that stand in the queue by themselves, of those that it may have. */
 export const queueHeads = `
   SELECT position FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = '' AND low_priority = $2
-    AND expires_at_ms > $3 ORDER BY position, id LIMIT $4`
+    AND expires_at_ms > $3 AND ${mayHave('$5')} ORDER BY position, id LIMIT $4`
 
 /** $1 endpoint, $2 priority. The place of the last of them. */
 export const queueTail = `

@@ -16,6 +16,10 @@ export const SUSPECT_QUEUE = 'alone'
 /** A batch that takes turns in the queue of its endpoint. Written like the partial index, so that it serves it. */
 export const TAKES_TURNS = `status = 'FINALIZED' AND finished_at_ms IS NULL`
 
+/** A job that the worker may have: one that it has yet to stop, though its client has queued it again, is left to others until it has. */
+export const mayHave = (worker: string) =>
+  `NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = ${worker} AND job_id = jobs.id)`
+
 /** A worker that has not ended. Written like the partial indexes, so that they serve it. */
 export const ALIVE = `state <> 'EXITED'`
 

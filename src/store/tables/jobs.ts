@@ -3,7 +3,7 @@ import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
 import type { SqlValue } from '../operations/operation.ts'
-import { ALIVE, ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { ALIVE, ENDPOINT_THERE, guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 
 /**
  * The columns of a job in its own table. Its input only goes to workers: a call that waits for a job, or asks for its status, would
@@ -111,11 +111,10 @@ const claim = (which: string, unless = '') => `
   RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id, traceparent, queued_at_ms,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
-/** A job that the worker has yet to stop, though its client has queued it again, is left to others until it has. */
 const head = (
   queue: string,
 ) => `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = ${queue} AND expires_at_ms > $3
-      AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $2 AND job_id = jobs.id)`
+      AND ${mayHave('$2')}`
 const HEAD = `${head('$4')}
       ORDER BY low_priority, position, id`
 const ONE = `id = (${HEAD} LIMIT 1 {{skip_locked}})`

@@ -52,11 +52,11 @@ function* claimDecided(
   priority: number,
   beside: BesideSuspects,
 ): Steps<readonly ClaimedRow[] | null> {
-  const { endpointId, nowMs, limit } = request
+  const { endpointId, workerId, nowMs, limit } = request
   const batches = yield* query<{ id: BatchId; position: number; waiting: number }>(queuedBatches, [
-    ...[endpointId, priority, nowMs, limit],
+    ...[endpointId, priority, nowMs, limit, workerId],
   ])
-  const heads = yield* query<{ position: number }>(queueHeads, [endpointId, priority, nowMs, limit])
+  const heads = yield* query<{ position: number }>(queueHeads, [endpointId, priority, nowMs, limit, workerId])
   const tail = yield* queryOne<{ position: number | null }>(queueTail, [endpointId, priority])
   const queue = { heads: heads.map(({ position }) => position), tail: tail?.position ?? null, batches }
   const turns = planTurns(queue, limit)
