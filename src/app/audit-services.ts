@@ -20,7 +20,7 @@ export function createAuditServices(ports: Pick<Ports, 'store' | 'clock'>, confi
   return {
     audit,
     auditViews: new AuditViews(ports),
-    auditReading: new AuditReading(ports),
-    keeper: new AuditKeeper(ports, audit, { ...AUDIT_RULES, ...config.audit }),
+    auditReading: new AuditReading(ports, config.auditHead ?? null),
+    keeper: new AuditKeeper(ports, audit, { ...AUDIT_RULES, ...config.audit }, config.auditHead ?? null),
   }
 }

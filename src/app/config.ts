@@ -9,6 +9,7 @@ import type { PlacementRules } from '../core/placement/placement-input.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
 import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
+import type { AuditHeadNote } from '../ports/audit-head.ts'
 import type { BackupFolder, Backups } from '../ports/backups.ts'
 import type { HostInspection } from '../ports/host-inspection.ts'
 import type { SharingRules } from '../services/accounts/sharing.ts'
@@ -61,6 +62,8 @@ export interface AppConfig {
   readonly consoleUrl?: string | null
   /** What this server says of itself and of the active one; nothing when left out. */
   readonly status?: (() => Promise<ServerStatus>) | undefined
+  /** Where the head of the audit log is noted outside of the database; nowhere when left out. */
+  readonly auditHead?: AuditHeadNote | undefined
   /** What makes backups of the server; none are made when left out. */
   readonly backups?: Backups | undefined
   /** Where backups are made again and again; none are when left out. */

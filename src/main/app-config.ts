@@ -1,9 +1,11 @@
 /** What the application gets of the settings. */
+import { join } from 'node:path'
 import type { AppConfig } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { givenConsoleUrl } from '../config/console.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import { createAuditHeadNote } from '../system/audit-head.ts'
 import { backupFolderOf, backupsOf } from './backup.ts'
 
 /** The settings that the application reads. */
@@ -29,6 +31,7 @@ export function appConfigOf(config: Config): AppConfig {
     ...limits,
     ...chosen,
     audit: config.audit,
+    auditHead: createAuditHeadNote(join(config.dataDir, 'audit-head')),
     judgesRollouts: config.rolloutJudge === 'on',
     settings: settingsOf(config),
     backups,

@@ -5,13 +5,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
+import { type Caller, callerOf, FULL_SCOPE } from '../../src/core/accounts/permission.ts'
 import { type AuditEntry, SERVER_ORIGIN } from '../../src/core/audit/entry.ts'
+import { DEFAULT_OWNER } from '../../src/core/ids.ts'
 import type { Store } from '../../src/ports/store/store.ts'
+import { AuditKeeper } from '../../src/services/audit/audit-keeper.ts'
+import { AuditLog } from '../../src/services/audit/audit-log.ts'
+import { AuditReading } from '../../src/services/audit/audit-reading.ts'
 import { chainHash } from '../../src/store/audit-chain.ts'
 import { type Audit, auditFile, auditPostgres } from '../../src/store/database-audit.ts'
 import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
+import { createAuditHeadNote } from '../../src/system/audit-head.ts'
+import { keyOf } from '../contract/store-world.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
+import { VirtualClock } from '../support/virtual-clock.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'runyard-chain-'))
 after(() => rmSync(root, { recursive: true, force: true }))
@@ -88,11 +96,62 @@ const CASES: readonly [what: string, statements: string, found: RegExp | null][]
   ['a changed anchor', `UPDATE audit_anchors SET hash = '${'1'.repeat(64)}'`, /^entry 4 is not/],
 ]
 
+/** What a server does with the note of the last entry in its data directory. */
+function noting(store: Store) {
+  const note = createAuditHeadNote(join(mkdtempSync(join(root, 'data-')), 'audit-head'))
+  const ports = { store, clock: new VirtualClock() }
+  const keeper = new AuditKeeper(
+    ports,
+    new AuditLog(ports),
+    { keptMs: Number.MAX_SAFE_INTEGER, maxEntries: 1_000 },
+    note,
+  )
+  const caller: Caller = callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE }))
+  const reading = new AuditReading(ports, note)
+  const verify = async () => (await reading.verify(caller, new AbortController().signal)).broken
+  return { note, step: () => keeper.step(ENTRY.atMs), verify }
+}
+
 for (const [name, open, skip] of [
   ['SQLite', embedded, false],
   ['PostgreSQL', onServer, noPostgres],
 ] as const) {
   describe(`the audit log on ${name}`, { skip }, () => {
+    test('an end that was cut off is found, also after more was added and a server has looked after the log', async () => {
+      const { store, tamper } = await open()
+      const { note, step, verify } = noting(store)
+      assert.equal(await verify(), null)
+      await step()
+      assert.deepEqual(note.read(), (await store.audit.ends()).head)
+      assert.equal(await verify(), null)
+      await store.audit.append([{ ...ENTRY, operation: 'later' }])
+      assert.equal(await verify(), null)
+      await tamper('DELETE FROM audit_entries WHERE sequence > 8')
+      const cut = { sequence: 10, problem: /entry 10, which the data directory has noted as the last one, is gone/ }
+      const check = async () => {
+        const broken = await verify()
+        assert.equal(broken?.sequence, cut.sequence)
+        assert.match(broken?.problem ?? '', cut.problem)
+      }
+      await check()
+      for (let at = 0; at < 5; at += 1) {
+        await store.audit.append([{ ...ENTRY, operation: `new${at}` }])
+        await step()
+        await check()
+      }
+    })
+
+    test('a noted entry that was removed as old is no flaw', async () => {
+      const { store } = await open()
+      const { step, verify } = noting(store)
+      await step()
+      await store.audit.append([{ ...ENTRY, atMs: ENTRY.atMs + 20, operation: 'later' }])
+      await store.audit.removeOld(ENTRY.atMs + 15, 100, 100)
+      assert.equal(await verify(), null)
+      await step()
+      assert.equal(await verify(), null)
+    })
+
     for (const [what, statements, found] of CASES) {
       test(`${what} is ${found === null ? 'no flaw' : 'found'}`, async () => {
         const { store, tamper, check } = await open()

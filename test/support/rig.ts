@@ -38,6 +38,7 @@ import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
+import type { AuditHeadNote } from '../../src/ports/audit-head.ts'
 import type { BackupFolder, Backups } from '../../src/ports/backups.ts'
 import type { ConsoleFiles } from '../../src/ports/console-files.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
@@ -94,6 +95,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly backupFolder?: BackupFolder
   /** What makes backups that somebody asks for; none are made unless given. */
   readonly backups?: Backups
+  /** Where the head of the audit log is noted; nowhere unless given. */
+  readonly auditHead?: AuditHeadNote
   /** How long the audit log is kept. */
   readonly audit?: Partial<AuditRules>
   /** What is found out about the host; nothing when left out. */
@@ -266,6 +269,7 @@ export class Rig {
       accountLimits,
       jobRecords: this.#options.jobRecords ?? {},
       audit: this.#options.audit ?? {},
+      auditHead: this.#options.auditHead,
       backupFolder: this.#options.backupFolder,
       backups: this.#options.backups,
       status: async () => ({ role: 'active' }) as unknown as ServerStatus,

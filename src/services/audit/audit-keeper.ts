@@ -1,7 +1,9 @@
 import { type AuditDetail, type AuditOrigin, type AuditRules, SERVER_ORIGIN } from '../../core/audit/entry.ts'
 import type { Emit, Events } from '../../events.ts'
+import type { AuditHeadNote } from '../../ports/audit-head.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { AuditLog } from './audit-log.ts'
+import { problemOfNote } from './audit-reading.ts'
 
 /** Attempts of one caller at one operation that were refused for one reason, since they were written last. */
 interface Attempts {
@@ -25,11 +27,20 @@ export class AuditKeeper {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #log: AuditLog
   readonly #rules: AuditRules
+  readonly #note: AuditHeadNote | null
   /** Strangers take nothing from the budget of valid keys. */
   readonly #ofStrangers: Refusals
   readonly #ofKeys: Refusals
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, log: AuditLog, rules: AuditRules) {
+  /** @param note where the head of the log is noted; null for nowhere */
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock'>,
+    log: AuditLog,
+    rules: AuditRules,
+    note: AuditHeadNote | null = null,
+  ) {
+    this.#note = note
+
     this.#ports = ports
     this.#log = log
     this.#rules = rules
@@ -58,8 +69,20 @@ export class AuditKeeper {
   async step(nowMs: number): Promise<boolean> {
     await this.#log.settle()
     await this.flush()
+    // What it shows is that the end is there; the log itself does not wait for it.
+    await this.#noteHead().catch(() => {})
     const { keptMs, maxEntries } = this.#rules
     return (await this.#ports.store.audit.removeOld(nowMs - keptMs, maxEntries, REMOVED)) === REMOVED
+  }
+
+  /** A note of an entry that is not in the log any more stays: it is what shows that the end was cut off. */
+  async #noteHead(): Promise<void> {
+    if (this.#note === null) return
+    const { store } = this.#ports
+    const { head } = await store.audit.ends()
+    const noted = this.#note.read()
+    if (noted?.sequence === head.sequence && noted.hash === head.hash) return
+    if (noted === null || (await problemOfNote(store, noted)) === null) this.#note.keep(head)
   }
 
   /** Writes as much of what was refused as the budgets allow; the rest goes on being counted. */

@@ -9,6 +9,7 @@ import {
 import { invalidFields } from '../../core/errors.ts'
 import { fieldProblem } from '../../core/field-problem.ts'
 import { MAX_PAGE, type Page, type PageRequest } from '../../core/pages.ts'
+import type { AuditHeadNote } from '../../ports/audit-head.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { BrokenEntry } from '../../ports/store/audit-store.ts'
 
@@ -33,9 +34,12 @@ const READ = 500
 /** What the operator sees of the audit log. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
 export class AuditReading {
   readonly #store: Ports['store']
+  readonly #note: AuditHeadNote | null
 
-  constructor({ store }: Pick<Ports, 'store'>) {
+  /** @param note where the head of the log is noted; null for nowhere */
+  constructor({ store }: Pick<Ports, 'store'>, note: AuditHeadNote | null = null) {
     this.#store = store
+    this.#note = note
   }
 
   /** The entries that fit, newest first. @throws AppError `invalid` for a cursor that no page had */
@@ -75,6 +79,8 @@ export class AuditReading {
   /** Checks the whole chain, a part at a time, and ends early when `signal` aborts. */
   async verify(caller: Caller, signal: AbortSignal): Promise<ChainReport> {
     requireOperator(caller)
+    // What is noted was in the log by then.
+    const noted = this.#noted()
     const { head, ...ends } = await this.#store.audit.ends()
     let { anchor } = ends
     let at = anchor
@@ -90,6 +96,34 @@ export class AuditReading {
       } else if (last.sequence === at.sequence) break
       else at = last
     }
-    return { anchor, head: at, broken: null }
+    return { anchor, head: at, broken: await this.#problemOf(noted, at) }
   }
+
+  /** Undefined where it is there and cannot be read. */
+  #noted(): ChainPlace | null | undefined {
+    try {
+      return this.#note?.read() ?? null
+    } catch {
+      return undefined
+    }
+  }
+
+  async #problemOf(noted: ChainPlace | null | undefined, head: ChainPlace): Promise<BrokenEntry | null> {
+    if (noted === null) return null
+    if (noted !== undefined) return problemOfNote(this.#store, noted)
+    return { sequence: head.sequence, problem: 'the note of the last entry in the data directory cannot be read' }
+  }
+}
+
+/** Whether the log still has the entry that was noted as its last one; null when it has, or when that was removed as old. */
+export async function problemOfNote(
+  store: Ports['store'],
+  { sequence, hash }: ChainPlace,
+): Promise<BrokenEntry | null> {
+  const [entry] = await store.audit.read(sequence - 1, 1)
+  if (entry?.sequence === sequence && entry.hash === hash) return null
+  const { anchor } = await store.audit.ends()
+  if (anchor.sequence > sequence || (anchor.sequence === sequence && anchor.hash === hash)) return null
+  const problem = `entry ${sequence}, which the data directory has noted as the last one, is gone or another: the end was cut off`
+  return { sequence, problem }
 }
