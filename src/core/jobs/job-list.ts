@@ -104,7 +104,8 @@ export function readManyJobs(body: string): ManyJobs | { readonly failures: read
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }
   if (!isJsonObject(reading.value)) return { failures: ['the body must be a JSON object with a filter'] }
   const given = Object.entries(reading.value).filter(([, value]) => value !== undefined && value !== null)
-  const failures = given.flatMap(([name, value]) => memberProblems(name, value))
+  // Among one more than there are is one that is not known.
+  const failures = given.slice(0, MANY_MEMBERS.length + 1).flatMap(([name, value]) => memberProblems(name, value))
   const query: JobFilterQuery = Object.fromEntries(
     given
       .filter(([name]) => (FILTER_MEMBERS as readonly string[]).includes(name))
