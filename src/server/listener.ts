@@ -10,6 +10,7 @@ import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { clientOf } from '../gateway/entrance/forwarded.ts'
+import { BodyTurns } from './body-turns.ts'
 import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBody } from './connections.ts'
 import { answerHalfClosed } from './half-closed.ts'
@@ -254,11 +255,14 @@ function addressOf({ socket, rawHeaders }: IncomingMessage, trusts: (address: st
   return clientOf({ peer: socket.remoteAddress ?? '', host: '', rawHeaders }, trusts)
 }
 
+/** All listeners have one event loop. */
+const turns = new BodyTurns()
+
 /** The body of a request without the web stream that the request would make of it, which takes a sixth of a short call. */
 function bodyOf(incoming: IncomingMessage): IncomingBody | null {
   if (!hasBody(incoming)) return null
   return {
-    pieces: () => incoming.iterator({ destroyOnReturn: false }),
+    pieces: () => turns.pieces(incoming),
     drop: () => void incoming.on('error', () => {}).resume(),
   }
 }

@@ -58,6 +58,14 @@ test('a document that would take long to validate is refused before', async () =
   server.assertNeverHeld()
 })
 
+test('many requests at once that each take a while are read in turns', async () => {
+  const body = JSON.stringify({ query: `{ gpuTypes(input: { ${'id: "x" '.repeat(4_900)} }) { id } }` })
+  for (let round = 0; round < 3; round += 1) await anonymous(body)
+  server.forgetHolds()
+  await Promise.all(Array.from({ length: 60 }, () => anonymous(body)))
+  server.assertNeverHeld()
+})
+
 test('what people and clients write stays allowed', async () => {
   const answer = await send(`{ gpuTypes(input: { id: "${'{['.repeat(500)}" }) { id } }`)
   assert.ok(!(await answer.text()).includes('brackets'))
