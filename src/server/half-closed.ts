@@ -1,7 +1,8 @@
 /**
  * Clients that send their request and shut their writing side: they get their answer all the same. A client that has gone looks like
  * them until something is written to it, so the first characters of the answer, which are always the same, are written early, one at
- * a time: the system of a client that has gone refuses the first, and the next one finds the connection ended.
+ * a time: the system of a client that has gone refuses the first, and the next one finds the connection ended. Of an answer in chunks
+ * that has begun, zeros before the size of the next chunk are written.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -24,14 +25,36 @@ export function answerHalfClosed(server: Server): void {
   server.on('connection', (socket: KnownSocket) => {
     socket.once('end', () => {
       const latest = socket[LATEST]
-      if (latest !== undefined && isUnbegun(latest, socket)) new EarlyBeginning(socket, latest).next()
+      if (latest === undefined || latest.socket !== socket) return
+      if (hasBegun(latest)) writeZeros(socket, latest, 0)
+      else if (isUnbegun(latest, socket)) new EarlyBeginning(socket, latest).next()
     })
   })
 }
 
 /** Whether the answer is next on its connection, and nothing of it was written. */
 function isUnbegun(outgoing: ServerResponse, socket: Socket): boolean {
-  return outgoing.socket === socket && !outgoing.headersSent && socket.writable && socket.writableLength === 0
+  return outgoing.socket === socket && !hasBegun(outgoing) && socket.writable && socket.writableLength === 0
+}
+
+/** Whether its head was written, as Node's own code asks; `headersSent` is true before that. */
+function hasBegun(outgoing: ServerResponse): boolean {
+  return (outgoing as ServerResponse & { readonly _headerSent?: boolean })._headerSent !== false
+}
+
+/** Writes a zero before the size of the next chunk, and others later, while no chunk comes. */
+function writeZeros(socket: Socket, outgoing: ServerResponse, written: number): void {
+  const hasChunks = outgoing.chunkedEncoding && outgoing.req.method !== 'HEAD' && !outgoing.writableEnded
+  const isBetween = hasChunks && socket.writableLength === 0
+  if (!isBetween || outgoing.socket !== socket || !socket.writable) return
+  socket.write('0', 'latin1')
+  const bytes = socket.bytesWritten
+  const pauseMs = PAUSES_MS[written + 1]
+  if (pauseMs === undefined) return
+  const timer = setTimeout(() => {
+    if (socket.bytesWritten === bytes) writeZeros(socket, outgoing, written + 1)
+  }, pauseMs).unref()
+  socket.once('close', () => clearTimeout(timer))
 }
 
 /** Writes the beginning of one answer, and leaves it out when the answer itself is written. */

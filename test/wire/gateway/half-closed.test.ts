@@ -7,6 +7,7 @@ import { type Listener, type ListenOptions, listen } from '../../../src/server/l
 import { makeCertificate } from '../../support/certificates.ts'
 import { KEY, openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 import { type RawClient, rawClient } from '../support/gateway.ts'
+import { parseAnswer } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 
 const BEARER = `Authorization: Bearer ${KEY}\r\n`
@@ -99,6 +100,40 @@ test('a client that has gone is noticed while its call waits', { timeout: 20_000
   await asked.promise
   client.socket.destroy()
   await gone.promise
+})
+
+test('an answer in chunks that has begun goes on, and ends for a client that has gone', {
+  timeout: 20_000,
+}, async t => {
+  const gone = Promise.withResolvers<void>()
+  const next = Promise.withResolvers<void>()
+  const listener = await listen(
+    async ({ signal, url }) => {
+      if (url.endsWith('/gone')) signal.addEventListener('abort', () => gone.resolve())
+      return new Response(
+        new ReadableStream({
+          async start(controller) {
+            controller.enqueue(Buffer.from('first'))
+            await (url.endsWith('/gone') ? new Promise(() => {}) : next.promise)
+            controller.enqueue(Buffer.from('second, which is longer'))
+            controller.close()
+          },
+        }),
+      )
+    },
+    { host: '127.0.0.1', port: 0, maxConnections: 10 },
+  )
+  t.after(() => listener.close(0))
+  const [client, leaving] = [rawClient(listener.port), rawClient(listener.port)]
+  client.send(requestText('GET /half'))
+  leaving.send(requestText('GET /gone'))
+  await Promise.all([client.until('first'), leaving.until('first')])
+  client.socket.end()
+  leaving.socket.destroy()
+  await gone.promise
+  next.resolve()
+  const { body } = parseAnswer(Buffer.from(await client.untilEnd(), 'latin1'))
+  assert.equal(body, 'firstsecond, which is longer')
 })
 
 test('what comes for a client just after it has gone is kept for the next one', async t => {
