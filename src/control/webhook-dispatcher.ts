@@ -24,7 +24,7 @@ export class WebhookDispatcher {
   readonly #attempts = new Set<Promise<void>>()
   /** Outcomes by account that wait without a place for calls. */
   readonly #waiting = new Map<OwnerId, number>()
-  /** Outcomes that the store has not stored yet. Their deliveries are not called again. */
+  /** Outcomes that the store has refused once, for a later step. Their deliveries are not called again. */
   readonly #unstored = new Map<DeliveryId, Tried>()
   /** Where the last step stopped to read receivers, by account. */
   readonly #places = new Map<OwnerId, number>()
@@ -136,11 +136,11 @@ export class WebhookDispatcher {
     try {
       const tried = await this.#webhooks.attempt(delivery, this.#stop.signal, onCalled)
       if (tried === null) return
-      this.#unstored.set(id, tried)
-      await this.#store(tried)
+      // A step that stored it at the same time would report it twice.
+      await this.#store(tried).catch(() => this.#unstored.set(id, tried))
       this.#wake()
     } catch {
-      // The store has failed: a later step stores the outcome, or finds the delivery, which is still due.
+      // The store has failed: a later step finds the delivery, which is still due.
     } finally {
       slot.free(null)
       if (waits) this.#ends(owner)

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { MAX_WAITING_OUTCOMES } from '../../../src/control/webhook-dispatcher.ts'
+import { MAX_WAITING_OUTCOMES, WebhookDispatcher } from '../../../src/control/webhook-dispatcher.ts'
 import { CALLS } from '../../../src/control/webhook-slots.ts'
-import type { EndpointId, JobId, OwnerId } from '../../../src/core/ids.ts'
+import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../../src/core/ids.ts'
 import { HIDDEN_PROBLEM, WEBHOOK } from '../../../src/core/jobs/webhook.ts'
+import type { Store } from '../../../src/ports/store/store.ts'
+import type { Webhooks } from '../../../src/services/jobs/webhooks.ts'
 import { liveEventOf } from '../../../src/services/observing/live-event.ts'
 import type { OutboundCall } from '../../support/fake-outbound.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
@@ -41,6 +43,36 @@ function verifies(call: OutboundCall, key: string): boolean {
   const wanted = createHmac('sha256', secret).update(`${id}.${timestamp}.${call.body}`).digest('base64')
   return signature === `v1,${wanted}`
 }
+
+test('a step leaves an outcome alone that is being stored', async t => {
+  const { clock } = await openRig(t)
+  const slow = Promise.withResolvers<void>()
+  const delivery = { id: 'msg_1' as DeliveryId, owner: 'default' as OwnerId, receiver: 1 }
+  let stored = 0
+  const webhooks = {
+    attempt: async () => ({ delivery, entry: {}, problem: null }),
+    record: () => {
+      stored += 1
+      return slow.promise
+    },
+    removeOld: async () => false,
+  }
+  const due = {
+    accountsDue: async () => ({ accounts: [delivery.owner], readUntil: null }),
+    due: async () => [delivery],
+    nextDue: async () => null,
+  }
+  const ports = { store: { webhooks: due } as unknown as Store, clock }
+  const dispatcher = new WebhookDispatcher(ports, webhooks as unknown as Webhooks, () => {})
+  await dispatcher.step(clock.now())
+  await clock.settle()
+  assert.equal(stored, 1)
+  const step = dispatcher.step(clock.now())
+  await clock.settle()
+  slow.resolve()
+  await step
+  assert.equal(stored, 1)
+})
 
 test('each final state is delivered, with the payload of status', async t => {
   const rig = await openRig(t)
