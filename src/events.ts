@@ -106,7 +106,7 @@ export interface Events {
     /** How long each phase of that took, in milliseconds. */
     phases?: Readonly<Record<ColdStartPhase, number>>
   }
-  /** What an engine says of a registry, where the account of the worker may not read it. */
+  /** The error of an engine about a registry, where the account of the worker may not read it. */
   'image.download_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   /** Something is wrong with a worker: it reports so itself, or a rule of core/workers/worker-liveness finds it. */

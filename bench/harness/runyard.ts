@@ -44,7 +44,7 @@ export async function startRunyard(
     folder,
     '--process-root',
     '/',
-    // What it is compared with has no cages either.
+    // The programs that it is compared with have no cages either.
     ...['--worker-sandbox', 'off'],
     ...more,
   ]

@@ -130,7 +130,7 @@ export async function signIn(credential: { readonly key: string } | { readonly l
   return null
 }
 
-/** What the server answers before anybody is signed in; a sentence where it refuses. */
+/** The answer of the server before anybody is signed in; a sentence where it refuses. */
 async function post<Answer extends object>(path: string, credential: object): Promise<Answer | string> {
   const response = await fetch(path, {
     method: 'POST',

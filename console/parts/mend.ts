@@ -261,7 +261,7 @@ export function mendsOfNote(note: string, facts: MendFacts): readonly Mend[] {
 const ROLLBACK = /endpoints rollback \S+ (\d+)/
 const PROMOTE = /endpoints promote \S+ (\d+)/
 
-/** What there is to do about a release that was stopped because it failed its jobs, beside going back. */
+/** Remedies for a release that was stopped because it failed its jobs, besides a rollback. */
 function failing(facts: MendFacts): readonly Mend[] {
   const version = commanded(facts, PROMOTE)!
   return [

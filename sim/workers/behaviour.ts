@@ -8,7 +8,7 @@ export interface Behaviour {
    * retrying.
    */
   readonly sdk: 'python' | 'old python' | 'python 2' | 'runyard'
-  /** What becomes of the hooks that run before its handler, while it asks for jobs already; and whether its output says so. */
+  /** Outcome of the hooks that run before its handler, while it asks for jobs already. `in silence` when its output does not report it. */
   readonly hooks: 'none' | 'succeed' | 'fail' | 'fail in silence'
   /** Maximum number of jobs at a time. */
   readonly concurrency: number

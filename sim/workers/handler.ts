@@ -19,7 +19,7 @@ export interface JobInput {
 export interface HeldJob {
   readonly id: JobId
   readonly input: JobInput
-  /** Whether its handler has begun. The Python SDK ignores a stop for a job before that. */
+  /** True when its handler has begun. The Python SDK ignores a stop for a job before that. */
   begun: boolean
   /** Whether the server requested its stop. */
   stopped: boolean

@@ -36,7 +36,7 @@ export interface AppConfig {
   readonly bodyBytes?: number
   /** Whether QUEUE_DELAY counts from when a further worker could be ready; false when left out. */
   readonly startAware?: boolean
-  /** Whether a release that fails its jobs clearly more than the one before is stopped; true when left out. */
+  /** True when a release is stopped whose failure rate is clearly above that of the last good one; true when left out. */
   readonly judgesRollouts?: boolean
   /** What hardware costs; nothing when left out. */
   readonly prices?: PriceList | undefined
@@ -62,7 +62,7 @@ export interface AppConfig {
   readonly consoleUrl?: string | null
   /** What this server says of itself and of the active one; nothing when left out. */
   readonly status?: (() => Promise<ServerStatus>) | undefined
-  /** Where the head of the audit log is noted outside of the database; nowhere when left out. */
+  /** The note of the head of the audit log outside of the database; none when left out. */
   readonly auditHead?: AuditHeadNote | undefined
   /** What makes backups of the server; none are made when left out. */
   readonly backups?: Backups | undefined

@@ -8,7 +8,7 @@ const READERS = new Set([
 /** Verbs of other groups that only show things. */
 const READING_VERBS = new Set(['list', 'get', 'keys', 'releases', 'requests', 'story', 'webhooks'])
 
-/** Whether a command changes nothing. @param words its name, and that of its verb */
+/** True when a command changes nothing. @param words its name, and that of its verb */
 export function onlyShows([name = '', verb = '']: readonly string[]): boolean {
   return READERS.has(name) || READING_VERBS.has(verb)
 }

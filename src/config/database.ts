@@ -12,7 +12,7 @@ export const DATABASE_SETTING: Setting<string | null> = {
   exposes: passwordProblem,
 }
 
-/** Whether a data directory may come to belong to another database than before. */
+/** Option that lets a data directory change to another database. */
 export const NEW_DATABASE_SETTING: Setting<boolean> = flag(
   '--new-database',
   'start although the data directory belongs to another database, or its own is lost; for one start',

@@ -5,9 +5,9 @@ import type { DueWebhook, WebhookStore } from '../ports/store/store.ts'
 import type { Webhooks } from '../services/jobs/webhooks.ts'
 import { CALLS, type Called, type WebhookSlots } from './webhook-slots.ts'
 
-/** How many due deliveries of an account are looked at before its receivers are. */
+/** Number of due deliveries of an account that are read before its receivers are. */
 const WINDOW = 64
-/** How many receivers are read at once, and how many times in one step. */
+/** Number of receivers that are read at once, and of such reads in one step. */
 const LANES = { read: 256, times: 4 } as const
 /** Deliveries that are read of one receiver. */
 const PER_LANE = 4
@@ -36,7 +36,7 @@ export class HeldWebhooks {
     return this.#ids.has(id)
   }
 
-  /** How many of an account are held, or of those to one receiver. */
+  /** Number of held deliveries of an account, or of those to one receiver. */
   countOf({ owner, receiver }: { readonly owner: OwnerId; readonly receiver?: number }): number {
     return this.#counts.get(`${receiver ?? ''} ${owner}`) ?? 0
   }
@@ -50,13 +50,13 @@ export class HeldWebhooks {
   }
 }
 
-/** What {@link DueWebhooks} works with. */
+/** Parts that {@link DueWebhooks} uses. */
 export interface DueWebhooksParts {
   readonly store: Pick<WebhookStore, 'due' | 'receiversDue'>
   readonly webhooks: Pick<Webhooks, 'nameReceivers'>
   readonly slots: WebhookSlots
   readonly held: HeldWebhooks
-  /** Where the last step stopped to read receivers, by account. */
+  /** Receivers at which the last step stopped reading, by account. */
   readonly places: Map<OwnerId, number>
 }
 
@@ -69,7 +69,7 @@ export class DueWebhooks {
   readonly #parts: DueWebhooksParts
   readonly #nowMs: number
   #rows: DueWebhook[] | null = null
-  /** Whether there may be more than {@link #rows}. */
+  /** True when the store may have more than {@link #rows}. */
   #isMore = false
   #lanesRead = 0
 
@@ -121,7 +121,7 @@ export class DueWebhooks {
     const asked = { owner, nowMs: this.#nowMs, after, maxRead: LANES.read }
     const { receivers, readUntil } = await store.receiversDue(asked)
     if (receivers.includes(UNKNOWN_RECEIVER)) await webhooks.nameReceivers(owner, this.#nowMs)
-    // Where the last step stopped in the middle, those before it are still to be read.
+    // If the last step stopped in the middle, the receivers before that place are still to be read.
     if (readUntil === null) places.delete(owner)
     else places.set(owner, readUntil)
     if ((readUntil === null && after === BEFORE_ALL) || this.#lanesRead >= LANES.times) this.#isMore = false

@@ -26,7 +26,7 @@ export class WebhookDispatcher {
   readonly #waiting = new Map<OwnerId, number>()
   /** Outcomes that the store has refused once, for a later step. Their deliveries are not called again. */
   readonly #unstored = new Map<DeliveryId, Tried>()
-  /** Where the last step stopped to read receivers, by account. */
+  /** Receivers at which the last step stopped reading, by account. */
   readonly #places = new Map<OwnerId, number>()
   /** Accounts by their last call, the longest ago first. */
   readonly #served = new Map<OwnerId, number>()

@@ -1,4 +1,4 @@
-/** Which webhooks may be called at once. Pure bookkeeping of calls by account and receiver. */
+/** Limits of webhooks that are called at once. Pure bookkeeping of calls by account and receiver. */
 import type { OwnerId } from '../core/ids.ts'
 
 /** Limits of calls at once. */
@@ -48,29 +48,29 @@ export class WebhookSlots {
   readonly #quick = new Set<string>()
   #calls = 0
 
-  /** How many calls an account has. */
+  /** Number of calls of an account. */
   callsOf(owner: OwnerId): number {
     return this.#accounts.get(owner)?.calls ?? 0
   }
 
-  /** How many calls go to a receiver of an account. */
+  /** Number of calls to a receiver of an account. */
   callsTo({ owner, receiver }: Called): number {
     return this.#accounts.get(owner)?.receivers.get(receiver) ?? 0
   }
 
-  /** Whether anybody may have another call. */
+  /** True when a place is free for another call of some account. */
   hasPlace(): boolean {
     return this.#calls < CALLS.all
   }
 
-  /** Whether an account may have another call, to whomever. */
+  /** True when an account may have another call, to any receiver. */
   mayCallFor(owner: OwnerId): boolean {
     const calls = this.callsOf(owner)
     const free = CALLS.all - this.#calls - (calls < CALLS.fewCalls ? 0 : CALLS.reserved)
     return free > 0 && calls < CALLS.account
   }
 
-  /** Whether another call may go to a receiver now. */
+  /** True when another call may go to a receiver now. */
   mayCall(called: Called): boolean {
     if (!this.mayCallFor(called.owner)) return false
     if (this.#isQuick(called)) return this.callsTo(called) < CALLS.quickReceiver

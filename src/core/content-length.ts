@@ -1,5 +1,5 @@
 /**
- * Whether the value of a Content-Length can be read in one way only: a number of bytes without a sign, a list or leading zeros, which some
+ * True when the value of a Content-Length can be read in one way only: a number of bytes without a sign, a list or leading zeros, which some
  * read as octal (RFC 9110, 8.6).
  */
 export function isContentLength(text: string): boolean {

@@ -17,7 +17,7 @@ export function textBefore(text: string, ...marks: readonly string[]): string {
   return found.length === 0 ? text : text.slice(0, Math.min(...found))
 }
 
-/** Whether a text has these words, each behind the one before. */
+/** True when a text has these words, each behind the previous one. */
 export function hasInOrder(text: string, ...words: readonly string[]): boolean {
   let at = 0
   return words.every(word => {

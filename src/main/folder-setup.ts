@@ -128,7 +128,7 @@ function setupEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !OWN.test(name)))
 }
 
-/** How long what a command leaves running may hold its output after its end. */
+/** Time for which processes that a command leaves running may hold its output after its end, in ms. */
 const OUTPUT_MS = 1_000
 
 /** Runs a command, and ends it with this process. */

@@ -31,7 +31,7 @@ import { StartError } from './listeners.ts'
 import type { Log } from './shell.ts'
 import { readyFile, readyPostgres } from './upgrade.ts'
 
-/** What people read of the database that the settings name. */
+/** Name of the database in the settings, for people. */
 export function storeName({ databaseUrl }: Config): string {
   return databaseName(databaseUrl)
 }

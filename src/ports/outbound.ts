@@ -8,7 +8,7 @@ export interface OutboundRequest {
   readonly signal: AbortSignal
   /** Whether private addresses and this machine are refused for this call; as all calls of the server unless given. */
   readonly publicOnly?: boolean
-  /** Whether the addresses of this machine are refused for this call, also those that are public; they are not unless given. */
+  /** True when the addresses of this machine are refused for this call, also those that are public; false when left out. */
   readonly notThisMachine?: boolean
   /** Called before a connection is made, with whether all addresses of the name are public; not called when there is none. */
   readonly onTarget?: (isPublic: boolean) => void

@@ -5,7 +5,7 @@ export interface LogLine {
   readonly line: string
   /** The job that the line says it belongs to; null when it says nothing. */
   readonly jobId: string | null
-  /** Whether other text stood before it, which somebody printed without a line break. Left out where that is not so. */
+  /** True when other text stood before it, which somebody printed without a line break. Left out otherwise. */
   readonly isMidLine?: boolean
 }
 

@@ -32,12 +32,12 @@ export function answerHalfClosed(server: Server): void {
   })
 }
 
-/** Whether the answer is next on its connection, and nothing of it was written. */
+/** True when the answer is next on its connection, and nothing of it was written. */
 function isUnbegun(outgoing: ServerResponse, socket: Socket): boolean {
   return outgoing.socket === socket && !hasBegun(outgoing) && socket.writable && socket.writableLength === 0
 }
 
-/** Whether its head was written, as Node's own code asks; `headersSent` is true before that. */
+/** True when its head was written, as Node's own code asks; `headersSent` is true before that. */
 function hasBegun(outgoing: ServerResponse): boolean {
   return (outgoing as ServerResponse & { readonly _headerSent?: boolean })._headerSent !== false
 }

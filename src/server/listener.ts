@@ -113,7 +113,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     },
     {
       errorHandler: error => {
-        // What has this name is about the address of the request.
+        // An error with this name is about the address of the request.
         const isUnreadable = (error as Error).name === 'RequestError'
         const text = isUnreadable ? NO_ADDRESS : '{"error":"an internal error occurred"}'
         const headers = { ...JSON_HEADERS, [REQUEST_ID]: newRequestId() }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createDurably, keepDurably } from '../disk/durable-file.ts'
 import { databaseIdentity, schemaOfFile } from './database-check.ts'
 
-/** What the note of a data directory says. */
+/** The content of the note of a data directory. */
 export interface DatabaseNote {
   /** For people: `the embedded database`, or a PostgreSQL with its address and without user and password. */
   readonly name: string
@@ -19,7 +19,7 @@ export interface DatabaseNote {
 export interface DatabaseMismatch {
   /** A sentence without a full stop: what the directory belongs to, and what was given or found instead. */
   readonly problem: string
-  /** What to do, in the same form. */
+  /** The remedy, in the same form. */
   readonly remedy: string
 }
 
@@ -27,7 +27,7 @@ export interface DatabaseMismatch {
 export const DATABASE_NAME = 'runyard.sqlite'
 const EMBEDDED = 'the embedded database'
 
-/** What people read of a database, without user and password. @param url null for the embedded one @param schema of a PostgreSQL, where it is known */
+/** Name of a database for people, without user and password. @param url null for the embedded one @param schema of a PostgreSQL, where it is known */
 export function databaseName(url: string | null, schema: string | null = null): string {
   if (url === null) return EMBEDDED
   const { host, pathname } = new URL(url)
@@ -45,7 +45,7 @@ export function databaseNote(dataDir: string): DatabaseNote | null {
 }
 
 /**
- * Whether a data directory belongs to another database than the one given, or has lost its own. Writes nothing.
+ * The mismatch when a data directory belongs to another database than the one given, or has lost its own. Writes nothing.
  * @param url of a PostgreSQL; null for the embedded database
  * @returns null where it belongs to it, or to none yet
  * @throws AppError `unavailable` when the database has to be asked and cannot be read
@@ -110,7 +110,7 @@ function embeddedMismatch(dataDir: string, { name }: DatabaseNote): DatabaseMism
   }
 }
 
-/** What is wrong with the file of a database that had a schema; null when it has one, or is damaged in another way. */
+/** The problem of the file of a database that had a schema; null when it has one, or is damaged in another way. */
 function lossOf(file: string): string | null {
   const stats = statSync(file, { throwIfNoEntry: false })
   if (stats === undefined) return 'is missing'

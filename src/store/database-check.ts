@@ -96,13 +96,13 @@ export async function schemaOfPostgres(url: string): Promise<SchemaState | null>
   }
 }
 
-/** What tells a PostgreSQL from others, wherever it is reached. */
+/** The facts that tell a PostgreSQL from others, at any address. */
 export interface DatabaseIdentity {
   /** Made with the lease; null where no server that knows ids has run on it. */
   readonly id: string | null
   /** Name of the schema that the connection uses; null where there is none. */
   readonly schema: string | null
-  /** Whether a server has made its tables. */
+  /** True when a server has made its tables. */
   readonly hasTables: boolean
 }
 

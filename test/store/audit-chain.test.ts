@@ -96,7 +96,7 @@ const CASES: readonly [what: string, statements: string, found: RegExp | null][]
   ['a changed anchor', `UPDATE audit_anchors SET hash = '${'1'.repeat(64)}'`, /^entry 4 is not/],
 ]
 
-/** What a server does with the note of the last entry in its data directory. */
+/** The parts of a server that use the note of the last entry in its data directory. */
 function noting(store: Store) {
   const note = createAuditHeadNote(join(mkdtempSync(join(root, 'data-')), 'audit-head'))
   const ports = { store, clock: new VirtualClock() }

@@ -11,9 +11,9 @@ export class FakeOutbound implements Outbound {
   readonly calls: OutboundCall[] = []
   /** The result of a request; null for a receiver that never responds. */
   answer: (call: OutboundCall) => OutboundResult | null = () => ({ status: 200 })
-  /** How long a receiver takes to answer, in ms. */
+  /** Time that a receiver takes to answer, in ms. */
   take: (call: OutboundCall) => number = () => 0
-  /** Whether the address of a receiver is public. */
+  /** True when the address of a receiver is public. */
   isPublic: (url: string) => boolean = () => true
   readonly #clock: Clock
 

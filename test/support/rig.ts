@@ -71,7 +71,7 @@ import { VirtualClock } from './virtual-clock.ts'
 /** Options of a {@link Rig}. */
 export interface RigOptions extends MockFleetHooks {
   readonly rateWindows?: readonly RateWindow[]
-  /** Whether inputs and URLs are sealed in the store. */
+  /** True when inputs and URLs are sealed in the store. */
   readonly sealPayloads?: boolean
   /** Whether job operations are limited. */
   readonly limitJobs?: boolean
@@ -84,7 +84,7 @@ export interface RigOptions extends MockFleetHooks {
   readonly drainTimeoutMs?: number
   /** How workers share the machine. */
   readonly placing?: Partial<PlacementRules>
-  /** Whether releases that fail their jobs are stopped; true when left out. */
+  /** True when releases that fail their jobs are stopped; true when left out. */
   readonly judgesRollouts?: boolean
   readonly metricsPublic?: boolean
   /** Origins of the pages that may call job operations. */
@@ -93,9 +93,9 @@ export interface RigOptions extends MockFleetHooks {
   readonly jobRecords?: Partial<JobRecordRules>
   /** Where backups are made by the server itself. */
   readonly backupFolder?: BackupFolder
-  /** What makes backups that somebody asks for; none are made unless given. */
+  /** Maker of the backups that somebody asks for; none when left out. */
   readonly backups?: Backups
-  /** Where the head of the audit log is noted; nowhere unless given. */
+  /** The note of the head of the audit log; none when left out. */
   readonly auditHead?: AuditHeadNote
   /** How long the audit log is kept. */
   readonly audit?: Partial<AuditRules>
@@ -303,7 +303,7 @@ export class Rig {
     await clock.settle()
   }
 
-  /** What a listener offers of the last start. */
+  /** The surface that a listener offers, of the last start. */
   get surface(): Surface {
     return this.#fetch
   }

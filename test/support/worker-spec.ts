@@ -18,7 +18,7 @@ export const PLAIN_WORKER: Omit<WorkerSpec, 'workerId' | 'endpointId' | 'image' 
   credential: null,
 }
 
-/** What drivers are told when no endpoint was deleted. */
+/** Answer to drivers when no endpoint was deleted. */
 export const everyEndpoint = async (): Promise<boolean> => true
 
 /** Settings of pods in a cluster without volumes, classes and tolerations. */

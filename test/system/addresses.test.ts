@@ -1,4 +1,4 @@
-/** Which addresses the server calls for those who name them. */
+/** Addresses that the server calls for those who name them. */
 import assert from 'node:assert/strict'
 import { networkInterfaces } from 'node:os'
 import { test } from 'node:test'

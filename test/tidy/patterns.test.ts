@@ -15,7 +15,7 @@ import {
 } from './patterns.ts'
 
 const programs = sources('src/', 'packages/worker/src/', 'console/', 'bin/')
-/** What runs where texts of clients and workers come in. */
+/** Sources that run where texts of clients and workers come in. */
 const servers = sources('src/', 'packages/worker/src/')
 
 test('no regular expression takes time that grows faster than its text', () => {

@@ -26,7 +26,7 @@ export function findSlowPatterns(source: string, path: string): Finding[] {
   })
 }
 
-/** Whether the analysis finds that the time of a pattern grows faster than its text. */
+/** True when the analysis finds that the time of a pattern grows faster than its text. */
 export function isSlow(pattern: Pattern): boolean {
   return analyse(pattern, { maxReports: 1 }).reports.length > 0
 }
@@ -42,7 +42,7 @@ export function findConstructors(source: string): Finding[] {
   return findingsOf(codeOnly(source), /\bnew\s+RegExp\s*\(/g, () => 'a regular expression is made within a function')
 }
 
-/** Whether a line is part of the value of a constant of the module. */
+/** True when a line is part of the value of a constant of the module. */
 function isTopLevel(code: string, line: number): boolean {
   const start = code
     .split('\n')
@@ -55,9 +55,9 @@ function isTopLevel(code: string, line: number): boolean {
 const LENGTH = 100_000
 /** Bound on the time for one text. A text whose time grows with its square takes longer than a second. */
 const MAX_MS = 400
-/** How many bounds of parts a run can reach over. */
+/** Number of bounds of parts that a run can reach over. */
 const MAX_BOUNDS = 6
-/** How often a text must take longer, so that a busy machine makes no finding. */
+/** Number of times that a text must take longer, so that a busy machine makes no finding. */
 const TRIES = 3
 
 /** A text that a pattern takes too long for, shortened; null for none. */

@@ -125,7 +125,7 @@ function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, u
   }
 }
 
-/** What a link signs in as, for the page that asks before it does. The link stays good. */
+/** The account and the key that a link signs in with, for the page that asks first. The link stays good. */
 async function linkAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {
   if (request.method !== 'POST') {
     throw new AppError('method_not_allowed', `this path takes POST, not ${request.method}`, { allow: ['POST'] })

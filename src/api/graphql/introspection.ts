@@ -16,7 +16,7 @@ const LISTS: readonly string[] = ['fields', 'inputFields', 'enumValues', 'interf
 const REFERENCES: readonly string[] = ['type', 'interfaces', 'possibleTypes']
 
 /**
- * How often a question may go from a type to another one and still list parts. From all types no further: the response would
+ * Limit of references from type to type in a question that still lists parts, by its field. It is 0 for all types: the response would
  * have each type once for each reference to it. Clients ask for the names of these.
  */
 const MOST_REFERENCES: Readonly<Record<string, number>> = { [SchemaMetaFieldDef.name]: 0, [TypeMetaFieldDef.name]: 1 }

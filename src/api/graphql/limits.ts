@@ -94,7 +94,7 @@ function requireFlat(source: Source): void {
   }
 }
 
-/** How often characters occur in a text. @param most where counting ends */
+/** Number of occurrences of characters in a text. @param most limit at which the count ends */
 function countOf(text: string, characters: readonly string[], most: number): number {
   let count = 0
   for (const character of characters) {

@@ -88,15 +88,15 @@ function typeOf({ method, headers }: Request): string {
   return (headers.get('content-type') ?? '').split(';', 1)[0]!.trim().toLowerCase()
 }
 
-/** What programs send for text when nobody says otherwise, also for JSON. */
+/** Media types that programs send for text by default, also for JSON. */
 const UNSAID = new Set(['', 'text/plain', 'application/x-www-form-urlencoded'])
 
-/** Whether a type says that a body is no JSON. */
+/** True when a type says that a body is no JSON. */
 function isOtherMedia(type: string): boolean {
   return !UNSAID.has(type) && type !== 'application/json' && !type.endsWith('+json')
 }
 
-/** Whether a text is no JSON, as its type does not say that it is. */
+/** True when a text is no JSON by its beginning, and its type does not say that it is. */
 function mayBeForm(type: string, body: string): boolean {
   return type !== '' && UNSAID.has(type) && body.trim() !== '' && !/^[[{"]/.test(body.trimStart())
 }

@@ -1,10 +1,10 @@
-/** Which key each route of the operator surface needs. */
+/** Rights that the routes of the operator surface need. */
 import type { Context, Hono } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { admitTo, callerOf, type SurfaceEnv } from '../surface.ts'
 
-/** What a route needs, and the name of what is asked there, as the audit log has it. */
+/** The right that a route needs, and the name of its operation in the audit log. */
 interface RouteAccess {
   /** The right to read or change management of the own account, to read the metrics of the server, or all rights of the operator. */
   readonly needs: 'read' | 'write' | 'metrics' | 'operator'

@@ -1,4 +1,4 @@
-/** What the server answers, as values for decisions, together with the text that each came as, for what is shown and sent on. */
+/** Answers of the server as values for decisions, with the text of each for what is shown and sent on. */
 import { compactJson, JsonText, jsonText } from '../../core/json/json-format.ts'
 import { elementTexts, memberTexts } from '../../core/json/json-text.ts'
 

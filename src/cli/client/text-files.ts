@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { CliError, EXIT } from '../exit.ts'
 
-/** What a {@link readText} is given. */
+/** Options of {@link readText}. */
 interface ReadOptions {
   /** The exit code where it cannot be read; default: no such thing. */
   readonly unreadable?: number
-  /** Whether a byte order mark at the beginning is part of the text; it is not unless told. */
+  /** True when a byte order mark at the beginning is part of the text; false when left out. */
   readonly keepsMark?: boolean
 }
 

@@ -40,7 +40,7 @@ export function addDeletion(
   })
 }
 
-/** What goes with a resource that is there, besides itself. */
+/** Consequences of the deletion of a resource, as clauses by its group. */
 const LOSSES: Readonly<Record<string, string>> = {
   secrets: 'its value cannot be had again, and workers that refer to it do not start any more',
   keys: 'who uses it is refused at once',

@@ -62,7 +62,7 @@ export interface Caller {
   readonly keyId: KeyId
   readonly scope: KeyScope
   readonly exempt: boolean
-  /** Whether it may do what concerns the whole server or other accounts: a key of the first account with all rights. */
+  /** True for a key of the first account with all rights: it may do what concerns the whole server or other accounts. */
   readonly operator: boolean
   /** When its key expires; null for never. */
   readonly expiresAtMs: number | null
@@ -94,7 +94,7 @@ export function mayUseJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'wr
   return covers(jobsOf(scope, endpoint), level)
 }
 
-/** Whether the caller may read the metrics and the status of the whole server, which show all accounts. */
+/** True when the caller may read the metrics and the status of the whole server, which show all accounts. */
 export function mayReadServer({ owner, scope }: Pick<Caller, 'owner' | 'scope'>): boolean {
   return owner === DEFAULT_OWNER && readsMetrics(scope)
 }

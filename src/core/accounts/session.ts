@@ -60,7 +60,7 @@ export function consoleCookie(origin: string, mark: string): string {
   return `${beginningOf(origin)}-${mark}`
 }
 
-/** Whether a name is that of the cookie of some session of the console at an origin. */
+/** True when a name is that of the cookie of some session of the console at an origin. */
 export function isCookieOf(origin: string, name: string): boolean {
   const beginning = `${beginningOf(origin)}-`
   return name.startsWith(beginning) && name.length === beginning.length + MARK_LENGTH

@@ -61,7 +61,7 @@ export function notUtf8(): AppError {
   return new AppError('invalid', 'the request body is not UTF-8')
 }
 
-/** What is read of bytes that are not UTF-8, by those readings that refuse nothing: workers do not send a result again. */
+/** Results of the readings that refuse nothing, for bytes that are not UTF-8: workers do not send a result again. */
 const OTHER_BYTES: Partial<Record<ReadingName, () => unknown>> = { result: unreadableResult, chunk: unreadableChunk }
 
 /** Decodes a body and reads it, here and now. @throws AppError as the reading does, and `invalid` for a body that is not UTF-8 */

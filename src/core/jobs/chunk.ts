@@ -29,7 +29,7 @@ export function readChunk(body: string): ChunkReading {
   return { items: split(output, members.get('metrics') ?? null) }
 }
 
-/** What is said of a chunk whose bytes are not UTF-8. */
+/** The problem of a chunk whose bytes are not UTF-8. */
 export function unreadableChunk(): ChunkReading {
   return { problem: 'it is not UTF-8' }
 }

@@ -50,7 +50,7 @@ function cutError(error: string): string {
   return `${kept}... (the first ${MAX_ERROR_CHARACTERS} of ${error.length} characters)`
 }
 
-/** What a post to job-done means whose bytes are not UTF-8. */
+/** The reading of a post to job-done whose bytes are not UTF-8: a failure. */
 export function unreadableResult(): ResultReading {
   return failed('the worker sent a result that is not UTF-8')
 }

@@ -12,7 +12,7 @@ export class JsonText {
     this.text = text
   }
 
-  /** What JSON.parse makes of it, for decisions; not to be sent or shown. */
+  /** The value that JSON.parse makes of it, for decisions; not to be sent or shown. */
   value(): unknown {
     return JSON.parse(this.text)
   }

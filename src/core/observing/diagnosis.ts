@@ -41,7 +41,7 @@ export interface DatabaseFacts {
   readonly kind: 'file' | 'PostgreSQL'
   /** Null when all is well. */
   readonly problem: string | null
-  /** What to do about the problem, where it is not the same as for every problem of such a database; null else. */
+  /** The remedy of the problem, where it is not the same as for every problem of such a database; null else. */
   readonly remedy: string | null
   /** Null for a database that is not there yet. */
   readonly version: string | null
@@ -160,7 +160,7 @@ export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBy
 }
 
 /**
- * Whether workers that are processes are kept apart.
+ * The finding about cages, which keep workers that are processes apart.
  * @param wanted the setting
  * @param lack null where a cage was made; else why not, and what to do
  * @param limits what a cage would hold them to, as a clause

@@ -1,5 +1,5 @@
 /**
- * Whether a release that became ready fails its jobs or requests: its failure rate is compared with that of the last good release, by a
+ * Judges a release that became ready by its failed jobs and requests: its failure rate is compared with that of the last good release, by a
  * sequential test that may be evaluated after each result.
  *
  * For each release, the rates that its results exclude are those whose likelihood is {@link EXCLUSION} times smaller than the mean likelihood of all
@@ -34,7 +34,7 @@ export function leastFailureRate(results: ResultCount): number {
   return excluded
 }
 
-/** Whether a release with these results fails more than another one, beyond what chance explains; never below {@link MIN_JUDGED_RESULTS}. */
+/** True when a release with these results fails more than another one, beyond what chance explains; never below {@link MIN_JUDGED_RESULTS}. */
 export function isClearlyWorse(release: ResultCount, good: ResultCount): boolean {
   if (release.ended < MIN_JUDGED_RESULTS || good.ended === 0) return false
   if (release.failed * good.ended <= good.failed * release.ended) return false
@@ -45,13 +45,13 @@ export function isClearlyWorse(release: ResultCount, good: ResultCount): boolean
 /** The newest release of an endpoint while it is judged. */
 export interface ReleaseTrial {
   readonly results: ResultCount
-  /** When its first worker was ready, in epoch milliseconds. */
+  /** Time at which its first worker was ready, in epoch milliseconds. */
   readonly readyAtMs: number
   /** The results of the release that it is compared with; null where no other one has worked. */
   readonly good: ResultCount | null
 }
 
-/** What follows from the results so far: it stops, it has shown that it is good or is old enough, or it goes on being judged. */
+/** Verdict on the results so far: the release stops, has shown that it is good or is old enough, or goes on being judged. */
 export type TrialVerdict = 'stop' | 'over' | 'open'
 
 /** Judges a release. May be called after each result, or less often. */
@@ -61,7 +61,7 @@ export function verdictOf({ results, readyAtMs, good }: ReleaseTrial, nowMs: num
   return results.ended >= TRIAL_RESULTS ? 'over' : 'open'
 }
 
-/** Which rates these results exclude. */
+/** The test for rates that these results exclude. */
 function exclusionBy({ ended, failed }: ResultCount): (rate: number) => boolean {
   const passed = ended - failed
   const mean = logFactorial(failed) + logFactorial(passed) - logFactorial(ended + 1)

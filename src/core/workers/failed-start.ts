@@ -1,5 +1,5 @@
 /**
- * What RunPod's SDK 2.0 says of a worker whose start failed, in place of the result of a job: hooks of the program run before its handler
+ * Reports of RunPod's SDK 2.0 on a worker whose start failed, in place of the result of a job: hooks of the program run before its handler
  * (prestart), and a runtime unpacks it before that (bootstrap). The handler has not seen the job.
  */
 import type { WorkerProblem } from './worker-problem.ts'
@@ -7,7 +7,7 @@ import type { WorkerProblem } from './worker-problem.ts'
 /** The failure of a start. */
 export type FailedStart = Extract<WorkerProblem, { readonly kind: 'prestart_failed' | 'bootstrap_failed' }>
 
-/** What a final result says of the start of its worker. */
+/** The report of a final result on the start of its worker. */
 export interface StartReport {
   /** Why the start failed; null where the worker was asked to end before its hooks were over. */
   readonly failure: FailedStart | null
@@ -38,7 +38,7 @@ export function readStartReport(error: string): StartReport | null {
   return failure === null ? null : { failure, workerId }
 }
 
-/** What a line of output, as it is shown to people, says of the hooks of its worker. */
+/** The report of a line of output, as people see it, on the hooks of its worker. */
 export type PrestartOutput =
   | { readonly kind: 'started' }
   | { readonly kind: 'hook'; readonly hook: string }

@@ -23,15 +23,15 @@ export const NO_ISOLATION: Isolation = { kind: 'none', limits: [] }
 export interface Uncaged {
   /** A clause. */
   readonly reason: string
-  /** What helps, as an imperative; null where it was wanted so. */
+  /** The remedy, as an imperative; null where the setting asks for it. */
   readonly action: string | null
   /** The folder with the keys and secrets of the server. */
   readonly dataDir: string
-  /** Whether the server runs as root, who may do everything. */
+  /** True when the server runs as root, who may do everything. */
   readonly isRoot: boolean
 }
 
-/** What workers without a cage can do, as sentences for the person who starts the server. */
+/** The rights of workers without a cage, as sentences for the person who starts the server. */
 export function uncagedText({ reason, action, dataDir, isRoot }: Uncaged): string {
   const files = isRoot ? 'every file of this machine' : 'every file that the user of this server can'
   const [reads, reaches] = [`read and change ${files}, the keys in ${dataDir} among them`, 'every port of this machine']

@@ -1,4 +1,4 @@
-/** Which outputs of workers have to be smaller, so that what an account has of them on the disk stays within its limit. */
+/** Outputs of workers that must become smaller, so that the outputs of an account on the disk stay within its limit. */
 import type { OwnerId, WorkerId } from '../ids.ts'
 
 /** The output of a worker on the disk. */

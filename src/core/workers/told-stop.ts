@@ -1,6 +1,6 @@
 /**
- * When a worker is told again to stop a job. The Python SDK ignores a stop for a job that it has taken and not begun, which lasts 100 ms
- * and longer on a busy machine, and no response says that it did. Instants are of a monotonic clock, in milliseconds.
+ * Times at which the stop of a job is sent to its worker again. The Python SDK ignores a stop for a job that it has taken and not begun, which
+ * lasts 100 ms and longer on a busy machine, and no response says that it did. Instants are of a monotonic clock, in milliseconds.
  */
 
 /** Time after its delivery in which the SDK may not have begun a job. */
@@ -12,12 +12,12 @@ const PAUSE_MS = 2_000
 /** Maximum pause; each is twice the one before. */
 const MAX_PAUSE_MS = 10_000
 
-/** What a worker was told about a job that it has to stop. */
+/** The stop of a job, as it was sent to the worker. */
 export interface ToldStop {
   readonly firstAtMs: number
-  /** Whether it may not have begun the job by then. */
+  /** True when the worker may not have begun the job at the first stop. */
   readonly isEarly: boolean
-  /** When it is to be told again, unless it has let go. */
+  /** Time of the next stop, unless the worker has let go of the job. */
   readonly againAtMs: number
   readonly pauseMs: number
 }
@@ -36,7 +36,7 @@ export function nextStop(told: ToldStop, nowMs: number): ToldStop {
 }
 
 /**
- * Whether a ping without the job shows that the worker has let go of it. One that comes soon after the delivery may have been sent before
+ * True when a ping without the job shows that the worker has let go of it. One that comes soon after the delivery may have been sent before
  * the worker had the job.
  */
 export function isLetGoUnlisted(told: ToldStop, nowMs: number): boolean {

@@ -34,7 +34,7 @@ export function beginsJobsLate(sdk: string | null): boolean {
 }
 
 /**
- * Whether a worker on this SDK may ask for jobs while hooks of its program run. A program whose packages were copied without their
+ * True when a worker on this SDK may ask for jobs while hooks of its program run. A program whose packages were copied without their
  * descriptions says `unknown` in place of the version.
  */
 export function mayRunHooks(sdk: string | null): boolean {

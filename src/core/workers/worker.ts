@@ -191,7 +191,7 @@ const BACKOFF_WORKING_MS = 8_000
 /** How long a worker that serves requests must have been ready to count as one that has worked: its requests are not counted. */
 const WORKED_MS = 60_000
 
-/** Whether the handler of a worker has finished jobs: a worker that did not start may have posted the reason as the result of one. */
+/** True when the handler of a worker has finished jobs: a worker that did not start may have posted the reason as the result of one. */
 function hasFinishedJobs({ jobsFinished, stopReason }: Worker): boolean {
   return jobsFinished > 0 && stopReason !== 'failed_start'
 }

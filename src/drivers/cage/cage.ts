@@ -242,7 +242,7 @@ function harmless(env: Readonly<Record<string, string>>): Record<string, string>
   return Object.fromEntries(kept)
 }
 
-/** What bubblewrap reads: its options, and the filter of system calls. */
+/** Files that bubblewrap reads: its options, and the filter of system calls. */
 function openFiles(
   folder: string,
   options: readonly string[],

@@ -8,7 +8,7 @@ const MAX_PACKAGES = 2_000
 const MAX_BYTES = 4_096
 const MAX_KNOWN = 100
 
-/** What was found, for as long as nothing is installed. */
+/** Cache of the projects that were found, by folder of packages; valid until something is installed there. */
 const known = new Map<string, { readonly changedMs: number; readonly projects: readonly string[] }>()
 
 /**

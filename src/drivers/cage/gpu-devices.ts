@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { AssignedGpu } from '../../core/workers/placement.ts'
 import { amdDevices } from '../docker/amd-devices.ts'
 
-/** What all GPUs of a vendor share. `/dev/dxg` is that of Windows' subsystem for Linux, which has one for all cards. */
+/** Device files that all GPUs of a vendor share. `/dev/dxg` is that of Windows' subsystem for Linux, which has one for all cards. */
 const NVIDIA = ['/dev/nvidiactl', '/dev/nvidia-uvm', '/dev/nvidia-uvm-tools', '/dev/nvidia-modeset', '/dev/dxg']
 /** Limit of device files of the parts of a card. */
 const MAX_PARTS = 256

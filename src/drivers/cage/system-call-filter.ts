@@ -120,7 +120,7 @@ const jumpIfAnyBit = (value: number, whenTrue: number, whenFalse: number): Instr
 const PERMIT: Instruction = [0x06, 0, 0, 0x7fff_0000]
 const refuse = (errno: number): Instruction => [0x06, 0, 0, 0x0005_0000 | errno]
 
-/** What happens to one call. The last of the instructions before its end must return. */
+/** Instructions for one call. The last of them must return. */
 function ofCall(number: number | null, ...instructions: readonly Instruction[]): Instruction[] {
   if (number === null) return []
   if (instructions.length > MAX_JUMP) throw new Error('a jump in a filter is too long')

@@ -5,7 +5,7 @@ import { CAGE_BASE } from './arguments.ts'
 import { sameUser, shownAt, tryLayer } from './layer.ts'
 import { systemCallFilter } from './system-call-filter.ts'
 
-/** What was found. `filter` is the program that refuses system calls; null where this machine takes none. */
+/** The result of the trial. `filter` is the program that refuses system calls; null where this machine takes none. */
 export type CageTrial =
   | { readonly bwrap: string; readonly filter: Buffer | null }
   | { readonly problem: string; readonly action: string }
@@ -34,7 +34,7 @@ export function tryCage(platform: string = process.platform, places: readonly st
   return { problem: `bubblewrap cannot make a cage here: ${problem}`, action: actionHere() }
 }
 
-/** What keeps bubblewrap from making namespaces, as far as the kernel says it. */
+/** The remedy for what keeps bubblewrap from making namespaces, as far as the kernel reports it. */
 function actionHere(): string {
   if (readSetting('kernel/apparmor_restrict_unprivileged_userns') === '1')
     return 'give bwrap a profile of AppArmor that permits user namespaces, or set kernel.apparmor_restrict_unprivileged_userns=0'

@@ -14,11 +14,11 @@ const GB = 1_000_000_000
 /** Caches on their way out, and models on their way in; no id of an endpoint begins so. */
 const APART = '.'
 
-/** What {@link EndpointCaches} needs. */
+/** Options of {@link EndpointCaches}. */
 export interface EndpointCachesOptions {
   /** The folder of all caches. */
   readonly folder: string
-  /** How much one may hold, in GB; 0 for no limit. */
+  /** Limit of one cache in GB; 0 for none. */
   readonly limitGb: number
   /** The cache of Hugging Face of the person who runs the server, whose models all workers read. */
   readonly hub: string
@@ -43,7 +43,7 @@ export class EndpointCaches {
     this.#options = options
   }
 
-  /** How much a cache may hold, in GB; 0 for no limit. */
+  /** Limit of a cache in GB; 0 for none. */
   get limitGb(): number {
     return this.#options.limitGb
   }

@@ -12,7 +12,7 @@ const MAX_FILES = 10_000
 const MAX_REF_BYTES = 256
 const OFFERED = /^(?:models|datasets|spaces)--/
 
-/** What {@link offerHub} needs. */
+/** Options of {@link offerHub}. */
 export interface HubOffer {
   /** The person's cache. */
   readonly hub: string
@@ -20,11 +20,11 @@ export interface HubOffer {
   readonly cache: string
   /** A folder on the disk of the cache that does not exist yet, and no worker sees. */
   readonly apart: string
-  /** Whether no worker has the cache, so that models can be added. */
+  /** True when no worker has the cache, so that models can be added. */
   readonly isQuiet: boolean
 }
 
-/** What is offered. */
+/** The models that are offered. */
 export interface OfferedHub {
   /** Folders outside of the cache to which its links lead. */
   readonly readable: readonly string[]

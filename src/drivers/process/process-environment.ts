@@ -28,7 +28,7 @@ export interface EnvironmentSources {
   readonly cache: string
 }
 
-/** Where the person who runs the server has the models that tools of Hugging Face have downloaded. */
+/** Folder of the models that tools of Hugging Face have downloaded for the person who runs the server. */
 export function hubOf(hostEnv: HostEnvironment): string {
   const cache = hostEnv.XDG_CACHE_HOME || join(hostEnv.HOME || homedir(), '.cache')
   return hostEnv.HF_HUB_CACHE || join(hostEnv.HF_HOME || join(cache, 'huggingface'), 'hub')

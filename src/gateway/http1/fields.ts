@@ -40,7 +40,7 @@ const FORBIDDEN_IN_TRAILERS = new Set([
   ],
   ...['forwarded', 'via', 'x-real-ip', 'x-runpod-worker-id', REQUEST_ID, 'traceparent', 'tracestate', 'baggage'],
 ])
-/** What the names of others begin with: conditions, credentials for proxies, addresses of clients, rights of pages of other origins. */
+/** Beginnings of the names of others: conditions, credentials for proxies, addresses of clients, rights of pages of other origins. */
 const FORBIDDEN_BEGINNINGS = ['if-', 'proxy-', 'x-forwarded-', 'access-control-', 'x-accel-', 'x-runyard-', 'sec-']
 
 /** In a response: the worker that answered. In a request: the worker that the client wants. */
@@ -76,7 +76,7 @@ function isForbiddenInTrailers(lower: string): boolean {
 }
 
 /**
- * Whether a field of a response holds for a whole origin, or for more of it than the path of the response: a page below `/lb/` shares its
+ * True when a field of a response holds for a whole origin, or for more of it than the path of the response: a page below `/lb/` shares its
  * origin with others.
  */
 export function isOriginWide(name: string): boolean {
@@ -84,7 +84,7 @@ export function isOriginWide(name: string): boolean {
 }
 
 /**
- * Whether a field of a response acts beyond its origin: on cookies and sessions of the whole domain, or on a proxy in front of the server,
+ * True when a field of a response acts beyond its origin: on cookies and sessions of the whole domain, or on a proxy in front of the server,
  * which would answer with files of its own.
  */
 export function isBeyondOrigin(name: string): boolean {

@@ -62,10 +62,10 @@ export interface ReleaseOptions {
   readonly canary?: Release['canary']
 }
 
-/** What the jobs and requests of a worker came to since it was last reported. */
+/** Results of the jobs and requests of a worker since the previous report. */
 export interface WorkerResults extends ResultCount {
   readonly workerId: WorkerId
-  /** Whether it has ended while it had jobs. That is one more failure, if its release is to blame for its end. */
+  /** True when it ended while it had jobs. That is one more failure, if its release is to blame for its end. */
   readonly lostJobs: boolean
 }
 

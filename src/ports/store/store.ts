@@ -192,7 +192,7 @@ export interface OpenWebhook extends DueWebhook {
   readonly tries: number
 }
 
-/** Which due deliveries are asked for: of an account, those due longest first. */
+/** Request for the due deliveries of an account, those due longest first. */
 export interface DueWebhooksRequest {
   readonly owner: OwnerId
   /** Only those to this receiver. */
@@ -205,11 +205,11 @@ export interface DueWebhooksRequest {
 export interface WaitingAccounts {
   /** Those with a delivery that is due. */
   readonly accounts: readonly OwnerId[]
-  /** Where to go on; null when there are no more. */
+  /** The account behind which the next read begins; null at the end. */
   readonly readUntil: OwnerId | null
 }
 
-/** Which receivers of an account are asked for. */
+/** Request for the receivers of an account. */
 export interface ReceiversRequest {
   readonly owner: OwnerId
   readonly nowMs: number
@@ -223,7 +223,7 @@ export interface ReceiversRequest {
 export interface WaitingReceivers {
   /** Those with a delivery that is due. */
   readonly receivers: readonly number[]
-  /** Where to go on; null when there are no more. */
+  /** The receiver behind which the next read begins; null at the end. */
   readonly readUntil: number | null
 }
 

@@ -125,7 +125,7 @@ export class Sessions {
   }
 
   /**
-   * Who a link signs in, and until when. The link stays good.
+   * The caller that a link signs in, and the end of the link. The link stays good.
    * @throws AppError as {@link open}
    */
   async offer(link: string, from: AddressOf): Promise<{ readonly caller: Caller; readonly expiresAtMs: number }> {

@@ -8,7 +8,7 @@ export interface SharingRules {
   /** Whether there may be a second account although workers are not kept apart. */
   readonly acceptSharedHost: boolean
   /**
-   * Whether webhooks go to private addresses: `auto` for those of the operator's account, `on` for all, `off` for none. Those of other accounts
+   * Webhooks that may go to private addresses: `auto` for those of the operator's account, `on` for all, `off` for none. Those of other accounts
    * never go to this machine.
    */
   readonly webhookPrivate: 'auto' | 'on' | 'off'
@@ -54,7 +54,7 @@ export class Sharing {
     this.#shared = true
   }
 
-  /** Which addresses webhooks of an account do not go to. */
+  /** Rules for the addresses that webhooks of an account do not go to. */
   webhookRules(owner: OwnerId): Pick<OutboundRequest, 'publicOnly' | 'notThisMachine'> {
     const { webhookPrivate } = this.#rules
     const isOperator = owner === DEFAULT_OWNER

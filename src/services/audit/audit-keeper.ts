@@ -69,7 +69,7 @@ export class AuditKeeper {
   async step(nowMs: number): Promise<boolean> {
     await this.#log.settle()
     await this.flush()
-    // What it shows is that the end is there; the log itself does not wait for it.
+    // The note shows that the end exists; the log itself does not wait for it.
     await this.#noteHead().catch(() => {})
     const { keptMs, maxEntries } = this.#rules
     return (await this.#ports.store.audit.removeOld(nowMs - keptMs, maxEntries, REMOVED)) === REMOVED

@@ -31,7 +31,7 @@ export interface ChainReport {
 /** Entries of one read. */
 const READ = 500
 
-/** What the operator sees of the audit log. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
+/** The operator's view of the audit log. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
 export class AuditReading {
   readonly #store: Ports['store']
   readonly #note: AuditHeadNote | null
@@ -79,7 +79,7 @@ export class AuditReading {
   /** Checks the whole chain, a part at a time, and ends early when `signal` aborts. */
   async verify(caller: Caller, signal: AbortSignal): Promise<ChainReport> {
     requireOperator(caller)
-    // What is noted was in the log by then.
+    // Read first: a noted entry was in the log by then.
     const noted = this.#noted()
     const { head, ...ends } = await this.#store.audit.ends()
     let { anchor } = ends
@@ -115,7 +115,7 @@ export class AuditReading {
   }
 }
 
-/** Whether the log still has the entry that was noted as its last one; null when it has, or when that was removed as old. */
+/** The problem when the log has lost the entry that was noted as its last one; null when it has it, or when that was removed as old. */
 export async function problemOfNote(
   store: Ports['store'],
   { sequence, hash }: ChainPlace,

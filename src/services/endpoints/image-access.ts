@@ -1,4 +1,4 @@
-/** Which images an account may run: those of registries that it may make the engine call. */
+/** Images that an account may run: those of registries that it may make the engine call. */
 import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { isFolderImage } from '../../core/endpoints/template.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'

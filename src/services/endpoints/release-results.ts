@@ -159,7 +159,7 @@ export class ReleaseResults {
   }
 }
 
-/** Whether the variables of a release say that it is not to be judged. */
+/** True when the variables of a release say that it is not to be judged. */
 function declines(release: KeptRelease | null): boolean {
   const kept = release?.configuration
   return kept != null && savedEnv(kept.endpoint, kept.template)[JUDGE_VARIABLE] === 'off'

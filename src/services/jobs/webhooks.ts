@@ -37,7 +37,7 @@ export interface ReadableKey {
   readonly createdAtMs: number
 }
 
-/** What is kept of a delivery until its outcome is stored: not its payload. */
+/** The part of a delivery that is kept until its outcome is stored: not its payload. */
 type TriedDelivery = Pick<OpenWebhook, 'id' | 'endpointId' | 'jobId' | 'traceparent'>
 
 /** The outcome of an attempt, before it is stored. */
@@ -53,7 +53,7 @@ interface CallOutcome {
   /** Monotonic, in ms. */
   readonly startMs: number
   readonly tookMs: number
-  /** Whether its account may not see how it went. */
+  /** True when its account may not see its outcome. */
   readonly isHidden: boolean
   readonly tried: Tried
 }

@@ -26,7 +26,7 @@ interface Pull {
   readonly end: Promise<ModelSnapshot>
 }
 
-/** What the operator does with the cache of models. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
+/** The operator's work with the cache of models. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
 export class ModelOperations {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'models' | 'clock' | 'emit'>
   readonly #pulls = new Map<string, Pull>()

@@ -70,7 +70,7 @@ const ENGINE_MS = 10_000
 /** How long a diagnosis is kept: it may start a container. */
 const DIAGNOSIS_MS = 30_000
 
-/** What the operator sees of the machine. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
+/** The operator's view of the machine. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
 export class MachineReading {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>
   readonly #inspection: HostInspection | null

@@ -15,7 +15,7 @@ const MAX_JOBS = 10_000
 export class FailedStarts {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #parts: { readonly jobs: Jobs; readonly fleet: Fleet }
-  /** How often each job was given back. */
+  /** Number of times that each job was given back. */
   readonly #givenBack = new Map<JobId, number>()
 
   constructor(ports: Pick<Ports, 'store' | 'clock'>, parts: { readonly jobs: Jobs; readonly fleet: Fleet }) {

@@ -11,10 +11,10 @@ import type { RunningWorkers } from './running-workers.ts'
 
 /** Drivers that copy the output of their workers, so that a line comes a moment after a call that was made behind it. */
 const COPYING_DRIVERS: ReadonlySet<string> = new Set(['docker', 'kubernetes'])
-/** How long the first take of a worker waits for the copy of what it printed before. */
+/** Time for which the first take of a worker waits for the copy of its earlier output. */
 const COPY_MS = 250
 
-/** What the take of a worker says of it. */
+/** Facts that the take of a worker reports about it. */
 interface TakeFacts {
   readonly capacity: number
   readonly sdk: string | null
@@ -45,7 +45,7 @@ export class Prestarts {
   }
 
   /**
-   * Whether hooks of a STARTING worker that takes run, or have failed. It becomes READY once they are over, with what its last take said; its
+   * True when hooks of a STARTING worker that takes run, or have failed. It becomes READY once they are over, with the facts of its last take; its
    * takes are woken then.
    */
   async holdBack(worker: Worker, facts: TakeFacts): Promise<boolean> {
@@ -90,7 +90,7 @@ export class Prestarts {
       })
     }
     ends.push(logs.watch(worker.id, safely), notifier.subscribe(`worker:${worker.id}`, safely))
-    // What was printed between the last reading and the watch.
+    // For lines that were printed between the last reading and the watch.
     safely()
   }
 

@@ -35,18 +35,18 @@ export interface PendingTake {
   isStale: boolean
 }
 
-/** What is known of the hooks that a worker's program runs before its handler; see {@link Prestarts}. */
+/** The state of the hooks that a worker's program runs before its handler, as far as known; see {@link Prestarts}. */
 export interface Prestart {
   /** `unknown` while its output says nothing of hooks: most workers have none. */
   state: 'unknown' | 'running' | 'over' | 'failed'
   /** The one that runs, or ran last; empty while none is known. */
   hook: string
   failure: FailedStart | null
-  /** Where the reading of its output for this goes on; null before the first. */
+  /** Position from which its output is read for this; null before the first reading. */
   position: number | null
-  /** What its last take said; null before the first. */
+  /** Facts of its last take; null before the first. */
   take: { readonly capacity: number; readonly sdk: string | null } | null
-  /** Whether its output is read as it grows. */
+  /** True while its output is read as it grows. */
   isFollowed: boolean
 }
 
@@ -110,7 +110,7 @@ export class RunningWorker {
   outputPosition: number | null = null
   /** Results that it could not send, as its output says. */
   readonly unsent = new Map<JobId, UnsentReport>()
-  /** Whether it has dropped a take that was answered; see {@link LostJobs.afterIdleTake}. */
+  /** True when it has dropped a take that was answered; see {@link LostJobs.afterIdleTake}. */
   hasDroppedTake = false
   readonly prestart: Prestart = {
     state: 'unknown',
@@ -142,7 +142,7 @@ export class RunningWorker {
     return this.#launch !== null
   }
 
-  /** Whether hooks of its program run or have failed, so that it may have no job. */
+  /** True when hooks of its program run or have failed, so that it may have no job. */
   get isLoading(): boolean {
     return this.prestart.state === 'running' || this.prestart.state === 'failed'
   }
@@ -307,12 +307,12 @@ export class RunningWorker {
     return [...this.#jobs].flatMap(([jobId, job]) => (isForgotten(job) ? [jobId] : []))
   }
 
-  /** When it is to be told to stop this job, in monotonic milliseconds: 0 when it was not told yet. */
+  /** Time of its next stop of this job, in monotonic milliseconds; 0 before the first. */
   stopDueAtMs(jobId: JobId): number {
     return this.#toldStops.get(jobId)?.againAtMs ?? 0
   }
 
-  /** Whether a ping that does not list this job shows that it has let go: it was told to stop, and could have begun the job by now. */
+  /** True when a ping that does not list this job shows that it has let go: it got a stop, and could have begun the job by now. */
   hasLetGoUnlisted(jobId: JobId): boolean {
     const told = this.#toldStops.get(jobId)
     return told !== undefined && isLetGoUnlisted(told, this.#clock.monotonic())

@@ -109,7 +109,7 @@ export class WorkerCalls {
     this.#parts.stops.holdsLess(running)
   }
 
-  /** Whether a result is none of the handler, since the worker did not start; see {@link FailedStarts.take}. */
+  /** True when a result is none of the handler, since the worker did not start; see {@link FailedStarts.take}. */
   async #didNotStart(worker: Worker, jobId: JobId, { status, error }: JobOutcome): Promise<boolean> {
     const report = status === 'FAILED' && error !== null ? readStartReport(error) : null
     return report !== null && (await this.#parts.failedStarts.take(worker, jobId, report))

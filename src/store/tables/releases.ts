@@ -7,7 +7,7 @@ import type { SqlValue } from '../operations/operation.ts'
 
 /** Number of results of the newest release above which they are scaled to half of it. */
 const KEPT_RESULTS = 400
-/** Whether the results of a release become too many with $3 more. */
+/** True when the results of a release become too many with $3 more. */
 const isFull = `judged = 0 AND results + $3 > ${KEPT_RESULTS} AND version = (SELECT version FROM endpoints WHERE id = $1)`
 
 /** The columns of a release in lists, without the configuration; see schema/initial/endpoints.ts. */
@@ -19,7 +19,7 @@ export const insertRelease = `
   INSERT INTO releases (${LISTED_COLUMNS}, config, ready_at_ms, judged, crashes, results, failed)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 0, 0)`
 
-/** Whether a release has worked: it is no canary, and was not stopped. @param release the name of its row */
+/** True when a release has worked: it is no canary, and was not stopped. @param release the name of its row */
 const worked = (release: string) =>
   `${release}.ready_at_ms IS NOT NULL AND ${release}.canary IS NULL AND ${release}.stopped_for IS NULL`
 

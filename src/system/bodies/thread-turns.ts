@@ -1,6 +1,6 @@
 /** Turns of accounts at a few threads. */
 
-/** What one reading waits with. */
+/** One reading that waits. */
 interface Waiting<Item> {
   readonly item: Item
   readonly bytes: number

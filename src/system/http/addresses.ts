@@ -1,4 +1,4 @@
-/** Which addresses the server may call for somebody who named them. */
+/** Addresses that the server may call for somebody who named them. */
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
@@ -29,7 +29,7 @@ export interface OutboundAddress {
   readonly family: number
 }
 
-/** Which addresses are refused besides those that nobody may call. */
+/** Addresses that are refused besides those that nobody may call. */
 export interface AddressRules {
   /** Private networks and this machine. */
   readonly publicOnly: boolean
@@ -54,7 +54,7 @@ export function refusalOf(address: string, rules: AddressRules): string | null {
   return null
 }
 
-/** Whether everybody on the Internet can reach this address. */
+/** True when everybody on the Internet can reach this address. */
 export function isPublic(address: string): boolean {
   return refusalOf(address, { publicOnly: true, notThisMachine: false }) === null
 }

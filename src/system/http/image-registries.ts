@@ -3,14 +3,14 @@ import type { ImageRegistries } from '../../ports/image-registries.ts'
 import { type OutboundAddress, refusalOf } from './addresses.ts'
 import { resolveName } from './outbound.ts'
 
-/** Where images are whose name has no registry. It may be a mirror that the operator has told the engine. */
+/** Registry of the images whose name has none. It may be a mirror that the operator has set in the engine. */
 const DEFAULT_REGISTRY = 'docker.io'
 /** Ends of names that no public resolver knows. */
 const PRIVATE_NAMES =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa|svc|test|invalid)$/
 const RESOLVE_MS = 5_000
 
-/** What the rule for registries depends on. */
+/** Options of the rule for registries. */
 export interface ImageRegistriesOptions {
   /** Registries with private addresses that everybody may use, each a host, with a port or for all ports. */
   readonly allowed: readonly string[]

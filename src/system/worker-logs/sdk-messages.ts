@@ -12,7 +12,7 @@
 export interface FoundMessage {
   readonly start: number
   readonly end: number
-  /** Whether the output ends within it, so that more bytes decide. `end` is where the output ends. */
+  /** True when the output ends within it, so that more bytes decide. `end` is then the end of the output. */
   readonly isOpen: boolean
 }
 
@@ -49,7 +49,7 @@ export function findMessage(bytes: Buffer, from: number, maxBytes: number): Foun
   return start === bytes.length ? null : { start, end: bytes.length, isOpen: true }
 }
 
-/** Where the bytes end with a part of {@link BEGIN}, which has one brace; their end where they do not. */
+/** Position from which the bytes end with a part of {@link BEGIN}, which has one brace; their end where they do not. */
 function startOfBegin(bytes: Buffer, from: number): number {
   const last = bytes.subarray(Math.max(from, bytes.length - BEGIN.length + 1))
   const brace = last.lastIndexOf(BRACE)

@@ -7,7 +7,7 @@ import { findMessage } from './sdk-messages.ts'
 /** How much of a line is kept, in bytes. */
 export const MAX_LINE_BYTES = 64 * 1024
 
-/** How many lines of one message are kept: an escaped newline is two bytes of it. */
+/** Number of lines of one message that are kept: an escaped newline is two bytes of it. */
 const MAX_MESSAGE_LINES = 1_000
 
 const TAB = 0x09
@@ -85,7 +85,7 @@ export interface EndedLine extends LogLine {
   readonly end: number
 }
 
-/** Whether something can be seen of bytes that come in order: spaces and escape sequences, such as those of colours, cannot. */
+/** Visibility of bytes that come in order: spaces and escape sequences, such as those of colours, are blank. */
 class Visibility {
   #isBlank = true
   #within: 'text' | 'escape' | 'sequence' = 'text'
@@ -95,7 +95,7 @@ class Visibility {
   }
 
   see(bytes: Buffer): void {
-    // What stands before it is overwritten.
+    // A carriage return overwrites the text before it.
     const returned = bytes.lastIndexOf(CARRIAGE_RETURN)
     if (returned !== -1) this.clear()
     for (let at = returned + 1; at < bytes.length && this.#isBlank; at += 1) this.#seeByte(bytes[at] as number)
@@ -122,9 +122,9 @@ class Visibility {
 export class LineAssembler {
   /** The beginning of the unfinished line. */
   #text: Buffer = EMPTY
-  /** What follows it: the beginning of a message, perhaps. */
+  /** The bytes that follow it: the beginning of a message, perhaps. */
   #rest: Buffer = EMPTY
-  /** What stands before the unfinished line since the last newline. */
+  /** The content before the unfinished line since the last newline. */
   #isBehind: 'nothing' | 'message' | 'message in text' = 'nothing'
   readonly #visibility = new Visibility()
 

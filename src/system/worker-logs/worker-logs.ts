@@ -85,7 +85,7 @@ class Outputs {
   readonly #open = new Map<string, LogOutput>()
   /** Sizes at the last trim. */
   readonly #sizes = new Map<string, number>()
-  /** What all files of an output had together at the last trim. */
+  /** Bytes of all files of an output together at the last trim. */
   readonly bytes = new Map<WorkerId, number>()
 
   constructor(folder: string, clock: Clock) {

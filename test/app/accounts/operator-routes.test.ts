@@ -1,4 +1,4 @@
-/** What concerns the whole server or other accounts, against every kind of key, as docs/security.md says. */
+/** Tests that only the keys in docs/security.md open what concerns the whole server or other accounts. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -28,7 +28,7 @@ const KINDS: Readonly<
   'all rights, without an end': { scope: { type: 'all' } },
 }
 
-/** What is asked for a row. @param soon a moment before a key ends */
+/** Bodies of the requests, by row. @param soon a moment before a key ends */
 const BODIES = (soon: string): Readonly<Record<string, object>> => ({
   'POST /ops/backup with keys': { passphrase: 'correct horse battery staple' },
   'POST /ops/backup without keys': { passphrase: null },

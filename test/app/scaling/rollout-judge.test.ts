@@ -59,7 +59,7 @@ async function withResults(t: TestContext, options: RigOptions = {}, good = 100)
   return { ...world, come, release }
 }
 
-/** How many jobs of the endpoint have failed. */
+/** Number of failed jobs of the endpoint. */
 async function failedJobs(rig: Rig, endpoint: EndpointId): Promise<number> {
   return (await rig.health(endpoint)).jobs.failed!
 }

@@ -11,7 +11,7 @@ function bytesOf(text: string): Uint8Array {
 
 const LONG = 'x'.repeat(200_000)
 
-/** What is sent to each surface that takes JSON. */
+/** Requests for each surface that takes JSON. */
 async function calls(rig: Rig): Promise<[line: string, body: string][]> {
   const id = await rig.endpoint()
   return [

@@ -23,7 +23,7 @@ function begins(rig: Rig, worker: RigWorker): void {
 const reports = (worker: RigWorker, id: JobId, report: object) =>
   worker.done(id, { error: JSON.stringify({ ...report, ...('event' in report ? { worker_id: worker.id } : {}) }) })
 
-/** How the program of a worker starts, by the variable RELEASE of its release. */
+/** Starts of the program of a worker, by the variable RELEASE of its release. */
 const STARTS: Readonly<Record<string, (rig: Rig, worker: RigWorker) => Promise<void>>> = {
   /** A hook fails at once. The SDK says so in its output and, with the first job that it gets, in place of a result. */
   async 'failing hook'(rig, worker) {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { compactJson, indentedJson, JsonText, jsonText } from '../../../src/core/json/json-format.ts'
 
-/** What JSON.parse and JSON.stringify would change. */
+/** JSON that JSON.parse and JSON.stringify would change. */
 const ODD =
   '{"n":18446744073709551615,"f":1.0,"e":1e400,"z":-0,"10":1,"9":2,"__proto__":{"x":1E5},"9":3,"s":"\\u00e9\\/ a: [1, 2]"}'
 

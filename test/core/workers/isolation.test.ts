@@ -1,4 +1,4 @@
-/** What people read about workers that are not kept apart. */
+/** Texts for people about workers that are not kept apart. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ofCage } from '../../../src/core/observing/diagnosis.ts'

@@ -1,4 +1,4 @@
-/** Which folders a worker in a cage reads, for its Python and its packages to work wherever they lie. */
+/** Folders that a worker in a cage reads, so that its Python and its packages work wherever they lie. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

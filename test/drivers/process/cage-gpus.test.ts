@@ -1,4 +1,4 @@
-/** Which device files a worker in a cage gets for the GPUs that it was given. */
+/** Device files that a worker in a cage gets for its GPUs. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

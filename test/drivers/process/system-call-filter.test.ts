@@ -1,4 +1,4 @@
-/** Which calls of the kernel a worker in a cage may make: the program of the filter, run as the kernel runs it. */
+/** Calls of the kernel that a worker in a cage may make: the program of the filter, run as the kernel runs it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemCallFilter } from '../../../src/drivers/cage/system-call-filter.ts'
@@ -17,7 +17,7 @@ interface Call {
   readonly first?: bigint
 }
 
-/** What the kernel does with a call. */
+/** The action of the kernel for a call. */
 function run(program: Buffer, { architecture, number, first = 0n }: Call): number {
   const data = Buffer.alloc(64)
   data.writeUInt32LE(number, 0)

@@ -19,7 +19,7 @@ function send(query: string): Promise<Response> {
   return fetch(`${server.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) })
 }
 
-/** What a body without a key is answered. */
+/** The answer to a body without a key. */
 async function anonymous(body: string): Promise<string> {
   return (await ask(server, '/graphql', { body, headers: { authorization: null } })).text
 }

@@ -85,7 +85,7 @@ function contentOf(dataDir: string): Record<string, string> {
   return Object.fromEntries(files.map(name => [name, readFileSync(join(dataDir, name), 'latin1')]))
 }
 
-/** What all that look at a data directory say of it: the start, `check` and `doctor`. */
+/** The report of all that look at a data directory: the start, `check` and `doctor`. */
 async function saidOf(dataDir: string, env: Record<string, string> = {}): Promise<string> {
   const before = contentOf(dataDir)
   const { code, stderr } = await runCommand(['serve', '--port', '0', '--data-dir', dataDir], env)

@@ -58,7 +58,7 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
     : `All ${workersTotal} workers run version ${version}.`
 }
 
-/** When the rollout of a version stops, and what ends the stop. */
+/** The rule by which the rollout of a version stops, and the end of the stop. */
 export function stopRule({ failures }: Pick<RolloutFacts, 'failures'>): string {
   return failures === null
     ? 'A rollout stops after three crashes without a ready worker, or when no worker can be started. Any new release ends the stop: a change that mends it, a rollback, or a restart, which tries the same once more.'

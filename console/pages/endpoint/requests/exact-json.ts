@@ -9,7 +9,7 @@ interface ExactJson {
   ) => unknown
 }
 
-/** What texts with a number have that JavaScript may write in another way. */
+/** Part of a text with a number that JavaScript may write in another way. */
 const MAY_CHANGE = /\d{16}|\d[.eE]|-0/
 
 /** Parses a JSON text. Numbers that JavaScript would write in another way become objects that `JSON.stringify` writes as they were, where the browser can do that. */
