@@ -22,7 +22,7 @@ const MAX_BODY_BYTES = 33 * 1024 * 1024
 /** Maximum bytes of a request without a key, which can only query. */
 const MAX_ANONYMOUS_BODY_BYTES = 128 * 1024
 /** Maximum characters of a document. Longer values are sent as variables. */
-const MAX_CHARACTERS = 1024 * 1024
+export const MAX_CHARACTERS = 1024 * 1024
 /** Maximum tokens of a document. A template with 200 variables has about 2,000. */
 export const MAX_TOKENS = 20_000
 /** Maximum lines of a document: each error counts those before its place. */

@@ -1,5 +1,5 @@
 import { Kind, Lexer, print, Source, type Token, TokenKind } from 'graphql'
-import { MAX_TOKENS } from './limits.ts'
+import { MAX_CHARACTERS, MAX_TOKENS } from './limits.ts'
 
 /** Names of members whose values are hidden in errors. */
 const HIDDEN: readonly string[] = ['value', 'password']
@@ -85,6 +85,8 @@ function hiddenTexts({ query, variables }: RequestText): Set<string> | null {
 
 /** The values behind a hidden name and a colon in a document, up to where it cannot be read. */
 function inlineTexts(query: string): string[] {
+  // Such a document is refused before anything reads it, so no message quotes it.
+  if (query.length > MAX_CHARACTERS) return []
   const texts: string[] = []
   const lexer = new Lexer(new Source(query))
   try {

@@ -104,6 +104,12 @@ test('no response of the API is cached or sniffed as another type', async () => 
   server.assertNeverHeld()
 })
 
+test('a document of megabytes is refused without a look at its words', async () => {
+  const { json } = await ask(server, '/graphql', { body: { query: '#\n'.repeat(8_000_000) } })
+  assert.match(json.errors[0].message, /send long values as variables/)
+  server.assertNeverHeld()
+})
+
 test('a long run of one word in a request of GraphQL holds nobody up', async () => {
   const texts = [`value:x${'"'.repeat(40_000)}y`, 'value:'.repeat(20_000), 'value:"""'.repeat(10_000)]
   for (const text of texts) {
