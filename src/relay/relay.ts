@@ -236,6 +236,8 @@ export class Relay {
       this.#tether = null
       this.#upstream.address = null
     })
+    // A server ends its connection when it ends: unlike a worker it waits for no answer there.
+    request.socket.once('end', () => response.destroy())
     response.writeHead(200)
     response.flushHeaders()
     before?.destroy()
