@@ -16,9 +16,12 @@ export interface TemporaryServer {
   stop(): Promise<void>
 }
 
+/** A worker runs as it does on the server of its folder, in a cage or without one. */
+const CAGE_SETTINGS = ['RUNYARD_WORKER_SANDBOX', 'RUNYARD_WORKER_READABLE', 'RUNYARD_WORKER_WRITABLE'] as const
+
 /**
  * Starts a server in this process that runs the worker of a folder, on a free loopback port, with an embedded database in a
- * temporary folder. It ignores settings of the environment.
+ * temporary folder. It ignores settings of the environment, but those of cages.
  * @throws CliError when it cannot start
  */
 export async function startTemporaryServer(folder: string, inContainer: boolean): Promise<TemporaryServer> {
@@ -34,7 +37,8 @@ export async function startTemporaryServer(folder: string, inContainer: boolean)
     ...(inContainer ? { container: true } : { docker: 'off', directWorkers: true }),
   }
   const absolute = (path: string) => resolve(path)
-  const reading = readConfig({ options, env: {}, absolute, read: path => readFileSync(path, 'utf8') })
+  const env = Object.fromEntries(CAGE_SETTINGS.map(name => [name, process.env[name]]))
+  const reading = readConfig({ options, env, absolute, read: path => readFileSync(path, 'utf8') })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.internal)
   let server: RunningServer
   try {
