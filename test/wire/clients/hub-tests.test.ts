@@ -8,7 +8,7 @@ import { makeEndpoint } from '../support/client.ts'
 import { python, skip } from '../support/python.ts'
 import { root, runCommand, startServer } from '../support/server.ts'
 
-const NODE_HANDLER = `import { start } from 'file://${root}/packages/worker/index.js'
+const NODE_HANDLER = `import { start } from '@runyard/worker'
 start({ handler: ({ input }) => {
   if (input.fail) throw new RangeError(input.fail)
   return process.env.GREETING + input.name
@@ -32,6 +32,8 @@ const TESTS = {
 function worker(file: string, source: string, tests: unknown = TESTS): string {
   const folder = join(temporaryFolder(), 'tested')
   mkdirSync(join(folder, '.runpod'), { recursive: true })
+  mkdirSync(join(folder, 'node_modules/@runyard'), { recursive: true })
+  symlinkSync(join(root, 'packages/worker'), join(folder, 'node_modules/@runyard/worker'))
   writeFileSync(join(folder, file), source)
   writeFileSync(join(folder, '.runpod/tests.json'), JSON.stringify(tests))
   return folder

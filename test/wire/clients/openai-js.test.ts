@@ -147,7 +147,7 @@ describe('the official OpenAI client for JavaScript', () => {
       message: '404 endpoint nosuch not found',
     })
     const file = new File(['x'], 'a.wav')
-    await assert.rejects(Promise.resolve(client.audio.transcriptions.create({ model, file })), { status: 400 })
+    await assert.rejects(Promise.resolve(client.audio.transcriptions.create({ model, file })), { status: 415 })
   })
 
   test('429 is retried after Retry-After, as often as the client is configured to', async () => {

@@ -39,7 +39,8 @@ function readersFolder(): string {
     writeFileSync(join(folder, name, '.runpod/tests.json'), JSON.stringify(tests))
   }
   // Where `npm install @runyard/worker` was run.
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  mkdirSync(join(folder, 'node_modules/@runyard'), { recursive: true })
+  symlinkSync(join(root, 'packages/worker'), join(folder, 'node_modules/@runyard/worker'))
   mkdirSync(join(folder, 'my-api'))
   writeFileSync(join(folder, 'my-api/server.mjs'), SERVER)
   return folder

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { before, describe, test } from 'node:test'
-import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
+import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from '../support/client.ts'
 import { leaderOf, processesOf, relayProcesses, workerProcesses } from '../support/processes.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
@@ -289,14 +289,14 @@ describe('a terminal', () => {
     const dataDir = temporaryFolder()
     const child: ChildProcess = spawn(
       `${root}/bin/runyard`,
-      ['serve', '--port', '0', '--data-dir', dataDir, '--sample', '--json'],
+      ['serve', '--port', '0', '--data-dir', dataDir, '--sample', '--json', '--worker-sandbox', 'off'],
       {
         cwd: root,
         detached: true,
         stdio: ['ignore', 'pipe', 'ignore'],
       },
     )
-    atExit(() => child.kill('SIGKILL'))
+    atEnd(() => child.kill('SIGKILL'))
     const ended = new Promise<number | null>(resolve => child.on('exit', resolve))
     const line = await new Promise<string>(resolve => child.stdout?.once('data', data => resolve(String(data))))
     const { url, apiKeyFile } = JSON.parse(line) as { url: string; apiKeyFile: string }
