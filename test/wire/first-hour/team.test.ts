@@ -15,7 +15,7 @@ describe('a team', { skip: noDocker, timeout: 180_000 }, () => {
   let depot: TestRegistry
   before(async () => {
     depot = await openRegistry()
-    server = await startContainerServer()
+    server = await startContainerServer({ args: ['--private-registry', depot.host] })
   })
   after(() => depot.close())
 
