@@ -42,12 +42,12 @@ function hasBegun(outgoing: ServerResponse): boolean {
   return (outgoing as ServerResponse & { readonly _headerSent?: boolean })._headerSent !== false
 }
 
-/** Writes a zero before the size of the next chunk, and others later, while no chunk comes. */
+/** Writes a zero before the size of the next chunk unless something waits to be written, and others later, while no chunk comes. */
 function writeZeros(socket: Socket, outgoing: ServerResponse, written: number): void {
   const hasChunks = outgoing.chunkedEncoding && outgoing.req.method !== 'HEAD' && !outgoing.writableEnded
-  const isBetween = hasChunks && socket.writableLength === 0
-  if (!isBetween || outgoing.socket !== socket || !socket.writable) return
-  socket.write('0', 'latin1')
+  if (!hasChunks || outgoing.socket !== socket || !socket.writable) return
+  // What waits is refused as a zero is, and that is noticed at the next write.
+  if (socket.writableLength === 0) socket.write('0', 'latin1')
   const bytes = socket.bytesWritten
   const pauseMs = PAUSES_MS[written + 1]
   if (pauseMs === undefined) return
