@@ -84,7 +84,8 @@ describe('a flood of connections', () => {
       // A few at a time: the server closes connections that have sent nothing yet to make room.
       while (wires.length < MOST * 2) {
         wires.push(...(await openWires(server, 16, head)))
-        await ask(server, '/healthz')
+        // Its connection of the time before may be one that was closed.
+        await ask(server, '/healthz').catch(() => null)
       }
       await assertReachable()
       await end(wires)
