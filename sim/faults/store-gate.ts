@@ -92,6 +92,7 @@ const READS: ReadonlySet<string> = new Set([
     'accountsDue',
     'receiversDue',
     'unnamed',
+    'hasKey',
     'nextDue',
     'open',
     'key',

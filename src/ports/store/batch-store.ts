@@ -83,6 +83,8 @@ export interface BatchStore {
     nowMs: number,
     once: OnceKey | null,
   ): Promise<BatchAnswer>
+  /** True when {@link create} or {@link add} was called with this key before, and the key has not expired. */
+  hasKey(endpointId: EndpointId, key: string, nowMs: number): Promise<boolean>
   /** Takes a request out of a draft. `absent` when the draft does not have it. */
   drop(endpointId: EndpointId, batchId: BatchId, requestId: JobId, nowMs: number): Promise<BatchAnswer | 'absent'>
   rename(endpointId: EndpointId, batchId: BatchId, name: string | null, nowMs: number): Promise<Batch | null>

@@ -53,10 +53,11 @@ export class Batches {
     const { store, clock, random } = this.#ports
     const nowMs = clock.now()
     const { id: endpointId, owner } = endpoint
-    await this.#quotas.admit(owner, requests)
+    const once = onceOf('', key, nowMs)
+    await this.#admit(endpoint, requests, once)
     const draft = { id: `batch-${random.uuid()}` as BatchId, owner, endpointId, name, webhook }
     const own = requests.map(request => this.#draftRequest(endpoint, request))
-    const answer = await store.batches.create(draft, own, nowMs, onceOf('', key, nowMs))
+    const answer = await store.batches.create(draft, own, nowMs, once)
     return batchOf(answer, notFound('endpoint', endpointId))
   }
 
@@ -70,12 +71,22 @@ export class Batches {
     requests: readonly Submission[],
     key: string | undefined,
   ): Promise<Batch> {
-    await this.#quotas.admit(endpoint.owner, requests)
     const nowMs = this.#ports.clock.now()
-    const own = requests.map(request => this.#draftRequest(endpoint, request))
     const once = onceOf(batchId, key, nowMs)
+    await this.#admit(endpoint, requests, once)
+    const own = requests.map(request => this.#draftRequest(endpoint, request))
     const answer = await this.#ports.store.batches.add(endpoint.id, batchId, own, nowMs, once)
     return batchOf(answer, notFound('batch', batchId))
+  }
+
+  /** @throws AppError `rate_limited` past a limit of the account, unless the call was made before: what it added may be what fills the limit */
+  async #admit({ id, owner }: Endpoint, requests: readonly Submission[], once: OnceKey | null): Promise<void> {
+    try {
+      await this.#quotas.admit(owner, requests)
+    } catch (thrown) {
+      const { store, clock } = this.#ports
+      if (once === null || !(await store.batches.hasKey(id, once.key, clock.now()))) throw thrown
+    }
   }
 
   /** Removes a request from a draft. @throws AppError `not_found`, or `conflict` when the batch is no draft any more */

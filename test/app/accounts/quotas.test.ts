@@ -27,6 +27,21 @@ function makeEndpoint(rig: Rig, key: string, workersMin: number) {
   return rig.ask('POST', '/v2/serverless', { key, body })
 }
 
+test('a batch that fills the limit of its account is answered again to its Idempotency-Key', async t => {
+  const { rig, key, make } = await stranger(t, { queuedJobs: 2 })
+  const { id } = (await make()).json
+  const headers = { 'idempotency-key': 'once' }
+  const body = { requests: [{ input: {} }, { input: {} }] }
+  const create = (how: object) => rig.ask('POST', `/v2/${id}/batch`, { key, body, ...how })
+  const first = await create({ headers })
+  assert.equal(first.status, 200, first.text)
+  const again = await create({ headers })
+  assert.deepEqual([again.status, again.json.id], [200, first.json.id])
+  assert.equal((await create({})).status, 429)
+  const add = () => rig.ask('POST', `/v2/${id}/batch/${first.json.id}/requests`, { key, body, headers })
+  assert.equal((await add()).status, 429)
+})
+
 test('waiting jobs of an account are limited, with a 429 that says so, and more come in when some are gone', async t => {
   const { rig, key, make } = await stranger(t, { queuedJobs: 2 })
   const { id } = (await make()).json

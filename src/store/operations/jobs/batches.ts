@@ -82,6 +82,10 @@ export const batches = {
     return yield* answerOf(endpointId, batchId, nowMs)
   }),
 
+  hasKey: read(function* (endpointId: EndpointId, key: string, nowMs: number): Steps<boolean> {
+    return (yield* firstOf(endpointId, { key }, nowMs)) !== null
+  }),
+
   drop: write(function* (
     endpointId: EndpointId,
     batchId: BatchId,
@@ -229,7 +233,7 @@ function* loadOf(endpointId: EndpointId, nowMs: number): Steps<{ active: number;
 }
 
 /** The batch that a key stands for; null when it is new. */
-function* firstOf(endpointId: EndpointId, once: OnceKey | null, nowMs: number): Steps<BatchId | null> {
+function* firstOf(endpointId: EndpointId, once: Pick<OnceKey, 'key'> | null, nowMs: number): Steps<BatchId | null> {
   if (once === null) return null
   const row = yield* queryOne<{ job_id: string; expires_at_ms: number }>(findKey, [endpointId, once.key])
   return row === null || row.expires_at_ms <= nowMs ? null : (row.job_id as BatchId)
