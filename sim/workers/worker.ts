@@ -44,6 +44,8 @@ export class SimWorker {
   /** Resolves when the job that blocks the loop has ended. */
   #blockedBy: Promise<void> = Promise.resolve()
   #terminated = false
+  /** True once its hooks have failed: it runs none of its jobs from then on, and only says so. */
+  #hasFailed = false
   #loops = 0
   #finished = 0
 
@@ -108,7 +110,7 @@ export class SimWorker {
 
   /** Whether it runs this job, and the server has no reason to assume otherwise. */
   holds(job: JobId): boolean {
-    if (this.life.over) return false
+    if (this.life.over || this.#hasFailed) return false
     return this.#jobs.get(job)?.maybeUnknown === false || this.#inbox.some(({ id }) => id === job)
   }
 
@@ -159,6 +161,7 @@ export class SimWorker {
       return true
     }
     this.#terminated = true
+    this.#hasFailed = true
     if (hooks === 'fail') print(`ERROR prestart_failed | ${this.#failure()}`)
     const reply = this.#jobs.size === 0 ? await this.#protocol.take(1, false) : null
     if (reply?.ok === true && reply.status === 200)

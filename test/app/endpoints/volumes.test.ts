@@ -133,6 +133,7 @@ test('releases say how far workers have come', async t => {
     state: 'COMPLETE',
     reason: null,
     workingVersion: null,
+    stop: null,
     canary: null,
   })
   await endpoints.update(ME, endpoint, { env: { A: '1' } })
