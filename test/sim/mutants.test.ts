@@ -89,7 +89,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'gives jobs that were lost twice company',
-    seed: 107,
+    seed: 4,
     break: sociable,
     found: /beside job .*lost twice|which was lost twice, was dispatched/,
   },
@@ -100,6 +100,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'makes a job of each try with the same key',
+    seed: 2,
     break: ({ store }) =>
       withJobs(store, { insertOnce: async job => ((await store.jobs.insert(job)) ? job.id : null) }),
     found: /was sent \d+ times and has 2 jobs/,
@@ -158,7 +159,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'does not see workers',
-    seed: 3,
+    seed: 2,
     break: ({ store }) => {
       const snapshot: Store['endpoints']['snapshot'] = async id => {
         const found = await store.endpoints.snapshot(id)

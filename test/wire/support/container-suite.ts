@@ -98,7 +98,6 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
  */
 export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
   'clients/logs': [],
-  'clients/streams': [],
   'faults/outage': [
     'without a relay its result is missed within seconds, and the job is done by another worker',
     'an official Python worker whose server is killed again and again',
@@ -113,7 +112,6 @@ export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
   'workers/load-balancing': [],
   'workers/node-worker': [],
   'workers/python-worker': [],
-  'workers/worker-calls': [],
 }
 
 /** Beginnings of the names of files that have containers of their own, or workers that the test plays. */
