@@ -9,6 +9,7 @@ import { connectEngine } from '../drivers/docker/connection.ts'
 import { DATABASE_NAME, databaseMismatch } from '../store/data-dir-database.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
 import { backupsIn } from '../system/backup/backup-folder.ts'
+import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
 import { inspectCertificate } from './certificate.ts'
@@ -37,6 +38,11 @@ export interface DiagnoseOptions {
   /** Image of the container that calls this machine; null for a small one that is present. */
   readonly image: string | null
   readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Why a data directory cannot be looked at, without a full stop; null when it can. */
+export function refusalOfFolder({ dataDir }: Pick<Config, 'dataDir'>): string | null {
+  return unfinishedRestore(dataDir)
 }
 
 /** Runs the checks in turn and yields what they find. Leaves nothing changed. */

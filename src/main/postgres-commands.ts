@@ -6,9 +6,9 @@ export function dumpCommand(url: string, file: string): string {
   return `pg_dump --format=custom --exclude-table-data=${quoted(LEASE_TABLE)} --file=${quoted(file)} --dbname=${quoted(url)}`
 }
 
-/** Brings a copy into an empty database. @param url without a password */
+/** Brings a copy into an empty database, wholly or not at all. @param url without a password */
 export function restoreCommand(url: string, file: string): string {
-  return `pg_restore --exit-on-error --no-owner --dbname=${quoted(url)} ${quoted(file)}`
+  return `pg_restore --single-transaction --no-owner --dbname=${quoted(url)} ${quoted(file)}`
 }
 
 /** Looks for damage that only PostgreSQL can find. @param url without a password */

@@ -10,7 +10,7 @@ import { foldersIn } from './folders.ts'
 import { StartError, tryPorts } from './listeners.ts'
 import { roleHooksOf } from './role-hooks.ts'
 import { addressesOf, logOf, originsOf, Shell } from './shell.ts'
-import { acquire, openLease, refuseOtherDatabase } from './store.ts'
+import { acquire, openLease, refuseOtherDatabase, refuseUnfinishedRestore } from './store.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
 import { certificateOf } from './tls.ts'
@@ -90,6 +90,8 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
   await refuseOtherDatabase(config, log)
   const lock = acquire(config, true)
   opened.defer(() => lock.release())
+  // One may have begun before the lock was taken, and may have been killed.
+  refuseUnfinishedRestore(config)
   if (!isFresh) await tryPorts(config)
   const { databaseUrl } = config
   const candidate = databaseUrl === null ? null : await openLease(config, databaseUrl, lock.first)

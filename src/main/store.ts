@@ -21,6 +21,7 @@ import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
+import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
 import { type FencedTerm, serverText } from '../system/coordination/lease-term.ts'
@@ -36,12 +37,20 @@ export function storeName({ databaseUrl }: Config): string {
   return databaseName(databaseUrl)
 }
 
+/** Refuses a data directory whose restore was not finished, also with --new-database. @throws StartError then */
+export function refuseUnfinishedRestore({ dataDir }: Config): void {
+  const refusal = unfinishedRestore(dataDir)
+  if (refusal !== null) throw new StartError(refusal)
+}
+
 /**
- * Refuses a data directory that belongs to another database, or whose database is lost, before anything is written. With --new-database it
- * may; a warning says where that option does nothing.
+ * Refuses a data directory whose restore was not finished, that belongs to another database, or whose database is lost, before anything is
+ * written. With --new-database the latter two may; a warning says where that option does nothing.
  * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
  */
-export async function refuseOtherDatabase({ dataDir, databaseUrl, newDatabase }: Config, log?: Log): Promise<void> {
+export async function refuseOtherDatabase(config: Config, log?: Log): Promise<void> {
+  refuseUnfinishedRestore(config)
+  const { dataDir, databaseUrl, newDatabase } = config
   const mismatch = await databaseMismatch(dataDir, databaseUrl)
   if (mismatch === null) {
     if (newDatabase && databaseNote(dataDir) !== null) log?.warn('--new-database does nothing here; leave it out')
@@ -66,6 +75,7 @@ function refusalOf({ problem, remedy }: DatabaseMismatch): string {
  * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
  */
 export async function requireStoreOf(config: Config): Promise<void> {
+  refuseUnfinishedRestore(config)
   if (databaseNote(config.dataDir) === null) {
     throw new StartError(
       `${config.dataDir} does not belong to ${storeName(config)}: no server has run on it yet; see --data-dir and --database`,

@@ -111,7 +111,7 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   if (!existsSync(file)) throw new CliError(`there is no file ${resolve(file)}`, EXIT.usage)
   const [{ StartError }, { headerOf, restoreBackup }] = await Promise.all([
     import('../../main/listeners.ts'),
-    import('../../main/backup.ts'),
+    import('../../main/restore.ts'),
   ])
   const { config } = reading
   const header = await refusing(async () => {

@@ -39,7 +39,9 @@ async function doctor({
   const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.usage)
   const forPrograms = wantsJson({ json })
-  const { diagnose } = await import('../../doctor/diagnose.ts')
+  const { diagnose, refusalOfFolder } = await import('../../doctor/diagnose.ts')
+  const refusal = refusalOfFolder(reading.config)
+  if (refusal !== null) throw new CliError(refusal, EXIT.unavailable)
   let failed = 0
   for await (const finding of diagnose({ config: reading.config, image: image ?? null, env: process.env })) {
     if (finding.state === 'fail') failed += 1

@@ -133,6 +133,13 @@ test('a backup is for the operator alone, and a restore takes neither a full fol
   assert.equal(damaged.code, 65)
   assert.match(damaged.stderr, /it is cut off/)
 
+  writeFileSync(join(empty, 'restore-unfinished'), '')
+  for (const command of ['check', 'doctor', 'serve']) {
+    const unfinished = await runCommand([command, '--data-dir', empty])
+    assert.equal(unfinished.code, 69, command)
+    assert.match(unfinished.stderr, /the restore of a backup into .* is not finished; let it end, or repeat it with/)
+  }
+
   const fresh = join(backups, 'fresh')
   const restored = await runCommand(['restore', file, '--data-dir', fresh])
   assert.deepEqual(restored.code, 0, restored.stderr)

@@ -163,7 +163,8 @@ describe('backups of a PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }
     await next.kill9()
     killAll(dataDir)
     await postgres.kill9()
-    const restore = (url: string) => paste(`pg_restore --exit-on-error --no-owner --dbname='${url}' '${file}.dump'`)
+    const restore = (url: string) =>
+      paste(`pg_restore --single-transaction --no-owner --dbname='${url}' '${file}.dump'`)
     await drill(file, restore, endpoint, acknowledged)
   })
 
