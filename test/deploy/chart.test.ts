@@ -1,18 +1,27 @@
 /** The chart, as Helm renders it: valid objects, no secret in them, and no right that the server does not use. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { parse } from 'yaml'
-import { readConfig, strayVariables } from '../../src/config/config.ts'
+import { parse, parseAllDocuments } from 'yaml'
+import { readConfig, SETTINGS, strayVariables } from '../../src/config/config.ts'
 import { CHART, helm, noHelm, objectsFile, render, template, type Values } from '../support/helm.ts'
 import { type KubernetesObject, openObjectCheck } from '../support/kubernetes-objects.ts'
+import { temporaryFolder } from '../wire/support/cleanup.ts'
 
 const EVERYTHING = {
   publicUrl: 'https://runyard.example.com',
   trustedProxies: ['10.42.0.0/16'],
   allowedHosts: ['gpu.example.com'],
   settings: { RUNYARD_LOG_LEVEL: 'debug', RUNYARD_MAX_WORKERS: 200, RUNYARD_KUBERNETES_NODE_LOST: 120 },
+  certificateAuthorities: { configMap: 'authorities', key: 'all.pem' },
+  extraEnv: [
+    { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'https://collector.example.com:4318' },
+    { name: 'OTEL_EXPORTER_OTLP_HEADERS', valueFrom: { secretKeyRef: { name: 'collector', key: 'headers' } } },
+    { name: 'RUNYARD_BACKUP_PASSPHRASE', valueFrom: { secretKeyRef: { name: 'backups', key: 'passphrase' } } },
+  ],
+  extraVolumes: [{ name: 'backups', persistentVolumeClaim: { claimName: 'backups' } }],
+  extraVolumeMounts: [{ name: 'backups', mountPath: '/backups' }],
   image: { repository: 'registry.example.com/runyard', tag: '1.2.3', pullSecrets: ['pulls'] },
   workers: {
     namespace: 'gpu-workers',
@@ -36,12 +45,24 @@ const EVERYTHING = {
   },
   serviceMonitor: { enabled: true, labels: { release: 'prometheus' }, keySecret: { name: 'metrics', key: 'key' } },
 }
+/** Settings that say how a server reaches a cluster, which the chart knows. */
+const NOT_IN_A_CLUSTER = [
+  'RUNYARD_PORT',
+  'RUNYARD_TLS_CERT',
+  'RUNYARD_TLS_KEY',
+  'RUNYARD_KUBERNETES_CONTEXT',
+  'RUNYARD_KUBERNETES_WORKER_HOST',
+]
+const [, GUIDE = ''] =
+  /`servers\.yaml`:\n\n```yaml\n(.*?)```/s.exec(readFileSync('docs/guides/kubernetes.md', 'utf8')) ?? []
 const VALUES = {
   'as it comes': {},
+  'as the guide has it': parse(GUIDE) as Values,
   'with everything': EVERYTHING,
   'with HTTPS of its own': {
     publicUrl: 'https://runyard.example.com:8443',
     service: { type: 'LoadBalancer', port: 8443, tlsSecret: 'runyard-tls' },
+    settings: { RUNYARD_HSTS: 31_536_000 },
     serviceMonitor: { enabled: true },
   },
   'with as little as possible': {
@@ -49,6 +70,14 @@ const VALUES = {
     serviceAccount: { create: false, name: 'mine' },
     podDisruptionBudget: { enabled: false },
     networkPolicy: { workers: { enabled: false } },
+  },
+  'as --reuse-values leaves it that does not know newer values': {
+    certificateAuthorities: null,
+    extraEnv: null,
+    extraVolumes: null,
+    extraVolumeMounts: null,
+    admissionPolicy: null,
+    workers: { shareNamespace: null },
   },
 }
 
@@ -65,6 +94,49 @@ function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Re
 
 function environmentOf(objects: readonly KubernetesObject[]): { name: string; value?: string; valueFrom?: object }[] {
   return only(objects, 'Deployment').spec.template.spec.containers[0].env
+}
+
+/** Why the chart is not rendered with these values. */
+function refusal(values: Values): string {
+  const { status, stderr } = template(values)
+  assert.notEqual(status, 0, JSON.stringify(values))
+  return stderr
+}
+
+function variablesOf(objects: readonly KubernetesObject[]): Record<string, string | undefined> {
+  const env: { name: string; value?: string }[] = objects.find(({ kind }) => kind === 'Deployment')!.spec.template.spec
+    .containers[0].env
+  return Object.fromEntries(env.map(({ name, value }) => [name, value]))
+}
+
+/** What Helm prints after an installation, which it does not render without a cluster. */
+function notesOf(values: Values): string {
+  const chart = temporaryFolder()
+  cpSync(CHART, chart, { recursive: true })
+  renameSync(join(chart, 'templates/NOTES.txt'), join(chart, 'notes'))
+  writeFileSync(join(chart, 'templates/notes.yaml'), 'kind: Notes\nnotes: {{ tpl (.Files.Get "notes") . | quote }}')
+  const { status, stdout, stderr } = template(values, {}, chart)
+  assert.equal(status, 0, stderr)
+  const objects = parseAllDocuments(stdout).map(document => document.toJS())
+  return objects.find(object => object?.kind === 'Notes').notes.replaceAll('\n', ' ')
+}
+
+interface Schema {
+  readonly type?: string | readonly string[]
+  readonly enum?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly additionalProperties?: unknown
+}
+
+/** The values of the chart whose type the schema leaves open, or does not know. */
+function placesWithoutType(schema: Schema | undefined, value: unknown, place = ''): string[] {
+  if (schema === undefined || (schema.type === undefined && schema.enum === undefined)) return [place]
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (!isObject || schema.properties === undefined) return []
+  if (schema.additionalProperties !== false) return [place]
+  return Object.entries(value).flatMap(([name, inner]) =>
+    placesWithoutType(schema.properties?.[name], inner, `${place}.${name}`),
+  )
 }
 
 describe('the chart', { skip: noHelm }, () => {
@@ -115,6 +187,11 @@ describe('the chart', { skip: noHelm }, () => {
     const budget = only(objects, 'PodDisruptionBudget').spec
     assert.equal(budget.maxUnavailable, 1)
     assert.equal(selects(budget.selector.matchLabels, labels), true)
+    assert.equal(
+      budget.unhealthyPodEvictionPolicy,
+      'AlwaysAllow',
+      'a server that is not well keeps no node from being drained',
+    )
     assert.deepEqual(spec.strategy.rollingUpdate, { maxSurge: 1, maxUnavailable: 0 })
   })
 
@@ -133,11 +210,41 @@ describe('the chart', { skip: noHelm }, () => {
       secretKeyRef: { name: 'runyard', key: 'metrics-key', optional: true },
     })
     assert.deepEqual(of('RUNYARD_MASTER_KEY'), { secretKeyRef: { name: 'runyard', key: 'encryption-key' } })
-    for (const name of ['RUNYARD_DATABASE', 'RUNYARD_API_KEY', 'RUNYARD_METRICS_KEY', 'RUNYARD_MASTER_KEY']) {
-      const { status, stderr } = template({ settings: { [name]: 'word' } })
-      assert.notEqual(status, 0)
-      assert.match(stderr, new RegExp(`invalid propertyName '${name}'`))
-    }
+    for (const [name, key] of Object.entries({
+      RUNYARD_DATABASE: 'database',
+      RUNYARD_API_KEY: 'apiKey',
+      RUNYARD_METRICS_KEY: 'metricsKey',
+      RUNYARD_MASTER_KEY: 'encryptionKey',
+    }))
+      assert.match(
+        refusal({ settings: { [name]: 'word' } }),
+        new RegExp(`settings\\.${name}: put it into the Secret that secrets\\.${key} names`),
+      )
+    for (const [name, value] of [
+      ['RUNYARD_BACKUP_PASSPHRASE', 'correct horse battery staple'],
+      ['OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer 1'],
+      ['PGPASSWORD', 'word'],
+      ['AWS_SECRET_ACCESS_KEY', 'word'],
+      ['HTTPS_PROXY', 'http://me:word@proxy:3128'],
+      ['OTEL_EXPORTER_OTLP_ENDPOINT', 'https://me:word@collector:4318'],
+    ])
+      assert.match(
+        refusal({ extraEnv: [{ name, value }] }),
+        new RegExp(`extraEnv\\.${name}: this is a secret.*secretKeyRef`),
+      )
+    assert.match(refusal({ settings: { RUNYARD_BACKUP_PASSPHRASE: 'word' } }), /this is a secret.*secretKeyRef/)
+    assert.match(refusal({ settings: { RUNYARD_KUBERNETES_PROXY: 'http://a:b@c' } }), /this is a secret/)
+    // Files and references are none.
+    assert.notDeepEqual(
+      render({
+        settings: { RUNYARD_BACKUP_PASSPHRASE_FILE: '/secrets/passphrase', RUNYARD_ACCOUNT_SECRETS_MB: 4 },
+        extraEnv: [
+          { name: 'PGPASSFILE', value: '/secrets/pgpass' },
+          { name: 'MAX_TOKENS', value: 512 },
+        ],
+      }),
+      [],
+    )
     assert.equal(
       render(EVERYTHING).some(({ kind }) => kind === 'Secret'),
       false,
@@ -224,13 +331,10 @@ describe('the chart', { skip: noHelm }, () => {
         ({ mountPath }: { mountPath: string }) => mountPath,
       )
     assert.deepEqual(mounts({ workers: { volumeClaim: 'shared' } }), ['/var/lib/runyard', '/tmp'])
-    assert.deepEqual(mounts({ workers: { volumeClaim: 'shared', mountVolumes: true } }), [
-      '/var/lib/runyard',
-      '/tmp',
-      '/var/lib/runyard/volumes',
-    ])
-    const apart = { workers: { volumeClaim: 'shared', mountVolumes: true, namespace: 'gpu-workers' } }
-    assert.match(template(apart).stderr, /workers\.mountVolumes: the claim is in the namespace of the workers/)
+    const together = { volumeClaim: 'shared', mountVolumes: true, namespace: '', shareNamespace: true }
+    assert.deepEqual(mounts({ workers: together }), ['/var/lib/runyard', '/tmp', '/var/lib/runyard/volumes'])
+    const apart = { workers: { volumeClaim: 'shared', mountVolumes: true } }
+    assert.match(refusal(apart), /workers\.mountVolumes: the claim is in the namespace of the workers/)
   })
 
   test('a Service with the name of the program does not become a setting of the server', () => {
@@ -247,21 +351,21 @@ describe('the chart', { skip: noHelm }, () => {
   })
 
   test('the least rights for what the server does, in its namespace and in that of the workers', () => {
-    const objects = render({ workers: { namespace: 'gpu-workers' } })
+    const objects = render({})
     const rights = (name: string) =>
       only(objects, 'Role', name).rules.map(({ resources, verbs }: { resources: string[]; verbs: string[] }) => [
         resources.join(),
         verbs.toSorted().join(' '),
       ])
     assert.deepEqual(rights('runyard-label'), [['pods', 'get list patch']])
-    assert.deepEqual(rights('runyard-workers'), [
+    assert.deepEqual(rights('serving-runyard-workers'), [
       ['pods', 'create delete get list watch'],
       ['pods/log', 'get'],
       ['secrets', 'create delete get list patch update'],
       ['events', 'list watch'],
     ])
-    assert.equal(only(objects, 'Role', 'runyard-workers').metadata.namespace, 'gpu-workers')
-    for (const name of ['runyard-label', 'runyard-workers'])
+    assert.equal(only(objects, 'Role', 'serving-runyard-workers').metadata.namespace, 'gpu-workers')
+    for (const name of ['runyard-label', 'serving-runyard-workers'])
       assert.deepEqual(only(objects, 'RoleBinding', name).subjects, [
         { kind: 'ServiceAccount', name: 'runyard', namespace: 'serving' },
       ])
@@ -270,8 +374,8 @@ describe('the chart', { skip: noHelm }, () => {
   })
 
   test('workers reach the port of workers, names and the internet, and are reached by the server alone', () => {
-    const objects = render({ workers: { namespace: 'gpu-workers' } })
-    const { metadata, spec } = only(objects, 'NetworkPolicy', 'runyard-workers')
+    const objects = render({})
+    const { metadata, spec } = only(objects, 'NetworkPolicy', 'serving-runyard-workers')
     const server = {
       namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'serving' } },
       podSelector: { matchLabels: only(objects, 'Deployment').spec.selector.matchLabels },
@@ -293,7 +397,139 @@ describe('the chart', { skip: noHelm }, () => {
       assert.ok(toInternet.to[0].ipBlock.except.includes(network), network)
     assert.deepEqual(others, [])
     const closed = render({ networkPolicy: { workers: { internet: false } } })
-    assert.equal(only(closed, 'NetworkPolicy', 'runyard-workers').spec.egress.length, 2)
+    assert.equal(only(closed, 'NetworkPolicy', 'serving-runyard-workers').spec.egress.length, 2)
+  })
+
+  test('workers have a namespace of their own, unless the operator says that they share that of the servers', () => {
+    assert.match(
+      refusal({ workers: { namespace: '' } }),
+      /workers\.namespace: name a namespace for workers alone.*serving/,
+    )
+    assert.match(refusal({ workers: { namespace: 'serving' } }), /workers\.namespace: name a namespace/)
+    assert.match(
+      refusal({ workers: { shareNamespace: true } }),
+      /workers\.shareNamespace: workers\.namespace \(gpu-workers\)/,
+    )
+    const shared = render({ workers: { namespace: '', shareNamespace: true } })
+    assert.equal(only(shared, 'Role', 'runyard-workers').metadata.namespace, 'serving')
+    assert.match(
+      notesOf({ workers: { namespace: '', shareNamespace: true } }),
+      /WARNING: workers are in the namespace of the servers/,
+    )
+    assert.match(notesOf({ admissionPolicy: { enabled: false } }), /WARNING: without admissionPolicy\.enabled/)
+    assert.doesNotMatch(notesOf({}), /WARNING/)
+  })
+
+  test('numbers of a file of values are written as they are, whatever their size', () => {
+    const env = new Map(
+      environmentOf(
+        render({
+          settings: {
+            RUNYARD_RETENTION: 31_536_000,
+            RUNYARD_MAX_INPUT: 1_234_567_890_123_456,
+            RUNYARD_SHARE: 0.5,
+            RUNYARD_FLAG: true,
+          },
+          extraEnv: [{ name: 'OTEL_BSP_MAX_QUEUE_SIZE', value: 1_000_000 }],
+        }),
+      ).map(({ name, value }) => [name, value]),
+    )
+    assert.deepEqual(
+      ['RUNYARD_RETENTION', 'RUNYARD_MAX_INPUT', 'RUNYARD_SHARE', 'RUNYARD_FLAG', 'OTEL_BSP_MAX_QUEUE_SIZE'].map(name =>
+        env.get(name),
+      ),
+      ['31536000', '1234567890123456', '0.5', 'true', '1000000'],
+    )
+    const text = template({
+      replicas: 3,
+      terminationGracePeriod: 3600,
+      dataSize: 6_442_450_944,
+      resources: { limits: { memory: 2_147_483_648 } },
+      service: { port: 65_535 },
+      tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 31_536_000 }],
+      networkPolicy: { workers: { extraEgress: [{ ports: [{ port: 65_535 }] }] } },
+      extraVolumes: [{ name: 'a', emptyDir: { sizeLimit: 1_073_741_824 } }],
+    }).stdout
+    assert.match(text, /tolerationSeconds: 31536000\n/)
+    assert.doesNotMatch(text, /[0-9]e\+[0-9]/)
+  })
+
+  test('a server trusts further authorities, and has variables and files of the operator', () => {
+    const objects = render({
+      certificateAuthorities: { secret: 'database-ca' },
+      extraEnv: [
+        { name: 'OTEL_SERVICE_NAME', value: 'gpus' },
+        { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
+      ],
+      extraVolumes: [{ name: 'prices', configMap: { name: 'prices' } }],
+      extraVolumeMounts: [{ name: 'prices', mountPath: '/prices', readOnly: true }],
+    })
+    const { spec } = only(objects, 'Deployment').spec.template
+    const [{ volumeMounts }] = spec.containers
+    const named = (list: { name: string }[], name: string) => list.find(one => one.name === name)
+    assert.deepEqual(named(spec.volumes, 'authorities'), {
+      name: 'authorities',
+      secret: { secretName: 'database-ca', defaultMode: 0o440, items: [{ key: 'ca.crt', path: 'authorities.pem' }] },
+    })
+    const { mountPath } = volumeMounts.find(({ name }: { name: string }) => name === 'authorities')
+    const env = environmentOf(objects)
+    assert.equal(env.find(({ name }) => name === 'NODE_EXTRA_CA_CERTS')?.value, `${mountPath}/authorities.pem`)
+    assert.deepEqual(named(env, 'OTEL_SERVICE_NAME'), { name: 'OTEL_SERVICE_NAME', value: 'gpus' })
+    assert.deepEqual(named(env, 'NODE'), { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } })
+    assert.deepEqual(named(spec.volumes, 'prices'), { name: 'prices', configMap: { name: 'prices' } })
+    assert.deepEqual(named(volumeMounts, 'prices'), { name: 'prices', mountPath: '/prices', readOnly: true })
+  })
+
+  test('every setting that the chart does not set itself can be given, and those that it sets cannot', () => {
+    const own = environmentOf(render(EVERYTHING)).map(({ name }) => name)
+    const variables = Object.values(SETTINGS).map(({ variable }) => `RUNYARD_${variable}`)
+    const free = variables.filter(name => !own.includes(name) && !NOT_IN_A_CLUSTER.includes(name))
+    const given = environmentOf(render({ settings: Object.fromEntries(free.map(name => [name, '1'])) }))
+    assert.deepEqual(
+      given.map(({ name }) => name).filter(name => free.includes(name)),
+      free.toSorted(),
+    )
+    for (const name of ['RUNYARD_PORT', 'RUNYARD_KUBERNETES', 'RUNYARD_TLS_CERT', 'POD_NAME'])
+      assert.match(
+        refusal({ extraEnv: [{ name, value: '1' }] }),
+        new RegExp(`extraEnv.${name}: the chart sets this variable itself`),
+      )
+  })
+
+  test('releases with any name that Helm takes have names that Kubernetes takes, and no two the same', () => {
+    const long = 'x'.repeat(52)
+    const releases = [
+      { release: `${long}a` },
+      { release: `${long}b` },
+      { release: `runyard${'y'.repeat(46)}` },
+      { release: '1st' },
+      { release: 'a.b' },
+      { release: 'a-b' },
+      { release: 'c', namespace: 'a-b' },
+      { release: 'b-c', namespace: 'a' },
+      { release: `${long}a`, namespace: `${'n'.repeat(62)}1` },
+      { release: `${long}a`, namespace: `${'n'.repeat(62)}2` },
+    ]
+    const check = openObjectCheck(objectsFile)
+    const taken = new Map<string, object>()
+    for (const release of releases) {
+      const objects = render({ ...EVERYTHING, workers: { installation: '' } }, release)
+      assert.deepEqual(objects.filter(({ kind }) => kind !== 'ServiceMonitor').flatMap(check), [])
+      for (const { kind, metadata } of objects) {
+        assert.match(metadata.name, /^(?=.{1,63}$)[a-z]([-a-z0-9]*[a-z0-9])?$/, `${kind} of ${release.release}`)
+        for (const value of Object.values(metadata.labels ?? {}))
+          assert.match(value, /^(?=.{1,63}$)[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$/)
+        const name = `${kind} ${metadata.namespace ?? ''}/${metadata.name}`
+        assert.ok(!taken.has(name), `${name} is of ${JSON.stringify([taken.get(name), release])}`)
+        taken.set(name, release)
+      }
+      const { RUNYARD_KUBERNETES_INSTALLATION: installation = '' } = variablesOf(objects)
+      assert.match(installation, /^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/)
+    }
+    const installations = releases
+      .filter(({ namespace }) => namespace !== 'a')
+      .map(release => variablesOf(render({}, release)).RUNYARD_KUBERNETES_INSTALLATION)
+    assert.equal(new Set(installations).size, installations.length)
   })
 
   test('values that mean nothing are refused with their name', () => {
@@ -301,15 +537,57 @@ describe('the chart', { skip: noHelm }, () => {
       [{ replica: 2 }, /replica/],
       [{ replicas: 0 }, /replicas/],
       [{ settings: { LOG_LEVEL: 'debug' } }, /LOG_LEVEL/],
-      [{ settings: { RUNYARD_PORT: '1' } }, /RUNYARD_PORT/],
-      [{ settings: { RUNYARD_KUBERNETES: 'off' } }, /RUNYARD_KUBERNETES/],
+      [{ settings: { RUNYARD_MAX_WORKERS: [1] } }, /RUNYARD_MAX_WORKERS/],
+      [{ settings: { RUNYARD_PORT: '1' } }, /settings\.RUNYARD_PORT: the chart sets this variable itself/],
+      [{ settings: { RUNYARD_KUBERNETES: 'off' } }, /settings\.RUNYARD_KUBERNETES: the chart sets/],
+      [
+        { settings: { RUNYARD_A: '1' }, extraEnv: [{ name: 'RUNYARD_A', value: 1 }] },
+        /extraEnv\.RUNYARD_A: settings sets/,
+      ],
+      [
+        {
+          extraEnv: [
+            { name: 'A', value: 1 },
+            { name: 'A', value: 2 },
+          ],
+        },
+        /extraEnv\.A: extraEnv sets this variable already/,
+      ],
+      [{ extraEnv: { A: 1 } }, /extraEnv.*array/],
+      [{ extraEnv: [{ name: 'A' }] }, /extraEnv/],
+      [
+        { certificateAuthorities: { secret: 'a' }, extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: 'a' }] },
+        /certificateAuthorities sets/,
+      ],
+      [{ certificateAuthorities: { secret: 'a', configMap: 'b' } }, /a ConfigMap or a Secret, not both/],
+      [{ extraVolumes: [{ name: 'data', emptyDir: {} }] }, /extraVolumes: data/],
+      [{ extraVolumeMounts: [{ name: 'a', mountPath: '/a' }] }, /no volume in extraVolumes has the name a/],
+      [
+        { extraVolumes: [{ name: 'a' }], extraVolumeMounts: [{ name: 'a', mountPath: '/tmp/' }] },
+        /mounted at \/tmp\/ already/,
+      ],
+      [{ podLabels: { 'app.kubernetes.io/name': 'x' } }, /app\.kubernetes\.io\/name/],
       [{ ingress: { enabled: true } }, /ingress\.host/],
       [{ secrets: { database: { name: '' } } }, /database/],
-    ] as const) {
-      const { status, stderr } = template(values)
-      assert.notEqual(status, 0, JSON.stringify(values))
-      assert.match(stderr, problem)
+      [{ workers: { namespace: 'a.b' } }, /namespace/],
+    ] as const)
+      assert.match(refusal(values), problem)
+  })
+
+  test('a value of another type is refused, whichever it is', () => {
+    const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'))
+    const defaults = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'))
+    assert.deepEqual(placesWithoutType(schema, defaults), [])
+    const wrong = {
+      replicas: '2',
+      image: { tag: 1.1 },
+      workers: { readNodes: 'yes' },
+      allowedHosts: 'a',
+      podAnnotations: { a: 1 },
     }
+    const text = refusal(wrong)
+    for (const name of ['replicas', 'tag', 'readNodes', 'allowedHosts', 'podAnnotations'])
+      assert.match(text, new RegExp(name))
   })
 
   test('the version is that of the package', () => {

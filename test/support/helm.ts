@@ -25,15 +25,32 @@ export function helm(words: readonly string[], input = '') {
   return spawnSync(join(folder, 'helm'), words, { input, encoding: 'utf8' })
 }
 
-/** Renders the chart as the release `runyard` in the namespace `serving`. */
-export function template(values: Values) {
-  const words = ['template', 'runyard', CHART, '--namespace', 'serving', '--kube-version', '1.34.0', '--values', '-']
-  return helm(words, JSON.stringify(values))
+/** Which release of the chart is rendered; `runyard` in the namespace `serving` unless told. */
+export interface Release {
+  readonly release?: string
+  readonly namespace?: string
+}
+
+const rendered = new Map<string, ReturnType<typeof helm>>()
+
+/** Renders the chart, or another one, once for the same values. Workers have the namespace `gpu-workers` unless the values name another. */
+export function template(
+  values: Values,
+  { release = 'runyard', namespace = 'serving' }: Release = {},
+  chart = CHART,
+): ReturnType<typeof helm> {
+  const words = ['template', release, chart, '--namespace', namespace, '--kube-version', '1.34.0', '--values', '-']
+  const workers = { namespace: 'gpu-workers', ...(values.workers as object | undefined) }
+  const input = JSON.stringify({ ...values, workers })
+  const key = [...words, input].join(' ')
+  const found = rendered.get(key) ?? helm(words, input)
+  rendered.set(key, found)
+  return found
 }
 
 /** The objects of the chart. */
-export function render(values: Values): KubernetesObject[] {
-  const { status, stdout, stderr } = template(values)
+export function render(values: Values, release?: Release): KubernetesObject[] {
+  const { status, stdout, stderr } = template(values, release)
   assert.equal(status, 0, stderr)
   return parseAllDocuments(stdout).flatMap(document => (document.contents === null ? [] : [document.toJS()]))
 }

@@ -93,12 +93,14 @@ test('options of the server exist', () => {
   assertNone([...new Set(stray)])
 })
 
-/** Options of other programs that pages name: vLLM, certbot, the installer, the API server of a cluster, scripts of this repository. */
+/** Options of other programs that pages name: vLLM, certbot, the installer, k3s, Helm, scripts of this repository. */
 const OTHER_OPTIONS = [
   '--deploy-hook',
   '--enable-sleep-mode',
   '--cages',
   '--secrets-encryption',
+  '--reset-then-reuse-values',
+  '--reuse-values',
   '--base',
   '--python',
   '--pair',

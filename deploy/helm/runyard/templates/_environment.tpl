@@ -68,9 +68,21 @@
 - name: RUNYARD_TRUSTED_PROXY
   value: {{ join "," . | quote }}
 {{- end }}
+{{- if include "runyard.authorities" . }}
+- name: NODE_EXTRA_CA_CERTS
+  value: /etc/runyard-authorities/authorities.pem
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: {{ $name }}
-  value: {{ $value | quote }}
+  value: {{ include "runyard.text" $value | quote }}
+{{- end }}
+{{- range .Values.extraEnv }}
+- name: {{ .name }}
+  {{- if hasKey . "valueFrom" }}
+  valueFrom: {{- toYaml .valueFrom | nindent 4 }}
+  {{- else }}
+  value: {{ include "runyard.text" (get . "value") | quote }}
+  {{- end }}
 {{- end }}
 {{- end -}}
 

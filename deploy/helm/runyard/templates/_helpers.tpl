@@ -1,12 +1,43 @@
+{{/*
+A text of at most `max` characters that can be the name of an object or the value of a label. One that is too long, or has a dot, gets a part of its
+hash, so that two texts never make the same name.
+*/}}
+{{- define "runyard.short" -}}
+{{- $plain := .text | replace "." "-" -}}
+{{- if and (eq $plain .text) (le (len $plain) (int .max)) }}{{ $plain -}}
+{{- else }}{{ printf "%s-%s" ($plain | trunc (int (sub .max 9)) | trimSuffix "-") (sha256sum .text | trunc 8) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Room is left for the longest suffix of a Service, `-workers`. The name of a Service begins with a letter, and that of a release may begin with a digit. */}}
 {{- define "runyard.name" -}}
-{{- if contains "runyard" .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-runyard{{ end -}}
+{{- $name := .Release.Name -}}
+{{- if not (contains "runyard" $name) }}{{ $name = printf "%s-runyard" $name }}{{ end -}}
+{{- if regexMatch "^[0-9]" $name }}{{ $name = printf "runyard-%s" $name }}{{ end -}}
+{{- include "runyard.short" (dict "text" $name "max" 55) -}}
+{{- end -}}
+
+{{/* The name of an object outside of the namespace of the release. The dot makes a hash of it where a dash could be of the one or of the other. */}}
+{{- define "runyard.nameElsewhere" -}}
+{{- $between := ternary "." "-" (contains "-" .Release.Namespace) -}}
+{{- include "runyard.short" (dict "text" (printf "%s%s%s" .Release.Namespace $between (include "runyard.name" .)) "max" 55) -}}
+{{- end -}}
+
+{{/* The name of an object for workers, in their namespace: those of several releases may be in one. */}}
+{{- define "runyard.workerObjects" -}}
+{{- if eq (include "runyard.workerNamespace" .) .Release.Namespace }}{{ include "runyard.name" . }}{{ else }}{{ include "runyard.nameElsewhere" . }}{{ end }}-workers
+{{- end -}}
+
+{{/* A value as the text of a variable. Helm reads numbers of a file as floating-point ones, whose text is 3.1536e+07. */}}
+{{- define "runyard.text" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else if not (kindIs "invalid" .) }}{{ toJson . }}{{ end -}}
 {{- end -}}
 
 {{- define "runyard.labels" -}}
 {{ include "runyard.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end -}}
 
 {{- define "runyard.selector" -}}
@@ -30,7 +61,7 @@ app.kubernetes.io/component: server
 {{- end -}}
 
 {{- define "runyard.installation" -}}
-{{- .Values.workers.installation | default (printf "%s-%s" .Release.Namespace .Release.Name | trunc 42 | trimSuffix "-") -}}
+{{- .Values.workers.installation | default (include "runyard.short" (dict "text" (printf "%s-%s" .Release.Namespace .Release.Name) "max" 42)) -}}
 {{- end -}}
 
 {{/* A claim is of one namespace: the server sees that of the workers only where it is with them. */}}
@@ -38,6 +69,18 @@ app.kubernetes.io/component: server
 {{- if .Values.workers.mountVolumes -}}
 {{- if ne (include "runyard.workerNamespace" .) .Release.Namespace }}{{ fail "workers.mountVolumes: the claim is in the namespace of the workers, and the server is in another one" }}{{ end -}}
 {{- required "workers.mountVolumes needs workers.volumeClaim" .Values.workers.volumeClaim -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The volume with the certificates of certificateAuthorities; empty without. Values of an older chart do not have them. */}}
+{{- define "runyard.authorities" -}}
+{{- $given := .Values.certificateAuthorities | default dict -}}
+{{- $items := printf "items: [{key: %s, path: authorities.pem}]" ($given.key | default "ca.crt" | quote) -}}
+{{- if and $given.configMap $given.secret }}{{ fail "certificateAuthorities: name a ConfigMap or a Secret, not both" }}{{ end -}}
+{{- if $given.configMap -}}
+configMap: {name: {{ $given.configMap }}, {{ $items }}}
+{{- else if $given.secret -}}
+secret: {secretName: {{ $given.secret }}, {{ $items }}, defaultMode: 288}
 {{- end -}}
 {{- end -}}
 
