@@ -2,12 +2,12 @@
  * The relay: a small process that listens at the address of workers, so that they do not notice when their server is away
  * (docs/adr/0012). It receives each call wholly, passes it on, and passes it on again if the server ended before it responded.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { isContentLength } from '../core/content-length.ts'
+import { sameSecret } from '../crypto/same-secret.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { RelayAdmission } from './admission.ts'
 import { Callers } from './callers.ts'
@@ -213,10 +213,7 @@ export class Relay {
   }
 
   #mayCommand(request: IncomingMessage): boolean {
-    const [given, wanted] = [request.headers.authorization ?? '', this.#options.secret].map(text =>
-      createHash('sha256').update(text).digest(),
-    )
-    return request.method === 'POST' && timingSafeEqual(given!, wanted!)
+    return request.method === 'POST' && sameSecret(request.headers.authorization ?? '', this.#options.secret)
   }
 
   /** The newest server counts. One of an earlier term, which may wake up late, is refused. */

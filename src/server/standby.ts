@@ -1,10 +1,10 @@
 /** What a server answers while another one is active: health and status itself; all else is refused, or passed on to the active one. */
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { keyOfAuthorization } from '../core/accounts/authorization.ts'
 import { AppError } from '../core/errors.ts'
 import { textBefore } from '../core/text-parts.ts'
+import { sameSecret } from '../crypto/same-secret.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
 import { requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
@@ -103,7 +103,7 @@ export class Standby {
   /** Other keys are in the store, which a server that stands by does not read. */
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const key = keyOfAuthorization(incoming.headers.authorization ?? null) ?? ''
-    if (!this.#parts.keys.some(wanted => isSame(key, wanted))) {
+    if (!this.#parts.keys.some(wanted => sameSecret(key, wanted))) {
       const error = 'a server that stands by tells its status to its own API key and RUNYARD_METRICS_KEY alone'
       respond(outgoing, 401, { error })
       return
@@ -118,11 +118,6 @@ export class Standby {
 }
 
 const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
-
-function isSame(given: string, wanted: string): boolean {
-  const [one, other] = [given, wanted].map(text => createHash('sha256').update(text).digest())
-  return timingSafeEqual(one!, other!)
-}
 
 function respond(outgoing: ServerResponse, status: number, body: object): void {
   const again = status === 503 ? { 'retry-after': String(RETRY_AFTER_S) } : {}

@@ -21,6 +21,7 @@ export const places: Record<string, string> = {
   anything: '**',
   core: 'src/core/**',
   disk: 'src/disk/**',
+  crypto: 'src/crypto/**',
   ports: 'src/ports/**',
   services: 'src/services/**',
   control: 'src/control/**',
@@ -73,6 +74,13 @@ export const walls: Wall[] = [
     builtins: 'fs path net module',
     why: 'durable files are written here for all folders, see docs/adr/0026-durable-files.md; net: sockets with names in the file system; module: the compile cache',
   },
+  {
+    folder: 'crypto',
+    project: '',
+    packages: '',
+    builtins: 'crypto',
+    why: 'secrets are compared by the server and by the relay, which have no other folder in common, see docs/adr/0082-what-servers-of-a-database-agree-on.md',
+  },
   { folder: 'services', project: 'core ports events', packages: '', builtins: '' },
   { folder: 'control', project: 'core ports events services', packages: '', builtins: '' },
   {
@@ -91,10 +99,10 @@ export const walls: Wall[] = [
   },
   {
     folder: 'server',
-    project: 'api gateway core ports events disk',
+    project: 'api gateway core ports events disk crypto',
     packages: '@hono/node-server',
     builtins: 'http https net tls stream fs crypto',
-    why: 'a listener reports through ports and events, so it needs their types; crypto: a server that stands by compares its key without telling how much of it is right',
+    why: 'a listener reports through ports and events, so it needs their types; crypto: certificates',
   },
   {
     folder: 'store',
@@ -105,7 +113,7 @@ export const walls: Wall[] = [
   },
   {
     folder: 'relay',
-    project: 'core disk drivers/process-table',
+    project: 'core disk crypto drivers/process-table',
     packages: '',
     builtins: 'http net fs path url crypto stream child_process',
     why: 'a process of its own that must start fast; its server starts it, and both know it by its identity',
