@@ -18,6 +18,8 @@ export interface Config extends Omit<Values, 'prices'> {
   readonly prices: PriceList | null
   /** The API key to use instead of a generated one; null for none. */
   readonly apiKey: string | null
+  /** The API key before that one, which is valid as well; null for none. */
+  readonly previousApiKey: string | null
   /** The key with which metrics and status of the server can be read, and nothing else; null for none. */
   readonly metricsKey: string | null
   /** Encryption keys in base64 to use instead of the one in the data directory; the first one seals. */
@@ -61,6 +63,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   }
   const apiKey = given.env.RUNYARD_API_KEY ?? null
   if (apiKey !== null) mistakes.push(...givenKeyProblems(apiKey).map(problem => `RUNYARD_API_KEY ${problem}`))
+  const previousApiKey = previousKeyOf(given.env.RUNYARD_PREVIOUS_API_KEY, apiKey, mistakes)
   const metricsKey = metricsKeyOf(given.env.RUNYARD_METRICS_KEY, apiKey, mistakes)
   const masterKeys = (given.env.RUNYARD_MASTER_KEY ?? '').split(',').filter(text => text !== '')
   if (masterKeys.length > 3 || masterKeys.some(text => !/^[A-Za-z0-9+/_-]{43}=?$/.test(text))) {
@@ -80,6 +83,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
       ...values,
       prices,
       apiKey,
+      previousApiKey,
       metricsKey,
       masterKeys,
       backupPassphrase,
@@ -87,6 +91,14 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
       differing: differingIn(texts),
     }),
   }
+}
+
+/** Adds what is wrong with the key to the mistakes. */
+function previousKeyOf(given: string | undefined, apiKey: string | null, mistakes: string[]): string | null {
+  if (given === undefined || given === '') return null
+  mistakes.push(...givenKeyProblems(given).map(problem => `RUNYARD_PREVIOUS_API_KEY ${problem}`))
+  if (given === apiKey) mistakes.push('RUNYARD_PREVIOUS_API_KEY must be another key than RUNYARD_API_KEY')
+  return given
 }
 
 /** Adds what is wrong with the key to the mistakes. */
@@ -109,6 +121,7 @@ function differingIn(texts: ReadonlyMap<Setting, readonly string[]>): Config['di
 /** Variables besides settings that Runyard itself or its commands read; those of its tests begin with TEST_. */
 const OTHER_VARIABLES = [
   'API_KEY',
+  'PREVIOUS_API_KEY',
   'METRICS_KEY',
   'MASTER_KEY',
   'BACKUP_PASSPHRASE',

@@ -40,9 +40,10 @@ export function appConfigOf(config: Config): AppConfig {
 }
 
 /** What the audit log says of the settings. */
-function settingsOf({ differing, apiKey, metricsKey, masterKeys }: Config): AuditDetail {
+function settingsOf({ differing, apiKey, previousApiKey, metricsKey, masterKeys }: Config): AuditDetail {
   const given = {
     RUNYARD_API_KEY: apiKey !== null,
+    RUNYARD_PREVIOUS_API_KEY: previousApiKey !== null,
     RUNYARD_METRICS_KEY: metricsKey !== null,
     RUNYARD_MASTER_KEY: masterKeys.length > 0,
   }

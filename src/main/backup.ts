@@ -17,7 +17,7 @@ export { keepBackup } from '../system/backup/keep-backup.ts'
 
 /** Makes the backups of a server with these settings. */
 export function backupsOf(config: Config): Backups {
-  const { databaseUrl, apiKey, metricsKey, masterKeys, backupPassphrase, ...settings } = config
+  const { databaseUrl, apiKey, previousApiKey, metricsKey, masterKeys, backupPassphrase, ...settings } = config
   return createBackups({
     dataDir: config.dataDir,
     version: packageVersion(),

@@ -1,16 +1,13 @@
 /** A server that stands by, made of its settings and of who is active. */
-import { existsSync } from 'node:fs'
 import { addressList } from '../gateway/entrance/forwarded.ts'
 import type { ActiveServer } from '../ports/leader.ts'
 import { Standby } from '../server/standby.ts'
-import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
+import { knownApiKey } from '../system/keys/api-key.ts'
 import type { Shell } from './shell.ts'
 
 /** What answers while another server is active. @param active that server, as far as it is known now */
 export function standbyOf(shell: Shell, active: () => ActiveServer | null): Standby {
   const { config, apiKeyFile, metrics } = shell
-  // Commands read it there. That of another server in this folder stays, until this one acts.
-  if (config.apiKey !== null && !existsSync(apiKeyFile)) keepApiKey(apiKeyFile, config.apiKey)
   return new Standby({
     active() {
       const found = active()
@@ -19,7 +16,10 @@ export function standbyOf(shell: Shell, active: () => ActiveServer | null): Stan
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),
     tls: shell.certificate,
-    keys: [knownApiKey(apiKeyFile, config.apiKey), config.metricsKey].filter(key => key !== null),
+    keys() {
+      const { apiKey, previousApiKey, metricsKey } = config
+      return [knownApiKey(apiKeyFile, apiKey), previousApiKey, metricsKey].filter(key => key !== null)
+    },
     status: async () => JSON.stringify(await shell.status()),
     metrics: config.metricsPublic ? () => metrics.expose([], () => NO_LOAD) : null,
   })

@@ -29,6 +29,7 @@ import { machineIdentity } from '../system/coordination/machine-identity.ts'
 import { openPostgresLease, type PostgresLease } from '../system/coordination/postgres-lease.ts'
 import { refuseOtherKey } from './key-canary.ts'
 import { StartError } from './listeners.ts'
+import { OwnAgreement } from './server-agreement.ts'
 import type { Log } from './shell.ts'
 import { readyFile, readyPostgres } from './upgrade.ts'
 
@@ -208,6 +209,7 @@ export async function openLease(config: Config, url: string, first: boolean): Pr
     machine: `${machineIdentity()}-${installation}`,
     boundToMachine: isBoundToMachine(config),
     instance: first ? installation : null,
+    agreement: new OwnAgreement(config),
   })
   try {
     refuseOtherKey(config, keyFile(config), await candidate.canary())

@@ -205,15 +205,22 @@ function hasRelay({ config }: Shell): boolean {
   return !config.directWorkers && isBoundToMachine(config)
 }
 
-/** The key of the server itself, made valid, and with it the one for metrics where there is one. */
-async function ownKey({ services }: App, { apiKeyFile, config }: Shell): Promise<string> {
+/** The key of the server itself, made valid, and with it the one before and the one for metrics, where they are given. */
+async function ownKey({ services }: App, { apiKeyFile, config, log }: Shell): Promise<string> {
   const key = keepApiKey(apiKeyFile, config.apiKey)
   const noted = (id: KeyId) => services.audit.ofServer('setServerKey', { kind: 'key', id }, {}, DEFAULT_OWNER)
-  const { metricsKey } = config
+  const { metricsKey, previousApiKey } = config
   const ofMetrics = metricsKey === null ? [] : [{ name: 'metrics', key: metricsKey, scope: METRICS_SCOPE }]
-  await services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key, scope: FULL_SCOPE }, ...ofMetrics], noted)
+  const isChanging = previousApiKey !== null && previousApiKey !== key
+  if (isChanging) log.warn(PREVIOUS_KEY)
+  const before = isChanging ? [{ name: 'previous', key: previousApiKey, scope: FULL_SCOPE }] : []
+  const keys = [{ name: 'main', key, scope: FULL_SCOPE }, ...before, ...ofMetrics]
+  await services.access.ensureKeys(DEFAULT_OWNER, keys, noted)
   return key
 }
+
+const PREVIOUS_KEY =
+  'the previous API key is valid, too; leave RUNYARD_PREVIOUS_API_KEY out once all clients have the present one'
 
 /** How the operator gets into the console. */
 function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiKey: string) {

@@ -1,4 +1,5 @@
 /** The role of a server among those on its database: it stands by until it may act, acts until another one does, and stands by again. */
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { AppError, toAppError } from '../core/errors.ts'
@@ -7,9 +8,10 @@ import { packageVersion } from '../disk/package-files.ts'
 import type { ActiveServer } from '../ports/leader.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
-import { knownApiKey } from '../system/keys/api-key.ts'
+import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
 import { StartError } from './listeners.ts'
 import { type RoleHook, tellRole } from './role-hooks.ts'
+import { OwnAgreement } from './server-agreement.ts'
 import { addressesOf, type Shell } from './shell.ts'
 import { standbyOf } from './standby.ts'
 import { isBoundToMachine, storeName } from './store.ts'
@@ -38,6 +40,8 @@ export class Terms {
   #lease: FencedTerm | null = null
   /** Another server that was active when this was last read. */
   #other: ActiveServer | null = null
+  /** That of the active server whose settings were compared last. */
+  #comparedEpoch: number | null = null
   #running: Promise<void> = Promise.resolve()
 
   constructor(shell: Shell, candidate: PostgresLease | null, hooks: readonly RoleHook[]) {
@@ -187,11 +191,23 @@ export class Terms {
         if (this.#other !== null && !told && this.#acting === null) {
           told = true
           requireApiKey(this.#shell)
+          keepGivenKey(this.#shell)
           this.#shell.emit('leader.changed', { now: 'standby', problem: null, epoch: this.#other.epoch })
           known()
         }
+        this.#compareSettings()
       }
     }
+  }
+
+  /** Says once for each term of the active server which settings a takeover by this one would change. */
+  #compareSettings(): void {
+    const other = this.#other
+    if (other === null || other.agreement === null || other.epoch === this.#comparedEpoch) return
+    this.#comparedEpoch = other.epoch
+    const { config, log } = this.#shell
+    const settings = new OwnAgreement(config).differsFrom(other.agreement)
+    if (settings.length > 0) log.warn({ settings, consequence: OTHER_SETTINGS }, 'standby.settings_differ')
   }
 
   async #findOther(candidate: PostgresLease): Promise<void> {
@@ -228,6 +244,13 @@ function requireApiKey({ apiKeyFile, config }: Shell): void {
   throw new StartError(
     `another server acts on the database, and one that stands by needs the same API key: give it in RUNYARD_API_KEY, or in ${apiKeyFile}`,
   )
+}
+
+const OTHER_SETTINGS = 'they differ from those of the active server, and apply from a takeover by this server on'
+
+/** Commands read the key there. That of another server in this folder stays, until this one acts. */
+function keepGivenKey({ apiKeyFile, config: { apiKey } }: Shell): void {
+  if (apiKey !== null && !existsSync(apiKeyFile)) keepApiKey(apiKeyFile, apiKey)
 }
 
 function ended(signal: AbortSignal): Promise<void> {

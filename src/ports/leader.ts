@@ -18,6 +18,19 @@ export interface Leader {
   watch(changed: (now: Leadership, why: string | null) => void): () => void
 }
 
+/**
+ * What the active server publishes of its keys and settings, so that one that stands by knows whether its takeover would change something
+ * for clients.
+ */
+export interface ServerAgreement {
+  /** SHA-256 of the API key, in hex. */
+  readonly apiKey: string
+  /** The id of the encryption key that seals. */
+  readonly sealsWith: string
+  /** A hash of each setting that clients notice and that is not its default, by its option. */
+  readonly settings: Readonly<Record<string, string>>
+}
+
 /** The server that acts on a database, as all servers of the database see it. */
 export interface ActiveServer {
   /** Counts the servers that have acted on the database; each new one has a greater epoch. */
@@ -28,6 +41,8 @@ export interface ActiveServer {
   readonly url: string | null
   /** Where they reach job operations and load-balancing endpoints, as a URL; undefined while it starts. */
   readonly openUrl?: string | undefined
+  /** Its keys and settings; null while it starts. */
+  readonly agreement: ServerAgreement | null
   /** Which machine it runs on: equal for servers of one machine. */
   readonly machine: string
   /** Whether its workers live and die with its machine, as processes and containers of an engine do. */

@@ -29,8 +29,8 @@ export interface StandbyParts {
   readonly trusts: (address: string) => boolean
   /** The own certificate; null for none. */
   readonly tls: ListenerTls | null
-  /** The keys that the server was started with, with which its status can be read; none where it has none yet. */
-  readonly keys: readonly string[]
+  /** The keys that the server has now, with which its status can be read; none where it has none yet. */
+  readonly keys: () => readonly string[]
   /** The status, as JSON. */
   readonly status: () => Promise<string>
   /** Metrics of this process, where everybody may read them; else null. */
@@ -103,7 +103,7 @@ export class Standby {
   /** Other keys are in the store, which a server that stands by does not read. */
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const key = keyOfAuthorization(incoming.headers.authorization ?? null) ?? ''
-    if (!this.#parts.keys.some(wanted => sameSecret(key, wanted))) {
+    if (!this.#parts.keys().some(wanted => sameSecret(key, wanted))) {
       const error = 'a server that stands by tells its status to its own API key and RUNYARD_METRICS_KEY alone'
       respond(outgoing, 401, { error })
       return

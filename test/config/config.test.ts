@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, readConfig, SETTINGS, strayVariables } from '../../src/config/config.ts'
+import { MAY_DIFFER } from '../../src/config/standby.ts'
 import { ACCOUNT_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { WINDOWS_PROBLEM } from '../../src/core/accounts/rate-limit.ts'
 
@@ -50,6 +51,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     newDatabase: false,
     logLevel: 'info',
     apiKey: null,
+    previousApiKey: null,
     metricsKey: null,
     maxConnections: 20_000,
     bodyBytes: 256 * 1024 * 1024,
@@ -277,6 +279,7 @@ test('each setting is read from its option', () => {
     storeHost: 'thread',
     logLevel: 'debug',
     apiKey: null,
+    previousApiKey: null,
     metricsKey: null,
     webhookPublicOnly: true,
     metricsPublic: true,
@@ -690,6 +693,15 @@ test('the API key comes from the environment alone, and no mistake ever shows it
   assert.deepEqual(mistakes({}, { RUNYARD_METRICS_KEY: metrics, RUNYARD_API_KEY: metrics }), [
     'RUNYARD_METRICS_KEY must be another key than RUNYARD_API_KEY',
   ])
+  const previous = 'rpa_before_0123456789'
+  const ofPrevious = (env: Record<string, string>) => config({}, env).previousApiKey
+  assert.deepEqual([ofPrevious({}), ofPrevious({ RUNYARD_PREVIOUS_API_KEY: previous })], [null, previous])
+  assert.deepEqual(mistakes({}, { RUNYARD_PREVIOUS_API_KEY: 'short' }), [
+    'RUNYARD_PREVIOUS_API_KEY must have 20 to 256 visible ASCII characters',
+  ])
+  assert.deepEqual(mistakes({}, { RUNYARD_PREVIOUS_API_KEY: previous, RUNYARD_API_KEY: previous }), [
+    'RUNYARD_PREVIOUS_API_KEY must be another key than RUNYARD_API_KEY',
+  ])
   assert.equal(config({}, { RUNYARD_API_KEY: 'rpa_0123456789abcdef' }).apiKey, 'rpa_0123456789abcdef')
   for (const key of ['', 'rpa_0123456789abcde', 'has a blank between two', 'umläut_of_much_length', 'x'.repeat(257)]) {
     const found = mistakes({}, { RUNYARD_API_KEY: key })
@@ -857,4 +869,12 @@ test('wrong variables of OpenTelemetry are mistakes, and an address that may hol
   const [about] = wrong({ OTEL_EXPORTER_OTLP_ENDPOINT: 'user:secret@host:4318' })
   assert.match(about!, /must be http or https addresses$/)
   assert.doesNotMatch(about!, /secret/)
+})
+
+test('the options in which servers of one database may differ exist', () => {
+  const flags = Object.values(SETTINGS).map(({ flag }) => flag)
+  assert.deepEqual(
+    [...MAY_DIFFER].filter(flag => !flags.includes(flag)),
+    [],
+  )
 })

@@ -157,6 +157,7 @@ describe('the chart', { skip: noHelm }, () => {
       const secret: Record<string, string> = {
         RUNYARD_DATABASE: 'postgres://runyard:word@db/runyard',
         RUNYARD_API_KEY: 'key-of-twenty-letters',
+        RUNYARD_PREVIOUS_API_KEY: 'key-before-of-twenty-letters',
         RUNYARD_METRICS_KEY: 'metrics-of-twenty-letters',
         RUNYARD_MASTER_KEY: Buffer.alloc(32).toString('base64'),
       }
@@ -206,6 +207,9 @@ describe('the chart', { skip: noHelm }, () => {
     const of = (name: string) => env.find(variable => variable.name === name)?.valueFrom
     assert.deepEqual(of('RUNYARD_DATABASE'), { secretKeyRef: { name: 'db', key: 'uri' } })
     assert.deepEqual(of('RUNYARD_API_KEY'), { secretKeyRef: { name: 'runyard', key: 'api-key' } })
+    assert.deepEqual(of('RUNYARD_PREVIOUS_API_KEY'), {
+      secretKeyRef: { name: 'runyard', key: 'previous-api-key', optional: true },
+    })
     assert.deepEqual(of('RUNYARD_METRICS_KEY'), {
       secretKeyRef: { name: 'runyard', key: 'metrics-key', optional: true },
     })
@@ -213,6 +217,7 @@ describe('the chart', { skip: noHelm }, () => {
     for (const [name, key] of Object.entries({
       RUNYARD_DATABASE: 'database',
       RUNYARD_API_KEY: 'apiKey',
+      RUNYARD_PREVIOUS_API_KEY: 'apiKey',
       RUNYARD_METRICS_KEY: 'metricsKey',
       RUNYARD_MASTER_KEY: 'encryptionKey',
     }))

@@ -1,5 +1,6 @@
 /** The lease of a database: one row that says which server acts, and a log of its epochs. All instants are those of the database's clock. */
 import { Client, DatabaseError } from 'pg'
+import type { ServerAgreement } from '../../ports/leader.ts'
 import { connectionConfig, LOCK_SCHEMA } from './postgres-connection.ts'
 import { EPOCH_OVER, fromPostgres } from './postgres-errors.ts'
 
@@ -11,6 +12,8 @@ export interface LeaseServer {
   readonly url: string | null
   /** Where job operations and load-balancing endpoints are; undefined while it starts. */
   readonly openUrl?: string | undefined
+  /** Its keys and settings; undefined while it starts. */
+  readonly agreement?: ServerAgreement | null | undefined
   /** Which machine it runs on, without saying anything else about it. */
   readonly machine: string
   readonly boundToMachine: boolean
@@ -103,7 +106,7 @@ const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
       OR COALESCE(server_lease.server->>'instance' = mine.server->>'instance', FALSE))
   RETURNING epoch, taken_at
 ), logged AS (
-  INSERT INTO server_epochs (epoch, server, taken_at) SELECT epoch, $2::jsonb - 'url' - 'openUrl' - 'instance', taken_at FROM taken
+  INSERT INTO server_epochs (epoch, server, taken_at) SELECT epoch, $2::jsonb - 'url' - 'openUrl' - 'instance' - 'agreement', taken_at FROM taken
   ON CONFLICT (epoch) DO UPDATE SET server = excluded.server, taken_at = excluded.taken_at, active_at = NULL, ended_at = NULL
 ), trimmed AS (
   DELETE FROM server_epochs WHERE epoch <= (SELECT epoch FROM taken) - ${KEPT_EPOCHS}

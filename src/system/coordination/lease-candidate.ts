@@ -1,8 +1,16 @@
 import { AppError } from '../../core/errors.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { ActiveServer, LeaseCandidate } from '../../ports/leader.ts'
+import type { ActiveServer, LeaseCandidate, ServerAgreement } from '../../ports/leader.ts'
 import type { LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
 import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, pauseOf, serverText } from './lease-term.ts'
+
+/** How a server compares its keys and settings with those of the active one. */
+export interface AgreementOfServer {
+  /** What it publishes while it is active; null while a key is still to be made. */
+  published(): ServerAgreement | null
+  /** Why it must not take over from a server with these, as the rest of a sentence behind that server; null when it may. */
+  problemWith(theirs: ServerAgreement): string | null
+}
 
 /** What a {@link LeasedCandidate} is made of. */
 export interface CandidateParts {
@@ -12,6 +20,8 @@ export interface CandidateParts {
   readonly leaseMs: number
   /** The database, for people. */
   readonly database: string
+  /** Its keys and settings; without them servers are not compared. */
+  readonly agreement?: AgreementOfServer
   /** Names that no other server has ever given. */
   readonly unique: () => string
 }
@@ -32,9 +42,9 @@ export class LeasedCandidate implements LeaseCandidate {
   async active(): Promise<ActiveServer | null> {
     const row = await this.#parts.lease.read().catch(() => null)
     if (row === null || row.released || row.server === null) return null
-    const { pid, host, url, openUrl, machine, boundToMachine } = row.server
+    const { pid, host, url, openUrl, machine, boundToMachine, agreement = null } = row.server
     const { epoch, takenAtMs: sinceMs, leftMs: leaseLeftMs } = row
-    const known = { epoch, pid, host, url, machine, boundToMachine, sinceMs, leaseLeftMs }
+    const known = { epoch, pid, host, url, agreement, machine, boundToMachine, sinceMs, leaseLeftMs }
     return openUrl === undefined ? known : { ...known, openUrl }
   }
 
@@ -45,8 +55,9 @@ export class LeasedCandidate implements LeaseCandidate {
       let waitMs = LOOK_MS
       try {
         const row = await this.#parts.lease.read()
-        this.#refuse(row)
+        this.#refuseOtherMachine(row)
         waitMs = this.#waitFor(row)
+        if (waitMs > 0) this.#refuseOtherKeys(row)
         const term = waitMs > 0 ? null : await this.#take(signal)
         if (term !== null) return term
       } catch (error) {
@@ -69,12 +80,12 @@ export class LeasedCandidate implements LeaseCandidate {
 
   /** Takes the lease and makes sure that nothing of an older epoch is written any more. @returns null when another server was faster */
   async #take(signal: AbortSignal): Promise<FencedTerm | null> {
-    const { lease, server, leaseMs, clock } = this.#parts
+    const { lease, server, leaseMs, clock, agreement } = this.#parts
     const takenAt = bothClocks(clock)
     const holder = this.#parts.unique()
     const epoch = await lease.take(holder, server, leaseMs)
     if (epoch === null) return null
-    const term = new LeasedTerm({ lease, server, leaseMs, clock, held: { epoch, holder }, takenAt })
+    const term = new LeasedTerm({ lease, server, leaseMs, clock, agreement, held: { epoch, holder }, takenAt })
     let deposed = false
     const unwatch = term.watch(now => {
       deposed = now === 'deposed'
@@ -104,12 +115,24 @@ export class LeasedCandidate implements LeaseCandidate {
   }
 
   /** Workers that are bound to another machine would run there on, and this server could not see them. */
-  #refuse({ released, server }: LeaseRow): void {
+  #refuseOtherMachine({ released, server }: LeaseRow): void {
     const mine = this.#parts.server
     if (released || server === null || !server.boundToMachine) return
     if (server.machine === mine.machine) return
     if (server.instance !== null && server.instance === mine.instance) return
     throw new AppError('invalid', bound(this.#parts.database, server))
+  }
+
+  /** Keys of the active server would no longer be valid after a takeover by this one. */
+  #refuseOtherKeys({ server }: LeaseRow): void {
+    const { agreement, database } = this.#parts
+    if (server?.agreement == null) return
+    const problem = agreement?.problemWith(server.agreement) ?? null
+    if (problem === null) return
+    throw new AppError(
+      'invalid',
+      `${serverText(server)} acts on the database ${database} ${problem}; nothing was changed`,
+    )
   }
 }
 

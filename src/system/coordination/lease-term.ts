@@ -1,5 +1,5 @@
 import type { Clock } from '../../ports/clock.ts'
-import type { Leadership, Term } from '../../ports/leader.ts'
+import type { Leadership, ServerAgreement, Term } from '../../ports/leader.ts'
 import type { EpochFence } from '../../store/engines/postgres.ts'
 import type { DatabaseLease, LeaseHolder, LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
 
@@ -50,6 +50,8 @@ export interface TermParts {
   readonly server: LeaseServer
   readonly leaseMs: number
   readonly clock: Clock
+  /** The keys and settings of the server, which it publishes once it is reached. */
+  readonly agreement?: { published(): ServerAgreement | null } | undefined
   /** When the taking of the lease began. */
   readonly takenAt: Clocks
 }
@@ -112,7 +114,7 @@ export class LeasedTerm implements FencedTerm {
   }
 
   reachedAt(url: string, openUrl?: string): void {
-    this.#server = { ...this.#server, url, openUrl }
+    this.#server = { ...this.#server, url, openUrl, agreement: this.#parts.agreement?.published() ?? null }
     void this.#renewAnew()
   }
 

@@ -6,7 +6,7 @@ import type { LeaseCandidate } from '../../ports/leader.ts'
 import { addressOf } from '../../store/engines/postgres-connection.ts'
 import { DatabaseLease, type LeaseServer } from '../../store/engines/postgres-lease.ts'
 import { systemClock } from '../clock.ts'
-import { LeasedCandidate } from './lease-candidate.ts'
+import { type AgreementOfServer, LeasedCandidate } from './lease-candidate.ts'
 import type { Clocks, FencedTerm } from './lease-term.ts'
 
 /** What {@link openPostgresLease} is given. */
@@ -22,6 +22,8 @@ export interface PostgresLeaseOptions {
    * and its lease need not run out. Null for nothing like that.
    */
   readonly instance: string | null
+  /** Its keys and settings; without them servers are not compared. */
+  readonly agreement?: AgreementOfServer
   /** How long the lease lasts unless it is renewed. */
   readonly leaseMs?: number
   /** The clocks of this process. */
@@ -50,10 +52,11 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
     if (!(error instanceof AppError)) throw error
     throw new AppError(error.code, `${error.message} (${addressOf(options.url)})`, { cause: error.cause })
   }
-  const { url, machine, boundToMachine, instance, leaseMs = LEASE_MS, clocks } = options
+  const { url, machine, boundToMachine, instance, agreement, leaseMs = LEASE_MS, clocks } = options
   const server: LeaseServer = { pid: process.pid, host: hostname(), url: null, machine, boundToMachine, instance }
   const clock = clocks === undefined ? systemClock : withClocks(clocks)
-  const parts = { lease, server, clock, leaseMs, database: addressOf(url), unique: randomUUID }
+  const own = agreement === undefined ? {} : { agreement }
+  const parts = { lease, server, clock, leaseMs, ...own, database: addressOf(url), unique: randomUUID }
   const candidate = new LeasedCandidate(parts)
   return {
     active: () => candidate.active(),

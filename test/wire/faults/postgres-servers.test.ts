@@ -1,8 +1,9 @@
 /** Several servers on one PostgreSQL: one of them acts, and knows when it may not. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { Client } from 'pg'
 import { makeCertificate, writePair } from '../../support/certificates.ts'
@@ -196,6 +197,50 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     await until('a takeover', () => standby.events('leader.changed').at(-1)?.now === 'active', 5_000)
     assert.equal((await ask(standby, '/ops/top')).status, 200)
     await standby.stop()
+  })
+
+  test('one with another API key is refused; the key is changed while servers run, and each key is valid as long as clients have it', async () => {
+    const database = await testDatabase()
+    after(() => database.drop())
+    const args = ['--processes', 'off', '--docker', 'off']
+    const [oldKey, newKey] = [1, 2].map(() => `rpa_${randomBytes(24).toString('base64url')}`) as [string, string]
+    const envOf = (key: string, more = {}) => ({ ...sharedBy(database), RUNYARD_API_KEY: key, ...more })
+    const both = envOf(newKey, { RUNYARD_PREVIOUS_API_KEY: oldKey })
+    const statuses = (server: Server) =>
+      Promise.all(
+        [oldKey, newKey].map(async apiKey => (await ask({ url: server.url, apiKey }, '/v2/serverless')).status),
+      )
+    const first = await startServer({ trusting: false, args, env: envOf(oldKey) })
+    const dataDir = temporaryFolder()
+    const refused = await runCommand(['serve', '--port', '0', '--data-dir', dataDir, '--json', ...args], envOf(newKey))
+    assert.equal(refused.code, 69)
+    const holder = `the server with pid ${first.pid} on ${hostname()} at ${first.url}`
+    assert.match(refused.stderr, new RegExp(`${holder} acts on the database \\S+ with another API key`))
+    assert.match(refused.stderr, /RUNYARD_PREVIOUS_API_KEY/)
+    assert.ok(![oldKey, newKey].some(key => refused.stderr.includes(key)))
+    assert.equal(existsSync(join(dataDir, 'api-key')), false, 'a server that is refused keeps no key')
+    assert.deepEqual(await statuses(first), [200, 401], 'nothing has changed')
+
+    const historyArgs = [...args, '--history-days', '3']
+    const second = await startServer({ trusting: false, args: historyArgs, env: both, mayStandBy: true })
+    await until('it to compare', () => second.lines.some(line => line.includes('standby.settings_differ')))
+    const [said] = second.events('standby.settings_differ')
+    assert.deepEqual(said?.settings, ['--history-days'])
+    first.signal('SIGSTOP')
+    await until('a takeover', () => second.events('leader.changed').at(-1)?.now === 'active', 20_000)
+    assert.deepEqual(await statuses(second), [200, 200])
+    first.signal('SIGCONT')
+    assert.deepEqual(
+      await first.ended,
+      { code: 69, signal: null },
+      'a deposed one with the old key alone is refused, too',
+    )
+    const third = await startServer({ trusting: false, args: historyArgs, env: envOf(newKey), mayStandBy: true })
+    await second.stop()
+    await until('a takeover', () => third.events('leader.changed').at(-1)?.now === 'active', 5_000)
+    assert.deepEqual(await statuses(third), [401, 200])
+    assert.deepEqual(third.events('standby.settings_differ'), [])
+    await third.stop()
   })
 
   test('one that is started right after a kill -9 of the one before comes up', async () => {

@@ -70,7 +70,7 @@ describe('a listener', () => {
 
 describe('a server that stands by', () => {
   const begin = async (active: URL | null) => {
-    const parts = { forwards: active !== null, trusts: () => false, keys: ['k'], metrics: null, tls: null }
+    const parts = { forwards: active !== null, trusts: () => false, keys: () => ['k'], metrics: null, tls: null }
     const standby = new Standby({
       ...parts,
       active: () => ({ open: active, management: active }),

@@ -69,7 +69,7 @@ async function standBy(active: string, own: KeyAndCertificate | null = OWN) {
     forwards: true,
     trusts: () => false,
     tls,
-    keys: [],
+    keys: () => [],
     status: async () => '{}',
     metrics: null,
   })

@@ -22,7 +22,7 @@ async function standBy({ active = null, kind = 'all', ...more }: Given = {}): Pr
     active: () => ({ open: url, management: url }),
     forwards: false,
     trusts: () => false,
-    keys: [KEY, METRICS_KEY],
+    keys: () => [KEY, METRICS_KEY],
     status: async () => '{"role":"standby"}',
     metrics: null,
     tls: null,

@@ -26,7 +26,7 @@ RUNYARD_KUBERNETES_VOLUME_CLAIM RUNYARD_KUBERNETES_PRIORITY_CLASS RUNYARD_KUBERN
 
 {{/* Nobody sets a variable twice, or one of the chart, or a secret as it is: values are kept with each release, for all who may read that. */}}
 {{- define "runyard.checkVariables" -}}
-{{- $secrets := dict "RUNYARD_DATABASE" "database" "RUNYARD_API_KEY" "apiKey" "RUNYARD_METRICS_KEY" "metricsKey" "RUNYARD_MASTER_KEY" "encryptionKey" -}}
+{{- $secrets := dict "RUNYARD_DATABASE" "database" "RUNYARD_API_KEY" "apiKey" "RUNYARD_PREVIOUS_API_KEY" "apiKey" "RUNYARD_METRICS_KEY" "metricsKey" "RUNYARD_MASTER_KEY" "encryptionKey" -}}
 {{- $own := regexSplit "\\s+" (include "runyard.ownVariables" .) -1 -}}
 {{- $given := list -}}
 {{- range $name, $value := .Values.settings -}}

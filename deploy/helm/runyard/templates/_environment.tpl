@@ -14,6 +14,9 @@
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.database.name }}, key: {{ .Values.secrets.database.key }}}}
 - name: RUNYARD_API_KEY
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.apiKey.name }}, key: {{ .Values.secrets.apiKey.key }}}}
+# Only where the Secret has it: while the API key is changed.
+- name: RUNYARD_PREVIOUS_API_KEY
+  valueFrom: {secretKeyRef: {name: {{ .Values.secrets.apiKey.name }}, key: previous-api-key, optional: true}}
 # Only where the Secret has it: metrics have to be read with it, and a server needs none.
 - name: RUNYARD_METRICS_KEY
   valueFrom: {secretKeyRef: {{ include "runyard.metricsSecret" . }}, optional: true}}
