@@ -5,9 +5,14 @@
  *
  *     ./bin/node scripts/torture.ts [--jobs 1000] [--kills 10] [--worker python|node] [--database postgres://...]
  *     ./bin/node scripts/torture.ts --freezes 200 [--workers 12] [--worker python|node] [--database postgres://...]
+ *     ./bin/node scripts/torture.ts --soak 60 [--rate 7] [--kill-every 60] [--clock-step 3600]
  *
  * With `--freezes` its workers are frozen when they are idle and thawed for the next wave of jobs, so many times, while the server is
  * killed at random moments and new versions are released. No worker may be frozen for ever or be thawed after a newer release.
+ *
+ * With `--soak` there is mixed load for so many minutes: `rate` jobs, batches and load-balanced requests begin in a second, a kill comes every
+ * `kill-every` seconds, the disk is full for 20 seconds in the middle (only where this process may mount one), and then the clock of the server is
+ * stepped by `clock-step` seconds (only where libfaketime is installed).
  *
  * The Python interpreter is `--python`, else RUNYARD_TEST_PYTHON, else `python3`; it needs the package runpod. A database
  * gets its own schema, which is dropped at the end.
@@ -16,12 +21,17 @@ import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { withSchema } from './torture/database.ts'
 import { torture } from './torture/run.ts'
+import { soak } from './torture/soak/run.ts'
 
 const { values } = parseArgs({
   options: {
     jobs: { type: 'string', default: '1000' },
     kills: { type: 'string' },
     freezes: { type: 'string', default: '0' },
+    soak: { type: 'string', default: '0' },
+    rate: { type: 'string', default: '7' },
+    'kill-every': { type: 'string', default: '60' },
+    'clock-step': { type: 'string', default: '3600' },
     worker: { type: 'string' },
     python: { type: 'string', default: process.env.RUNYARD_TEST_PYTHON ?? 'python3' },
     workers: { type: 'string' },
@@ -34,7 +44,7 @@ const { values } = parseArgs({
 const MAX_FAULTS = 50
 
 function whole(
-  name: 'jobs' | 'kills' | 'freezes' | 'workers' | 'at-once' | 'minutes',
+  name: Exclude<keyof typeof values, 'worker' | 'python' | 'database'>,
   minimum: number,
   maximum: number,
   fallback?: number,
@@ -70,7 +80,10 @@ if (kind === 'python' && !hasRunpod(values.python)) {
   process.exit(64)
 }
 
+const soakMinutes = whole('soak', 0, 10_080)
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+if (soakMinutes > 0) await soakAndExit()
 const sdk = kind === 'python' ? 'the Python SDK' : '@runyard/worker'
 console.log(
   freezes > 0
@@ -91,12 +104,34 @@ const { rows, faults } = await withSchema(values.database ?? null, database =>
     progress: line => console.log(line),
   }),
 )
-console.log('')
-for (const [name, value] of rows) console.log(`${name.padEnd(34)} ${value}`)
-console.log('')
-if (faults.length === 0) console.log('Nothing that was acknowledged is missing, and each job has one outcome.')
-else {
-  console.log(`${faults.length} faults:`)
-  for (const { id, what } of faults.slice(0, MAX_FAULTS)) console.log(`${id} ${what}`)
+printFindings(
+  rows,
+  faults.map(({ id, what }) => `${id} ${what}`),
+)
+
+async function soakAndExit(): Promise<never> {
+  const found = await soak({
+    minutes: soakMinutes,
+    rate: whole('rate', 1, 1_000),
+    killEveryS: whole('kill-every', 5, 86_400),
+    clockStepS: whole('clock-step', -31_536_000, 31_536_000),
+    python: kind === 'python' ? values.python : null,
+    progress: line => console.log(`${new Date().toISOString().slice(11, 19)} ${line}`),
+  })
+  return printFindings(
+    found.rows,
+    found.faults.map(({ kind: fault, id, what, atS }) => `${fault} at ${atS} s: ${id} ${what}`),
+  )
 }
-process.exit(faults.length === 0 ? 0 : 1)
+
+function printFindings(rows: readonly (readonly [string, string])[], faults: readonly string[]): never {
+  console.log('')
+  for (const [name, value] of rows) console.log(`${name.padEnd(36)} ${value}`)
+  console.log('')
+  if (faults.length === 0) console.log('Nothing that was acknowledged is missing, and each job has one outcome.')
+  else {
+    console.log(`${faults.length} faults:`)
+    for (const fault of faults.slice(0, MAX_FAULTS)) console.log(fault)
+  }
+  process.exit(faults.length === 0 ? 0 : 1)
+}

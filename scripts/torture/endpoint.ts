@@ -69,7 +69,8 @@ function environment({ journal, atOnce }: EndpointWish, release: number) {
   return { TORTURE_JOURNAL: journal, TORTURE_AT_ONCE: String(atOnce), TORTURE_RELEASE: String(release) }
 }
 
-async function mutate(server: RestartableServer, name: string, type: string, input: object): Promise<string> {
+/** Runs a mutation that saves something. @returns its id @throws Error with the errors of GraphQL */
+export async function mutate(server: RestartableServer, name: string, type: string, input: object): Promise<string> {
   const query = `mutation ($input: ${type}) { ${name}(input: $input) { id } }`
   const response = await request(server, '/graphql', { query, variables: { input } })
   const { data, errors } = (response?.json ?? {}) as { data?: Record<string, { id: string }>; errors?: object }

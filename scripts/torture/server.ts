@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { ready } from '../../bench/ready.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const START_MS = 30_000
+/** A machine with other work needs long, and a server that looks for lost jobs first. */
+const START_MS = 120_000
 
 /** Options of the server. */
 export interface ServerOptions {
@@ -16,6 +17,8 @@ export interface ServerOptions {
   readonly database: string | null
   /** More arguments of `runyard serve`. */
   readonly args: readonly string[]
+  /** More variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** A server that can be killed and restarted. */
@@ -46,6 +49,21 @@ export class RestartableServer {
     return this.#startedAtMs
   }
 
+  /** Its process; null before the first start. */
+  get pid(): number | null {
+    return this.#child?.pid ?? null
+  }
+
+  /** Whether its process has ended, by itself or by a kill. */
+  get hasEnded(): boolean {
+    return this.#child === null || this.#child.exitCode !== null || this.#child.signalCode !== null
+  }
+
+  /** How its process ended: exit code or signal. */
+  get end(): string {
+    return String(this.#child?.exitCode ?? this.#child?.signalCode ?? 'no process')
+  }
+
   /** Its log. */
   get logFile(): string {
     return join(this.#options.dataDir, 'torture-server.log')
@@ -68,6 +86,7 @@ export class RestartableServer {
     ]
     const env = {
       ...process.env,
+      ...this.#options.env,
       ...(this.#options.database === null ? {} : { RUNYARD_DATABASE: this.#options.database }),
     }
     const child = spawn(join(root, 'bin', 'runyard'), args, { cwd: root, env, stdio: ['ignore', 'pipe', log] })

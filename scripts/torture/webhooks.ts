@@ -7,8 +7,10 @@ import type { Seen } from './clients.ts'
 export class Receiver {
   readonly #server: Server
   readonly ends = new Map<string, Map<string, Seen>>()
+  /** Number of requests, by delivery. */
+  readonly requests = new Map<string, number>()
 
-  private constructor() {
+  private constructor(refusesFirst: (delivery: string) => boolean) {
     this.#server = createServer((call, answer) => {
       let text = ''
       call.setEncoding('utf8')
@@ -16,17 +18,24 @@ export class Receiver {
         text += part
       })
       call.on('end', () => {
+        const delivery = String(call.headers['webhook-id'])
+        const requests = (this.requests.get(delivery) ?? 0) + 1
+        this.requests.set(delivery, requests)
+        if (requests === 1 && refusesFirst(delivery)) {
+          answer.writeHead(500).end()
+          return
+        }
         const told = JSON.parse(text) as Seen & { id: string }
         const deliveries = this.ends.get(told.id) ?? new Map<string, Seen>()
-        this.ends.set(told.id, deliveries.set(String(call.headers['webhook-id']), told))
+        this.ends.set(told.id, deliveries.set(delivery, told))
         answer.end()
       })
     })
   }
 
-  /** Starts a receiver on a free port. */
-  static async start(): Promise<Receiver> {
-    const receiver = new Receiver()
+  /** Starts a receiver on a free port. @param refusesFirst whether the first request of a delivery gets 500; none by default */
+  static async start(refusesFirst: (delivery: string) => boolean = () => false): Promise<Receiver> {
+    const receiver = new Receiver(refusesFirst)
     await new Promise<void>(resolve => receiver.#server.listen(0, '127.0.0.1', resolve))
     return receiver
   }

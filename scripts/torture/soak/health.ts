@@ -1,0 +1,75 @@
+/** What is measured of the server and its relay during the soak: memory, and how long nothing was answered. */
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { relayPid } from '../../../test/wire/support/processes.ts'
+import type { RestartableServer } from '../server.ts'
+
+const PROBE_MS = 200
+const PROBE_LIMIT_MS = 120_000
+const MEMORY_MS = 5_000
+
+/** Megabytes of resident memory at one time; null where there was no process. */
+export interface Memory {
+  readonly server: number | null
+  readonly relay: number | null
+}
+
+/** Probes `/healthz` again and again. */
+export class Health {
+  readonly #server: RestartableServer
+  readonly #dataDir: string
+  #answeredAtMs = performance.now()
+  /** The longest time without an answer of a server that ran, and of one that was killed, in milliseconds. */
+  readonly silence = { running: 0, killed: 0 }
+  /** All samples of memory. */
+  readonly memory: Memory[] = []
+
+  constructor(server: RestartableServer, dataDir: string) {
+    this.#server = server
+    this.#dataDir = dataDir
+  }
+
+  /** Probes and samples until the signal. */
+  async watch(over: AbortSignal): Promise<void> {
+    let sampledAtMs = Number.NEGATIVE_INFINITY
+    while (!over.aborted) {
+      await this.#probe()
+      if (performance.now() - sampledAtMs > MEMORY_MS) {
+        this.memory.push(this.sample())
+        sampledAtMs = performance.now()
+      }
+      await sleep(PROBE_MS)
+    }
+  }
+
+  /** The memory at this moment. */
+  sample(): Memory {
+    return { server: residentMb(this.#server.pid), relay: residentMb(relayPid(this.#dataDir)) }
+  }
+
+  async #probe(): Promise<void> {
+    try {
+      const response = await fetch(`${this.#server.url}/healthz`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) })
+      await response.text()
+      if (response.status !== 200) return
+    } catch {
+      return
+    }
+    const { startedAtMs } = this.#server
+    const nowMs = performance.now()
+    const wasKilled = startedAtMs === null || startedAtMs > this.#answeredAtMs
+    const kind = wasKilled ? 'killed' : 'running'
+    this.silence[kind] = Math.max(this.silence[kind], nowMs - this.#answeredAtMs)
+    this.#answeredAtMs = nowMs
+  }
+}
+
+function residentMb(pid: number | null): number | null {
+  try {
+    const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    // A process that has ended and was not waited for has no memory.
+    return kilobytes === undefined ? null : Math.round(Number(kilobytes) / 1_024)
+  } catch {
+    return null
+  }
+}

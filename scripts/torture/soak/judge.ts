@@ -1,0 +1,147 @@
+/** Compares what the soak was promised with what it saw, and writes the report. */
+import { MAX_LOST_ATTEMPTS } from '../../../src/core/jobs/job.ts'
+import { type Attempt, outcome, type Seen } from '../clients.ts'
+import type { Memory } from './health.ts'
+import type { FaultKind, Ledger, SoakJob } from './ledger.ts'
+
+/** All records of a soak. */
+export interface SoakEvidence {
+  readonly ledger: Ledger
+  readonly attempts: readonly Attempt[]
+  /** What `GET /requests` lists at the end: the status of each job, by id. */
+  readonly records: ReadonlyMap<string, string>
+  /** Payloads of webhooks, by job and delivery, and the number of requests of each delivery. */
+  readonly ends: ReadonlyMap<string, ReadonlyMap<string, Seen>>
+  readonly webhookRequests: ReadonlyMap<string, number>
+  /** Time from each kill until the server responded again, in milliseconds. */
+  readonly downMs: readonly number[]
+  /** Memory samples in the order of time. */
+  readonly memory: readonly Memory[]
+  readonly silence: { readonly running: number; readonly killed: number }
+  readonly exitCode: number | null
+  readonly leftOver: number
+  /** What was done with the disk and with the clock. */
+  readonly disk: string
+  readonly clock: string
+  readonly diskMb: { readonly start: number; readonly end: number }
+}
+
+/** Compares them. Faults go to the ledger. */
+export function judgeSoak(evidence: SoakEvidence): void {
+  const { ledger, attempts, records, ends } = evidence
+  const byJob = Map.groupBy(attempts, ({ job }) => job)
+  for (const job of ledger.jobs.values()) {
+    const seen = ledger.finals.get(job.id)
+    // A job without an end has a fault already.
+    if (seen === undefined) continue
+    const what = faultOf(job, seen, byJob.get(job.id) ?? [])
+    if (what !== null) ledger.fault('wrong', job.id, `(${job.kind}) ${what}`)
+    const record = records.get(job.id)
+    if (record === undefined) ledger.fault('lost', job.id, `(${job.kind}) has no record at the end`)
+    else if (record !== seen.status) ledger.fault('wrong', job.id, `was ${seen.status} and its record is ${record}`)
+    judgeWebhook(ledger, job, seen, ends)
+  }
+  for (const { id, requests } of ledger.batches.values()) {
+    const told = [...(ends.get(id)?.values() ?? [])] as unknown as { requestTotal: number }[]
+    if (told.length !== 1) ledger.fault(told.length === 0 ? 'lost' : 'twice', id, `is a batch with ${told.length} ends`)
+    if (told.some(({ requestTotal }) => requestTotal !== requests)) ledger.fault('wrong', id, 'has another size')
+  }
+  for (const id of byJob.keys())
+    if (!ledger.jobs.has(id)) ledger.fault('twice', id, 'ran although no response named it: it was submitted twice')
+  if (evidence.exitCode !== 0) ledger.fault('server', '-', `the server ended with ${evidence.exitCode}`)
+  if (evidence.leftOver > 0) ledger.fault('server', '-', `${evidence.leftOver} processes of workers are left over`)
+}
+
+/** The violated guarantee of a job that has ended; null when there is none. */
+function faultOf({ n, id, expected }: SoakJob, seen: Seen, attempts: readonly Attempt[]): string | null {
+  if (failedFairly(seen, attempts)) return null
+  if (expected !== 'any' && seen.status !== expected)
+    return `is ${seen.status} and not ${expected}: ${seen.error ?? 'no reason'}`
+  if (seen.status === 'FAILED' && !seen.error?.includes(`job ${n} fails as it should`))
+    return `failed with ${seen.error ?? 'no reason'}`
+  if (seen.status !== 'COMPLETED') return null
+  const outputs = Array.isArray(seen.output) ? (seen.output as Attempt[]) : [seen.output]
+  if (outputs.length === 0 || outputs.some(output => output?.n !== n || output.job !== id))
+    return `has the output ${JSON.stringify(seen.output)?.slice(0, 300)}`
+  const own = attempts.find(({ nonce }) => nonce === outputs[0]?.nonce)
+  return own === undefined || outputs.some(output => output?.nonce !== own.nonce)
+    ? 'has an output that no attempt made'
+    : null
+}
+
+/** Whether the worker of the job was lost too often, which is a failure that is allowed. */
+function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): boolean {
+  return status === 'FAILED' && attempts.length > 0 && error?.includes(`lost ${MAX_LOST_ATTEMPTS} times`) === true
+}
+
+function judgeWebhook(ledger: Ledger, { id, hasWebhook }: SoakJob, seen: Seen, ends: SoakEvidence['ends']): void {
+  if (!hasWebhook) return
+  const told = [...(ends.get(id)?.values() ?? [])]
+  if (told.length === 0) ledger.fault('lost', id, `is ${seen.status}, and its webhook was not called`)
+  else if (told.length > 1) ledger.fault('twice', id, `had ${told.length} ends by its webhook`)
+  else if (JSON.stringify(outcome(told[0]!)) !== JSON.stringify(outcome(seen)))
+    ledger.fault('wrong', id, `has another end than its webhook reported: ${JSON.stringify(told[0]).slice(0, 300)}`)
+}
+
+/** Name and value of each row of the report. */
+export function soakRows(evidence: SoakEvidence): (readonly [string, string])[] {
+  const { ledger, attempts, ends, webhookRequests, downMs, silence } = evidence
+  const byJob = Map.groupBy(attempts, ({ job }) => job)
+  const jobs = [...ledger.jobs.values()]
+  const kinds = [...Map.groupBy(jobs, ({ kind }) => kind)].sort(([a], [b]) => a.localeCompare(b))
+  const finals = [...ledger.finals]
+  const count = (status: string) => `${finals.filter(([, seen]) => seen.status === status).length}`
+  const lostAttempts = finals.filter(([id, seen]) => failedFairly(seen, byJob.get(id) ?? []))
+  const faults = (kind: FaultKind) => `${ledger.faults.filter(fault => fault.kind === kind).length}`
+  const sortedDown = [...downMs].sort((a, b) => a - b)
+  const counted = (name: string) => `${ledger.counts.get(name) ?? 0}`
+  const deliveries = [...ends.values()].reduce((sum, { size }) => sum + size, 0)
+  const withWebhook = jobs.filter(({ hasWebhook }) => hasWebhook).length + ledger.batches.size
+  return [
+    ['minutes', (ledger.seconds / 60).toFixed(1)],
+    ['jobs acknowledged', `${jobs.length}`],
+    ...kinds.map(([kind, own]): [string, string] => [`  ${kind}`, `${own.length}`]),
+    ['batches acknowledged', `${ledger.batches.size}`],
+    ['load-balanced requests answered', counted('load-balanced requests')],
+    ['submitted again with the same key', counted('jobs submitted again with the same key')],
+    ['lost', faults('lost')],
+    ['twice', faults('twice')],
+    ['wrong', faults('wrong')],
+    ['other faults of the server', faults('server')],
+    ['completed', count('COMPLETED')],
+    ['failed', count('FAILED')],
+    [`  after ${MAX_LOST_ATTEMPTS} lost attempts`, `${lostAttempts.length}`],
+    ['cancelled', count('CANCELLED')],
+    ['timed out', count('TIMED_OUT')],
+    ['attempts', `${attempts.length}`],
+    ['jobs with more than one attempt', `${[...byJob.values()].filter(({ length }) => length > 1).length}`],
+    ['streams with a chunk twice', counted('streams with a chunk twice')],
+    ['webhooks acknowledged', `${withWebhook}`],
+    ['webhooks delivered', `${deliveries}`],
+    ['  of which called again', `${[...webhookRequests.values()].filter(requests => requests > 1).length}`],
+    ['kills of the server', `${downMs.length}`],
+    ['  until it responded again', `${ms(sortedDown[sortedDown.length >> 1])}, at most ${ms(sortedDown.at(-1))}`],
+    ['longest silence of a running server', ms(silence.running)],
+    ['longest silence around a kill', ms(silence.killed)],
+    ['full disk', evidence.disk],
+    ['step of the clock', evidence.clock],
+    ['memory of the server', memoryText(evidence.memory.map(({ server }) => server))],
+    ['memory of the relay', memoryText(evidence.memory.map(({ relay }) => relay))],
+    ['data directory', `${evidence.diskMb.start} MB at the start, ${evidence.diskMb.end} MB at the end`],
+    ['503 without Retry-After', counted('503 without Retry-After')],
+    ['load held back', counted('load held back')],
+    ...[...ledger.refusals].sort().map(([reason, times]): [string, string] => [`refused ${reason}`, `${times}`]),
+  ]
+}
+
+function ms(value: number | undefined): string {
+  return `${Math.round(value ?? 0)} ms`
+}
+
+/** The first minute is the start, the last one the end: the mean of each. */
+function memoryText(samples: readonly (number | null)[]): string {
+  const known = samples.filter(sample => sample !== null)
+  const mean = (some: readonly number[]) => Math.round(some.reduce((sum, one) => sum + one, 0) / some.length)
+  if (known.length === 0) return 'not measured'
+  return `${mean(known.slice(0, 12))} MB at the start, ${mean(known.slice(-12))} MB at the end, at most ${Math.max(...known)} MB`
+}

@@ -1,0 +1,102 @@
+/** What the soak was promised and what it saw: acknowledged jobs, their ends, refused calls, violated guarantees. */
+import type { Seen } from '../clients.ts'
+
+/** How a job or request is submitted, and what happens to it. */
+export type LoadKind =
+  | 'run'
+  | 'runsync'
+  | 'low priority'
+  | 'long'
+  | 'stream'
+  | 'cancel'
+  | 'timeout'
+  | 'failure'
+  | 'batch'
+  | 'balanced'
+
+/** How a job has to end: `any` where a cancel came too late. */
+export type ExpectedEnd = 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'TIMED_OUT' | 'any'
+
+/** A job that the server acknowledged. */
+export interface SoakJob {
+  readonly id: string
+  /** Its number, which is in its input and its output. */
+  readonly n: number
+  readonly kind: LoadKind
+  readonly endpoint: string
+  readonly hasWebhook: boolean
+  /** How it has to end; set again when a cancel is answered. */
+  expected: ExpectedEnd
+}
+
+/** A batch that was finalized. */
+export interface SoakBatch {
+  readonly id: string
+  readonly requests: number
+}
+
+/** Which guarantee a fault violates: a job is not found or has no end, ran or ended twice, or is not as it was promised. */
+export type FaultKind = 'lost' | 'twice' | 'wrong' | 'server'
+
+/** A violated guarantee. */
+export interface SoakFault {
+  readonly kind: FaultKind
+  /** The job, or `-`. */
+  readonly id: string
+  readonly what: string
+  /** Seconds since the soak began. */
+  readonly atS: number
+}
+
+/** Keeps all of it. */
+export class Ledger {
+  readonly #beganAtMs = performance.now()
+  readonly jobs = new Map<string, SoakJob>()
+  readonly batches = new Map<string, SoakBatch>()
+  /** The final states, by job. */
+  readonly finals = new Map<string, Seen>()
+  readonly faults: SoakFault[] = []
+  /** Number of calls that were not answered as asked, by kind of call and reason. */
+  readonly refusals = new Map<string, number>()
+  /** Number of other things, by name. */
+  readonly counts = new Map<string, number>()
+
+  /** Seconds since the soak began. */
+  get seconds(): number {
+    return (performance.now() - this.#beganAtMs) / 1_000
+  }
+
+  /** Notes a job that was acknowledged. The id of another job is a fault. */
+  acknowledge(job: SoakJob): void {
+    const known = this.jobs.get(job.id)
+    if (known !== undefined) this.fault('wrong', job.id, `is the id of job ${known.n} and of job ${job.n}`)
+    this.jobs.set(job.id, job)
+  }
+
+  /** Notes a final state. Another one than before is a fault. */
+  ended(job: SoakJob, seen: Seen): void {
+    const before = this.finals.get(job.id)
+    if (before === undefined) this.finals.set(job.id, seen)
+    else if (before.status !== seen.status || JSON.stringify(before.output) !== JSON.stringify(seen.output))
+      this.fault('wrong', job.id, `was ${before.status} and is ${seen.status} with another outcome`)
+  }
+
+  /** Notes a violated guarantee. */
+  fault(kind: FaultKind, id: string, what: string): void {
+    this.faults.push({ kind, id, what, atS: Math.round(this.seconds) })
+  }
+
+  /** Counts a call that was refused or not answered. */
+  refused(call: string, reason: string): void {
+    add(this.refusals, `${call}: ${reason}`)
+  }
+
+  /** Counts anything else. */
+  count(name: string): void {
+    add(this.counts, name)
+  }
+}
+
+function add(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1)
+}

@@ -1,0 +1,272 @@
+/** The life of each job and request of the soak, from its submission until its end was read for the last time. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isFinal, type Seen } from '../clients.ts'
+import type { Answer, Calls } from './calls.ts'
+import type { SoakEndpoints } from './endpoints.ts'
+import type { ExpectedEnd, Ledger, LoadKind, SoakJob } from './ledger.ts'
+
+/** Time in which a call has to be answered, and then a job to end: the server is away for parts of it. */
+const PATIENCE_MS = 300_000
+const POLL_MS = 400
+/** Every so many jobs have a webhook, and every so many are submitted again with the same key. */
+const EACH = { webhook: 3, submittedAgain: 10 }
+/** When a final state is read again; the result of `runsync` is kept for a minute. */
+const READ_AGAIN_MS = { run: 600_000, runsync: 30_000 }
+const TIMEOUT_MS = 5_000
+const BATCH = { draft: 4, added: 3 }
+
+/** What the lives share. */
+export interface Soak {
+  readonly calls: Calls
+  readonly ledger: Ledger
+  readonly endpoints: SoakEndpoints
+  /** Address of the receiver of webhooks. */
+  readonly webhook: string
+  /** Aborted when no more load comes: waits for the next reading end. */
+  readonly over: AbortSignal
+  /** The next number of a job. */
+  readonly next: () => number
+}
+
+/** A life: resolves when it is over. */
+export type Life = (soak: Soak) => Promise<void>
+
+/** How a job is submitted. */
+interface Submission {
+  readonly kind: LoadKind
+  readonly endpoint: string
+  readonly input: Readonly<Record<string, unknown>>
+  readonly policy?: Readonly<Record<string, unknown>>
+  readonly expected: ExpectedEnd
+  readonly isSync?: boolean
+}
+
+/** The lives of all kinds of load. */
+export const LIVES: Readonly<Record<LoadKind, Life>> = {
+  run: soak => plain(soak, { kind: 'run', endpoint: either(soak), input: { ms: upTo(400) }, expected: 'COMPLETED' }),
+  runsync: soak =>
+    plain(soak, {
+      kind: 'runsync',
+      endpoint: either(soak),
+      input: { ms: upTo(400) },
+      expected: 'COMPLETED',
+      isSync: true,
+    }),
+  'low priority': soak =>
+    plain(soak, {
+      kind: 'low priority',
+      endpoint: either(soak),
+      input: { ms: upTo(400) },
+      policy: { lowPriority: true },
+      expected: 'COMPLETED',
+    }),
+  long: soak =>
+    plain(soak, { kind: 'long', endpoint: either(soak), input: { ms: 20_000 + upTo(70_000) }, expected: 'COMPLETED' }),
+  timeout: soak =>
+    plain(soak, {
+      kind: 'timeout',
+      endpoint: either(soak),
+      input: { ms: 30_000 },
+      policy: { executionTimeout: TIMEOUT_MS },
+      expected: 'TIMED_OUT',
+    }),
+  failure: soak =>
+    plain(soak, { kind: 'failure', endpoint: either(soak), input: { ms: upTo(400), fails: true }, expected: 'FAILED' }),
+  cancel: cancelled,
+  stream: streamed,
+  batch: batched,
+  balanced,
+}
+
+async function plain(soak: Soak, submission: Submission): Promise<void> {
+  const { job, seen } = await submit(soak, submission)
+  await watch(soak, job, seen)
+}
+
+async function cancelled(soak: Soak): Promise<void> {
+  const input = { ms: 1_000 + upTo(10_000) }
+  const { job } = await submit(soak, { kind: 'cancel', endpoint: either(soak), input, expected: 'any' })
+  await sleep(upTo(4_000))
+  const path = `/v2/${job.endpoint}/cancel/${job.id}`
+  const answer = await untilAnswered(soak, { name: 'cancel', path, method: 'POST' })
+  if (answer.status === 200) job.expected = 'CANCELLED'
+  else if (answer.status === 409) job.expected = 'COMPLETED'
+  else soak.ledger.fault(answer.status === 404 ? 'lost' : 'wrong', job.id, `cancel ${sentenceOf(answer)}`)
+  await watch(soak, job)
+}
+
+async function streamed(soak: Soak): Promise<void> {
+  const chunks = 3 + Math.floor(upTo(10))
+  const input = { ms: upTo(3_000), chunks }
+  const endpoint = soak.endpoints.streams
+  const { job } = await submit(soak, { kind: 'stream', endpoint, input, expected: 'COMPLETED' })
+  const read: { nonce: string; index: number }[] = []
+  const path = `/v2/${endpoint}/stream/${job.id}?wait=5000`
+  for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; ) {
+    const answer = await untilAnswered(soak, { name: 'stream', path, waitMs: 5_000 })
+    if (answer.status !== 200) {
+      soak.ledger.fault(answer.status === 404 ? 'lost' : 'wrong', job.id, `stream ${sentenceOf(answer)}`)
+      return
+    }
+    const { status, stream } = answer.json as { status: string; stream: { output: (typeof read)[number] }[] }
+    read.push(...stream.map(({ output }) => output))
+    if (!isFinal(status)) continue
+    if (status === 'COMPLETED') checkChunks(soak, job, chunks, read)
+    break
+  }
+  await watch(soak, job)
+}
+
+/** Each chunk of the last attempt has to be there. One that was in a response which the kill cut off may come twice. */
+function checkChunks({ ledger }: Soak, { id }: SoakJob, chunks: number, read: { nonce: string; index: number }[]) {
+  const nonce = read.at(-1)?.nonce
+  const last = read.filter(chunk => chunk.nonce === nonce).map(({ index }) => index)
+  if (last.length > new Set(last).size) ledger.count('streams with a chunk twice')
+  const missing = Array.from({ length: chunks }, (_, index) => index).filter(index => !last.includes(index))
+  if (missing.length > 0) ledger.fault('lost', id, `has no chunks ${missing.join(', ')} of ${chunks} in its stream`)
+}
+
+async function batched(soak: Soak): Promise<void> {
+  const endpoint = either(soak)
+  const base = `/v2/${endpoint}/batch`
+  const numbers = Array.from({ length: BATCH.draft + BATCH.added }, soak.next)
+  const requests = numbers.map(n => ({ input: { n, ms: (n * 37) % 400 } }))
+  const key = `soak-batch-${numbers[0]}`
+  const made = await untilAnswered(soak, {
+    name: 'batch',
+    path: base,
+    body: { requests: requests.slice(0, BATCH.draft), webhook: soak.webhook },
+    idempotencyKey: key,
+  })
+  const id = String(made.json.id)
+  if (made.status !== 200) return soak.ledger.fault('wrong', '-', `batch ${sentenceOf(made)}`)
+  const added = await untilAnswered(soak, {
+    name: 'batch',
+    path: `${base}/${id}/requests`,
+    body: { requests: requests.slice(BATCH.draft) },
+    idempotencyKey: `${key}-more`,
+  })
+  if (added.status !== 200 || added.json.requestTotal !== numbers.length)
+    return soak.ledger.fault('wrong', id, `adding to a batch ${sentenceOf(added)}`)
+  const finalized = await untilAnswered(soak, { name: 'batch', path: `${base}/${id}/finalize`, method: 'POST' })
+  // 409 says that a finalization whose response was cut off had come.
+  if (![200, 409].includes(finalized.status)) return soak.ledger.fault('wrong', id, `finalize ${sentenceOf(finalized)}`)
+  soak.ledger.batches.set(id, { id, requests: numbers.length })
+  await watchBatch(soak, endpoint, id, numbers)
+}
+
+async function watchBatch(soak: Soak, endpoint: string, id: string, numbers: readonly number[]): Promise<void> {
+  const path = `/v2/${endpoint}/batch/${id}/requests?limit=100`
+  const page = async () => {
+    const answer = await untilAnswered(soak, { name: 'batch', path })
+    return (answer.json.requests ?? []) as (Seen & { id: string })[]
+  }
+  const first = await page()
+  if (first.length !== numbers.length)
+    return soak.ledger.fault('lost', id, `is a batch with ${first.length} of ${numbers.length} requests`)
+  const jobs = first.map(({ id: job }, index): SoakJob => {
+    return { id: job, n: numbers[index]!, kind: 'batch', endpoint, hasWebhook: false, expected: 'COMPLETED' }
+  })
+  for (const job of jobs) soak.ledger.acknowledge(job)
+  for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; await sleep(1_000)) {
+    const seen = await page()
+    if (!seen.every(({ status }) => isFinal(status))) continue
+    for (const [index, job] of jobs.entries()) ended(soak, job, seen[index]!)
+    return
+  }
+  soak.ledger.fault('lost', id, `is a batch that was not done in ${PATIENCE_MS / 1_000} s`)
+}
+
+async function balanced({ calls, ledger, endpoints, next }: Soak): Promise<void> {
+  const n = next()
+  const body = { n, text: 'x'.repeat(n % 5_000) }
+  const path = `/lb/${endpoints.balanced}/echo?ms=${n % 10 === 0 ? 3_000 : 10}`
+  const answer = await calls.untilAnswered({ name: 'balanced', path, body }, performance.now() + PATIENCE_MS)
+  if (answer.status !== 200 || answer.text !== JSON.stringify(body))
+    ledger.fault('wrong', '-', `request ${n} ${sentenceOf(answer)}`)
+  ledger.count('load-balanced requests')
+}
+
+/** Submits a job until it is acknowledged, and some of them again, which has to give the same job. */
+async function submit(soak: Soak, how: Submission): Promise<{ job: SoakJob; seen: Seen }> {
+  const n = soak.next()
+  const hasWebhook = n % EACH.webhook === 0
+  const call = {
+    name: how.isSync === true ? 'runsync' : 'run',
+    path: `/v2/${how.endpoint}/${how.isSync === true ? 'runsync?wait=20000' : 'run'}`,
+    body: {
+      input: { n, ...how.input },
+      ...(how.policy === undefined ? {} : { policy: how.policy }),
+      ...(hasWebhook ? { webhook: soak.webhook } : {}),
+    },
+    idempotencyKey: `soak-${n}`,
+    waitMs: how.isSync === true ? 20_000 : 0,
+  }
+  const answer = await untilAnswered(soak, call)
+  if (answer.status !== 200) throw new Error(`${call.name} of job ${n} ${sentenceOf(answer)}`)
+  const id = String(answer.json.id)
+  const job = { id, n, kind: how.kind, endpoint: how.endpoint, hasWebhook, expected: how.expected }
+  soak.ledger.acknowledge(job)
+  if (n % EACH.submittedAgain === 0) {
+    const again = await untilAnswered(soak, call)
+    soak.ledger.count('jobs submitted again with the same key')
+    if (again.status !== 200 || again.json.id !== id)
+      soak.ledger.fault('twice', id, `was submitted again with the same key: ${sentenceOf(again)}`)
+  }
+  return { job, seen: answer.json as unknown as Seen }
+}
+
+/** Reads a job until it is final, and once more later. */
+async function watch(soak: Soak, job: SoakJob, known?: Seen): Promise<void> {
+  const seen = known !== undefined && isFinal(known.status) ? known : await untilFinal(soak, job)
+  if (seen === null) return
+  ended(soak, job, seen)
+  const readAgainMs = job.kind === 'runsync' ? READ_AGAIN_MS.runsync : READ_AGAIN_MS.run
+  const endedAtMs = performance.now()
+  await sleep(upTo(readAgainMs), undefined, { signal: soak.over }).catch(() => {})
+  const answer = await status(soak, job)
+  // The server was away for longer than results of runsync are kept.
+  if (job.kind === 'runsync' && performance.now() - endedAtMs > READ_AGAIN_MS.runsync + 10_000) return
+  if (answer.status === 200) soak.ledger.ended(job, answer.json as unknown as Seen)
+  else soak.ledger.fault('lost', job.id, `(${job.kind}) is ${seen.status}, and later status ${sentenceOf(answer)}`)
+}
+
+async function untilFinal(soak: Soak, job: SoakJob): Promise<Seen | null> {
+  for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; await sleep(POLL_MS)) {
+    const answer = await status(soak, job)
+    if (answer.status !== 200) {
+      soak.ledger.fault('lost', job.id, `(${job.kind}) status ${sentenceOf(answer)}`)
+      return null
+    }
+    const seen = answer.json as unknown as Seen
+    if (isFinal(seen.status)) return seen
+  }
+  soak.ledger.fault('lost', job.id, `(${job.kind}) was not final after ${PATIENCE_MS / 1_000} s`)
+  return null
+}
+
+/** Half of the jobs are read by `status-sync`. */
+function status(soak: Soak, { endpoint, id, n }: SoakJob): Promise<Answer> {
+  const path = n % 2 === 0 ? `status/${id}` : `status-sync/${id}?wait=5000`
+  return untilAnswered(soak, { name: 'status', path: `/v2/${endpoint}/${path}`, waitMs: n % 2 === 0 ? 0 : 5_000 })
+}
+
+function ended({ ledger }: Soak, job: SoakJob, seen: Seen): void {
+  ledger.ended(job, seen)
+}
+
+function untilAnswered(soak: Soak, call: Parameters<Calls['untilAnswered']>[0]): Promise<Answer> {
+  return soak.calls.untilAnswered(call, performance.now() + PATIENCE_MS)
+}
+
+function sentenceOf({ status: code, text }: Answer): string {
+  return `got ${code}: ${text.slice(0, 200)}`
+}
+
+function either({ endpoints }: Soak): string {
+  return Math.random() < 0.5 ? endpoints.python : endpoints.node
+}
+
+function upTo(limit: number): number {
+  return Math.floor(Math.random() * limit)
+}
