@@ -86,9 +86,13 @@ export function asJob<T>(jobId: string, action: () => T): T {
   return current.run(jobId, action)
 }
 
-/** On a platform, makes `console.log` and its siblings write the same JSON lines as `log`. */
+/**
+ * On a platform, makes `console.log` and its siblings write the same JSON lines as `log`. An output that cannot be written, as on a
+ * full disk, costs its lines and does not end the process.
+ */
 export function captureConsole(): void {
   if (!process.env.RUNPOD_ENDPOINT_ID) return
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const methods = { debug: 'DEBUG', log: 'INFO', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const
   for (const [method, level] of Object.entries(methods) as [keyof typeof methods, Level][]) {
     console[method] = (...items: unknown[]) => log(format(...items), { level })

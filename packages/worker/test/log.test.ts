@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync, openSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { atOnce, bench, final, until } from './support/bench.ts'
 
@@ -44,4 +45,12 @@ describe('log levels', atOnce, () => {
     const [line] = child.logLines().filter(({ requestId }) => requestId === 'j1')
     assert.equal(line?.message, `${'x'.repeat(2048)}\n...TRUNCATED 904 CHARACTERS...\n${'x'.repeat(2048)}`)
   })
+})
+
+it('goes on when its output cannot be written', { skip: existsSync('/dev/full') ? false : 'no /dev/full' }, async t => {
+  const levels = { do: 'levels' }
+  const env = { RUNPOD_ENDPOINT_ID: 'ep1' }
+  const { stub, child } = await bench(t, { jobs: [levels, levels, levels], env, stdout: openSync('/dev/full', 'w') })
+  for (const id of ['j1', 'j2', 'j3']) await final(stub, id)
+  assert.equal((await child.end('SIGTERM')).code, 0, child.stderr)
 })

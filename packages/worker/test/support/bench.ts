@@ -15,10 +15,12 @@ export class Child {
   stdout = ''
   stderr = ''
 
-  constructor(args: string[], env: Record<string, string>, cwd?: string) {
+  /** @param stdout a file for its output instead of a pipe */
+  constructor(args: string[], env: Record<string, string>, cwd?: string, stdout?: number) {
     const { PATH = '', HOME = '' } = process.env
     const began = performance.now()
-    this.process = spawn(process.execPath, args, { env: { PATH, HOME, ...env }, ...(cwd ? { cwd } : {}) })
+    const options = { env: { PATH, HOME, ...env }, ...(cwd ? { cwd } : {}) }
+    this.process = spawn(process.execPath, args, { ...options, stdio: ['pipe', stdout ?? 'pipe', 'pipe'] })
     this.process.stdout?.on('data', text => {
       this.stdout += text
     })
@@ -46,14 +48,15 @@ export class Child {
   }
 }
 
-export type Setup = { rules?: Rules; options?: object; env?: Record<string, string>; jobs?: object[] }
+export type Setup = { rules?: Rules; options?: object; env?: Record<string, string>; jobs?: object[]; stdout?: number }
 
 /** A stub platform and one worker on it. Jobs get the ids j1, j2, … and the given objects as input. */
-export async function bench(t: Cleanup, { rules, options = {}, env = {}, jobs = [] }: Setup = {}) {
+export async function bench(t: Cleanup, { rules, options = {}, env = {}, jobs = [], stdout }: Setup = {}) {
   const stub = new Stub(rules)
   await stub.listen()
   stub.queue(...jobs.map((input, index) => ({ id: `j${index + 1}`, input })))
-  const child = new Child([fixture], { ...stub.env(), WORKER_OPTIONS: JSON.stringify(options), ...env })
+  const variables = { ...stub.env(), WORKER_OPTIONS: JSON.stringify(options), ...env }
+  const child = new Child([fixture], variables, undefined, stdout)
   t.after(async () => {
     child.process.kill('SIGKILL')
     await child.ended
