@@ -25,6 +25,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
     'the image cannot be pulled here; test/wire/docker/deploy runs one of its own',
   './bin/node scripts/torture.ts --jobs 1000 --kills 10 --worker python': 'test/wire/faults/torture runs a short one',
   './bin/node scripts/torture.ts --freezes 200 --worker node': 'test/wire/faults/torture runs a short one',
+  './bin/node scripts/torture.ts --soak 60': 'it takes an hour; test/scripts/soak judges what one saw',
   'npm install --global @opentelemetry/exporter-trace-otlp-proto': 'scripts/check-packages installs it',
   './bin/runyard endpoints promote <endpoint>   # or let it go on all the same: it is judged no more':
     'no release fails its jobs here; test/app/scaling/rollout-judge promotes one',
