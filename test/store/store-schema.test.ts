@@ -264,6 +264,8 @@ test('the flush time is the median of some probes, which leave nothing behind', 
   assert.equal(measureFlushMs(folder, monotonic), 2)
   assert.equal(calls, 30)
   assert.throws(() => statSync(join(folder, 'flush.probe')), { code: 'ENOENT' })
+  // A full disk throws, too.
+  assert.equal(measureFlushMs(join(folder, 'missing'), monotonic), Number.POSITIVE_INFINITY)
 })
 
 test('a quick disk is written in line until large bodies come, a slow one by a thread', () => {

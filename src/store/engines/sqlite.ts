@@ -54,11 +54,19 @@ export function sqliteStoreOn(host: Host): SqliteStore {
 const PROBES = 15
 
 /**
- * How long the disk of this folder takes to make a small write durable, in milliseconds: the median of some probes.
+ * How long the disk of this folder takes to make a small write durable, in milliseconds: the median of some probes. A disk that takes no
+ * write now, such as a full one, counts as the slowest: a server starts on it all the same.
  * @param monotonic milliseconds that only grow
  */
 export function measureFlushMs(folder: string, monotonic: () => number): number {
-  const path = join(folder, 'flush.probe')
+  try {
+    return probeFlushMs(join(folder, 'flush.probe'), monotonic)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+function probeFlushMs(path: string, monotonic: () => number): number {
   const bytes = new Uint8Array(512)
   const descriptor = openSync(path, 'w', 0o600)
   try {
