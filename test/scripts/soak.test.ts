@@ -21,7 +21,7 @@ function faultless() {
     webhookRequests: new Map([['d1', 2]]),
     downMs: [900, 1_100],
     memory: [{ server: 150, relay: 60 }],
-    silence: { running: 300, killed: 1_200 },
+    silence: { running: { ms: 300, atS: 5 }, killed: { ms: 1_200, atS: 60 } },
     exitCode: 0,
     leftOver: 0,
     disk: 'none',

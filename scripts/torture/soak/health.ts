@@ -14,13 +14,20 @@ export interface Memory {
   readonly relay: number | null
 }
 
+/** Time without an answer, in milliseconds, and when it ended, in seconds since the soak began. */
+export interface Silence {
+  readonly ms: number
+  readonly atS: number
+}
+
 /** Probes `/healthz` again and again. */
 export class Health {
   readonly #server: RestartableServer
   readonly #dataDir: string
   #answeredAtMs = performance.now()
-  /** The longest time without an answer of a server that ran, and of one that was killed, in milliseconds. */
-  readonly silence = { running: 0, killed: 0 }
+  readonly #beganAtMs = performance.now()
+  /** The longest time without an answer of a server that ran, and of one that was killed. */
+  readonly silence: Record<'running' | 'killed', Silence> = { running: { ms: 0, atS: 0 }, killed: { ms: 0, atS: 0 } }
   /** All samples of memory. */
   readonly memory: Memory[] = []
 
@@ -59,7 +66,8 @@ export class Health {
     const nowMs = performance.now()
     const wasKilled = startedAtMs === null || startedAtMs > this.#answeredAtMs
     const kind = wasKilled ? 'killed' : 'running'
-    this.silence[kind] = Math.max(this.silence[kind], nowMs - this.#answeredAtMs)
+    const ms = nowMs - this.#answeredAtMs
+    if (ms > this.silence[kind].ms) this.silence[kind] = { ms, atS: (nowMs - this.#beganAtMs) / 1_000 }
     this.#answeredAtMs = nowMs
   }
 }

@@ -1,7 +1,7 @@
 /** Compares what the soak was promised with what it saw, and writes the report. */
 import { MAX_LOST_ATTEMPTS } from '../../../src/core/jobs/job.ts'
 import { type Attempt, outcome, type Seen } from '../clients.ts'
-import type { Memory } from './health.ts'
+import type { Memory, Silence } from './health.ts'
 import type { FaultKind, Ledger, SoakJob } from './ledger.ts'
 
 /** All records of a soak. */
@@ -17,7 +17,7 @@ export interface SoakEvidence {
   readonly downMs: readonly number[]
   /** Memory samples in the order of time. */
   readonly memory: readonly Memory[]
-  readonly silence: { readonly running: number; readonly killed: number }
+  readonly silence: Readonly<Record<'running' | 'killed', Silence>>
   readonly exitCode: number | null
   readonly leftOver: number
   /** What was done with the disk and with the clock. */
@@ -121,8 +121,8 @@ export function soakRows(evidence: SoakEvidence): (readonly [string, string])[] 
     ['  of which called again', `${[...webhookRequests.values()].filter(requests => requests > 1).length}`],
     ['kills of the server', `${downMs.length}`],
     ['  until it responded again', `${ms(sortedDown[sortedDown.length >> 1])}, at most ${ms(sortedDown.at(-1))}`],
-    ['longest silence of a running server', ms(silence.running)],
-    ['longest silence around a kill', ms(silence.killed)],
+    ['longest silence of a running server', silenceText(silence.running)],
+    ['longest silence around a kill', silenceText(silence.killed)],
     ['full disk', evidence.disk],
     ['step of the clock', evidence.clock],
     ['memory of the server', memoryText(evidence.memory.map(({ server }) => server))],
@@ -136,6 +136,10 @@ export function soakRows(evidence: SoakEvidence): (readonly [string, string])[] 
 
 function ms(value: number | undefined): string {
   return `${Math.round(value ?? 0)} ms`
+}
+
+function silenceText({ ms: longest, atS }: Silence): string {
+  return `${ms(longest)}, which ended at ${Math.round(atS)} s`
 }
 
 /** The first minute is the start, the last one the end: the mean of each. */
