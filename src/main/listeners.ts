@@ -127,6 +127,8 @@ export interface Listeners {
   readonly admin: Listener | null
   /** Where calls of workers come from the relay, or from workers without one: {@link open}, or a listener of its own beside HTTPS. */
   readonly workers: Listener
+  /** Where pods call, and nothing else is answered; null for nowhere. */
+  readonly pods: Listener | null
   /** Where plain HTTP is led to HTTPS; null for nowhere. */
   readonly redirect: Listener | null
   /** As {@link Listener.close}, of all. */
@@ -179,9 +181,9 @@ export async function bind(
   try {
     const ofManagement = { host: adminHost, port: adminPort ?? 0, ...ofAdmin }
     const admin = adminPort === null ? null : await also(ADMIN, ofManagement, '--admin-port')
-    const pods = podListenerOf(config)
+    const atPods = podListenerOf(config)
     const ofPods = { maxConnections, standIn: () => standIn('workers') }
-    if (pods !== null) await also(['worker'], { ...pods, ...ofPods }, '--kubernetes-worker-port')
+    const pods = atPods === null ? null : await also(['worker'], { ...atPods, ...ofPods }, '--kubernetes-worker-port')
     const ofWorkers = certificate === null ? null : await listenForWorkers(front, config)
     if (ofWorkers !== null) opened.push(ofWorkers)
     const toHttps = redirectToHttps(() => httpsPort(config, open))
@@ -191,7 +193,7 @@ export async function bind(
         ? null
         : await also([], { host, port: tls.redirectPort, ...ofRedirect }, '--http-redirect-port')
     const workers = ofWorkers ?? open
-    return { open, admin, workers, redirect, close }
+    return { open, admin, workers, pods, redirect, close }
   } catch (error) {
     await close(0)
     throw error

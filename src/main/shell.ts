@@ -143,15 +143,17 @@ export function originsOf(config: Config, url: string, managementUrl: string): A
   }
 }
 
-/** Where other servers reach the listeners. */
-export function advertisedOf({ open, admin }: Listeners, { advertiseHost }: Config) {
+/** Where other servers reach the listeners. @param isBound whether they all run on this machine, because its workers do */
+export function advertisedOf({ open, admin, pods, workers }: Listeners, { advertiseHost }: Config, isBound: boolean) {
   const at = (url: string) => {
     if (advertiseHost === null) return url
     const named = new URL(url)
     named.hostname = advertiseHost
     return named.origin
   }
-  return { openUrl: at(open.url), url: at(admin?.url ?? open.url) }
+  // One beside HTTPS is on loopback.
+  const local = workers !== open && isBound ? workers.url : null
+  return { openUrl: at(open.url), url: at(admin?.url ?? open.url), workersUrl: pods === null ? local : at(pods.url) }
 }
 
 /** The certificate itself, without its chain. */

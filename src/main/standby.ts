@@ -11,7 +11,7 @@ export function standbyOf(shell: Shell, active: () => ActiveServer | null): Stan
   return new Standby({
     active() {
       const found = active()
-      return { open: urlOf(found?.openUrl), management: urlOf(found?.url) }
+      return { open: urlOf(found?.openUrl), management: urlOf(found?.url), workers: urlOf(found?.workersUrl) }
     },
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),

@@ -41,6 +41,8 @@ export interface ActiveServer {
   readonly url: string | null
   /** Where they reach job operations and load-balancing endpoints, as a URL; undefined while it starts. */
   readonly openUrl?: string | undefined
+  /** A port of it that has nothing but the calls of workers, as a URL; null for none, undefined while it starts. */
+  readonly workersUrl?: string | null | undefined
   /** Its keys and settings; null while it starts. */
   readonly agreement: ServerAgreement | null
   /** Which machine it runs on: equal for servers of one machine. */
@@ -56,8 +58,12 @@ export interface ActiveServer {
 /** The time in which a server is active, from taking the lease to losing it. It is a {@link Leader} whose `deposed` is final. */
 export interface Term extends Leader {
   readonly epoch: number
-  /** Publishes where this server is reached. @param openUrl where job operations and load-balancing endpoints are; the same unless management has a port of its own */
-  reachedAt(url: string, openUrl?: string): void
+  /**
+   * Publishes where this server is reached.
+   * @param openUrl where job operations and load-balancing endpoints are; the same unless management has a port of its own
+   * @param workersUrl a port that has nothing but the calls of workers; null for none
+   */
+  reachedAt(url: string, openUrl?: string, workersUrl?: string | null): void
   /** Ends the term and gives the lease up, so that another server need not wait for its end. */
   close(): Promise<void>
 }

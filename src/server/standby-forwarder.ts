@@ -40,8 +40,8 @@ export class StandbyForwarder {
     this.#secure = peerAgents(tls)
   }
 
-  /** Passes a request on, and its response back. */
-  forward(incoming: IncomingMessage, outgoing: ServerResponse, to: URL): void {
+  /** Passes a request on, and its response back. @param isNamed whether the caller may learn where the other server is */
+  forward(incoming: IncomingMessage, outgoing: ServerResponse, { to, isNamed }: { to: URL; isNamed: boolean }): void {
     const sent = this.#send(incoming, to, [])
     sent.on('response', answer => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', passedFields(answer))
@@ -49,7 +49,7 @@ export class StandbyForwarder {
       outgoing.flushHeaders()
       answer.on('error', () => outgoing.destroy()).pipe(outgoing)
     })
-    sent.on('error', cause => respondError(incoming, outgoing, away(to, cause), requestIdOf(incoming)))
+    sent.on('error', cause => respondError(incoming, outgoing, away(isNamed ? to : null, cause), requestIdOf(incoming)))
     outgoing.on('close', () => {
       if (!outgoing.writableFinished) sent.destroy()
     })
@@ -158,9 +158,11 @@ function keptFields(raw: readonly string[], connection = '', but = ''): string[]
   return kept
 }
 
-function away(to: URL, cause: unknown): AppError {
+/** @param to null for a caller that does not learn where it is */
+function away(to: URL | null, cause: unknown): AppError {
+  const active = to === null ? 'the active server' : `the active server at ${to.origin}`
   const message = isDistrusted(cause)
-    ? `this server stands by, and does not believe the certificate of the active server at ${to.origin}`
-    : `this server stands by, and the active server at ${to.origin} does not answer`
+    ? `this server stands by, and does not believe the certificate of ${active}`
+    : `this server stands by, and ${active} does not answer`
   return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S, cause })
 }

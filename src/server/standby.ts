@@ -17,6 +17,8 @@ export interface ActiveAddresses {
   readonly open: URL | null
   /** For management and all job operations. */
   readonly management: URL | null
+  /** A port that has nothing but the calls of workers. */
+  readonly workers: URL | null
 }
 
 /** What a {@link Standby} needs. */
@@ -51,15 +53,17 @@ export class Standby {
 
   /**
    * For one listener.
-   * @param kind what it is for: all, or all but management, management alone, calls of workers alone. What workers may not call is not
-   *   passed on for them either, so nothing is
+   * @param kind what it is for: all, or all but management, management alone, calls of workers alone. These go to a port of the active
+   *   server that has nothing else, so that workers reach no more there than here
    */
   for(kind: 'all' | 'open' | 'management' | 'workers'): StandIn {
+    const ofWorkers = kind === 'workers'
     const target = () => {
-      const { open, management } = this.#parts.active()
-      if (kind === 'workers') return null
+      const { open, management, workers } = this.#parts.active()
+      if (ofWorkers) return workers
       return kind === 'management' ? management : open
     }
+    const refusal = () => (ofWorkers ? FOR_WORKERS : standsBy(target()))
     const passedTo = (incoming: IncomingMessage) =>
       this.#parts.forwards && incoming.headers[PASSED_ON] === undefined ? target() : null
     const answersItself = kind === 'all' || kind === 'management'
@@ -67,13 +71,14 @@ export class Standby {
       handle: (incoming, outgoing) => {
         if (answersItself && this.#answers(incoming, outgoing, target())) return
         const to = passedTo(incoming)
-        if (to !== null) this.#forwarder.forward(incoming, outgoing, to)
-        else respond(outgoing, 503, kind === 'workers' ? FOR_WORKERS : standsBy(target()))
+        if (to !== null) this.#forwarder.forward(incoming, outgoing, { to, isNamed: !ofWorkers })
+        else respond(outgoing, 503, refusal())
       },
       upgrade: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-        const to = passedTo(incoming)
+        // Workers call for none.
+        const to = ofWorkers ? null : passedTo(incoming)
         if (to !== null) this.#forwarder.upgrade(incoming, socket, head, to)
-        else refuseUpgrade(socket, unavailable(standsBy(target()).error), requestIdOf(incoming))
+        else refuseUpgrade(socket, unavailable(refusal().error), requestIdOf(incoming))
       },
     }
   }

@@ -391,6 +391,13 @@ describe('the chart', { skip: noHelm }, () => {
       'runyard.dev/installation': 'serving-runyard',
     })
     assert.deepEqual(spec.ingress, [{ from: [server] }])
+    const guarded = render({ networkPolicy: { server: { enabled: true } } })
+    const ofServers = only(guarded, 'NetworkPolicy', 'runyard').spec
+    const fromServers = ofServers.ingress.find(({ from }: { from: { namespaceSelector?: object }[] }) =>
+      from.every(peer => peer.namespaceSelector === undefined),
+    )
+    const portsOf = fromServers.ports.map(({ port }: { port: number }) => port)
+    assert.deepEqual(portsOf, [8080, 8082], 'a standby passes on what clients and workers call')
     const [toServer, toNames, toInternet, ...others] = spec.egress
     assert.deepEqual(toServer, { to: [server], ports: [{ protocol: 'TCP', port: 8082 }] })
     assert.deepEqual(

@@ -12,6 +12,8 @@ export interface LeaseServer {
   readonly url: string | null
   /** Where job operations and load-balancing endpoints are; undefined while it starts. */
   readonly openUrl?: string | undefined
+  /** A port that has nothing but the calls of workers; null for none, undefined while it starts. */
+  readonly workersUrl?: string | null | undefined
   /** Its keys and settings; undefined while it starts. */
   readonly agreement?: ServerAgreement | null | undefined
   /** Which machine it runs on, without saying anything else about it. */
@@ -106,7 +108,7 @@ const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
       OR COALESCE(server_lease.server->>'instance' = mine.server->>'instance', FALSE))
   RETURNING epoch, taken_at
 ), logged AS (
-  INSERT INTO server_epochs (epoch, server, taken_at) SELECT epoch, $2::jsonb - 'url' - 'openUrl' - 'instance' - 'agreement', taken_at FROM taken
+  INSERT INTO server_epochs (epoch, server, taken_at) SELECT epoch, $2::jsonb - 'url' - 'openUrl' - 'workersUrl' - 'instance' - 'agreement', taken_at FROM taken
   ON CONFLICT (epoch) DO UPDATE SET server = excluded.server, taken_at = excluded.taken_at, active_at = NULL, ended_at = NULL
 ), trimmed AS (
   DELETE FROM server_epochs WHERE epoch <= (SELECT epoch FROM taken) - ${KEPT_EPOCHS}

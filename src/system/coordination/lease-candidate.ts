@@ -42,9 +42,9 @@ export class LeasedCandidate implements LeaseCandidate {
   async active(): Promise<ActiveServer | null> {
     const row = await this.#parts.lease.read().catch(() => null)
     if (row === null || row.released || row.server === null) return null
-    const { pid, host, url, openUrl, machine, boundToMachine, agreement = null } = row.server
+    const { pid, host, url, openUrl, workersUrl, machine, boundToMachine, agreement = null } = row.server
     const { epoch, takenAtMs: sinceMs, leftMs: leaseLeftMs } = row
-    const known = { epoch, pid, host, url, agreement, machine, boundToMachine, sinceMs, leaseLeftMs }
+    const known = { epoch, pid, host, url, workersUrl, agreement, machine, boundToMachine, sinceMs, leaseLeftMs }
     return openUrl === undefined ? known : { ...known, openUrl }
   }
 

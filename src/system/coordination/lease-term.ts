@@ -113,8 +113,9 @@ export class LeasedTerm implements FencedTerm {
     return () => void this.#watchers.delete(changed)
   }
 
-  reachedAt(url: string, openUrl?: string): void {
-    this.#server = { ...this.#server, url, openUrl, agreement: this.#parts.agreement?.published() ?? null }
+  reachedAt(url: string, openUrl?: string, workersUrl: string | null = null): void {
+    const agreement = this.#parts.agreement?.published() ?? null
+    this.#server = { ...this.#server, url, openUrl, workersUrl, agreement }
     void this.#renewAnew()
   }
 

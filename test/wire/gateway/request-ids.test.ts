@@ -73,7 +73,7 @@ describe('a server that stands by', () => {
     const parts = { forwards: active !== null, trusts: () => false, keys: () => ['k'], metrics: null, tls: null }
     const standby = new Standby({
       ...parts,
-      active: () => ({ open: active, management: active }),
+      active: () => ({ open: active, management: active, workers: null }),
       status: async () => '',
     })
     const standIn = standby.for('all')

@@ -65,7 +65,7 @@ async function standBy(active: string, own: KeyAndCertificate | null = OWN) {
   }
   const url = new URL(active)
   const standby = new Standby({
-    active: () => ({ open: url, management: url }),
+    active: () => ({ open: url, management: url, workers: null }),
     forwards: true,
     trusts: () => false,
     tls,

@@ -13,13 +13,14 @@ const ENTRANCE: Entrance = { handle: () => assert.fail(), upgrade: () => assert.
 
 interface Given extends Partial<Omit<StandbyParts, 'active'>> {
   readonly active?: string | null
+  readonly workers?: string | null
   readonly kind?: Parameters<Standby['for']>[0]
 }
 
-async function standBy({ active = null, kind = 'all', ...more }: Given = {}): Promise<Listener> {
+async function standBy({ active = null, workers = null, kind = 'all', ...more }: Given = {}): Promise<Listener> {
   const url = active === null ? null : new URL(active)
   const standby = new Standby({
-    active: () => ({ open: url, management: url }),
+    active: () => ({ open: url, management: url, workers: workers === null ? null : new URL(workers) }),
     forwards: false,
     trusts: () => false,
     keys: () => [KEY, METRICS_KEY],
@@ -213,7 +214,25 @@ describe('a server that stands by and passes requests on', () => {
     assert.match((await refused.json()).error, /the active server at http:\/\/127\.0\.0\.1:\d+ does not answer/)
   })
 
-  test('workers of a port of their own get no further than with the active server, and learn no address', async () => {
+  test('calls of workers go from their port to that of the active server, and nowhere else', async () => {
+    const active = await activeServer(server => {
+      server.removeAllListeners('request')
+      server.on('request', () => assert.fail('the port of clients was called'))
+    })
+    const { url } = await standBy({ active, workers: await activeServer(), forwards: true, kind: 'workers' })
+    const passed = await fetch(`${url}/v2/e/job-done/w/j`, { method: 'POST', body: '{"output":1}' })
+    assert.equal(passed.status, 207)
+    const { method, url: path, body } = await passed.json()
+    assert.deepEqual([method, path, body], ['POST', '/v2/e/job-done/w/j', '{"output":1}'])
+    const gone = await standBy()
+    await gone.close(0)
+    const away = await standBy({ active, workers: gone.url, forwards: true, kind: 'workers' })
+    const refused = await fetch(`${away.url}/v2/e/job-take/w`)
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2'])
+    assert.doesNotMatch(await refused.text(), /127\.0\.0\.1/, 'workers learn no address')
+  })
+
+  test('calls of workers are refused where the active server has no port for them, and learn no address', async () => {
     const { url } = await standBy({ active: await activeServer(), forwards: true, kind: 'workers' })
     for (const path of ['/v2/e/job-take/w', '/graphql', '/ops/status', '/healthz']) {
       const refused = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${KEY}` } })

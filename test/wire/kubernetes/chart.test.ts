@@ -169,6 +169,10 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
     // Whoever has an old address of the Service gets an answer all the same, if not at the first try of a busy machine.
     const passedOn = async () => (await ask(serverAt(standby!), '/v2/serverless')).status === 200
     await until('the one that stands by to pass calls on', passedOn, TAKEOVER_MS, 500)
+    // So does a worker, whose token the active server looks up.
+    const ofWorkers = { ...serverAt(standby!), url: `http://${standby!.status.podIP}:8082` }
+    const refused = await ask(ofWorkers, '/v2/none/job-take/none')
+    assert.equal(refused.status, 401, refused.text)
   })
 
   test('the rights of the chart are enough for a worker, and are no more than that', async () => {
