@@ -51,6 +51,7 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/system/bodies/spill-files.ts': 'files without a name, which are gone with their process',
   'src/system/models/blob-download.ts': 'parts of files, which count only once their hash was checked',
   'src/system/models/model-folders.ts': 'links of a folder that is flushed before it gets its name',
+  'src/system/observing/log-destination.ts': 'standard error, which is opened again so that no write waits',
   'src/system/worker-logs/worker-log-journal.ts': 'output of workers, which may be lost with the machine',
   'src/system/worker-logs/worker-log-output.ts': 'output of workers, which may be lost with the machine',
 }

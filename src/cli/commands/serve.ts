@@ -69,6 +69,13 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     if (stop !== null) stop()
     else if (signals > 1) process.exit(EXIT.unavailable)
   }
+  let certificate: RunningServer['certificate'] = null
+  const isAtTerminal = process.stdout.isTTY === true
+  // A terminal that is closed sends it; nohup and service managers mean that the server goes on, and Node forgets what nohup said.
+  process.on('SIGHUP', () => {
+    if (!isAtTerminal) void certificate?.reload()
+    else if (signals === 0) onSignal()
+  })
   // Before it listens, a signal ends the process; afterwards that would cut calls off, so that the start is finished first.
   const server = await start(reading.config, () => {
     process.on('SIGTERM', onSignal)
@@ -78,9 +85,7 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     stop = () => void server.stop().then(done, fail)
     if (signals > 0) stop()
   })
-  const { certificate } = server
-  // The terminal that started a server sends it, too, when it is closed.
-  if (certificate !== null && process.stdout.isTTY !== true) process.on('SIGHUP', () => void certificate.reload())
+  certificate = server.certificate
   // Announce only after the handlers are set: a reader of the announcement may signal the server at once.
   server.watch(acting => void announce(server, acting, reading.config))
   if (signals === 0) await announce(server, server.acting, reading.config)

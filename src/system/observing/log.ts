@@ -1,5 +1,6 @@
 import pino, { type Logger } from 'pino'
 import type { Emit, EventName, Events } from '../../events.ts'
+import { createStandardError, type LogDestination } from './log-destination.ts'
 import { LogRateLimit, type Timer } from './log-rate-limit.ts'
 
 /** A level of pino, or `silent`. */
@@ -34,8 +35,16 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'request.failed': 'error',
 }
 
+let standardError: LogDestination | null = null
+
+/** Lines of the log that this process has dropped because standard error could not be written. */
+export function droppedLogLines(): number {
+  return standardError?.dropped ?? 0
+}
+
 /**
- * The log on standard error: JSON lines for programs, or a readable line an event for people.
+ * The log on standard error: JSON lines for programs, or a readable line an event for people. Where it cannot be written, lines are dropped, and
+ * an error says how many once it can be written again.
  * @param readable whether people read it
  */
 export function createLog(level: Level, readable: boolean): Logger {
@@ -45,19 +54,11 @@ export function createLog(level: Level, readable: boolean): Logger {
     timestamp: rememberedTime(),
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  return readable
-    ? pino(options, { write: line => void process.stderr.write(readableLine(line)) })
-    : pino(options, new LogLines(standardError()))
-}
-
-/** Lines that wait for a stream that cannot be written now; later ones are dropped. */
-const MAX_WAITING_BYTES = 1_048_576
-
-/** Standard error for lines of programs. A stream without a reader, or that cannot be written, ends nothing. */
-function standardError(): { write(text: string): unknown } {
-  const out = pino.destination({ dest: 2, sync: true, maxLength: MAX_WAITING_BYTES })
-  out.on('error', () => {})
-  return out
+  const out = createStandardError(startTimer, missing => log.error(missing, 'log.lines_dropped'))
+  standardError = out
+  const log = pino(options, readable ? { write: line => out.write(readableLine(line)) } : new LogLines(out))
+  process.once('exit', () => out.end())
+  return log
 }
 
 /** How the lines of the access log end: what an event is called comes last. */
@@ -153,6 +154,8 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'schema.changing': ({ from, to, writtenBy, version, backup }) =>
     `Runyard ${version} changes the database from schema ${from}, of Runyard ${writtenBy}, to schema ${to}; ` +
     (backup === null ? 'it made no copy before' : `the copy from before is ${backup}`),
+  'log.lines_dropped': ({ lines, problem, forMs }) =>
+    `${lines} lines of this log are missing, of the last ${Math.ceil(Number(forMs) / 1_000)} s: ${problem}`,
   'folder.packages_changed': ({ file, run }) => `${file} changed; run: ${run}`,
 }
 

@@ -1,11 +1,12 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
+import { droppedLogLines } from './log.ts'
 
 /** Interval of measurements of the event loop. A shorter one wakes an idle server more often: 10 ms cost it 0.6 % of a core. */
 const INTERVAL_MS = 100
 const NS = 1e-9
 
-/** Adds memory, processor time, event loop and garbage collection of this process, under their usual names. */
+/** Adds memory, processor time, event loop and garbage collection of this process, under their usual names, and the lines that its log lacks. */
 export function addProcessMetrics(registry: Registry): void {
   // Its own histogram counts the interval as delay. It is replaced below, and rests as long as it can.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 2 ** 31 - 1 })
@@ -31,6 +32,15 @@ export function addProcessMetrics(registry: Registry): void {
         if (figure === 'max') delay.reset()
       },
     })
+  new Counter({
+    registers: [registry],
+    name: 'runyard_log_lines_dropped_total',
+    help: 'Lines of the log that were dropped because standard error could not be written',
+    collect() {
+      this.reset()
+      this.inc(droppedLogLines())
+    },
+  })
 }
 
 function nameOf(figure: string): string {

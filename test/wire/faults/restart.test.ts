@@ -1,13 +1,13 @@
 /** Stopping, dying and starting again: what was accepted is kept, and no process is left over. Each test has its own servers, so some run beside each other. */
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { before, describe, test } from 'node:test'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from '../support/client.ts'
-import { leaderOf, processesOf, relayProcesses, workerProcesses } from '../support/processes.ts'
+import { killAll, leaderOf, processesOf, relayProcesses, workerProcesses } from '../support/processes.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 import { sleep, timed, until } from '../support/until.ts'
 
@@ -375,4 +375,87 @@ describe('a server whose output nobody reads any more', { concurrency: 3 }, () =
       assert.equal(existsSync(`${server.dataDir}/server.json`), false)
     })
   }
+})
+
+/** A server with these streams for its output, and whatever else Node needs to start it. */
+function serverWith(stdio: StdioOptions, args: readonly string[] = []): { child: ChildProcess; dataDir: string } {
+  const dataDir = temporaryFolder()
+  const own = ['serve', '--port', '0', '--data-dir', dataDir, '--docker', 'off', '--log-level', 'debug', '--json']
+  const child = spawn(`${root}/bin/runyard`, [...own, ...args], { cwd: root, stdio })
+  atEnd(() => {
+    child.kill('SIGKILL')
+    killAll(dataDir)
+  })
+  return { child, dataDir }
+}
+
+/** Where the server of a data directory answers. */
+async function addressIn(dataDir: string): Promise<{ url: string; apiKey: string }> {
+  const file = `${dataDir}/server.json`
+  await until('the server', () => existsSync(file), 30_000)
+  const { url } = JSON.parse(readFileSync(file, 'utf8')) as { url: string }
+  return { url, apiKey: readFileSync(`${dataDir}/api-key`, 'utf8').trim() }
+}
+
+/** Lets a server answer, each of which is a line of its log, on one connection. */
+async function answered(url: string, count: number): Promise<void> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  let found = 0
+  socket.on('data', bytes => (found += bytes.toString('latin1').split('HTTP/1.1 200').length - 1))
+  for (let sent = 0; sent < count; sent += 500) {
+    socket.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(Math.min(500, count - sent)))
+    await until('the answers', () => found >= Math.min(sent + 500, count), 20_000, 1)
+  }
+  socket.destroy()
+}
+
+describe('a server whose log cannot be written', { concurrency: 2 }, () => {
+  test('because its reader stays and does not read: it answers, and later says how many lines are missing', async () => {
+    const { child, dataDir } = serverWith(['ignore', 'ignore', 'pipe'])
+    const server = await addressIn(dataDir)
+    // The pipe, what this process reads without being asked, and what the server keeps are some 1.2 MB of lines of 110 bytes.
+    await answered(server.url, 16_000)
+    const metrics = await ask(server, '/metrics')
+    const counted = Number(/^runyard_log_lines_dropped_total (\d+)$/m.exec(metrics.text)?.[1])
+    assert.ok(counted > 1_000 && counted < 8_000, `${counted} lines`)
+    let log = ''
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => (log += text))
+    await until('the missing lines', () => log.includes('log.lines_dropped'))
+    const records = log
+      .split('\n')
+      .slice(0, -1)
+      .map(line => JSON.parse(line) as Record<string, unknown>)
+    const said = records.filter(({ msg }) => msg === 'log.lines_dropped')
+    assert.deepEqual(
+      said.map(({ level, problem }) => [level, problem]),
+      [['error', 'its reader did not read']],
+    )
+    assert.ok(Number(said[0]!.lines) >= counted)
+  })
+
+  test('because its disk is full: it starts, works and stops in order, and nothing else is lost', async context => {
+    // As a full disk, for each write.
+    if (!existsSync('/dev/full')) return context.skip('this system has no /dev/full')
+    const full = openSync('/dev/full', 'w')
+    context.after(() => closeSync(full))
+    const { child, dataDir } = serverWith(['ignore', full, full], ['--sample', '--worker-sandbox', 'off'])
+    const server = await addressIn(dataDir)
+    const job = await ask(server, '/v2/hellonode/runsync?wait=20000', { body: { input: {} } })
+    assert.equal(job.json.status, 'COMPLETED')
+    const ended = new Promise(resolve => child.on('exit', code => resolve(code)))
+    child.kill('SIGTERM')
+    assert.equal(await ended, 0)
+    assert.deepEqual([workerProcesses(dataDir), relayProcesses(dataDir)], [[], []])
+  })
+})
+
+test('SIGHUP ends no server that has no terminal, as under nohup, whether or not it has a certificate', async () => {
+  const { child, dataDir } = serverWith(['ignore', 'ignore', 'ignore'])
+  const server = await addressIn(dataDir)
+  child.kill('SIGHUP')
+  assert.equal((await ask(server, '/healthz')).status, 200)
+  const ended = new Promise(resolve => child.on('exit', code => resolve(code)))
+  child.kill('SIGTERM')
+  assert.equal(await ended, 0)
 })

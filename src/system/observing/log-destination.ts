@@ -1,0 +1,171 @@
+/** Where the lines of the log go. It never waits and never fails, and says which lines are missing. */
+import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { isatty } from 'node:tty'
+import type { Timer } from './log-rate-limit.ts'
+
+/** Bytes that wait while nothing can be written; later lines are dropped. */
+const MAX_WAITING_BYTES = 1_048_576
+/** Dropping ends when so many bytes wait, so that one line says how many are missing, and not one for each that finds room. */
+const RESUME_BYTES = MAX_WAITING_BYTES / 2
+/** Pause before the next attempt to write; it doubles while none succeeds. */
+const PAUSE_MS = { first: 20, longest: 1_000 }
+const NEWLINE = 10
+
+/** Lines that are missing in a log. */
+export interface MissingLines {
+  readonly lines: number
+  /** Why they could not be written, as the end of a sentence. */
+  readonly problem: string
+  /** Since when they are missing, in ms. */
+  readonly forMs: number
+}
+
+/** What {@link LogDestination} needs. */
+export interface LogDestinationOptions {
+  /** Writes what can be written at once. @returns how many bytes @throws the system's error */
+  readonly write: (bytes: Uint8Array) => number
+  readonly after: Timer
+  /** Monotonic, in ms. */
+  readonly now: () => number
+  /** Called when lines are written again after some were dropped; what it writes stands where they are missing. */
+  readonly resumed: (missing: MissingLines) => void
+}
+
+/**
+ * A file, pipe or terminal for lines. While it cannot be written, as on a full disk, or because its reader does not read, the first lines wait,
+ * later ones are dropped and counted, and writing is tried again and again. No line is cut.
+ */
+export class LogDestination {
+  readonly #options: LogDestinationOptions
+  readonly #waiting: Buffer[] = []
+  #waitingBytes = 0
+  #pauseMs = PAUSE_MS.first
+  #problem = ''
+  /** The first line that was dropped since the last that were said to be missing. */
+  #missing: { readonly sinceMs: number; lines: number } | null = null
+  #isResuming = false
+  #dropped = 0
+
+  constructor(options: LogDestinationOptions) {
+    this.#options = options
+  }
+
+  /** Lines that were dropped since the start. */
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  /** @param text whole lines */
+  write(text: string): void {
+    if (this.#missing !== null && this.#waitingBytes <= RESUME_BYTES) this.#resume(this.#missing)
+    const bytes = Buffer.from(text)
+    if (this.#waiting.length > 0) {
+      this.#add(bytes)
+      return
+    }
+    const rest = this.#write(bytes)
+    if (rest.byteLength === 0) return
+    this.#hold(rest)
+    this.#options.after(this.#pauseMs, this.#retry)
+  }
+
+  /** Writes what waits, as far as that is possible now: for the end of the process. */
+  end(): void {
+    const rest = this.#write(this.#take())
+    if (rest.byteLength > 0) this.#hold(rest)
+  }
+
+  #add(bytes: Buffer): void {
+    const hasRoom = this.#missing === null && this.#waitingBytes + bytes.byteLength <= MAX_WAITING_BYTES
+    if (hasRoom || this.#isResuming) {
+      this.#hold(bytes)
+      return
+    }
+    this.#missing ??= { sinceMs: this.#options.now(), lines: 0 }
+    const lines = linesIn(bytes)
+    this.#missing.lines += lines
+    this.#dropped += lines
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#waiting.push(bytes)
+    this.#waitingBytes += bytes.byteLength
+  }
+
+  #take(): Buffer {
+    const bytes = Buffer.concat(this.#waiting)
+    this.#waiting.length = 0
+    this.#waitingBytes = 0
+    return bytes
+  }
+
+  readonly #retry = (): void => {
+    const before = this.#waitingBytes
+    const rest = this.#write(this.#take())
+    if (rest.byteLength > 0) this.#hold(rest)
+    const hasProgress = rest.byteLength < before
+    this.#pauseMs = hasProgress ? PAUSE_MS.first : Math.min(2 * this.#pauseMs, PAUSE_MS.longest)
+    if (this.#waiting.length > 0) this.#options.after(this.#pauseMs, this.#retry)
+    else if (this.#missing !== null) this.#resume(this.#missing)
+  }
+
+  #resume({ lines, sinceMs }: { readonly lines: number; readonly sinceMs: number }): void {
+    this.#missing = null
+    this.#isResuming = true
+    this.#options.resumed({ lines, problem: this.#problem, forMs: Math.round(this.#options.now() - sinceMs) })
+    this.#isResuming = false
+  }
+
+  /** @returns what could not be written */
+  #write(bytes: Buffer): Buffer {
+    let rest = bytes
+    try {
+      while (rest.byteLength > 0) rest = rest.subarray(this.#options.write(rest))
+    } catch (error) {
+      this.#problem = problemOf(error as NodeJS.ErrnoException)
+    }
+    return rest
+  }
+}
+
+/** A destination for standard error. @param resumed as in {@link LogDestinationOptions} */
+export function createStandardError(after: Timer, resumed: LogDestinationOptions['resumed']): LogDestination {
+  const handle = openStandardError()
+  return new LogDestination({
+    write: bytes => writeSync(handle, bytes),
+    after,
+    now: () => performance.now(),
+    resumed,
+  })
+}
+
+/** A handle whose writes do not wait for a reader. */
+function openStandardError(): number {
+  const own = 2
+  // Where it is a pipe or a socket, this stream lets no write wait, those of others neither.
+  process.stderr.on('error', () => {})
+  if (!isatty(own) && !fstatSync(own).isFIFO()) return own
+  try {
+    // The same pipe or terminal, and not the same handle: others that have that one wait as they always did.
+    return openSync('/proc/self/fd/2', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+  } catch {
+    return own
+  }
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk is full',
+  EAGAIN: 'its reader did not read',
+  EPIPE: 'it had no reader',
+}
+
+function problemOf({ code = '', message }: NodeJS.ErrnoException): string {
+  return PROBLEMS[code] ?? `it could not be written: ${code === '' ? message : code}`
+}
+
+function linesIn(bytes: Buffer): number {
+  let lines = 0
+  for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) lines += 1
+  return lines
+}
