@@ -18,6 +18,9 @@ export const ERROR_CODES = {
   unavailable: { status: 503, title: 'Service Unavailable' },
 } as const satisfies Record<string, { status: number; title: string }>
 
+/** Seconds after which a call that is `unavailable` may be repeated, where nobody knows better: every such answer says when. */
+export const RETRY_UNAVAILABLE_S = 5
+
 /** A key of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES
 
@@ -27,7 +30,7 @@ export interface ErrorExtras {
   readonly failures?: readonly string[]
   /** The failed checks as data, for surfaces that render them with their own names of fields. */
   readonly problems?: readonly FieldProblem[]
-  /** Whole seconds after which a retry makes sense; becomes `Retry-After`. */
+  /** Whole seconds after which a retry makes sense; becomes `Retry-After`. {@link RETRY_UNAVAILABLE_S} where left out of an `unavailable`. */
   readonly retryAfterSeconds?: number
   /** The methods that the path does take; becomes `Allow`. */
   readonly allow?: readonly string[]
@@ -51,7 +54,7 @@ export class AppError extends Error {
     this.code = code
     this.problems = extras.problems ?? []
     this.failures = extras.failures ?? []
-    this.retryAfterSeconds = extras.retryAfterSeconds
+    this.retryAfterSeconds = extras.retryAfterSeconds ?? (code === 'unavailable' ? RETRY_UNAVAILABLE_S : undefined)
     this.allow = extras.allow ?? []
   }
 
@@ -88,8 +91,24 @@ export function notFound(kind: string, id: string): AppError {
   return new AppError('not_found', `${kind} ${id} not found`)
 }
 
-/** Any thrown value as an AppError: an unknown one becomes `internal` with a message without details. */
+/** What a machine lacks when the system answers with one of these codes. */
+const LACKS: Readonly<Record<string, string>> = {
+  ENOSPC: 'its disk is full',
+  EDQUOT: 'its disk quota is used up',
+  EROFS: 'its disk is read-only',
+  EIO: 'its disk failed',
+  EMFILE: 'it has too many open files',
+  ENFILE: 'its machine has too many open files',
+}
+
+/**
+ * Any thrown value as an AppError: `unavailable` where the machine lacks something that it may have again, such as space on a disk; any other
+ * unknown one becomes `internal` with a message without details.
+ */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
+  const lack = thrown instanceof Error && 'code' in thrown ? LACKS[String(thrown.code)] : undefined
+  if (lack !== undefined)
+    return new AppError('unavailable', `the server cannot do this now: ${lack}`, { cause: thrown })
   return new AppError('internal', 'an internal error occurred; the server log has the details', { cause: thrown })
 }

@@ -13,6 +13,8 @@ import { type Kept, type Spool, SpoolFull } from './spool.ts'
 import { UndeliveredTakes } from './undelivered-takes.ts'
 import type { Upstream, UpstreamAnswer } from './upstream.ts'
 
+/** What each caller is told that is turned away, or for which the server is away. */
+const RETRY = { 'Retry-After': '5' }
 /** How long a call is passed on after its worker may have gone. */
 const ORPHAN_MS = 600_000
 /** Interval between attempts while the server seems to be up. */
@@ -214,7 +216,7 @@ export class CallPassing {
       if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.ifKept(stream, body!.digest))]
     }
     if (trial.isOver) await this.#setBodyAside(call)
-    respond(response, 503, '{"error":"the server is away"}')
+    respond(response, 503, '{"error":"the server is away"}', RETRY)
   }
 
   async #try(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
@@ -337,7 +339,7 @@ function turnAway(
   }
   const error = why === 'away' ? 'the server is away, and this token is not known' : 'the relay has no room'
   const isPoll = kind === 'take' || kind === 'poll'
-  respond(response, isPoll ? 429 : 503, JSON.stringify({ error }), { ...close, ...(isPoll && { 'Retry-After': '5' }) })
+  respond(response, isPoll ? 429 : 503, JSON.stringify({ error }), { ...close, ...RETRY })
 }
 
 function pause(ms = PAUSE_MS): Promise<void> {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
+import { RETRY_UNAVAILABLE_S } from '../core/errors.ts'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
@@ -164,6 +165,7 @@ function refuse(socket: Duplex, requestId: string, status: keyof typeof TITLES, 
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(body)}`,
     `${REQUEST_ID}: ${requestId}`,
+    ...(status === 503 ? [`retry-after: ${RETRY_UNAVAILABLE_S}`] : []),
     ...(status === 405 ? ['allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
     'connection: close',
     '',

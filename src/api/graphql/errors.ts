@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql'
 import { renderFields, toAppError } from '../../core/errors.ts'
+import { refusalHeaders } from '../surface.ts'
 import { graphqlSentence } from './field-names.ts'
 
 /** An error for an unsupported feature, with a message for people. */
@@ -21,7 +22,19 @@ export function shownError(error: unknown, report: (cause: unknown) => void): Gr
   return new GraphQLError(message, { ...place, extensions: { code } })
 }
 
-/** Response status of an error that callers see: only a missing key (401) and an unavailable database (503) change it; null otherwise. */
-export function statusOf({ extensions: { code } }: GraphQLError): number | null {
-  return code === 'unauthorized' ? 401 : code === 'unavailable' ? 503 : null
+/** What an error makes of the whole response. */
+export interface Refusal {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/**
+ * Only a missing key (401) and what is unavailable, such as the database (503), refuse a whole request; null otherwise.
+ * @param shown what callers see of the error
+ */
+export function refusalOf(error: unknown, { extensions: { code } }: GraphQLError): Refusal | null {
+  if (code === 'unauthorized') return { status: 401, headers: {} }
+  if (code !== 'unavailable') return null
+  const cause = error instanceof GraphQLError ? error.originalError : error
+  return { status: 503, headers: refusalHeaders(toAppError(cause)) }
 }

@@ -10,7 +10,7 @@ import {
 } from 'graphql'
 import { createHandler, parseRequestParams } from 'graphql-http'
 import type { GraphqlContext } from './context.ts'
-import { shownError, statusOf } from './errors.ts'
+import { type Refusal, refusalOf, shownError } from './errors.ts'
 import type { SchemaResponses } from './introspection.ts'
 import { limitRules, MAX_ERRORS, parseWithinLimits } from './limits.ts'
 import { secretHider } from './redaction.ts'
@@ -38,7 +38,7 @@ export async function execute(
   { request, body, context }: GraphqlRequest,
   report: (cause: unknown) => void,
 ): Promise<Response> {
-  let errorStatus: number | null = null
+  const whole: { refusal: Refusal | null } = { refusal: null }
   let hide = (message: string): string => message
   const handle = createHandler({
     schema,
@@ -56,16 +56,17 @@ export async function execute(
     },
     formatError(error) {
       const shown = shownError(error, report)
-      errorStatus ??= statusOf(shown)
+      whole.refusal ??= refusalOf(error, shown)
       return withMessage(shown, hide(shown.message))
     },
   })
   const { method, url, headers } = request
   const [text, init] = await handle({ method, url, headers, body, raw: request, context: null })
-  const refusal = REFUSALS[init.status]
-  return new Response(refusal === undefined ? text : errorText(refusal), {
-    status: errorStatus ?? init.status,
-    headers: { 'content-type': 'application/json; charset=utf-8', ...init.headers },
+  const unread = REFUSALS[init.status]
+  const { status = init.status, headers: more = {} } = whole.refusal ?? {}
+  return new Response(unread === undefined ? text : errorText(unread), {
+    status,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...init.headers, ...more },
   })
 }
 

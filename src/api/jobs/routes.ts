@@ -451,7 +451,7 @@ function holdOf(call: Call): number {
 
 function refuseWhenStopping(parts: JobSurfaceParts): void {
   if (!parts.stopping.aborted) return
-  throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
+  throw new AppError('unavailable', 'the server is stopping')
 }
 
 function refuse(parts: JobSurfaceParts, { req, env }: Call, thrown: unknown): Response {

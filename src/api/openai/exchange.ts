@@ -27,7 +27,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
-import { reportFailure, type SurfaceCall, textResponse } from '../surface.ts'
+import { refusalHeaders, reportFailure, type SurfaceCall, textResponse } from '../surface.ts'
 
 /** Length of one long poll for chunks, in ms. */
 const POLL_MS = 25_000
@@ -308,15 +308,13 @@ export class OpenaiExchange {
   async #cutOff(): Promise<Response> {
     await this.cancelJob()
     const error = this.#over()
-    const { retryAfterSeconds } = error
-    const later = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
-    return respond(openAiRefusal(error), { ...this.headers, ...later })
+    return respond(openAiRefusal(error), { ...this.headers, ...refusalHeaders(error) })
   }
 
   #over(): AppError {
     if (this.#ended.aborted) return this.#ended.reason
     const reason = this.#parts.stopping.aborted ? 'the server is stopping' : 'the client went away'
-    return new AppError('unavailable', reason, { retryAfterSeconds: 5 })
+    return new AppError('unavailable', reason)
   }
 }
 

@@ -12,6 +12,7 @@ import {
   admitTo,
   callerOf,
   heldFor,
+  refusalHeaders,
   reportFailure,
   type Surface,
   type SurfaceCall,
@@ -65,7 +66,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
       typeof body === 'string'
         ? readOpenAiCall(route, body)
         : await parts.bodies.read(endpoint.owner, 'openAiCall', body, route)
-    if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
+    if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping')
     // A client that reads a long stream slowly gets more time to receive its end.
     const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
     const traceparent = readTraceparent(request.headers.get('traceparent'))
@@ -114,6 +115,5 @@ function refuse(
 ): Response {
   reportFailure(parts.emit, 'openai', call, thrown)
   const error = toAppError(thrown)
-  const retry = error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }
-  return respond(openAiRefusal(error), { ...headers, ...retry })
+  return respond(openAiRefusal(error), { ...headers, ...refusalHeaders(error) })
 }

@@ -202,7 +202,8 @@ function problems({ level, problems: more = [] }: RestRoute['contract']): Respon
 }
 
 function problem(status: number) {
-  const rated = status === 401 ? {} : { headers: { ...RATE_HEADERS, ...(status === 429 ? RETRY_AFTER : {}) } }
+  const rated =
+    status === 401 ? {} : { headers: { ...RATE_HEADERS, ...(status === 429 || status === 503 ? RETRY_AFTER : {}) } }
   return { description: TITLES[status]!, ...rated, ...content() }
 }
 

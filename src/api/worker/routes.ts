@@ -1,4 +1,4 @@
-import { AppError, toAppError } from '../../core/errors.ts'
+import { AppError, RETRY_UNAVAILABLE_S, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
 import { CHUNK_BYTES, type DroppedBody, RESULT_BYTES } from '../../core/jobs/result.ts'
@@ -256,7 +256,7 @@ function refuse(call: Call, thrown: unknown): Response {
   const slowed =
     isPoll && error.status >= 500 ? new AppError('rate_limited', error.message, { retryAfterSeconds: 5 }) : error
   const status = !isPoll && slowed.status !== 401 ? 503 : slowed.status
-  const headers: Record<string, string> =
-    slowed.retryAfterSeconds === undefined ? {} : { 'retry-after': String(slowed.retryAfterSeconds) }
+  const retryAfter = slowed.retryAfterSeconds ?? (status === 503 ? RETRY_UNAVAILABLE_S : undefined)
+  const headers: Record<string, string> = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
   return jsonText(JSON.stringify({ error: error.message }), status, headers)
 }

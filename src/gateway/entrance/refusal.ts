@@ -59,7 +59,7 @@ export function tooLarge(most: number): AppError {
 
 /** The server stops; another may take over soon. */
 export function stopping(): AppError {
-  return new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
+  return new AppError('unavailable', 'the server is stopping')
 }
 
 /** The endpoint was deleted, or its type changed. */

@@ -179,6 +179,7 @@ function entryOf({ surface, operation, origin, object, detail = {} }: AuditedOpe
 }
 
 function cannotWrite(cause?: unknown): AppError {
-  const message = 'the audit log cannot be written, so nothing is changed; what was asked may have begun'
-  return new AppError('unavailable', message, { retryAfterSeconds: 5, cause })
+  const why = cause === undefined ? 'too many entries wait' : toAppError(cause).message
+  const message = `the audit log cannot be written, so nothing is changed; what was asked may have begun (${why})`
+  return new AppError('unavailable', message, { cause })
 }

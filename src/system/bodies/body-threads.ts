@@ -136,7 +136,7 @@ function sizeOf(body: Body): number {
 function refusalOf(full: TurnsFull): AppError {
   return full === 'account'
     ? new AppError('rate_limited', 'too many large bodies of this account wait to be read', { retryAfterSeconds: 5 })
-    : new AppError('unavailable', 'too many large bodies wait to be read', { retryAfterSeconds: 5 })
+    : new AppError('unavailable', 'too many large bodies wait to be read')
 }
 
 async function send(thread: Worker, { reading, body }: Waiting): Promise<void> {
