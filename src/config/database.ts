@@ -19,10 +19,16 @@ export const NEW_DATABASE_SETTING: Setting<boolean> = flag(
 )
 
 function postgresProblem(text: string): string | null {
-  return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)
-    ? null
-    : 'must be like postgres://user@host:5432/database'
+  if (/%(?![0-9a-f]{2})/i.test(text)) return `has a % that begins no code; ${ENCODE}`
+  if (!/^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) || !URL.canParse(text))
+    return `must be like postgres://user@host:5432/database; ${ENCODE}`
+  const mode = new URL(text).searchParams.get('sslmode')
+  return mode === null || SSL_MODES.includes(mode) ? null : `has an unknown sslmode; give ${SSL_MODES.join(', ')}`
 }
+
+const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
+const ENCODE =
+  'in a user name or password write % as %25, / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and a space as %20'
 
 function passwordProblem(text: string): string | null {
   if (!URL.canParse(text)) return null

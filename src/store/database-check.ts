@@ -2,9 +2,8 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
-import { AppError } from '../core/errors.ts'
 import { addressOf, connectionConfig } from './engines/postgres-connection.ts'
-import { fromPostgres } from './engines/postgres-errors.ts'
+import { fromPostgres, withPlace } from './engines/postgres-errors.ts'
 import { fromSqlite } from './engines/sqlite-errors.ts'
 import type { Row } from './operations/operation.ts'
 import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
@@ -52,9 +51,10 @@ export function canaryOfFile(file: string): string | null {
 
 /** Checks a PostgreSQL. The result may name a user, but never a password. */
 export async function checkPostgres(url: string): Promise<DatabaseCheck> {
-  const client = new Client(connectionConfig(url))
-  client.on('error', () => {})
+  let client: Client | null = null
   try {
+    client = new Client(connectionConfig(url))
+    client.on('error', () => {})
     await client.connect()
     const [row] = (await client.query<{ now: number; version: string }>(SERVER_QUERY)).rows
     const schema = await schemaAt(client)
@@ -62,7 +62,7 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   } catch (error) {
     return { problem: `it does not answer: ${(error as Error).message}`, version: null, nowMs: null }
   } finally {
-    await client.end().catch(() => {})
+    await client?.end().catch(() => {})
   }
 }
 
@@ -117,9 +117,7 @@ export async function databaseIdentity(url: string): Promise<DatabaseIdentity> {
     const ids = identity ? (await client.query<{ id: string }>('SELECT id FROM database_identity')).rows : []
     return { id: ids[0]?.id ?? null, schema, hasTables: tables }
   } catch (error) {
-    const known = fromPostgres(error)
-    if (!(known instanceof AppError)) throw known
-    throw new AppError(known.code, `${known.message} (${addressOf(url)})`, { cause: known.cause })
+    throw withPlace(fromPostgres(error), addressOf(url))
   } finally {
     await client.end().catch(() => {})
   }

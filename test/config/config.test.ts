@@ -422,9 +422,16 @@ test('an address of a database is checked and never repeated, since it has a pas
     'postgres:///d',
     'hidden',
     'postgres://h/d d',
+    'postgres://me:hid/den@db/d',
+    'postgres://me:hid#den@db/d',
+    'postgres://me:hid?den@db/d',
   ]) {
-    assert.deepEqual(mistakes({ database: url }), ['--database must be like postgres://user@host:5432/database'])
+    const [mistake = ''] = mistakes({ database: url })
+    assert.match(mistake, /^--database must be like postgres:\/\/user@host:5432\/database; in a user name or password/)
+    assert.doesNotMatch(mistake, /hid/)
   }
+  assert.match(mistakes({ database: 'postgres://u%@db/d' })[0]!, /^--database has a % that begins no code; .* % as %25/)
+  assert.match(mistakes({ database: 'postgres://db/d?sslmode=verify' })[0]!, /^--database has an unknown sslmode; give/)
 })
 
 /** A valid text for each setting that is not its default. */

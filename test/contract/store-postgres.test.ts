@@ -55,7 +55,8 @@ test('a selection of rows to lock is run once, and texts are compared byte by by
 test('an address without a PostgreSQL is reported without its password', async () => {
   await assert.rejects(openPostgresStore({ url: 'postgres://me:hidden@127.0.0.1:1/db?options=x' }), {
     code: 'unavailable',
-    message: 'the store cannot do this now: PostgreSQL does not answer (postgres://127.0.0.1:1/db)',
+    message:
+      'the store cannot do this now: PostgreSQL does not answer (postgres://127.0.0.1:1/db: connect ECONNREFUSED 127.0.0.1:1)',
   })
 })
 

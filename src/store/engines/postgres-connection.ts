@@ -1,13 +1,19 @@
+import { accessSync, constants } from 'node:fs'
 import type { ClientBase, PoolConfig, types } from 'pg'
+import { AppError } from '../../core/errors.ts'
 import type { Row, Statement } from '../operations/operation.ts'
 import { forPostgres } from './dialect.ts'
 import { fromPostgres } from './postgres-errors.ts'
 import { Pipeline, readerOf } from './postgres-pipeline.ts'
 
-/** How every connection is made. Each wait for the server has an end. */
+/**
+ * How every connection is made. Each wait for the server has an end.
+ * @throws AppError `invalid` when a file that the address names cannot be read
+ */
 export function connectionConfig(url: string): PoolConfig {
+  requireFiles(url)
   return {
-    connectionString: url,
+    connectionString: url.includes(LIBPQ_MODES) ? url : url.replace(STRICT_MODE, '$1verify-full'),
     application_name: 'runyard',
     connectionTimeoutMillis: 5_000,
     query_timeout: 30_000,
@@ -17,6 +23,28 @@ export function connectionConfig(url: string): PoolConfig {
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     types: { getTypeParser: readerOf as typeof types.getTypeParser },
+  }
+}
+
+/** `pg` treats these as `verify-full`, with a warning of ten lines that they will not stay so; here they do. */
+const STRICT_MODE = /([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/
+/** With this option of `pg` modes mean what they mean to PostgreSQL's own clients. */
+const LIBPQ_MODES = 'uselibpqcompat=true'
+/** Options of an address that name files. */
+const FILES = ['sslrootcert', 'sslcert', 'sslkey']
+
+function requireFiles(url: string): void {
+  if (!URL.canParse(url)) return
+  const { searchParams } = new URL(url)
+  for (const option of FILES) {
+    const file = searchParams.get(option)
+    if (file === null) continue
+    try {
+      accessSync(file, constants.R_OK)
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      throw new AppError('invalid', `${option} of the database names a file that cannot be read: ${file} (${code})`)
+    }
   }
 }
 

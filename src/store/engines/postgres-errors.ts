@@ -2,12 +2,16 @@ import { DatabaseError } from 'pg'
 import { AppError } from '../../core/errors.ts'
 import { unavailable } from './sqlite-errors.ts'
 
+const UNTRUSTED =
+  'the certificate of PostgreSQL is of an authority that is not trusted (sslrootcert names the file of another)'
+
 /** Prefixes of the SQLSTATEs of a PostgreSQL that cannot work now, each with a phrase for people. */
 const UNAVAILABLE: readonly (readonly [code: string, reason: string])[] = [
   ['08', 'the connection to PostgreSQL was lost'],
   ['25006', 'PostgreSQL only lets it read'],
   ['25P03', 'PostgreSQL ended a transaction that took too long'],
-  ['28', 'PostgreSQL refuses its user or password'],
+  ['28P01', 'PostgreSQL refuses its user or password'],
+  ['28', 'PostgreSQL does not let it in'],
   ['3D000', 'PostgreSQL does not have its database'],
   ['42501', 'its user may not do this in PostgreSQL'],
   ['53100', 'the disk of PostgreSQL is full'],
@@ -20,9 +24,24 @@ const UNAVAILABLE: readonly (readonly [code: string, reason: string])[] = [
   ['XX', 'PostgreSQL has an internal error'],
 ]
 
+/** Codes of a connection that was not made, each with a phrase for people. */
+const CONNECTION_REASONS: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'the certificate of PostgreSQL has expired',
+  CERT_NOT_YET_VALID: 'the certificate of PostgreSQL is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of PostgreSQL is for another host',
+  ENOTFOUND: 'the host of PostgreSQL has no address',
+}
+
 /** The SQLSTATE of `assert_server_epoch` in postgres-lease.ts. */
 export const EPOCH_OVER = 'RY001'
 const RETRY_AFTER_S = 2
+/** The message of `pg`, which has no code. */
+const NO_TLS = 'The server does not support SSL connections'
 
 /**
  * What a caller of the store gets for what the driver threw: `unavailable` where the connection or the server is at
@@ -30,11 +49,36 @@ const RETRY_AFTER_S = 2
  */
 export function fromPostgres(error: unknown): unknown {
   if (error instanceof AppError) return error
-  if (!(error instanceof DatabaseError)) return unavailable('PostgreSQL does not answer', error)
+  if (!(error instanceof DatabaseError)) return unavailable(connectionReason(error), error)
   const { code = '' } = error
   if (code === EPOCH_OVER) return epochOver(error)
   const reason = UNAVAILABLE.find(([start]) => code.startsWith(start))?.[1]
   return reason === undefined ? error : unavailable(reason, error)
+}
+
+function connectionReason(error: unknown): string {
+  const { code = '', message = '' } = (error ?? {}) as { readonly code?: string; readonly message?: string }
+  if (message === NO_TLS) return 'PostgreSQL does not speak TLS'
+  return CONNECTION_REASONS[code] ?? 'PostgreSQL does not answer'
+}
+
+/**
+ * What a start ends with: an error of {@link fromPostgres} with the place of the database and the words of PostgreSQL or of the connection, which
+ * may name a user and a host and never a password. Anything else stays as it is.
+ * @param address of the database, without user and password
+ */
+export function withPlace(error: unknown, address: string): unknown {
+  if (!(error instanceof AppError)) return error
+  const said = wordsOf(error.cause)
+  const place = said === '' ? address : `${address}: ${said}`
+  return new AppError(error.code, `${error.message} (${place})`, { cause: error.cause })
+}
+
+/** The first line of an error. One for several addresses of a host has no message of its own. */
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return ''
+  const message = error instanceof AggregateError && error.message === '' ? wordsOf(error.errors[0]) : error.message
+  return message.split('\n')[0] ?? ''
 }
 
 /**

@@ -6,7 +6,14 @@ import { operationOf, storeOf } from '../operations/table.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
 import { addressOf, answer, answers, connectionConfig, execute, LOCK_SCHEMA, takeShard } from './postgres-connection.ts'
-import { afterCollisions, fromPostgres, isCollision, isEpochOver, isTooManyConnections } from './postgres-errors.ts'
+import {
+  afterCollisions,
+  fromPostgres,
+  isCollision,
+  isEpochOver,
+  isTooManyConnections,
+  withPlace,
+} from './postgres-errors.ts'
 import { Gathering } from './postgres-gathering.ts'
 import { unavailable } from './sqlite-errors.ts'
 
@@ -48,8 +55,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     await engine.prepareDatabase(options.migrations)
   } catch (error) {
     await engine.close()
-    if (!(error instanceof AppError)) throw error
-    throw new AppError(error.code, `${error.message} (${addressOf(options.url)})`, { cause: error.cause })
+    throw withPlace(error, addressOf(options.url))
   }
   return storeOf(
     (name, args) => engine.call(name, args),

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { AppError } from '../../core/errors.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { LeaseCandidate } from '../../ports/leader.ts'
 import { addressOf } from '../../store/engines/postgres-connection.ts'
+import { withPlace } from '../../store/engines/postgres-errors.ts'
 import { DatabaseLease, type LeaseServer } from '../../store/engines/postgres-lease.ts'
 import { systemClock } from '../clock.ts'
 import { type AgreementOfServer, LeasedCandidate } from './lease-candidate.ts'
@@ -49,8 +49,7 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
     await lease.prepare()
   } catch (error) {
     await lease.close()
-    if (!(error instanceof AppError)) throw error
-    throw new AppError(error.code, `${error.message} (${addressOf(options.url)})`, { cause: error.cause })
+    throw withPlace(error, addressOf(options.url))
   }
   const { url, machine, boundToMachine, instance, agreement, leaseMs = LEASE_MS, clocks } = options
   const server: LeaseServer = { pid: process.pid, host: hostname(), url: null, machine, boundToMachine, instance }
