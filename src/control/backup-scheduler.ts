@@ -17,7 +17,8 @@ export class BackupScheduler {
   readonly #clock: Ports['clock']
   readonly #folder: BackupFolder
   readonly #ending = new AbortController()
-  #isTold = false
+  /** When the newest backup was made that was told of; null for none, undefined before that. */
+  #told: number | null | undefined
 
   constructor({ emit, clock }: Pick<Ports, 'emit' | 'clock'>, folder: BackupFolder) {
     this.#emit = emit
@@ -38,7 +39,7 @@ export class BackupScheduler {
       if (dueMs > nowMs) return Math.min(dueMs, nowMs + LOOK_MS)
       return await this.#make(nowMs)
     } catch (error) {
-      this.#tell(null, null)
+      if (this.#told === undefined) this.#tell(null, null)
       const { code, message } = toAppError(error)
       if (code === 'conflict') return nowMs + BUSY_MS
       if (!this.#ending.signal.aborted) this.#emit('backup.failed', { folder: this.#folder.path, problem: message })
@@ -55,13 +56,15 @@ export class BackupScheduler {
     const beganMs = this.#clock.monotonic()
     const { file, atMs, bytes } = await this.#folder.make(this.#ending.signal)
     const tookMs = Math.round(this.#clock.monotonic() - beganMs)
+    this.#told = atMs
     this.#emit('backup.made', { file, atMs, bytes, tookMs })
     return nowMs + Math.min(this.#folder.everyMs, LOOK_MS)
   }
 
+  /** Also when another one is the newest than was told: a file may go, or be cut off. */
   #tell(newestAtMs: number | null, bytes: number | null): void {
-    if (this.#isTold) return
-    this.#isTold = true
+    if (this.#told === newestAtMs) return
+    this.#told = newestAtMs
     const { path, everyMs } = this.#folder
     this.#emit('backup.scheduled', { folder: path, everyMs, newestAtMs, bytes })
   }

@@ -8,7 +8,7 @@ import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import { DATABASE_NAME, databaseMismatch } from '../store/data-dir-database.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
-import { backupsIn } from '../system/backup/backup-folder.ts'
+import { newestBackup } from '../system/backup/backup-folder.ts'
 import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
@@ -97,11 +97,11 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
 
 function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.BackupFacts {
   try {
-    const newest = backupsIn(folder).findLast(({ atMs }) => atMs <= nowMs)
-    return { folder, everyMs, problem: null, newestAgeMs: newest === undefined ? null : nowMs - newest.atMs }
+    const { newest, broken } = newestBackup(folder, nowMs)
+    return { folder, everyMs, problem: null, newestAgeMs: newest === null ? null : nowMs - newest.atMs, broken }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    return { folder, everyMs, problem: code ?? message, newestAgeMs: null }
+    return { folder, everyMs, problem: code ?? message, newestAgeMs: null, broken: [] }
   }
 }
 

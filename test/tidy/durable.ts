@@ -28,6 +28,7 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
     'an export, which is flushed before the command says that it is there, and can be made again',
   'src/cli/client/temporary-server.ts': 'the folder of a server that is removed with it',
   'src/drivers/output/log-copy.ts': 'output of workers, which may be lost with the machine',
+  'src/system/backup/backup-format.ts': 'backups that are read',
   'src/system/backup/data-dir-backups.ts': 'files that are read into a backup',
   'src/disk/socket-file.ts': 'sockets, which end with their process',
   'src/drivers/cage/cage.ts': 'options without a name, which are gone with their process, and caches',

@@ -55,8 +55,10 @@ export interface BackupFacts {
   readonly everyMs: number
   /** What keeps it from being read; null when nothing does. */
   readonly problem: string | null
-  /** How old the newest backup in it is; null for none. */
+  /** How old the newest whole backup in it is; null for none. */
   readonly newestAgeMs: number | null
+  /** Names of newer files that are no whole backups, the newest first. */
+  readonly broken: readonly string[]
 }
 
 /** A container engine as it describes itself. */
@@ -249,13 +251,21 @@ export function ofDatabase({ kind, problem, remedy, version, skewMs }: DatabaseF
 }
 
 /** Whether the newest backup is as new as it should be. */
-export function ofBackups({ folder, everyMs, problem, newestAgeMs }: BackupFacts): Finding {
+export function ofBackups({ folder, everyMs, problem, newestAgeMs, broken }: BackupFacts): Finding {
   if (problem !== null) return fail('backups', `${folder} cannot be read: ${problem}`, 'see --backup-folder')
   const cause = 'the log of the server says why at backup.failed'
+  if (newestAgeMs === null && broken.length > 0)
+    return fail('backups', `${broken[0]} is no whole backup, and ${folder} has no other one`, cause)
   if (newestAgeMs === null) return warn('backups', `${folder} has no backup yet`, `start the server; ${cause}`)
-  const age = `the newest backup in ${folder} is ${Math.round(newestAgeMs / HOUR_MS)} hours old`
+  const age = `the newest backup in ${folder} is ${hoursOf(newestAgeMs)} old`
   if (newestAgeMs > MISSED * everyMs) return fail('backups', `${age}, and one is due every ${everyMs / HOUR_MS}`, cause)
-  return ok('backups', age)
+  if (broken.length === 0) return ok('backups', age)
+  const message = `${broken[0]} in ${folder} is no whole backup: it was cut off or changed; ${age}`
+  return warn('backups', message, 'copy it again from where it is whole, or remove it')
+}
+
+function hoursOf(ms: number): string {
+  return `${Math.round(ms / HOUR_MS)} hours`
 }
 
 /** Whether a cluster answers, and lets this server do what it has to. */

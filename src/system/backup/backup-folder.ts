@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeDurably } from '../../disk/durable-file.ts'
+import { isWholeBackup } from './backup-format.ts'
 
 const NAME = /^runyard-(\d{8}T\d{6}Z)\.backup$/
 const BEFORE_CHANGE = /^runyard-.+-schema-\d+-(\d{8}T\d{6}Z)\.(?:sqlite|dump)$/
@@ -25,19 +26,40 @@ export interface NamedBackup {
   readonly atMs: number
 }
 
-/** The backups in a folder, the newest last. @throws the system's error */
-export function backupsIn(folder: string): NamedBackup[] {
-  return namesIn(folder, NAME).map(name => ({ name, atMs: timeOf(NAME.exec(name)![1]!) }))
+/** What a folder has. */
+export interface FoundBackups {
+  /** The newest one that is whole; null for none. */
+  readonly newest: NamedBackup | null
+  /** Names of files after it that are no whole backups, the newest first. */
+  readonly broken: readonly string[]
+}
+
+/** The newest backup in a folder. @param nowMs names of later times do not count: the clock was set back @throws the system's error */
+export function newestBackup(folder: string, nowMs: number): FoundBackups {
+  const broken: string[] = []
+  for (const name of namesIn(folder, NAME).reverse()) {
+    const atMs = timeOf(NAME.exec(name)![1]!)
+    if (atMs > nowMs) continue
+    if (isWholeBackup(join(folder, name))) return { newest: { name, atMs }, broken }
+    broken.push(name)
+  }
+  return { newest: null, broken }
 }
 
 /**
- * Removes all backups in a folder that such names have but the newest ones, each with the copy of a PostgreSQL beside it.
+ * Removes all files in a folder that have names of backups and are older than the newest backups, each with the copy of a PostgreSQL beside it. A
+ * file that is no whole backup does not count as one of the newest.
  * @param newest the one that was made now: where the clock was set back, there are later names, which stay
  * @returns how many were removed
  */
 export function keepNewest(folder: string, count: number, newest: string): number {
   const names = namesIn(folder, NAME).filter(name => name <= newest)
-  const old = names.slice(0, Math.max(0, names.length - count))
+  let first = names.length
+  for (let kept = 0; first > 0 && kept < count; ) {
+    first -= 1
+    if (isWholeBackup(join(folder, names[first]!))) kept += 1
+  }
+  const old = names.slice(0, first)
   for (const name of old) removeDurably(join(folder, name))
   const oldest = names[old.length] ?? newest
   // Also one whose backup was never finished.

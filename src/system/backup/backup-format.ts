@@ -3,6 +3,7 @@
  * before its bytes, and at the end a line with the SHA-256 of everything before. Pieces of one file follow each other.
  */
 import { createHash } from 'node:crypto'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { AppError } from '../../core/errors.ts'
 
 const MAGIC = 'runyard backup 1\n'
@@ -10,6 +11,9 @@ const MAX_LINE_BYTES = 1024 * 1024
 /** Maximum bytes of a piece. */
 export const PIECE_BYTES = 1024 * 1024
 const NEWLINE = 10
+/** The last line. */
+const END = /^\{"sha256":"[\da-f]{64}"\}\n$/
+const END_BYTES = '{"sha256":""}\n'.length + 64
 
 /** What a backup says of itself. */
 export interface BackupHeader {
@@ -48,6 +52,30 @@ export async function* writeBackup(header: BackupHeader, pieces: AsyncIterable<B
     yield hashed(bytes)
   }
   yield Buffer.from(`${JSON.stringify({ sha256: hash.digest('hex') })}\n`)
+}
+
+/**
+ * Whether a file begins and ends as a backup does: one that was cut off, as on a full disk, or that another program has emptied does not. What lies
+ * between is not read, so its checksum is for {@link readBackup}. False for a file that cannot be read.
+ */
+export function isWholeBackup(file: string): boolean {
+  try {
+    const handle = openSync(file, 'r')
+    try {
+      const { size } = fstatSync(handle)
+      if (size < MAGIC.length + END_BYTES || textAt(handle, 0, MAGIC.length) !== MAGIC) return false
+      return END.test(textAt(handle, size - END_BYTES, END_BYTES))
+    } finally {
+      closeSync(handle)
+    }
+  } catch {
+    return false
+  }
+}
+
+function textAt(handle: number, position: number, bytes: number): string {
+  const buffer = Buffer.alloc(bytes)
+  return buffer.toString('latin1', 0, readSync(handle, buffer, 0, bytes, position))
 }
 
 /** A backup that is being read. */

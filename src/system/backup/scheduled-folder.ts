@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import { DRAFT, removeDurably } from '../../disk/durable-file.ts'
 import type { BackupFolder, Backups, BackupWish, KeptBackup } from '../../ports/backups.ts'
-import { backupName, backupsIn, DUMP_END, keepNewest } from './backup-folder.ts'
+import { backupName, DUMP_END, keepNewest, newestBackup } from './backup-folder.ts'
 import { keepBackup } from './keep-backup.ts'
 import { type DumpOptions, dumpPostgres } from './pg-dump.ts'
 
@@ -40,8 +40,8 @@ export function createScheduledFolder(options: ScheduledFolderOptions): BackupFo
 
 function newestIn(path: string, nowMs: number): KeptBackup | null {
   removeUndone(path)
-  const newest = backupsIn(path).findLast(({ atMs }) => atMs <= nowMs)
-  return newest === undefined ? null : keptBackup(path, newest.name, newest.atMs)
+  const { newest } = newestBackup(path, nowMs)
+  return newest === null ? null : keptBackup(path, newest.name, newest.atMs)
 }
 
 async function make(options: ScheduledFolderOptions, signal: AbortSignal): Promise<KeptBackup> {

@@ -152,3 +152,16 @@ test('a server that another one has deposed shows no backups any more', async ()
     assert.equal(await world.metric(`runyard_backup_${name}`), 0, name)
   }
 })
+
+test('a newest backup that is cut off is made anew within an hour, and the metric goes back to the one before until then', async () => {
+  const world = new World()
+  const stop = world.start()
+  await world.clock.advance(DAY_MS + 10 * HOUR_MS)
+  const [first] = world.kept
+  world.kept.pop()
+  world.takesMs = null
+  await world.clock.advance(HOUR_MS)
+  assert.equal(await world.metric('runyard_backup_last_success_timestamp_seconds'), first!.atMs / 1_000)
+  assert.deepEqual(world.names().slice(-2), ['backup.made', 'backup.scheduled'])
+  await stop()
+})

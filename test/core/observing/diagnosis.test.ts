@@ -53,7 +53,7 @@ function begins(lines: readonly string[], wanted: readonly string[]): void {
   )
 }
 
-const backups = { folder: '/b', everyMs: 24 * 3_600_000, problem: null, newestAgeMs: 47 * 3_600_000 }
+const backups = { folder: '/b', everyMs: 24 * 3_600_000, problem: null, newestAgeMs: 47 * 3_600_000, broken: [] }
 
 test('a machine where all is well has nothing but good lines', () => {
   const all = [
@@ -99,6 +99,8 @@ test('whatever fails or warns says what to do', () => {
     diagnosis.ofProbe({ what: 'unreached', image: 'busybox:1', said: 'timed out' }, { platform: 'linux' }),
     diagnosis.ofBackups({ ...backups, problem: 'ENOENT' }),
     diagnosis.ofBackups({ ...backups, newestAgeMs: null }),
+    diagnosis.ofBackups({ ...backups, broken: ['b'] }),
+    diagnosis.ofBackups({ ...backups, newestAgeMs: null, broken: ['b'] }),
     diagnosis.ofBackups({ ...backups, newestAgeMs: 49 * 3_600_000 }),
   ]
   for (const { check, state, action } of lines) {

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import {
   backupName,
-  backupsIn,
   beforeChangeName,
   keepNewest,
   keepNewestBeforeChange,
+  newestBackup,
 } from '../../../src/system/backup/backup-folder.ts'
 
 const DAY_MS = 86_400_000
@@ -21,10 +21,13 @@ function folderOf(t: TestContext): string {
   return folder
 }
 
+/** What begins and ends as a backup. */
+const WHOLE = `runyard backup 1\n{}\n{"sha256":"${'0'.repeat(64)}"}\n`
+
 test('the newest backups stay, older ones go, and other files are left alone', t => {
   const folder = folderOf(t)
   const names = [0, 1, 9, 10, 100].map(days => backupName(T0 + days * DAY_MS))
-  for (const name of [...names, 'mine.backup', 'runyard-old.backup']) writeFileSync(join(folder, name), '')
+  for (const name of [...names, 'mine.backup', 'runyard-old.backup']) writeFileSync(join(folder, name), WHOLE)
   assert.equal(names[0], 'runyard-20260101T000000Z.backup')
   assert.equal(keepNewest(folder, 2, names.at(-1)!), 3)
   assert.deepEqual(readdirSync(folder).sort(), ['mine.backup', 'runyard-old.backup', ...names.slice(3)].sort())
@@ -36,19 +39,30 @@ test('backups are found by their names, and a copy of a PostgreSQL goes with its
   const [first, second] = [backupName(T0), backupName(T0 + DAY_MS)]
   const others = [`${first}.new`, 'copy.dump', `${backupName(T0 - DAY_MS)}x`]
   for (const name of [second, first, `${first}.dump`, `${second}.dump`, ...others])
-    writeFileSync(join(folder, name), '')
-  assert.deepEqual(backupsIn(folder), [
-    { name: first, atMs: T0 },
-    { name: second, atMs: T0 + DAY_MS },
-  ])
+    writeFileSync(join(folder, name), WHOLE)
+  assert.deepEqual(newestBackup(folder, T0), { newest: { name: first, atMs: T0 }, broken: [] })
+  assert.deepEqual(newestBackup(folder, T0 + DAY_MS), { newest: { name: second, atMs: T0 + DAY_MS }, broken: [] })
   assert.equal(keepNewest(folder, 1, second), 1)
   assert.deepEqual(readdirSync(folder).sort(), [...others, second, `${second}.dump`].sort())
+})
+
+test('a file that is no whole backup does not count as one, and none that is whole goes for it', t => {
+  const folder = folderOf(t)
+  const names = [0, 1, 2, 3, 4].map(days => backupName(T0 + days * DAY_MS))
+  const contents = ['old', WHOLE, WHOLE, WHOLE.slice(0, -1), 'four']
+  for (const [at, name] of names.entries()) writeFileSync(join(folder, name), contents[at]!)
+  const newest = { name: names[2], atMs: T0 + 2 * DAY_MS }
+  assert.deepEqual(newestBackup(folder, T0 + 9 * DAY_MS), { newest, broken: [names[4], names[3]] })
+  assert.equal(keepNewest(folder, 3, names[4]!), 0)
+  assert.equal(keepNewest(folder, 2, names[4]!), 1)
+  assert.deepEqual(readdirSync(folder).sort(), names.slice(1))
+  assert.deepEqual(newestBackup(folder, T0), { newest: null, broken: [] })
 })
 
 test('where the clock was set back, the backup that was made now stays, and the later ones do', t => {
   const folder = folderOf(t)
   const [old, now, later] = [T0, T0 + DAY_MS, T0 + 9 * DAY_MS].map(backupName)
-  for (const name of [old!, now!, later!]) writeFileSync(join(folder, name), '')
+  for (const name of [old!, now!, later!]) writeFileSync(join(folder, name), WHOLE)
   assert.equal(keepNewest(folder, 1, now!), 1)
   assert.deepEqual(readdirSync(folder).sort(), [now, later].sort())
 })

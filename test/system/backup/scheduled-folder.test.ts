@@ -82,6 +82,20 @@ test('a backup has its name once it is whole, is for its owner alone, and the ne
   assert.equal((await (await readBackup(whole())).pieces.next()).value?.name, 'store')
 })
 
+test('a newest file of four bytes is no backup: the one before it counts, and only whole ones fill the folder', async () => {
+  const { path, state, folder, names } = folderOf('cut')
+  const { file, atMs, bytes } = await folder.make(never)
+  const cut = backupName(T0 + 1_000)
+  writeFileSync(join(path, cut), 'four')
+  assert.deepEqual(await folder.newest(T0 + 2_000), { file, atMs, bytes })
+  state.nowMs = T0 + 2_000
+  await folder.make(never)
+  assert.deepEqual(names(), [backupName(T0), cut, backupName(T0 + 2_000)])
+  state.nowMs = T0 + 3_000
+  await folder.make(never)
+  assert.deepEqual(names(), [backupName(T0 + 2_000), backupName(T0 + 3_000)])
+})
+
 test('what a killed server has left goes, also when no backup is due; one that fails leaves nothing', async () => {
   const { path, state, folder, names } = folderOf('left')
   writeFileSync(join(path, 'runyard-scheduled-ab.new'), 'half')
@@ -99,7 +113,8 @@ test('what a killed server has left goes, also when no backup is due; one that f
 test('a backup of the same second, and later names of a clock that was set back, are left alone', async () => {
   const { path, folder, names } = folderOf('clock', { keep: 1 })
   const [old, now, later] = [T0 - 9_000, T0, T0 + 9_000].map(backupName) as [string, string, string]
-  for (const name of [old, later]) writeFileSync(join(path, name), '')
+  const whole = `runyard backup 1\n{}\n{"sha256":"${'0'.repeat(64)}"}\n`
+  for (const name of [old, later]) writeFileSync(join(path, name), whole)
   assert.equal((await folder.newest(T0))?.atMs, T0 - 9_000)
   await folder.make(never)
   assert.deepEqual(names(), [now, later])
