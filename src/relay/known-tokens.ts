@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeDurably } from '../disk/durable-file.ts'
+import { relayNow } from './relay-clock.ts'
 import type { Sharer } from './shares.ts'
 
 /** How long calls of an ended worker are accepted: as long as its results are passed on. */
@@ -23,7 +24,7 @@ export interface TokenUpdate {
 
 interface Known {
   readonly owner: string
-  /** When the worker ended, in Unix time; null while it lives. */
+  /** When the worker ended, by {@link relayNow}; null while it lives. */
   endedAtMs: number | null
 }
 
@@ -77,7 +78,7 @@ export class KnownTokens {
 
   #end(digest: string): void {
     const known = this.#known.get(digest)
-    if (known !== undefined) known.endedAtMs ??= Date.now()
+    if (known !== undefined) known.endedAtMs ??= relayNow()
   }
 
   #tidy(): void {
@@ -89,7 +90,8 @@ export class KnownTokens {
   #read(): boolean {
     try {
       for (const [digest, owner, endedAtMs] of JSON.parse(readFileSync(this.#file, 'utf8')) as Entry[]) {
-        this.#known.set(digest, { owner, endedAtMs })
+        // The clock of this relay is another one: it counts from its start.
+        this.#known.set(digest, { owner, endedAtMs: endedAtMs === null ? null : relayNow() })
       }
       return true
     } catch {
@@ -113,7 +115,7 @@ export class KnownTokens {
 }
 
 function isOver({ endedAtMs }: Known): boolean {
-  return endedAtMs !== null && Date.now() - endedAtMs > ENDED_MS
+  return endedAtMs !== null && relayNow() - endedAtMs > ENDED_MS
 }
 
 /** Limit of tokens in one part. */

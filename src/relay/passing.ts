@@ -6,6 +6,7 @@ import type { Callers } from './callers.ts'
 import type { Kind } from './calls.ts'
 import { ChunkDedup } from './chunk-dedup.ts'
 import { Quarantine } from './quarantine.ts'
+import { relayNow } from './relay-clock.ts'
 import { respond } from './respond.ts'
 import type { SetAside } from './set-aside.ts'
 import type { Sharer } from './shares.ts'
@@ -118,7 +119,7 @@ export class CallPassing {
     await new Promise(setImmediate)
     while (await this.#upstream.present(endMs, gone)) {
       if (!(await this.#mayTake(call, token))) continue
-      const take = this.#takes.begin(token, Date.now())
+      const take = this.#takes.begin(token, relayNow())
       let outcome: 'delivered' | 'nothing' | 'lost' = 'lost'
       try {
         const answer = await this.#ask(call, gone)
@@ -129,7 +130,7 @@ export class CallPassing {
         if (error instanceof SpoolFull) throw error
       } finally {
         // At once: the next take of the worker is not passed on before what this one had is reported.
-        this.#takes.end(take, outcome, Date.now())
+        this.#takes.end(take, outcome, relayNow())
         if (outcome === 'lost' && gone.aborted) void this.#insist(call, token)
       }
       await pause()
@@ -152,7 +153,7 @@ export class CallPassing {
     if (sinceMs === null) return
     let isReported = false
     try {
-      const added = [RELAY_HEADERS.undeliveredSince, String(sinceMs)]
+      const added = [RELAY_HEADERS.undeliveredSince, String(sinceMs), RELAY_HEADERS.relayNow, String(relayNow())]
       const mark = {
         method: 'GET',
         path: request.url ?? '',

@@ -109,7 +109,8 @@ async function mayStill({ calls }: WorkerSurfaceParts, call: Call, worker: Worke
 async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
   const sinceMs = numberIn(call.request, RELAY_HEADERS.undeliveredSince, Number.MAX_SAFE_INTEGER)
   if (sinceMs !== null) {
-    await parts.takes.undelivered(worker, sinceMs)
+    const relayNowMs = numberIn(call.request, RELAY_HEADERS.relayNow, Number.MAX_SAFE_INTEGER)
+    await parts.takes.undelivered(worker, sinceMs, relayNowMs)
     return new Response(null, { status: 204 })
   }
   const limit = Math.min(MAX_BATCH, Math.floor(Number.isNaN(batch) ? 1 : (batch ?? 1)))

@@ -10,10 +10,12 @@ export const RELAY_HEADERS = {
   /** Beside it, the name of the file in which the body is kept; absent where there was no room. */
   setAside: 'x-runyard-set-aside',
   /**
-   * On a take that asks for nothing: jobs that were claimed after this instant (Unix time in ms) never reached the worker, because
+   * On a take that asks for nothing: jobs that were claimed after this instant (in ms) never reached the worker, because
    * the answer was lost on its way.
    */
   undeliveredSince: 'x-runyard-undelivered-since',
+  /** Beside it, what the clock shows that it is an instant of, in ms: that of the relay need not be the time of the server. */
+  relayNow: 'x-runyard-relay-now',
 } as const
 
 /** Limit of copies of a chunk in a row that are counted. */

@@ -185,12 +185,14 @@ export class Takes {
   }
 
   /**
-   * Gives back what was claimed for a worker after an instant (Unix time in ms), because no response has reached it since. The attempts do
+   * Gives back what was claimed for a worker after an instant (in ms), because no response has reached it since. The attempts do
    * not count.
+   * @param byClockMs what the clock shows that it is an instant of; null for the time of the server
    */
-  async undelivered(worker: Worker, sinceMs: number): Promise<void> {
+  async undelivered(worker: Worker, atMs: number, byClockMs: number | null): Promise<void> {
     const { store, clock } = this.#ports
     const { jobs, running } = this.#parts
+    const sinceMs = byClockMs === null ? atMs : clock.now() - (byClockMs - atMs)
     for (const jobId of await store.jobs.heldBy(worker.id)) {
       const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
       if (job === null || job.workerId !== worker.id || (job.startedAtMs ?? 0) <= sinceMs) continue
