@@ -179,6 +179,14 @@ export interface Events {
   'tls.reloaded': CertificateSaid
   /** The files of the certificate have none that can be used now; this one stays in use. */
   'tls.problem': CertificateSaid & { problem: string }
+  /** The machine's clock was set: it shows another time than the server, whose time goes on as before. Once for a step. */
+  'clock.stepped': { byMs: number; nowMs: number; machineMs: number }
+  /** Both show the same again. */
+  'clock.agrees': Record<string, never>
+  /** The server has taken the time of the machine's clock. */
+  'clock.adopted': { byMs: number }
+  /** More than a day had passed before this start: retention removes nothing until an instant of the server's time. */
+  'clock.held': { gapMs: number; untilMs: number }
   /** Whether this server leads its database, and why not; see ports/leader.ts. */
   'leader.changed': { now: 'standby' | 'active' | 'unsure' | 'deposed'; problem: string | null; epoch: number | null }
   'loop.failed': { loop: string; problem: string }

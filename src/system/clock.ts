@@ -1,13 +1,49 @@
-import type { Clock } from '../ports/clock.ts'
+import { readFileSync } from 'node:fs'
+import type { Clock, ServerTime } from '../ports/clock.ts'
+import { type MachineClocks, ServerClock } from './server-clock.ts'
 
 /** The longest that a timer of Node takes; a longer one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** The machine's time. A timer that waits keeps the process alive. */
+/** The clocks of this machine. The time since its start is that of Linux; on macOS the monotonic clock goes on while it sleeps. */
+export const machineClocks: MachineClocks = {
+  wall: () => Date.now(),
+  monotonic: () => performance.now(),
+  sinceBoot: readUptime,
+  boot: readBoot(),
+}
+
+/** The server's time in this process. */
+export const systemTime: ServerTime & Clock = new ServerClock(machineClocks, startTimer)
+
+/** The time of this process. A timer that waits keeps the process alive. */
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  now: () => systemTime.now(),
   monotonic: () => performance.now(),
   after: startTimer,
+}
+
+/** A clock that goes on from no other server: for what compares two instants of this process, before and after it becomes active. */
+export function separateClock(): Clock {
+  return new ServerClock(machineClocks, startTimer)
+}
+
+function readBoot(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+/** In hundredths of a second, as the kernel writes it. */
+function readUptime(): number | null {
+  try {
+    const seconds = Number.parseFloat(readFileSync('/proc/uptime', 'latin1'))
+    return Number.isFinite(seconds) ? seconds * 1_000 : null
+  } catch {
+    return null
+  }
 }
 
 function startTimer(ms: number, callback: () => void): () => void {

@@ -16,9 +16,10 @@ export interface FencedTerm extends Term {
   close(leavesWorkers?: boolean): Promise<void>
 }
 
-/** Both clocks of a process: one stands still while the machine sleeps, the other one may be set. */
+/** Both clocks of a process: the monotonic one may stand still while the machine sleeps, the other one goes on. */
 export interface Clocks {
   readonly monotonicMs: number
+  /** Epoch milliseconds of a clock that no step of the machine's moves, as that of `ServerClock`. */
   readonly wallMs: number
 }
 

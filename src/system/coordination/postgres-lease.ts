@@ -5,7 +5,7 @@ import type { LeaseCandidate } from '../../ports/leader.ts'
 import { addressOf } from '../../store/engines/postgres-connection.ts'
 import { withPlace } from '../../store/engines/postgres-errors.ts'
 import { DatabaseLease, type LeaseServer } from '../../store/engines/postgres-lease.ts'
-import { systemClock } from '../clock.ts'
+import { separateClock } from '../clock.ts'
 import { type AgreementOfServer, LeasedCandidate } from './lease-candidate.ts'
 import type { Clocks, FencedTerm } from './lease-term.ts'
 
@@ -53,7 +53,9 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
   }
   const { url, machine, boundToMachine, instance, agreement, leaseMs = LEASE_MS, clocks } = options
   const server: LeaseServer = { pid: process.pid, host: hostname(), url: null, machine, boundToMachine, instance }
-  const clock = clocks === undefined ? systemClock : withClocks(clocks)
+  // A takeover sets the time of the process in the middle of the lease.
+  const separate = separateClock()
+  const clock = clocks === undefined ? separate : withClocks(separate, clocks)
   const own = agreement === undefined ? {} : { agreement }
   const parts = { lease, server, clock, leaseMs, ...own, database: addressOf(url), unique: randomUUID }
   const candidate = new LeasedCandidate(parts)
@@ -69,6 +71,6 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
 }
 
 /** The clock of the process, which shows what it is given. */
-function withClocks(clocks: () => Clocks): Clock {
-  return { ...systemClock, now: () => clocks().wallMs, monotonic: () => clocks().monotonicMs }
+function withClocks({ after }: Clock, clocks: () => Clocks): Clock {
+  return { after, now: () => clocks().wallMs, monotonic: () => clocks().monotonicMs }
 }

@@ -1,4 +1,5 @@
 import pino, { type Logger } from 'pino'
+import { clockDifference } from '../../core/server-time.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import { createStandardError, type LogDestination } from './log-destination.ts'
 import { LogRateLimit, type Timer } from './log-rate-limit.ts'
@@ -29,6 +30,9 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'tls.problem': 'warn',
   'leader.changed': 'warn',
   'backup.failed': 'error',
+  'clock.stepped': 'warn',
+  'clock.adopted': 'warn',
+  'clock.held': 'warn',
   'loop.failed': 'error',
   'gateway.request_finished': 'debug',
   'request.answered': 'debug',
@@ -151,6 +155,12 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'folder.not_set_up': ({ folder, file }) =>
     `${folder} has ${file} and no packages of its own; --setup installs them, else its handler has those of this machine`,
   'backup.failed': ({ problem }) => `there is no new backup: ${problem}`,
+  'clock.stepped': ({ byMs }) =>
+    `the clock of this machine is ${clockDifference(Number(byMs))} the time of the server, which goes on as before; runyard clock says more`,
+  'clock.adopted': ({ byMs }) =>
+    `the server has taken the time of the machine's clock, which was ${clockDifference(Number(byMs))} its own; what is left of running limits stays`,
+  'clock.held': () =>
+    'more than a day has passed since a server ran on this database: retention removes nothing for a day, or until runyard clock accept',
   'schema.changing': ({ from, to, writtenBy, version, backup }) =>
     `Runyard ${version} changes the database from schema ${from}, of Runyard ${writtenBy}, to schema ${to}; ` +
     (backup === null ? 'it made no copy before' : `the copy from before is ${backup}`),

@@ -268,6 +268,11 @@ class PrometheusMetrics implements CountingMetrics {
       labelNames: ['right'],
     })
     const backups = new BackupMetrics(this.#registry)
+    const apart = new Gauge({
+      registers,
+      name: 'runyard_clock_step_seconds',
+      help: "What the machine's clock is ahead of the server's time, below 0 where it is behind; 0 while both agree",
+    })
     const leads = new Gauge({
       registers,
       name: 'runyard_leader',
@@ -291,6 +296,9 @@ class PrometheusMetrics implements CountingMetrics {
       'backup.scheduled': found => backups.scheduled(found),
       'backup.made': made => backups.made(made),
       'backup.failed': () => backups.failed(),
+      'clock.stepped': ({ byMs }) => apart.set(byMs / 1_000),
+      'clock.agrees': () => apart.set(0),
+      'clock.adopted': () => apart.set(0),
       'leader.changed': ({ now }) => {
         leads.set(now === 'active' ? 1 : 0)
         if (now === 'deposed') backups.ended()
