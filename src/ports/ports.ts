@@ -1,6 +1,6 @@
 import type { Emit } from '../events.ts'
 import type { BodyParser } from './body-parser.ts'
-import type { Clock } from './clock.ts'
+import type { Clock, ServerTime } from './clock.ts'
 import type { ConsoleFiles } from './console-files.ts'
 import type { Driver } from './driver.ts'
 import type { ImageRegistries } from './image-registries.ts'
@@ -22,6 +22,8 @@ import type { WorkerLogs } from './worker-logs.ts'
 /** Everything that the application needs of the world; one value for each port. */
 export interface Ports {
   readonly clock: Clock
+  /** The time of `clock` beside that of the machine; they are the same when left out. */
+  readonly time?: ServerTime | undefined
   readonly bodies: BodyParser
   readonly random: Random
   readonly vault: Vault

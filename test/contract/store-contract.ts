@@ -5,6 +5,7 @@ import { auditCases } from './store-audit.ts'
 import { batchEndCases } from './store-batch-ends.ts'
 import { batchCases } from './store-batches.ts'
 import { claimCases } from './store-claims.ts'
+import { clockCases } from './store-clock.ts'
 import { endpointCases } from './store-endpoints.ts'
 import { jobRecordCases } from './store-job-records.ts'
 import { jobCases } from './store-jobs.ts'
@@ -48,6 +49,7 @@ const parts: readonly Cases[] = [
   turnCases,
   removalCases,
   sessionCases,
+  clockCases,
   auditCases,
 ]
 

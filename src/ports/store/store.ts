@@ -16,6 +16,7 @@ import type { AttemptTimesStore } from './attempt-times-store.ts'
 import type { AuditStore } from './audit-store.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { Claim, ClaimRequest } from './claims.ts'
+import type { ClockStore } from './clock-store.ts'
 import type { JobOutcomeStore } from './job-outcome-store.ts'
 import type { JobRecordStore } from './job-record-store.ts'
 import type {
@@ -77,6 +78,7 @@ export interface Store {
   readonly removals: RemovalStore
   readonly quotas: QuotaStore
   readonly audit: AuditStore
+  readonly clock: ClockStore
   /** Closes the store after open calls have finished. */
   close(): Promise<void>
 }

@@ -9,10 +9,11 @@
  * them; `skip_locked` belongs behind the selection of rows that a guarded change takes. `id_list` selects the ids of the
  * JSON list in $1. `shard` is the number of the rows to which a connection adds in sums that many change at once. `row` is where a row is, for a list
  * of rows that one statement selects and removes. `compact` gives a few free pages back to the disk where the database does not do that by itself.
+ * `database_ms` is the database's own clock; NULL where that is the clock of the server.
  */
 type Fragment =
   | ('lock' | 'lock_key' | 'skip_locked' | 'shard' | 'row' | 'integer' | 'real' | 'strict')
-  | ('id_list' | 'free_pages' | 'all_pages' | 'compact')
+  | ('id_list' | 'free_pages' | 'all_pages' | 'compact' | 'database_ms')
 
 const SQLITE: Readonly<Record<Fragment, string>> = {
   lock: '',
@@ -27,6 +28,7 @@ const SQLITE: Readonly<Record<Fragment, string>> = {
   free_pages: '(SELECT freelist_count FROM pragma_freelist_count)',
   all_pages: '(SELECT page_count FROM pragma_page_count)',
   compact: 'PRAGMA incremental_vacuum(1024)',
+  database_ms: 'NULL',
 }
 
 const POSTGRES: Readonly<Record<Fragment, string>> = {
@@ -42,6 +44,7 @@ const POSTGRES: Readonly<Record<Fragment, string>> = {
   free_pages: '0',
   all_pages: '1',
   compact: 'SELECT 1',
+  database_ms: '(CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))',
 }
 
 /**

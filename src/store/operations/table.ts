@@ -5,6 +5,7 @@ import { quotas } from './accounts/quotas.ts'
 import { sessions } from './accounts/sessions.ts'
 import { usage } from './accounts/usage.ts'
 import { audit } from './audit/audit.ts'
+import { clock } from './clock.ts'
 import { endpoints } from './endpoints/endpoints.ts'
 import { releases } from './endpoints/releases.ts'
 import { removals } from './endpoints/removals.ts'
@@ -58,6 +59,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   removals,
   quotas,
   audit,
+  clock,
 }
 
 const byName = new Map<string, Operation>(

@@ -1,4 +1,4 @@
-/** The data model. Every table but that of the canary and those of the audit log has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
+/** The data model. Every table but that of the canary, that of the server's time and those of the audit log has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
 import { attemptTimes } from './initial/attempt-times.ts'
 import { auditAnchors, auditBegun, auditEntries } from './initial/audit.ts'
@@ -17,6 +17,7 @@ import {
 import { metricBuckets } from './initial/metrics.ts'
 import { queueCounts } from './initial/queue-counts.ts'
 import { keyCanaries, networkVolumes, registries, secrets, templates } from './initial/resources.ts'
+import { serverClock } from './initial/server-clock.ts'
 import { jobHours, workerHours } from './initial/usage.ts'
 import { webhookDeliveries, webhookKeys, webhookTries } from './initial/webhooks.ts'
 import { queuedWorkers, stops, workers } from './initial/workers.ts'
@@ -63,5 +64,6 @@ export const initial: Migration = {
     auditEntries,
     auditBegun,
     auditAnchors,
+    serverClock,
   ].flat(),
 }

@@ -1,0 +1,33 @@
+import type { KeptTime } from '../../core/server-time.ts'
+import type { ClockMark } from '../clock.ts'
+
+/** What the store has of the server's time. */
+export interface KeptClock extends KeptTime {
+  /** When a step of the machine's clock was noticed that was not followed; null for none. */
+  readonly stepSinceMs: number | null
+  /** Until when retention removes nothing; null unless it waits. */
+  readonly heldUntilMs: number | null
+  /** Whether the next start takes the time of the machine's clock. */
+  readonly isAccepted: boolean
+}
+
+/** The server's time across restarts and takeovers. All instants are its epoch milliseconds. */
+export interface ClockStore {
+  /** Null before the first start. */
+  read(): Promise<KeptClock | null>
+  /** Keeps the present time, and nothing else. */
+  keep(mark: ClockMark): Promise<void>
+  /** What retention would remove before an instant is kept until then. Rows that the reader of `heldUntilMs` removes by their age are left to it. */
+  hold(untilMs: number): Promise<void>
+  /** Retention waits no longer. */
+  endHold(): Promise<void>
+  /** The next start takes the time of the machine's clock, or not. */
+  accept(accepted: boolean): Promise<void>
+  /**
+   * The time of the machine's clock is taken: moves everything that waits or runs, and all workers, so that what is left of each limit stays as it is, and keeps the mark. Finished
+   * jobs are moved back with the time, and not forward: their retention applies.
+   * @param byMs how far the time moves, below zero for back
+   * @param mark of the new time
+   */
+  adopt(byMs: number, mark: ClockMark): Promise<void>
+}

@@ -1,0 +1,42 @@
+import type { ClockMark } from '../../ports/clock.ts'
+import type { ClockStore, KeptClock } from '../../ports/store/clock-store.ts'
+import * as sql from '../tables/server-clock.ts'
+import { type ClockRow, toKeptClock } from '../tables/server-clock.ts'
+import { type OperationsOf, perform, queryOne, read, type Steps, write } from './operation.ts'
+
+/** The server's time. */
+export const clock = {
+  read: read(function* (): Steps<KeptClock | null> {
+    const row = yield* queryOne<ClockRow>(sql.findClock)
+    return row === null ? null : toKeptClock(row)
+  }),
+
+  keep: write(function* (mark: ClockMark): Steps<void> {
+    yield* keepMark(mark)
+  }),
+
+  hold: write(function* (untilMs: number): Steps<void> {
+    for (const statement of sql.holds) yield* perform(statement, [untilMs])
+    yield* perform(sql.setHold, [untilMs])
+  }),
+
+  endHold: write(function* (): Steps<void> {
+    yield* perform(sql.setHold, [null])
+  }),
+
+  accept: write(function* (accepted: boolean): Steps<void> {
+    yield* perform(sql.setAccepted, [accepted ? 1 : 0])
+  }),
+
+  adopt: write(function* (byMs: number, mark: ClockMark): Steps<void> {
+    for (const statement of sql.moves) yield* perform(statement, statement.includes('$1') ? [byMs] : [])
+    if (byMs < 0) for (const statement of sql.movesBack) yield* perform(statement, [byMs])
+    yield* perform(sql.setAccepted, [0])
+    yield* perform(sql.setHold, [null])
+    yield* keepMark(mark)
+  }),
+} satisfies OperationsOf<ClockStore>
+
+function* keepMark({ boot, sinceBootMs, nowMs, step }: ClockMark): Steps<void> {
+  yield* perform(sql.keepClock, [boot, sinceBootMs, nowMs, step?.sinceMs ?? null])
+}

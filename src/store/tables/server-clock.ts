@@ -1,0 +1,83 @@
+/** Statements and rows of the server's time. */
+import type { KeptClock } from '../../ports/store/clock-store.ts'
+
+export const findClock = `
+  SELECT boot, since_boot_ms, now_ms, {{database_ms}} - database_ms AS database_ago_ms, step_since_ms, held_until_ms, accepted
+  FROM server_clock WHERE id = 1`
+
+/** $1 run of the system, $2 how long it lasts, $3 the time, $4 since when there is a step. */
+export const keepClock = `
+  INSERT INTO server_clock (id, boot, since_boot_ms, now_ms, database_ms, step_since_ms)
+  VALUES (1, $1, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), {{database_ms}}, CAST($4 AS {{integer}}))
+  ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, since_boot_ms = excluded.since_boot_ms, now_ms = excluded.now_ms,
+    database_ms = excluded.database_ms, step_since_ms = excluded.step_since_ms`
+
+/** $1 until when; null to hold nothing. */
+export const setHold = 'UPDATE server_clock SET held_until_ms = CAST($1 AS {{integer}}) WHERE id = 1'
+
+/** $1 whether. */
+export const setAccepted = 'UPDATE server_clock SET accepted = CAST($1 AS {{integer}}) WHERE id = 1'
+
+/** $1 until when what is over before stays. */
+export const holds = [
+  'UPDATE jobs SET expires_at_ms = $1 WHERE expires_at_ms < $1',
+  'UPDATE idempotency_keys SET expires_at_ms = $1 WHERE expires_at_ms < $1',
+  'UPDATE batches SET expires_at_ms = $1 WHERE expires_at_ms < $1',
+]
+
+const moved = (columns: string) =>
+  columns
+    .split(' ')
+    .map(column => `${column} = ${column} + CAST($1 AS {{integer}})`)
+    .join(', ')
+
+/** Positions grow with the time (services/jobs/jobs.ts). */
+const POSITION = 'position = position + CAST($1 AS {{integer}}) * 1024'
+const WORKER_INSTANTS =
+  'created_at_ms placed_at_ms download_started_at_ms download_ended_at_ms pull_started_at_ms pull_ended_at_ms started_at_ms ready_at_ms ' +
+  'idle_since_ms frozen_at_ms thawed_at_ms asleep_at_ms stop_requested_at_ms stopping_at_ms exited_at_ms problem_at_ms counted_until_ms'
+
+/** $1 by how much. What waits or runs, and all workers: what is left of their limits stays as it is. */
+export const moves = [
+  `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
+  `UPDATE jobs SET ${POSITION}, ${moved('queued_at_ms waiting_since_ms started_at_ms deadline_ms expires_at_ms')} WHERE finished_at_ms IS NULL`,
+  `UPDATE batches SET ${POSITION}, ${moved('turn_at_ms created_at_ms finalized_at_ms expires_at_ms')} WHERE finished_at_ms IS NULL`,
+  `UPDATE queued_workers SET ${moved('queued_at_ms download_started_at_ms download_ended_at_ms')}`,
+  `UPDATE workers SET ${moved(WORKER_INSTANTS)}`,
+  `UPDATE stops SET ${moved('since_ms')}`,
+  `UPDATE webhook_deliveries SET ${moved('created_at_ms due_at_ms')} WHERE state = 'PENDING'`,
+  'DELETE FROM rate_windows',
+]
+
+/** $1 by how much, below zero. What is over does not stay longer because it was over when the time was ahead. */
+export const movesBack = [
+  `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id NOT IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
+  `UPDATE jobs SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL`,
+  `UPDATE batches SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL`,
+  `UPDATE webhook_deliveries SET ${moved('over_at_ms')} WHERE state <> 'PENDING'`,
+  `UPDATE console_sessions SET ${moved('created_at_ms expires_at_ms')}`,
+]
+
+/** A row. */
+export interface ClockRow {
+  readonly boot: string
+  readonly since_boot_ms: number
+  readonly now_ms: number
+  readonly database_ago_ms: number | null
+  readonly step_since_ms: number | null
+  readonly held_until_ms: number | null
+  readonly accepted: 0 | 1
+}
+
+/** A row as what is kept. */
+export function toKeptClock(row: ClockRow): KeptClock {
+  return {
+    boot: row.boot,
+    sinceBootMs: row.since_boot_ms,
+    nowMs: row.now_ms,
+    databaseAgoMs: row.database_ago_ms,
+    stepSinceMs: row.step_since_ms,
+    heldUntilMs: row.held_until_ms,
+    isAccepted: row.accepted === 1,
+  }
+}
