@@ -10,6 +10,7 @@ import { createJobServices } from './app/job-services.ts'
 import { Loops } from './app/loops.ts'
 import { createObservingServices } from './app/observing-services.ts'
 import { createSurfaces } from './app/surfaces.ts'
+import { createTimeCare } from './app/time-care.ts'
 import { createWorkerServices } from './app/worker-services.ts'
 import { drainAll, killAll, untilPassed } from './control/shutdown.ts'
 import { SERVER_ORIGIN } from './core/audit/entry.ts'
@@ -86,7 +87,8 @@ const DISPATCH_END_MS = 2_000
  * @param requests where requests of load-balancing endpoints are counted, and who has to know of workers; the request queues of
  *   the result unless given
  */
-export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
+export function createApp(plain: Ports, config: AppConfig, requests?: Targets & Traffic): App {
+  const { timeKeeper, given } = createTimeCare(plain, (name, fields) => emit(name, fields), config)
   const known = new KnownEndpoints(given.store, given.clock)
   const auditing = createAuditServices(given, config)
   const { audit, keeper } = auditing
@@ -119,8 +121,16 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
   recorders.metrics.countRequests(loads => balancing.balancing.loaded(loads))
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)
-  const observing = createObservingServices(ports, config, workers, balancing, jobs, { ...recorders, feed }, signals)
-  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders, audit })
+  const observing = createObservingServices(
+    ports,
+    config,
+    workers,
+    balancing,
+    jobs,
+    { ...recorders, feed, timeKeeper },
+    signals,
+  )
+  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders, audit, timeKeeper })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints, auditing }
   const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))

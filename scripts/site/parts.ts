@@ -146,7 +146,12 @@ export const PARTS: readonly Part[] = [
       },
       {
         title: 'Backup and upgrade',
-        pages: guides({ backup: 'Backup and restore', upgrade: 'Upgrades', restart: 'Restarts' }),
+        pages: guides({
+          backup: 'Backup and restore',
+          upgrade: 'Upgrades',
+          restart: 'Restarts',
+          clocks: 'Steps of the clock',
+        }),
       },
       {
         title: 'Monitor',

@@ -68,6 +68,8 @@ export interface AppConfig {
   readonly backups?: Backups | undefined
   /** Where backups are made again and again; none are when left out. */
   readonly backupFolder?: BackupFolder | undefined
+  /** Begins a new term of this server, which takes an accepted time of the machine's clock; the next start does when left out. */
+  readonly renewTerm?: (() => void) | undefined
   /** What can be found out about the host; nothing when left out. */
   readonly inspection?: HostInspection | undefined
 }

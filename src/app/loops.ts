@@ -17,6 +17,7 @@ import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
+import type { TimeKeeper } from '../services/observing/server-time.ts'
 import type { AccountServices } from './account-services.ts'
 import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig } from './config.ts'
@@ -31,6 +32,8 @@ export interface LoopServices {
   readonly balancing: BalancingServices
   readonly recorders: Recorders
   readonly audit: AuditLog
+  /** Null where the server's time is that of the machine's clock. */
+  readonly timeKeeper: TimeKeeper | null
 }
 
 /** The control loops. They are made here, and do nothing before {@link start}. */
@@ -42,6 +45,7 @@ export class Loops {
   readonly #removing: Loop
   readonly #dispatching: Loop
   readonly #backingUp: Loop
+  readonly #timing: Loop
   readonly #autoscaler: Autoscaler
   readonly #healthChecker: HealthChecker
   readonly #meter: WorkerUsageMeter
@@ -50,6 +54,7 @@ export class Loops {
   readonly #dispatcher: WebhookDispatcher
   /** Null where no backups are made. */
   readonly #backups: BackupScheduler | null
+  readonly #timeKeeper: TimeKeeper | null
   readonly #unwatch: () => void
 
   constructor(ports: Ports, { placing, freezing: freezeRules, backupFolder }: AppConfig, services: LoopServices) {
@@ -64,6 +69,8 @@ export class Loops {
     this.#removing = new Loop('remover', ports)
     this.#dispatching = new Loop('courier', ports)
     this.#backingUp = new Loop('backups', ports)
+    this.#timing = new Loop('clock', ports)
+    this.#timeKeeper = services.timeKeeper
     this.#meter = new WorkerUsageMeter(ports, balancing)
     const rules = { ...FREEZE_RULES, ...freezeRules }
     const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
@@ -105,6 +112,8 @@ export class Loops {
     this.#dispatching.start(nowMs => this.#dispatcher.step(nowMs))
     const backups = this.#backups
     if (backups !== null) this.#backingUp.start(nowMs => backups.step(nowMs))
+    const timeKeeper = this.#timeKeeper
+    if (timeKeeper !== null) this.#timing.start(nowMs => timeKeeper.step(nowMs))
   }
 
   /** No worker is started any more. */
@@ -138,7 +147,15 @@ export class Loops {
   }
 
   #all(): Loop[] {
-    return [this.#autoscaling, this.#healthChecking, this.#reaping, this.#removing, this.#dispatching, this.#backingUp]
+    const ofBackupsAndTime = [this.#backingUp, this.#timing]
+    return [
+      this.#autoscaling,
+      this.#healthChecking,
+      this.#reaping,
+      this.#removing,
+      this.#dispatching,
+      ...ofBackupsAndTime,
+    ]
   }
 }
 

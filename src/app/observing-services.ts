@@ -11,6 +11,7 @@ import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import { MetricSeries } from '../services/observing/metric-series.ts'
 import { MetricsReader } from '../services/observing/metrics-reader.ts'
 import { Overview } from '../services/observing/overview.ts'
+import type { TimeKeeper } from '../services/observing/server-time.ts'
 import { WhatIf } from '../services/observing/what-if.ts'
 import { WorkerReading } from '../services/observing/worker-reading.ts'
 import type { BalancingServices } from './balancing-services.ts'
@@ -30,14 +31,17 @@ export interface ObservingServices {
   readonly series: MetricSeries
   readonly whatIf: WhatIf
   readonly feed: EventFeed
+  /** Null where the server's time is that of the machine's clock. */
+  readonly timeKeeper: TimeKeeper | null
   readonly ready: () => Promise<boolean>
 }
 
-/** Readers of the event stream, which are made before all services. */
+/** Readers of the event stream and the care of the time, which are made before all services. */
 export interface EventReaders {
   readonly metrics: MetricRecorder
   readonly attemptTimes: AttemptRecorder
   readonly feed: EventFeed
+  readonly timeKeeper: TimeKeeper | null
 }
 
 export function createObservingServices(
@@ -46,10 +50,10 @@ export function createObservingServices(
   { fleet, models, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
   { jobRecords }: JobServices,
-  { metrics, attemptTimes, feed }: EventReaders,
+  { metrics, attemptTimes, feed, timeKeeper }: EventReaders,
   { stopping }: Stopping,
 ): ObservingServices {
-  const explaining = new Explainer(ports, { fleet, models, running, balancing }, placing)
+  const explaining = new Explainer(ports, { fleet, models, running, balancing, timeKeeper }, placing)
   return {
     explaining,
     overview: new Overview(ports, { balancing, explaining, recent: metrics.recent }),
@@ -64,6 +68,7 @@ export function createObservingServices(
       ...freezing,
     }),
     feed,
+    timeKeeper,
     ready: () => isReady(ports, stopping),
   }
 }

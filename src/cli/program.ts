@@ -7,6 +7,7 @@ import { addBatches } from './commands/batches.ts'
 import { addBuild } from './commands/build.ts'
 import { addCatalog } from './commands/catalog.ts'
 import { addCheck } from './commands/check.ts'
+import { addClock } from './commands/clock.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addConsole } from './commands/console.ts'
 import { addDeploy } from './commands/deploy.ts'
@@ -90,7 +91,7 @@ export function commandLine(): Command {
       addConsole,
       addTest,
     ],
-    ...[addDoctor, addBackup, addCheck, addAudit, addMasterKey, addCompletion],
+    ...[addDoctor, addBackup, addCheck, addAudit, addClock, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)
   return program

@@ -53,6 +53,8 @@ export class Shell {
   beforeListening: () => void = () => {}
   /** What this server says of itself and of the active one. */
   status: () => Promise<ServerStatus> = () => Promise.reject(new Error('the server is starting'))
+  /** Ends the present term, soon, and begins another one, which takes an accepted time of the machine's clock. */
+  renewTerm: () => void = () => {}
   #listeners: Promise<Listeners> | null = null
   #unfollow: () => void = () => {}
 

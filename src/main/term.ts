@@ -7,9 +7,11 @@ import type { EndpointId, KeyId } from '../core/ids.ts'
 import { DEFAULT_OWNER } from '../core/ids.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { Store } from '../ports/store/store.ts'
 import type { RelaySupervisor } from '../relay/relay-supervisor.ts'
 import type { ContainerAddress } from '../server/container-address.ts'
-import { systemClock } from '../system/clock.ts'
+import { resumeTime } from '../services/observing/server-time.ts'
+import { systemClock, systemTime } from '../system/clock.ts'
 import { singleLeader } from '../system/coordination/leader.ts'
 import { fencedDriver } from '../system/coordination/leader-fence.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
@@ -109,9 +111,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   // It starts while the store is opened.
   const relayStart = hasRelay(shell) ? openRelay(config, relayTermOf(config, lease), log) : Promise.resolve(null)
   opened.defer(async () => (late.isHandedOver ? (await relayStart)?.release() : (await relayStart)?.leave()))
-  const { store: plain, readyForLarge } = await openStore(config, lease?.fence ?? null, emit)
-  shell.readyForLarge = readyForLarge
-  opened.defer(() => plain.close())
+  const plain = await openTimedStore(shell, lease, opened)
   const measured = instrumentedStore(plain, systemClock, shell.metrics.storeCalled.bind(shell.metrics))
   const { store, vault } = await openSeals(measured, config, log)
 
@@ -131,9 +131,10 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     models,
     emit,
     metrics: shell.metrics,
+    time: systemTime,
   }
   const inspection = createHostInspection(config, driver.processIsolation)
-  const app = createApp(ports, { ...appConfigOf(config), inspection, status: () => shell.status() })
+  const app = createApp(ports, { ...configIn(shell), inspection })
   const apiKey = await ownKey(app, shell)
   const served = await serveFolders(app, folders, log)
 
@@ -198,6 +199,21 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     },
     close: () => opened.disposeAsync(),
   }
+}
+
+/** What the application gets of the settings, and of this run. */
+function configIn(shell: Shell) {
+  return { ...appConfigOf(shell.config), status: () => shell.status(), renewTerm: () => shell.renewTerm() }
+}
+
+/** The store, and with it the time of the server before. */
+async function openTimedStore(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack): Promise<Store> {
+  const { config, emit } = shell
+  const { store, readyForLarge } = await openStore(config, lease?.fence ?? null, emit)
+  shell.readyForLarge = readyForLarge
+  opened.defer(() => store.close())
+  await resumeTime({ store, time: systemTime, emit })
+  return store
 }
 
 /** A relay keeps calls of workers of this machine; others call a server. */

@@ -23,6 +23,8 @@ const LOOK_MS = 1_000
 const AGAIN_MS = 1_000
 /** How long open connections may take to end when the server stops. */
 const GRACE_MS = 1_000
+/** Time for the response to whoever asked for another term of the same server. */
+const ANSWER_MS = 200
 /** How long what a deposed server leaves may take to be released before it stands by again. */
 const RELEASE_MS = 5_000
 
@@ -36,6 +38,7 @@ export class Terms {
   readonly #failed = Promise.withResolvers<never>()
   readonly #watchers = new Set<(acting: OpenTerm | null) => void>()
   readonly #sinceMs = Date.now()
+  #renewal = Promise.withResolvers<void>()
   #acting: OpenTerm | null = null
   #lease: FencedTerm | null = null
   /** Another server that was active when this was last read. */
@@ -72,8 +75,10 @@ export class Terms {
    */
   async begin(): Promise<void> {
     this.#shell.status = () => this.#status()
+    this.#shell.renewTerm = () => this.#renewal.resolve()
     if (this.#candidate === null) {
       this.#acting = await openTerm(this.#shell, null)
+      this.#running = this.#runAlone().catch(error => this.#failed.reject(error))
       return
     }
     this.#shell.front.standsBy(standbyOf(this.#shell, () => this.#other))
@@ -114,16 +119,43 @@ export class Terms {
     await this.#lease?.close()
   }
 
+  /** On the embedded database no other server can act: one term follows the other. */
+  async #runAlone(): Promise<void> {
+    const { signal } = this.#stopping
+    for (;;) {
+      await Promise.race([ended(signal), this.#renewal.promise])
+      if (signal.aborted || this.#acting === null) return
+      const term = this.#acting
+      this.#shell.front.standsBy(standbyOf(this.#shell, () => null))
+      await this.#leave(term)
+      this.#acting = await openTerm(this.#shell, null)
+    }
+  }
+
+  /** Ends a term in order, for another one of this server: workers go on, and calls are answered with 503 meanwhile or wait in the relay. */
+  async #leave(term: OpenTerm): Promise<void> {
+    this.#renewal = Promise.withResolvers<void>()
+    // Whoever asked for it gets an answer first.
+    await pause(ANSWER_MS)
+    await term.handOver(this.#stopping.signal)
+    await term.close()
+  }
+
   async #run(candidate: PostgresLease, known: () => void): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const lease = await candidate.lead(signal).catch(unless(signal))
       if (lease === null) return
       const deposed = this.#watchOver(lease)
-      const term = await this.#beginTerm(lease, deposed.signal)
+      let term = await this.#beginTerm(lease, deposed.signal)
+      if (term !== null) known()
+      while (term !== null && !deposed.signal.aborted && !signal.aborted) {
+        await Promise.race([ended(deposed.signal), ended(signal), this.#renewal.promise])
+        if (deposed.signal.aborted || signal.aborted) break
+        await this.#leave(term)
+        term = await this.#beginTerm(lease, deposed.signal)
+      }
       if (term === null) continue
-      known()
-      await Promise.race([ended(deposed.signal), ended(signal)])
       if (!deposed.signal.aborted) return
       await this.#findOther(candidate)
       await this.#endTerm(term, lease)

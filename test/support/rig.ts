@@ -49,6 +49,7 @@ import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
+import { resumeTime } from '../../src/services/observing/server-time.ts'
 import { PayloadSeals } from '../../src/services/secrets/payload-seals.ts'
 import { sealedStore } from '../../src/services/secrets/sealed-store.ts'
 import type { ContainerUrls } from '../../src/services/workers/worker-addresses.ts'
@@ -60,6 +61,7 @@ import { createImageRegistries } from '../../src/system/http/image-registries.ts
 import { createVault } from '../../src/system/keys/vault.ts'
 import { createMetrics } from '../../src/system/observing/metrics.ts'
 import { Tracer } from '../../src/system/observing/tracer.ts'
+import { type MachineClocks, ServerClock } from '../../src/system/server-clock.ts'
 import { LineAssembler } from '../../src/system/worker-logs/worker-log-lines.ts'
 import { FakeOutbound } from './fake-outbound.ts'
 import { type Fault, faultyStore, PlannedFaults, watchedStore } from './faulty-store.ts'
@@ -105,6 +107,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly prices?: PriceList
   /** Maximum number of endpoints with separate metrics. */
   readonly metricEndpoints?: number
+  /** Whether the server has a time of its own, beside the machine's clock that `rig.clock.set` sets; not unless given. */
+  readonly serverTime?: boolean
   /** Called before each start of a worker, before the driver knows it. */
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory. The rig closes it. */
@@ -193,6 +197,10 @@ export class Rig {
   /** The results of the health checks of workers. */
   readonly probes: MockProbes
   readonly store: Store
+  /** Names the run of the system of the machine; another one is another start of it. */
+  boot = 'boot-1'
+  /** How often a start was asked for a new term. */
+  renewals = 0
   /** The ports of the last start of the control plane. */
   ports!: Ports
   readonly #faults = new PlannedFaults()
@@ -225,7 +233,9 @@ export class Rig {
   async start(workerUrl = WORKER_URL, containers?: ContainerUrls): Promise<void> {
     const { capacity, check, rateWindows = DEFAULT_WINDOWS, drainTimeoutMs = 30_000 } = this.#options
     const { limitJobs = false, deleteRunningEndpoints = false } = this.#options
-    const { clock, vault, store, notifier, outbound } = this
+    const { vault, store, notifier, outbound } = this
+    const time = this.#options.serverTime === true ? new ServerClock(this.#machineClocks(), this.#after) : undefined
+    const clock = time ?? this.clock
     const chosen = { ...(capacity === undefined ? {} : { capacity }), ...(check === undefined ? {} : { check }) }
     this.#driver = this.fleet.driver({ notifier, ...chosen })
     const { beforeStart } = this.#options
@@ -274,6 +284,9 @@ export class Rig {
       backups: this.#options.backups,
       status: async () => ({ role: 'active' }) as unknown as ServerStatus,
       inspection: this.#options.inspection,
+      renewTerm: () => {
+        this.renewals += 1
+      },
     }
     this.ports = {
       ...ports,
@@ -289,7 +302,9 @@ export class Rig {
       volumes: this.volumes,
       logs: this.logs,
       tracing,
+      time,
     }
+    if (time !== undefined) await resumeTime({ store, time, emit })
     this.#app = createApp(this.ports, config, this.#options.requests?.(this.ports))
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'test', key: KEY, scope: FULL_SCOPE }])
@@ -300,7 +315,15 @@ export class Rig {
       workerUrl,
       ...(containers && { containers }),
     })
-    await clock.settle()
+    await this.clock.settle()
+  }
+
+  readonly #after = (ms: number, callback: () => void) => this.clock.after(ms, callback)
+
+  #machineClocks(): MachineClocks {
+    const { clock, boot } = this
+    const monotonic = () => clock.monotonic()
+    return { wall: () => clock.now(), monotonic, sinceBoot: () => monotonic() + 60_000, boot }
   }
 
   /** The surface that a listener offers, of the last start. */

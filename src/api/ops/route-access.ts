@@ -24,6 +24,8 @@ export const OPS_ROUTES = {
   'GET /ops/models': { needs: 'operator', operation: 'listModels' },
   'POST /ops/models/:owner/:name': { needs: 'operator', operation: 'pullModel' },
   'DELETE /ops/models/:owner/:name': { needs: 'operator', operation: 'removeModel' },
+  'GET /ops/clock': { needs: 'metrics', operation: 'readClock' },
+  'POST /ops/clock/accept': { needs: 'operator', operation: 'acceptClock' },
   'POST /ops/backup': { needs: 'operator', operation: 'makeBackup' },
 } as const satisfies Readonly<Record<string, RouteAccess>>
 

@@ -14,11 +14,13 @@ import type { ModelOperations } from '../../services/models/model-operations.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
 import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
+import type { TimeKeeper } from '../../services/observing/server-time.ts'
 import type { WorkerReading } from '../../services/observing/worker-reading.ts'
 import { type AuditParts, audited } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { addBackupRoute } from './backup.ts'
+import { addClockRoutes } from './clock.ts'
 import { logs } from './logs.ts'
 import { addModelRoutes } from './models.ts'
 import { addRoute, requireKeyFor } from './route-access.ts'
@@ -39,6 +41,8 @@ export interface OpsParts extends AuditParts {
   readonly status: (() => Promise<ServerStatus>) | undefined
   /** What makes backups; undefined where none are made. */
   readonly backups: Backups | undefined
+  /** Null where the server's time is that of the machine's clock. */
+  readonly timeKeeper: TimeKeeper | null
   readonly room: BodyRoom
   readonly emit: Emit
   /** Whether the database responds and the server is not stopping. */
@@ -53,11 +57,11 @@ export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
   const { access } = parts
   app.get('/healthz', () => jsonText('{"status":"ok"}'))
-  app.get('/readyz', async () =>
-    (await parts.ready())
-      ? jsonText('{"status":"ready"}')
-      : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
-  )
+  app.get('/readyz', async () => {
+    if (!(await parts.ready())) return jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' })
+    const note = parts.timeKeeper?.note() ?? null
+    return jsonText(JSON.stringify({ status: 'ready', ...(note === null ? {} : { note }) }))
+  })
   const metrics = async () => {
     const { contentType, text } = await parts.scraping.expose()
     return new Response(text, { headers: { 'content-type': contentType } })
@@ -102,6 +106,8 @@ export function opsSurface(parts: OpsParts): Surface {
     return logs(parts, caller, call.req.raw, call.req.param('id'), held)
   })
   addModelRoutes(app, parts)
+  const { timeKeeper } = parts
+  if (timeKeeper !== null) addClockRoutes(app, { ...parts, timeKeeper })
   const { backups } = parts
   if (backups !== undefined) addBackupRoute(app, { ...parts, backups })
   app.notFound(call => {

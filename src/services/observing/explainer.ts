@@ -24,6 +24,7 @@ import type { EndpointModels } from '../models/endpoint-models.ts'
 import { onePage } from '../paging.ts'
 import type { Fleet } from '../workers/fleet.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
+import type { TimeKeeper } from './server-time.ts'
 
 /** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
 export const MAX_EXPLAINED = 100
@@ -45,6 +46,7 @@ export class Explainer {
   readonly #models: Pick<EndpointModels, 'progress'>
   readonly #balancing: Balancing
   readonly #placing: Partial<PlacementRules>
+  readonly #timeKeeper: Pick<TimeKeeper, 'note'> | null
 
   /** @param placing rules of placement; what is left out has its default */
   constructor(
@@ -54,6 +56,8 @@ export class Explainer {
       readonly running: RunningWorkers
       readonly models: Pick<EndpointModels, 'progress'>
       readonly balancing: Balancing
+      /** Null where the server's time is that of the machine's clock. */
+      readonly timeKeeper: Pick<TimeKeeper, 'note'> | null
     },
     placing: Partial<PlacementRules> = {},
   ) {
@@ -63,6 +67,7 @@ export class Explainer {
     this.#models = parts.models
     this.#balancing = parts.balancing
     this.#placing = placing
+    this.#timeKeeper = parts.timeKeeper
   }
 
   /** @throws AppError `not_found` */
@@ -74,7 +79,8 @@ export class Explainer {
   /** As {@link endpoint}, from a snapshot that the caller has. */
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
     const { release, context, startFailure } = await this.#contextOf(snapshot)
-    return withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure)
+    const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure)
+    return { ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] }
   }
 
   /** @throws AppError `not_found` */
@@ -89,7 +95,8 @@ export class Explainer {
     const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(
       ({ workerId, text }) => `worker ${workerId}: ${text}`,
     )
-    return { job, explanation: { ...explanation, notes: [...explanation.notes, ...diagnostics] } }
+    const notes = [...explanation.notes, ...diagnostics, ...this.#clockNotes()]
+    return { job, explanation: { ...explanation, notes } }
   }
 
   /**
@@ -108,6 +115,11 @@ export class Explainer {
       explanation: await this.of(snapshot),
     }))
     return { items, nextCursor: page.nextCursor }
+  }
+
+  #clockNotes(): string[] {
+    const note = this.#timeKeeper?.note() ?? null
+    return note === null ? [] : [note]
   }
 
   async #snapshotOf(id: EndpointId): Promise<EndpointSnapshot> {

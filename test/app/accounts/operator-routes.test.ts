@@ -99,7 +99,14 @@ const backups: Backups = {
 
 async function openServer(t: TestContext, options: RigOptions = {}) {
   const inspection = { processIsolation: 'none', engine: async () => null, diagnose: async () => [] }
-  const rig = await openRig(t, { rateWindows: [], models: new MemoryModels(), backups, inspection, ...options })
+  const rig = await openRig(t, {
+    rateWindows: [],
+    serverTime: true,
+    models: new MemoryModels(),
+    backups,
+    inspection,
+    ...options,
+  })
   for (const id of [OTHER, 'third' as OwnerId]) {
     await rig.store.accounts.insert({ id, name: id, createdAtMs: 0, deleteRunningEndpoints: false, limits: {} })
   }
@@ -187,10 +194,10 @@ test('what is refused at these routes is in the audit log, by key and operation'
       )
       .map(({ operation }: { operation: string }) => operation)
       .sort()
-  assert.deepEqual(operations('metrics:read', keyId), ['readMetrics', 'readStatus'])
+  assert.deepEqual(operations('metrics:read', keyId), ['readClock', 'readMetrics', 'readStatus'])
   assert.deepEqual(operations('operator', keyId), [
-    ...['createAccount', 'createKey', 'getMachine', 'getMachineDiagnosis', 'listAccounts', 'listAuditEntries'],
-    ...['listModels', 'makeBackup', 'pullModel', 'removeModel', 'updateAccount', 'verifyAuditLog'],
+    ...['acceptClock', 'createAccount', 'createKey', 'getMachine', 'getMachineDiagnosis', 'listAccounts'],
+    ...['listAuditEntries', 'listModels', 'makeBackup', 'pullModel', 'removeModel', 'updateAccount', 'verifyAuditLog'],
   ])
   assert.deepEqual(operations('operator:lasting', await keyIdOf(rig, keyWithEnd)), ['makeBackup'])
   const counted = refused.find(({ problem }: { problem: string }) => problem === 'no right operator:lasting')

@@ -152,6 +152,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'faults/relay-hang': 'it stops the relay, whoever calls it',
   'faults/power-cut': 'it is about the data directory',
   'faults/postgres-lease': 'it starts no worker',
+  'faults/clock-steps': 'it speaks for its workers itself',
   'faults/scheduled-backups': 'it is about files of the server',
   'faults/upgrade': 'it starts no worker',
   'faults/upgrade-postgres': 'it starts no worker',
