@@ -110,15 +110,23 @@ export function acquire(config: Config, shares: boolean): DataDirLock {
   throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
 }
 
+const SQLITE_FULL = 13
+
 function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir> {
   try {
     return lockDataDir(dataDir, shares)
   } catch (error) {
-    const why = folderProblem(dataDir, error as NodeJS.ErrnoException)
-    throw new StartError(`the data directory ${dataDir} cannot be used: ${why}; give another --data-dir`, {
-      cause: error,
-    })
+    throw new StartError(unusableFolder(dataDir, error as Error), { cause: error })
   }
+}
+
+/** The refusal of a data directory that cannot be made or locked, with what helps. @param error of the system, or of the database that is the lock */
+export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException & { readonly errcode?: number }): string {
+  const { code, errcode } = error
+  // Another directory would be a new server without the jobs of this one.
+  const isFull = code === 'ENOSPC' || code === 'EDQUOT' || errcode === SQLITE_FULL
+  const why = isFull ? 'its disk is full; make room there' : `${folderProblem(dataDir, error)}; give another --data-dir`
+  return `the data directory ${dataDir} cannot be used: ${why}`
 }
 
 /** Why a folder cannot be made or written to. */
@@ -127,7 +135,6 @@ function folderProblem(folder: string, { code, message }: NodeJS.ErrnoException)
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === true) return `${path} is a file`
   }
   if (code === 'EROFS') return 'its file system is read-only'
-  if (code === 'ENOSPC' || code === 'EDQUOT') return 'there is no space left'
   return code === 'EACCES' || code === 'EPERM' ? `this user may not write there (${code})` : message
 }
 
