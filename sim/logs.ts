@@ -40,7 +40,7 @@ export class SimLogs implements WorkerLogs {
 
   mark(): void {}
 
-  path(worker: WorkerId): string {
+  folder(worker: WorkerId): string {
     return `/sim/logs/${worker}`
   }
 

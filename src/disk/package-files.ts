@@ -4,6 +4,7 @@ import { dirname, join, sep } from 'node:path'
 /** Programs that run in a process or a thread of their own, by their path in the sources. They are entry points of the build (scripts/build.ts). */
 export const PROGRAMS = [
   'relay/program',
+  'pump/program',
   'drivers/cage/door',
   'store/engines/sqlite-thread',
   'store/engines/sqlite-copy-thread',

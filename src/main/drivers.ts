@@ -24,6 +24,7 @@ import type { Driver } from '../ports/driver.ts'
 import type { Leader } from '../ports/leader.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
+import { createWorkerPipes, type PumpNote } from '../pump/worker-pipes.ts'
 import { workerSocket } from '../relay/relay-file.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
@@ -73,11 +74,13 @@ function containerDriver(config: Config, parts: DriverParts): Driver {
 
 const OFF: StartFailure = { kind: 'workers_off', problem: 'containers are off (--docker off)' }
 
+const PUMP_TROUBLE: ReadonlySet<PumpNote> = new Set(['pump.lost', 'pump.stopped', 'pump.failed'])
+
 /** Processes run only of folders that were named on purpose. */
 function processDriver(
   config: Config,
   folders: readonly string[],
-  { notifier, logs }: DriverParts,
+  { notifier, logs, log }: DriverParts,
 ): { driver: Driver; isolation: string } {
   const roots = config.processRoots
   const reason = noProcesses(config, folders)
@@ -89,9 +92,17 @@ function processDriver(
     const driver = createNoDriver({ kind: 'workers_off', problem: refused })
     return { driver, isolation: `Process workers: ${refused}` }
   }
+  const bootId = readBootId()
   const driver = createProcessDriver({
     notifier,
     logs,
+    pipes: createWorkerPipes({
+      bootId,
+      folder: folderIn(config.dataDir, 'pump'),
+      logs: folderIn(config.dataDir, 'logs'),
+      clock: systemClock,
+      note: (what, fields) => log[PUMP_TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
+    }),
     cage,
     roots: [...roots, ...folders],
     clock: systemClock,
@@ -100,7 +111,7 @@ function processDriver(
     workerDir: folderIn(config.dataDir, 'workers'),
     caches: { folder: folderIn(config.dataDir, 'caches'), limitGb: config.workerCacheGb },
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
-    bootId: readBootId(),
+    bootId,
     firstPort: randomPort(),
     volumeLink: {
       path: VOLUME_PATH,

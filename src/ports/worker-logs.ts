@@ -43,10 +43,10 @@ export interface LogReader {
   next(end?: 'open' | 'over'): Promise<LogPage>
 }
 
-/** The output of workers, which they write themselves, so that it outlives the server. */
+/** The output of workers, of which the last part is kept. Drivers append to it. */
 export interface WorkerLogs {
-  /** The path that the worker's output is appended to; its folder exists. */
-  path(worker: WorkerId): string
+  /** The folder of the files of the worker's output. Whoever appends to it makes the folder, and keeps the limit of an output. */
+  folder(worker: WorkerId): string
   /** The last `lines` lines, oldest first; empty for a worker without output. Lines over 64 KiB are cut. */
   tail(worker: WorkerId, lines: number): Promise<LogLine[]>
   /** Reads on behind a position; from the first line that is kept when that one is not. */
@@ -68,7 +68,7 @@ export interface WorkerLogs {
    */
   since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }>
   /**
-   * Cuts outputs that have grown past their limit, and removes those of workers that are not in `keep`.
+   * Notes how far outputs have grown, and removes those of workers that are not in `keep`.
    * @returns how many bytes each of those that are kept has on the disk
    */
   trim(keep: ReadonlySet<WorkerId>): Promise<ReadonlyMap<WorkerId, number>>

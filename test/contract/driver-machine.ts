@@ -12,6 +12,7 @@ import {
 import { readBootId, readProcess } from '../../src/drivers/process/process-table.ts'
 import { PORT_RANGE } from '../../src/drivers/served-ports.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
+import { createWorkerPipes } from '../../src/pump/worker-pipes.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
@@ -100,7 +101,16 @@ export async function openMachine() {
   const notifier = createNotifier()
   const logs = createWorkerLogs({ folder: join(folder, 'logs'), clock: systemClock })
   const drivers: ProcessDriver[] = []
-  const options: ProcessDriverOptions = {
+  const bootId = readBootId()
+  const pipes = () =>
+    createWorkerPipes({
+      bootId,
+      folder: join(folder, 'pump'),
+      logs: join(folder, 'logs'),
+      clock: systemClock,
+      note: () => {},
+    })
+  const options: Omit<ProcessDriverOptions, 'pipes'> = {
     roots: [root],
     logs,
     clock: systemClock,
@@ -116,7 +126,7 @@ export async function openMachine() {
       root: join(folder, 'volumes'),
       models: join(folder, 'models', 'volume'),
     },
-    bootId: readBootId(),
+    bootId,
     // Test files run at the same time.
     firstPort: PORT_RANGE.first + ((process.pid * 97) % (PORT_RANGE.last - PORT_RANGE.first)),
   }
@@ -149,7 +159,7 @@ export async function openMachine() {
     },
     /** A driver over this machine, as a server makes one when it starts. */
     driver(changes: Partial<ProcessDriverOptions> = {}): ProcessDriver {
-      const driver = createProcessDriver({ ...options, ...changes })
+      const driver = createProcessDriver({ ...options, pipes: pipes(), ...changes })
       drivers.push(driver)
       return driver
     },

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { LogLine, WorkerLogs } from '../../src/ports/worker-logs.ts'
 
-/** A keeper of outputs whose limit is 100 kB, and workers that write. */
+/** A keeper of outputs whose limit is 400 kB, and workers that write. */
 export interface WorkerLogsHarness {
   readonly logs: WorkerLogs
   /** Lets a worker write, as one that runs does. */
@@ -175,7 +175,7 @@ function sinceContract(harness: () => WorkerLogsHarness): void {
   })
 
   test('an output that was cut meanwhile is read on', async () => {
-    await harness().write(a, `${'x'.repeat(99)}\n`.repeat(1_500))
+    await harness().write(a, `${'x'.repeat(99)}\n`.repeat(6_000))
     const { position } = await since(null)
     await harness().write(a, 'before\n')
     await harness().logs.trim(new Set([a]))
@@ -250,12 +250,12 @@ function trimmingContract(harness: () => WorkerLogsHarness, abort: () => AbortCo
   })
 
   test('of a long output the last part is kept, in whole lines, and the worker writes on', async () => {
-    await harness().write(a, text(numbered(0, 50_000)))
+    await harness().write(a, text(numbered(0, 100_000)))
     await harness().logs.trim(new Set([a]))
-    await harness().write(a, text(numbered(50_000, 10)))
-    const kept = (await harness().logs.tail(a, 100_000)).map(({ line }) => line)
-    assert.ok(kept.length > 1_000 && kept.length < 20_000, `${kept.length} lines`)
-    assert.deepEqual(kept, numbered(50_010 - kept.length, kept.length))
+    await harness().write(a, text(numbered(100_000, 10)))
+    const kept = (await harness().logs.tail(a, 200_000)).map(({ line }) => line)
+    assert.ok(kept.length > 20_000 && kept.length < 45_000, `${kept.length} lines`)
+    assert.deepEqual(kept, numbered(100_010 - kept.length, kept.length))
   })
 
   test('one that follows misses nothing when the output is cut', async () => {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { appendFile, mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../src/core/ids.ts'
+import { OutputWriter, partFile, partsIn } from '../../src/disk/worker-output.ts'
 import type { PlacedLine, WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
@@ -12,35 +13,78 @@ import { follow, plain, workerLogsContract } from '../contract/worker-logs.ts'
 
 workerLogsContract('file', openFiles)
 
-async function openFiles(maxBytes = 100_000) {
+async function openFiles(maxBytes = 400_000) {
   const folder = await mkdtemp(join(tmpdir(), 'runyard-'))
   let aheadMs = 0
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
   const restarted = () => createWorkerLogs({ folder: join(folder, 'logs'), clock, maxBytes })
   const logs = restarted()
+  const writers = new Map<WorkerId, OutputWriter>()
   return {
     folder,
     logs,
     restarted,
-    write: (worker: WorkerId, text: string | Buffer) => appendFile(logs.path(worker), text),
+    async write(worker: WorkerId, text: string | Buffer) {
+      const writer = writers.get(worker) ?? (await OutputWriter.open(logs.folder(worker), maxBytes))
+      writers.set(worker, writer)
+      await writer.write(Buffer.from(text))
+    },
     grow: () => {
       aheadMs += 60_000
     },
-    close: () => rm(folder, { recursive: true }),
+    async close() {
+      for (const writer of writers.values()) await writer.close()
+      await rm(folder, { recursive: true })
+    },
   }
 }
 
-test('a removed worker leaves no file behind, and a trimmed one no more than the limit allows', async () => {
+/** The output in the files of a folder, in its order. */
+async function kept(folder: string): Promise<Buffer> {
+  return Buffer.concat(await Promise.all(partsIn(folder).map(begin => readFile(partFile(folder, begin)))))
+}
+
+test('whatever is written, the last of it is on the disk, and no more than the limit and a line for each file', async () => {
+  const chunk = fc.record({ bytes: fc.integer({ min: 0, max: 150_000 }), line: fc.integer({ min: 1, max: 100_000 }) })
+  await fc.assert(
+    fc.asyncProperty(fc.array(chunk, { maxLength: 20 }), fc.boolean(), async (chunks, isReopened) => {
+      const folder = join(await mkdtemp(join(tmpdir(), 'runyard-')), 'a')
+      let writer = await OutputWriter.open(folder, 100_000)
+      try {
+        let all = Buffer.alloc(0)
+        for (const { bytes, line } of chunks) {
+          const text = Buffer.alloc(bytes, 'x')
+          for (let at = line; at < bytes; at += line) text[at] = 0x0a
+          await writer.write(text)
+          all = Buffer.concat([all, text])
+          assert.equal(writer.end, all.length)
+          const found = await kept(folder)
+          assert.ok(found.length <= 100_000 + 4 * 65_536, `${found.length} bytes`)
+          assert.ok(found.length >= Math.min(all.length, 75_000), `${found.length} of ${all.length} bytes`)
+          assert.ok(found.equals(all.subarray(all.length - found.length)))
+          if (!isReopened) continue
+          await writer.close()
+          writer = await OutputWriter.open(folder, 100_000)
+        }
+      } finally {
+        await writer.close()
+        await rm(join(folder, '..'), { recursive: true })
+      }
+    }),
+    { numRuns: 30 },
+  )
+})
+
+test('a removed worker leaves no file behind, and its files are for their owner alone', async () => {
   const { folder, logs, write, grow, close } = await openFiles()
   const worker = 'a' as WorkerId
   try {
-    await write(worker, 'line\n'.repeat(100_000))
+    await write(worker, 'line\n'.repeat(200_000))
     await logs.trim(new Set([worker]))
-    assert.equal((await stat(logs.path(worker))).size, 0)
-    assert.deepEqual((await readdir(join(folder, 'logs'))).sort(), ['a.log', 'a.log.1', 'a.log.at'])
-    const { size, mode } = await stat(`${logs.path(worker)}.1`)
-    assert.ok(size > 45_000 && size <= 50_000)
-    assert.equal(mode & 0o777, 0o600)
+    const names = await readdir(logs.folder(worker))
+    assert.equal(names.length, 5, 'the parts, and when they were written')
+    for (const name of names) assert.equal((await stat(join(logs.folder(worker), name))).mode & 0o777, 0o600)
+    await writeFile(join(logs.folder(worker), 'cut.new'), 'of a server that was killed while it cut')
     grow()
     await logs.trim(new Set())
     assert.deepEqual(await readdir(join(folder, 'logs')), [])
@@ -71,19 +115,6 @@ test('an output of newlines is read in pages of bounded length, and nothing is l
   }
 })
 
-test('what a server that was killed while it cut an output left is removed with it', async () => {
-  const { folder, logs, grow, close } = await openFiles()
-  try {
-    await writeFile(join(folder, 'logs', 'a.log.1.new'), 'half a lin')
-    await writeFile(join(folder, 'logs', 'b.log.1.new'), 'half a lin')
-    grow()
-    await logs.trim(new Set(['b' as WorkerId]))
-    assert.deepEqual(await readdir(join(folder, 'logs')), [])
-  } finally {
-    await close()
-  }
-})
-
 test('following continues after another program has emptied the file', { timeout: 60_000 }, async () => {
   const { logs, write, close } = await openFiles()
   const worker = 'a' as WorkerId
@@ -92,7 +123,7 @@ test('following continues after another program has emptied the file', { timeout
     await write(worker, 'a long line\n')
     const lines = follow(logs, worker, 1, abort.signal)[Symbol.asyncIterator]()
     await lines.next()
-    await truncate(logs.path(worker), 0)
+    await truncate(join(logs.folder(worker), '0.log'), 0)
     await write(worker, 'new\n')
     assert.deepEqual((await lines.next()).value, plain('new')[0])
   } finally {
@@ -119,27 +150,29 @@ test('a reader that resumes after any line gets the next ones, each once, across
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ lines: fc.integer({ min: 1, max: 40 }), wide: fc.boolean() }) },
     { weight: 2, arbitrary: fc.record({ read: fc.integer({ min: 0, max: 30 }) }) },
-    { weight: 1, arbitrary: fc.constantFrom('trim', 'restart', 'half' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('shrink', 'restart', 'half' as const) },
   )
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async steps => {
-      const files = await openFiles(20_000)
+      const files = await openFiles(60_000)
       let { logs } = files
       let position = 0
       let count = 0
+      let unread = 0
       const expected: string[] = []
       const seen: PlacedLine[] = []
       const read = async (most: number) => {
         const lines = await rest(logs, worker, position, most)
         position = lines.at(-1)?.position ?? position
         seen.push(...lines)
+        if (most === Number.POSITIVE_INFINITY) unread = 0
       }
       try {
         for (const one of steps) {
-          if (one === 'trim') {
-            // What is cut away unread is gone, which is another test.
+          // What is cut away unread is gone, which is another test.
+          if (one === 'shrink') {
             await read(Number.POSITIVE_INFINITY)
-            await logs.trim(new Set([worker]))
+            await logs.shrink(new Map([[worker, 9_000]]))
           } else if (one === 'restart') logs = files.restarted()
           else if (one === 'half') await files.write(worker, 'half a ')
           else if ('read' in one) await read(one.read)
@@ -147,7 +180,10 @@ test('a reader that resumes after any line gets the next ones, each once, across
             const lines = Array.from({ length: one.lines }, (_, n) =>
               n % 7 === 3 ? sdk(count++) : `l${count++} ${'x'.repeat(one.wide ? 400 : 3)}`,
             )
-            await files.write(worker, `${lines.join('\n')}\n`)
+            const text = `${lines.join('\n')}\n`
+            unread += text.length
+            if (unread > 40_000) await read(Number.POSITIVE_INFINITY)
+            await files.write(worker, text)
             expected.push(...lines)
           }
         }
@@ -186,12 +222,12 @@ test('a line has the time at which it was first read, or at which its file was l
     await write(worker, 'two\n')
     // It was written an hour later by a worker whose server was away.
     const lateMs = startMs - 3_600_000
-    await utimes(join(folder, 'logs', 'a.log'), lateMs / 1000, lateMs / 1000)
+    await utimes(join(folder, 'logs', 'a', '0.log'), lateMs / 1000, lateMs / 1000)
     const [, two] = await rest(restarted(), worker, 0)
     assert.equal(two!.tsMs, one!.tsMs, 'time does not go back')
     await write(worker, 'three\n')
     const aheadMs = startMs + 3_600_000
-    await utimes(join(folder, 'logs', 'a.log'), aheadMs / 1000, aheadMs / 1000)
+    await utimes(join(folder, 'logs', 'a', '0.log'), aheadMs / 1000, aheadMs / 1000)
     const three = (await rest(restarted(), worker, 0)).at(-1)!
     assert.ok(three.tsMs <= systemClock.now(), 'no line is of the future')
     assert.equal(await logs.startOfTime(worker, 0), 0)
@@ -211,7 +247,7 @@ test('a mark divides an output: lines in front of it are earlier, and lines behi
     const markedMs = systemClock.now()
     await write(worker, 'behind\n')
     // The time of a file is coarse: it may be before the mark.
-    await utimes(join(folder, 'logs', 'a.log'), startMs / 1000 - 1, startMs / 1000 - 1)
+    await utimes(join(folder, 'logs', 'a', '0.log'), startMs / 1000 - 1, startMs / 1000 - 1)
     logs.mark('without output' as WorkerId)
     while (systemClock.now() <= markedMs + 1);
     const [before, behind] = await rest(logs, worker, 0)
@@ -226,35 +262,23 @@ test('a mark divides an output: lines in front of it are earlier, and lines behi
 test('a server that is killed in the middle of a cut loses and doubles nothing', async () => {
   const worker = 'a' as WorkerId
   const text = Array.from({ length: 3_000 }, (_, n) => `line ${n}`)
-  for (const stage of ['draft', 'named', 'emptied'] as const) {
-    const { folder, logs, restarted, write, close } = await openFiles(20_000)
-    try {
-      await write(worker, `${text.join('\n')}\n`)
-      const before = await rest(logs, worker, 0)
-      const size = (await stat(logs.path(worker))).size
-      const file = join(folder, 'logs', 'a.log')
-      const kept = (await readFile(file)).subarray(size - 10_000)
-      const lineStart = kept.indexOf(10) + 1
-      await appendFile(`${file}.at`, `c ${size} ${size - 10_000 + lineStart}\n`)
-      await writeFile(stage === 'draft' ? `${file}.1.new` : `${file}.1`, kept.subarray(lineStart))
-      if (stage === 'emptied') await truncate(file)
-      const next = restarted()
+  const { logs, restarted, write, close } = await openFiles()
+  try {
+    await write(worker, `${text.join('\n')}\n`)
+    const before = await rest(logs, worker, 0)
+    const from = before[2_000]!.position
+    const file = join(logs.folder(worker), '0.log')
+    await writeFile(join(logs.folder(worker), `${from}.log`), (await readFile(file)).subarray(from))
+    assert.deepEqual(await rest(restarted(), worker, 0), before)
+    await rm(file)
+    await write(worker, 'more\n')
+    for (const next of [logs, restarted()]) {
       assert.deepEqual(
-        (await rest(next, worker, before[2_900]!.position)).map(({ line }) => line),
-        text.slice(2_901),
-        stage,
+        (await rest(next, worker, 0)).map(({ line }) => line),
+        [...text.slice(2_001), 'more'],
       )
-      await write(worker, 'more\n')
-      await next.trim(new Set([worker]))
-      const after = await rest(next, worker, before[2_900]!.position)
-      assert.deepEqual(
-        after.map(({ line }) => line),
-        [...text.slice(2_901), 'more'],
-        stage,
-      )
-      assert.deepEqual(await rest(restarted(), worker, before[2_900]!.position), after, stage)
-    } finally {
-      await close()
     }
+  } finally {
+    await close()
   }
 })

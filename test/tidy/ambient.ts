@@ -43,7 +43,8 @@ export function findSleeps(source: string): Finding[] {
 
 /** The ambient calls that a file may use; undefined where all are allowed. */
 export function allowanceOf(path: string): string[] | undefined {
-  if (/^src\/(?:system\/|main\/|server\/|relay\/|doctor\/|cli\/|drivers\/cage\/door\.ts$)/.test(path)) return undefined
+  if (/^src\/(?:system\/|main\/|server\/|relay\/|pump\/|doctor\/|cli\/|drivers\/cage\/door\.ts$)/.test(path))
+    return undefined
   if (/^test\/(?:wire|browser|support|scripts)\//.test(path)) return undefined
   if (path === 'sim/run.ts') return ['setImmediate', 'console']
   // As the client of PostgreSQL beside it, which ends waits for connections.

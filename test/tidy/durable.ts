@@ -24,6 +24,7 @@ export function findDirectWrites(source: string): Finding[] {
 /** Files of `src` that may do so, and why. */
 export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/disk/durable-file.ts': 'all others write through it',
+  'src/disk/worker-output.ts': 'output of workers, which may be lost with the machine',
   'src/cli/commands/audit.ts':
     'an export, which is flushed before the command says that it is there, and can be made again',
   'src/cli/client/temporary-server.ts': 'the folder of a server that is removed with it',
@@ -41,10 +42,11 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/drivers/process/endpoint-caches.ts': 'what workers can make or download again',
   'src/drivers/process/model-links.ts': 'links for running workers, which do not outlive the boot of the machine',
   'src/drivers/process/offered-hub.ts': 'links in the cache of an endpoint, which tools of workers mend',
-  'src/drivers/process/process.ts':
-    'logs of workers, and notes on processes that do not outlive the boot of the machine',
+  'src/drivers/process/process.ts': 'notes on processes that do not outlive the boot of the machine',
   'src/drivers/process/volume-link.ts': 'a link for running workers, which do not outlive the boot of the machine',
   'src/drivers/process/working-folder.ts': 'folders of running workers, which do not outlive the boot of the machine',
+  'src/pump/pump.ts': 'pipes, which end with the boot of the machine',
+  'src/pump/worker-pipes.ts': "pipes, which end with the boot of the machine, and the pump's log",
   'src/relay/relay-supervisor.ts': "the relay's log",
   'src/relay/spool.ts': 'files without a name, which are gone with their process',
   'src/store/data-dir-lock.ts': 'server.json means nothing without the lock of a process',

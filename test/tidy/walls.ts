@@ -33,6 +33,7 @@ export const places: Record<string, string> = {
   store: 'src/store/**',
   'store/postgres': 'src/store/engines/postgres*',
   relay: 'src/relay/**',
+  pump: 'src/pump/**',
   drivers: 'src/drivers/**',
   'drivers/process-table': 'src/drivers/process/process-table.ts',
   'drivers/cage': 'src/drivers/cage/**',
@@ -116,6 +117,13 @@ export const walls: Wall[] = [
     project: 'core disk crypto drivers/process-table',
     packages: '',
     builtins: 'http net fs path url crypto stream child_process',
+    why: 'a process of its own that must start fast; its server starts it, and both know it by its identity',
+  },
+  {
+    folder: 'pump',
+    project: 'core ports disk drivers/process-table',
+    packages: '',
+    builtins: 'net fs path child_process util',
     why: 'a process of its own that must start fast; its server starts it, and both know it by its identity',
   },
   {

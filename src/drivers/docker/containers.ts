@@ -1,5 +1,6 @@
 /** One container of a worker, from its start to its end. */
 import { readFileSync } from 'node:fs'
+import type { ByteBudget } from '../../core/byte-budget.ts'
 import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
@@ -30,7 +31,9 @@ export interface ContainerOptions {
   readonly clock: Clock
   readonly handle: ContainerHandle
   readonly bootId: string
-  readonly logFile: string
+  /** What the copies of all outputs together may read. */
+  readonly copyBudget: ByteBudget
+  readonly logFolder: string
   readonly noteFile: string
   /** Called when its exit is known. */
   readonly onExit: () => void
@@ -70,7 +73,11 @@ export class Container {
     this.#options = options
     this.handle = options.handle
     const { container } = options.handle
-    this.#copy = new LogCopy({ ...options, read: (since, signal) => this.#output(since, signal) })
+    this.#copy = new LogCopy({
+      ...options,
+      budget: options.copyBudget,
+      read: (since, signal) => this.#output(since, signal),
+    })
     this.#pause = new ContainerPause({ ...options, container, inspect: () => this.#inspect() })
   }
 

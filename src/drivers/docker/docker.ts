@@ -6,6 +6,7 @@
  * with their file systems when their workers are released.
  */
 import { join } from 'node:path'
+import { ByteBudget } from '../../core/byte-budget.ts'
 import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
@@ -17,7 +18,7 @@ import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
-import { forgetCopy } from '../output/log-copy.ts'
+import { COPY_RATE, forgetCopy } from '../output/log-copy.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
 import { ContainerCalls } from './container-calls.ts'
 import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
@@ -87,11 +88,13 @@ class Containers implements DockerDriver {
   /** Containers that are being removed. */
   readonly #removals = new Map<string, Promise<void>>()
   readonly #disks: DiskWatch
+  readonly #copyBudget: ByteBudget
   #cancelPoll: () => void = () => {}
   #closed = false
 
   constructor(options: DockerDriverOptions) {
     this.#options = options
+    this.#copyBudget = new ByteBudget(COPY_RATE, options.clock)
     const { clock, stateDir } = options
     this.#engine = new Engine({
       addresses: options.addresses,
@@ -315,7 +318,8 @@ class Containers implements DockerDriver {
       clock,
       handle,
       bootId,
-      logFile: logs.path(worker),
+      copyBudget: this.#copyBudget,
+      logFolder: logs.folder(worker),
       noteFile: this.#noteFile(worker),
       onExit: () => notifier.publish('fleet'),
     })

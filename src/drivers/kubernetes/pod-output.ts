@@ -1,9 +1,10 @@
 /** Copies the output of pods, as the API hands it out, to the logs of their workers. */
 import { join } from 'node:path'
+import { ByteBudget } from '../../core/byte-budget.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
-import { forgetCopy, LogCopy } from '../output/log-copy.ts'
+import { COPY_RATE, forgetCopy, LogCopy } from '../output/log-copy.ts'
 import { entryTime, type LogEntry } from '../output/log-position.ts'
 import type { ByteStream, KubernetesApi } from './api.ts'
 import { CONTAINER } from './names.ts'
@@ -44,6 +45,7 @@ export function askPauseMs(asked: number): number {
 /** Copies outputs through the API of a cluster. */
 export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
   const { api, namespace, clock, logs, stateDir } = options
+  const budget = new ByteBudget(COPY_RATE, clock)
   let followed = 0
   /** Those that are asked for from time to time. */
   const asked = new Set<WorkerId>()
@@ -79,7 +81,8 @@ export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
       }
     }
     const { worker } = pod
-    return new LogCopy({ clock, logFile: logs.path(worker), noteFile: noteFile(worker), read, pauseMs: () => pauseMs })
+    const files = { logFolder: logs.folder(worker), noteFile: noteFile(worker) }
+    return new LogCopy({ clock, ...files, budget, read, pauseMs: () => pauseMs })
   }
   const forget = (worker: WorkerId) => {
     asked.delete(worker)

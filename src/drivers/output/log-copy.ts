@@ -3,14 +3,16 @@
  * was killed in the middle goes on where it stopped: nothing is missing, and nothing is there twice.
  */
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
-import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
+import type { ByteBudget, ByteRate } from '../../core/byte-budget.ts'
+import { OutputWriter } from '../../disk/worker-output.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { BEGIN, type LogEntry, LogPosition, type OutputPlace } from './log-position.ts'
 
 /** How far an output was copied. */
 interface Note extends OutputPlace {
-  /** The size of the log behind it, in bytes. */
-  readonly size: number
+  /** The end of the log behind it. */
+  readonly end: number
 }
 
 /** What {@link LogCopy} needs. */
@@ -23,22 +25,29 @@ export interface LogCopyOptions {
   readonly read: (sinceS: number, signal: AbortSignal) => Promise<AsyncIterable<readonly LogEntry[]>>
   /** Pause before the output is asked for again, in ms; 500 unless given. */
   readonly pauseMs?: () => number
-  /** Where the output goes. */
-  readonly logFile: string
+  /** What all copies together may read: one reads on when its last piece was let through. */
+  readonly budget: ByteBudget
+  /** The folder of the log. */
+  readonly logFolder: string
   readonly noteFile: string
 }
+
+/** What all copies of a driver together may read: the loop of the server does it, which has more to do. */
+export const COPY_RATE: ByteRate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 8 * 1024 * 1024 }
 
 const NOTE_MS = 200
 const AGAIN_MS = 500
 /** Size of the end of the output that is searched for the message of an init that could not start a program. */
 const TAIL_BYTES = 1_024
+/** What reading an entry costs, as bytes: output may be nothing but ends of lines. */
+const ENTRY_COST = 256
 
 /** The copying of one output; goes on until the worker has ended, across absences of whoever keeps it. */
 export class LogCopy {
   readonly #options: LogCopyOptions
   #position = new LogPosition(BEGIN)
-  /** The size of the log behind what was copied. */
-  #size = 0
+  /** The end of the log behind what was copied. */
+  #end = 0
   #notedMs = Number.NEGATIVE_INFINITY
   #tail = Buffer.alloc(0)
   #closed = new AbortController()
@@ -83,9 +92,9 @@ export class LogCopy {
   async #run(): Promise<void> {
     const { signal } = this.#closed
     try {
-      const { size, ...place } = await readNote(this.#options.noteFile)
+      const { end, ...place } = await readNote(this.#options.noteFile)
       this.#position = new LogPosition(place)
-      this.#size = size
+      this.#end = end
       for (;;) {
         const wasOver = this.#over
         const read = await this.#copy().catch(() => false)
@@ -100,16 +109,17 @@ export class LogCopy {
 
   /** Copies what there is, and what comes until it ends. */
   async #copy(): Promise<boolean> {
-    const { read, logFile } = this.#options
-    const log = await open(logFile, 'a', 0o600)
+    const { read, logFolder, budget } = this.#options
+    const log = await OutputWriter.open(logFolder)
     try {
       const pieces = await read(this.#position.place.since, this.#closed.signal)
       // What was written after the last note is there already.
-      let skip = Math.max(0, (await log.stat()).size - this.#size)
+      let skip = Math.max(0, log.end - this.#end)
       this.#position.begin()
       for await (const entries of pieces) {
         const fresh = entries.filter(entry => this.#position.isNew(entry))
         skip = await this.#write(log, fresh, skip)
+        await budget.take(entries.reduce((sum, { text }) => sum + text.length + ENTRY_COST, 0))
       }
       return true
     } finally {
@@ -118,17 +128,15 @@ export class LogCopy {
   }
 
   /** @param skip how much of the output is in the log already. Gives how much of that is left */
-  async #write(log: FileHandle, entries: readonly LogEntry[], skip: number): Promise<number> {
+  async #write(log: OutputWriter, entries: readonly LogEntry[], skip: number): Promise<number> {
     if (entries.length === 0) return skip
     const text = Buffer.concat(entries.map(entry => entry.text))
     const skipped = Math.min(skip, text.length)
     const left = skip - skipped
-    if (skipped < text.length) await log.writeFile(text.subarray(skipped))
-    this.#tail = Buffer.concat([this.#tail, text]).subarray(-TAIL_BYTES)
-    const before = this.#size
-    this.#size = Math.max(0, (await log.stat()).size - left)
-    // The log was cut meanwhile, so that the old size says nothing any more.
-    this.#keep(this.#size < before + text.length)
+    if (skipped < text.length) await log.write(text.subarray(skipped))
+    this.#tail = Buffer.concat([this.#tail, text.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
+    this.#end = log.end - left
+    this.#keep(false)
     return left
   }
 
@@ -137,7 +145,7 @@ export class LogCopy {
     if (!now && clock.monotonic() - this.#notedMs < NOTE_MS) return
     this.#notedMs = clock.monotonic()
     try {
-      writeFileSync(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, size: this.#size }), { mode: 0o600 })
+      writeFileSync(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, end: this.#end }), { mode: 0o600 })
       renameSync(`${noteFile}.new`, noteFile)
     } catch {
       // A full disk costs the note; some lines may then be there twice after a restart.
@@ -164,10 +172,10 @@ export function forgetCopy(noteFile: string): void {
 
 async function readNote(file: string): Promise<Note> {
   try {
-    const { since, count, first, last, size } = JSON.parse(await readFile(file, 'utf8')) as Note
-    const isNote = [since, count, size].every(Number.isInteger) && [first, last].every(text => typeof text === 'string')
-    return isNote ? { since, count, first, last, size } : { ...BEGIN, size: 0 }
+    const { since, count, first, last, end } = JSON.parse(await readFile(file, 'utf8')) as Note
+    const isNote = [since, count, end].every(Number.isInteger) && [first, last].every(text => typeof text === 'string')
+    return isNote ? { since, count, first, last, end } : { ...BEGIN, end: 0 }
   } catch {
-    return { ...BEGIN, size: 0 }
+    return { ...BEGIN, end: 0 }
   }
 }

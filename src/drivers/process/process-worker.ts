@@ -37,6 +37,9 @@ export interface Running {
   asked: boolean
   /** What it was killed for; null for nothing. */
   fault: ExitCause | null
+  /** Whether it has ended; its last output may still be on the way. */
+  isOver: boolean
+  /** How it ended, once its output is whole. */
   exit: ObservedExit | null
   /** Which of its {@link named} ports others had when it ended. */
   suspicion: Promise<PortConflict | null>

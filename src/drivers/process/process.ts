@@ -1,12 +1,12 @@
 /**
  * Runs workers as plain processes of this machine.
  *
- * A worker leads a process group of its own and writes its log file itself, so it neither ends with the server nor notices that. The next
+ * A worker leads a process group of its own and prints into a pipe that another process reads, so it neither ends with the server nor notices that. The next
  * server adopts it by its pid, checked against its start time and the boot of the machine. When a worker ends, all processes that it
  * started are killed: an orphan could go on pinging for it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, writeFileSync, writeSync } from 'node:fs'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
@@ -19,6 +19,7 @@ import { type ObservedExit, portConflictText } from '../../core/workers/worker-e
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
+import type { OutputPipes } from '../../ports/output-pipes.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { askCaged } from '../cage/ask-caged.ts'
 import { type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
@@ -68,6 +69,7 @@ export interface ProcessDriverOptions {
   /** Absolute paths of the folders below which images may be; relative images start at the first. */
   readonly roots: readonly string[]
   readonly logs: WorkerLogs
+  readonly pipes: OutputPipes
   readonly clock: Clock
   readonly notifier: Notifier
   /** The folder of the private folders of workers. */
@@ -192,10 +194,11 @@ class Processes implements ProcessDriver {
     if (endpoint !== null) this.#caches.hold(worker, endpoint)
     const freezer = freezerIn(text)
     const frozen = this.#freezes.found({ identity, freezer })
-    const left = { child: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
+    const left = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
     const found = { identity, endpoint, ports, isolation, freezer, frozen, named: networked ? [] : named }
     this.#workers.set(worker, { ...found, ...left })
+    this.#options.pipes.hold(worker)
     this.#pollLater()
     return true
   }
@@ -244,6 +247,7 @@ class Processes implements ProcessDriver {
       throw new AppError('conflict', `worker ${worker} still runs`)
     }
     this.#workers.delete(worker)
+    this.#options.pipes.forget(worker)
     this.#caches.release(worker)
     await this.#volumeLink.release(worker)
     // A process that was killed a moment ago may still write there.
@@ -282,6 +286,7 @@ class Processes implements ProcessDriver {
     this.#cancelPoll?.()
     this.#disks?.close()
     this.#networks.close()
+    this.#options.pipes.close()
     for (const { child } of this.#workers.values()) child?.unref()
   }
 
@@ -340,6 +345,7 @@ class Processes implements ProcessDriver {
       return await this.#spawn(spec.workerId, launch)
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
+      this.#options.pipes.forget(spec.workerId)
       this.#caches.release(spec.workerId)
       await this.#volumeLink.release(spec.workerId)
       // The first problem is reported.
@@ -364,21 +370,23 @@ class Processes implements ProcessDriver {
   async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
     const { command, endpoint, program, folder, env, cage, ports, named, notes } = launch
     const [name, ...words] = command.words as [string, ...string[]]
-    const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
+    // So that its output is not taken for that of a worker which is gone.
+    this.#options.logs.folder(worker)
+    const output = await this.#options.pipes.open(worker)
     let child: ChildProcess
     try {
-      for (const note of notes) writeSync(log, `runyard: ${note}\n`)
+      for (const note of notes) writeSync(output, `runyard: ${note}\n`)
       child =
         cage === null
-          ? spawn(program, words, { cwd: folder, env, detached: true, stdio: ['ignore', log, log] })
+          ? spawn(program, words, { cwd: folder, env, detached: true, stdio: ['ignore', output, output] })
           : spawn(cage.program, cage.words, {
               cwd: '/',
               env: cage.env,
               detached: true,
               stdio: [
                 'ignore',
-                log,
-                log,
+                output,
+                output,
                 cage.options,
                 cage.filter ?? 'ignore',
                 cage.attach === null ? 'ignore' : 'pipe',
@@ -388,7 +396,7 @@ class Processes implements ProcessDriver {
       // The message is not shown because it quotes the variable, which may be a secret.
       throw new WorkerStartError({ kind: 'null_character', name }, { cause })
     } finally {
-      closeSync(log)
+      closeSync(output)
       for (const file of [cage?.options, cage?.filter]) if (typeof file === 'number') closeSync(file)
     }
     const { pid } = child
@@ -396,7 +404,7 @@ class Processes implements ProcessDriver {
     // Nothing may wait between the start and this note, with which the next server finds the worker.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const isolation = cage?.isolation ?? NO_ISOLATION
-    const fresh = { child, frozen: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
+    const fresh = { child, frozen: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const running: Running = { identity, endpoint, ports, named, isolation, freezer: cage?.freezer ?? null, ...fresh }
     const handle = handleOf(running)
     try {
@@ -411,7 +419,7 @@ class Processes implements ProcessDriver {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
       const inner = cage === null ? null : signalOfCode(code)
-      this.#ended(worker, running, exitOf(inner === null ? code : null, inner ?? signalName, running.fault))
+      void this.#ended(worker, running, exitOf(inner === null ? code : null, inner ?? signalName, running.fault))
     })
     return handle
   }
@@ -442,15 +450,18 @@ class Processes implements ProcessDriver {
   }
 
   /** The pid of a child is not reused before its exit was reported. */
-  #isThere({ identity, child, exit }: Running): boolean {
-    return exit === null && (child !== null || isAlive(identity, this.#options.bootId))
+  #isThere({ identity, child, isOver }: Running): boolean {
+    return !isOver && (child !== null || isAlive(identity, this.#options.bootId))
   }
 
-  #ended(worker: WorkerId, running: Running, exit: ObservedExit): void {
-    running.exit = exit
+  /** The exit is known once all that the worker printed is in its output, where people and the server look for the reason. */
+  async #ended(worker: WorkerId, running: Running, exit: ObservedExit): Promise<void> {
+    running.isOver = true
     if (running.ports !== null) this.#ports.release(running.ports)
     const killed = killStrays(worker)
     if (running.named.length > 0) running.suspicion = killed.then(() => suspicionOf(worker, running.named))
+    await this.#options.pipes.drained(worker)
+    running.exit = exit
     this.#options.notifier.publish('fleet')
   }
 
@@ -465,11 +476,11 @@ class Processes implements ProcessDriver {
   #poll(): void {
     let left = 0
     for (const [worker, running] of this.#workers) {
-      if (running.child !== null || running.exit !== null) continue
+      if (running.child !== null || running.isOver) continue
       if (isAlive(running.identity, this.#options.bootId)) left += 1
       else {
         killOrphanedGroup(running.identity.pid)
-        this.#ended(worker, running, running.fault === null ? UNKNOWN_EXIT : exitOf(null, null, running.fault))
+        void this.#ended(worker, running, running.fault === null ? UNKNOWN_EXIT : exitOf(null, null, running.fault))
       }
     }
     if (left > 0) this.#pollLater()

@@ -1,21 +1,17 @@
-/** The files of one worker's output: the file that it appends to, an older part that was cut from it, and a journal about both. */
-import {
-  closeSync,
-  constants,
-  existsSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
-import { removeJournal, WorkerLogJournal } from './worker-log-journal.ts'
+/** Reads one worker's output from its parts (`src/disk/worker-output.ts`), and notes in a journal beside them when it had grown how far. */
+import { type Stats, statSync } from 'node:fs'
+import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { partBytes, partFile, partsIn } from '../../disk/worker-output.ts'
+import { WorkerLogJournal } from './worker-log-journal.ts'
 
 /** Maximum number of bytes of one read. */
 export const BLOCK_BYTES = 64 * 1024
+
+const NEWLINE = 0x0a
+const JOURNAL = 'times'
+/** Times of files are at most so coarse. */
+const COARSE_MS = 50
 
 /** A part of an output and where it begins. */
 export interface Block {
@@ -23,41 +19,49 @@ export interface Block {
   readonly start: number
 }
 
+/** A file of an output. */
+interface Part {
+  readonly begin: number
+  readonly end: number
+}
+
 /** One output. Its whole state is on disk, so it can be closed and opened again at any time. */
 export class LogOutput {
-  readonly file: string
-  readonly #older: string
-  readonly #draft: string
-  readonly #bookFile: string
+  readonly folder: string
+  readonly #partBytes: number
+  readonly #journalFile: string
   readonly #now: () => number
-  readonly #book: WorkerLogJournal
+  readonly #journal: WorkerLogJournal
+  /** In their order; the last one may grow. */
+  #parts: readonly Part[] = []
+  #stamp: string | null = null
   /** What is new was written at this instant or after it. The time of the file is a few milliseconds coarse. */
   #notBeforeMs = 0
 
-  /** @param file the file that the worker appends to */
-  constructor(file: string, now: () => number) {
-    this.file = file
-    this.#older = `${file}.1`
-    this.#draft = `${file}.1.new`
-    this.#bookFile = `${file}.at`
+  /** @param folder the folder of the output, which need not exist yet. @param maxBytes limit of the output */
+  constructor(folder: string, maxBytes: number, now: () => number) {
+    this.folder = folder
+    this.#partBytes = partBytes(maxBytes)
+    this.#journalFile = join(folder, JOURNAL)
     this.#now = now
-    this.#book = new WorkerLogJournal(this.#bookFile)
-    if (this.#book.isNew) this.#adoptFiles()
-    if (this.#book.cutting !== null) this.#endCutOfBefore()
+    this.#journal = new WorkerLogJournal(this.#journalFile)
+    this.#list()
   }
 
-  /** Reads the size of the file and notes the time of new bytes. @returns the end of the output */
+  /** Reads the size of the output and notes the time of new bytes. @returns the end of the output */
   refresh(): number {
-    const found = statSync(this.file, { throwIfNoEntry: false })
-    const size = found?.size ?? 0
-    const { begin, olderBegin, olderEnd } = this.#book.layout
-    const known = this.#book.end
-    if (begin + size < known) {
-      // Another program has emptied the file. New bytes follow everything that was ever written.
-      this.#book.place({ begin: known, olderBegin, olderEnd })
-      if (size > 0) this.#book.note(known + size, this.#timeOf(found!.mtimeMs))
-    } else if (begin + size > known) this.#book.note(begin + size, this.#timeOf(found!.mtimeMs))
-    return this.#book.end
+    const last = this.#parts.at(-1)
+    const found = last === undefined ? null : statOf(partFile(this.folder, last.begin))
+    if (last === undefined || found === null || found.size >= this.#partBytes) this.#list()
+    else if (last.begin + found.size > last.end) this.#grow(last.begin, found)
+    // Behind a part that is not full another one begins where somebody has removed, emptied or cut it.
+    else if (this.#stamp === null || stampOf(this.folder, this.#now()) !== this.#stamp) this.#list()
+    return this.end
+  }
+
+  /** The end of the output at the last refresh. */
+  get end(): number {
+    return Math.max(this.#journal.end, this.#parts.at(-1)?.end ?? 0)
   }
 
   /** Notes the time of what was written, and that what comes is later. A file that cannot be read has its times by the next reader. */
@@ -68,135 +72,120 @@ export class LogOutput {
     } catch {}
   }
 
-  #timeOf(writtenMs: number): number {
-    return Math.min(this.#now(), Math.max(writtenMs, this.#notBeforeMs))
-  }
-
+  /** The first position that is kept. */
   get oldest(): number {
-    return this.#book.oldest
+    return this.#parts[0]?.begin ?? this.end
   }
 
   timeAt(position: number): number {
-    return this.#book.timeAt(position)
+    return this.#journal.timeAt(position)
   }
 
   startOf(tsMs: number): number {
-    return this.#book.startOf(tsMs)
+    return Math.max(this.oldest, this.#journal.startOf(tsMs))
   }
 
   /**
-   * The block at a position, at most `most` bytes and none after the end of the last refresh. It starts later where bytes were removed.
+   * The block at a position, at most `most` bytes and none after the end of the last refresh. It starts later where bytes were removed: at the
+   * end of the output where none are left.
    */
   async read(position: number, most = BLOCK_BYTES): Promise<Block> {
-    const { begin, olderBegin, olderEnd } = this.#book.layout
-    const inOlder = position < olderEnd
-    const start = inOlder ? Math.max(position, olderBegin) : Math.max(position, begin)
-    const end = inOlder ? olderEnd : this.#book.end
-    const handle = await openIfThere(inOlder ? this.#older : this.file)
+    const part = this.#parts.find(({ end }) => end > position)
+    if (part === undefined) return { block: Buffer.alloc(0), start: Math.max(position, this.end) }
+    const start = Math.max(position, part.begin)
+    const handle = await openIfThere(partFile(this.folder, part.begin))
     try {
-      const length = Math.max(0, Math.min(most, end - start))
-      const read = await handle?.read(Buffer.alloc(length), 0, length, start - (inOlder ? olderBegin : begin))
-      // A cut in between has moved the bytes.
-      if (this.#book.layout.begin !== begin) return await this.read(position, most)
-      return { block: read?.buffer.subarray(0, read.bytesRead) ?? Buffer.alloc(0), start }
+      const length = Math.min(most, part.end - start)
+      const read = await handle?.read(Buffer.alloc(length), 0, length, start - part.begin)
+      if (read !== undefined && read.bytesRead > 0) return { block: read.buffer.subarray(0, read.bytesRead), start }
     } finally {
       await handle?.close()
     }
+    // It was emptied, or removed with what was before its end.
+    if (handle !== null) return await this.read(part.end, most)
+    this.#list()
+    return await this.read(position, most)
   }
 
-  /**
-   * Cuts the file in place when it has grown past a limit. Its writer does not notice, because it appends: the last half becomes the older
-   * part, and the file is empty again. Runs without a pause, to lose as little as possible of what is written meanwhile.
-   */
-  cut(maxBytes: number): void {
-    const handle = openSync(this.file, constants.O_RDWR)
-    try {
-      const begin = this.refresh() // The time of its last bytes has to be noted before they move.
-      const size = begin - this.#book.layout.begin
-      const from = Math.max(0, size - Math.floor(maxBytes / 2))
-      const kept = readFully(handle, from)
-      const end = this.#book.layout.begin + from + kept.length
-      this.#book.note(end, this.#now())
-      const newline = from === 0 ? -1 : kept.indexOf(0x0a)
-      const lineStart = newline + 1 < kept.length ? newline + 1 : 0
-      const olderBegin = end - kept.length + lineStart
-      writeFileSync(this.#draft, kept.subarray(lineStart), { mode: 0o600 })
-      this.#book.beginCut(end, olderBegin)
-      renameSync(this.#draft, this.#older)
-      ftruncateSync(handle, 0)
-      this.#book.place({ begin: end, olderBegin, olderEnd: end })
-    } finally {
-      closeSync(handle)
+  /** Makes the output smaller, so that its files have at most this many bytes, as far as its worker does not print meanwhile. */
+  async cut(maxBytes: number): Promise<void> {
+    this.refresh()
+    // The rest is for the journal.
+    const most = Math.floor(maxBytes / 2)
+    const parts = [...this.#parts]
+    let bytes = parts.reduce((sum, { begin, end }) => sum + end - begin, 0)
+    while (parts.length > 1 && bytes > most) {
+      const { begin, end } = parts.shift()!
+      bytes -= end - begin
+      await rm(partFile(this.folder, begin), { force: true })
     }
+    const [last] = parts
+    if (last !== undefined && bytes > most) await this.#cutPart(last, most)
+    this.#list()
   }
 
-  /** Bytes of all its files. */
+  /** The file that may grow; null for an output without one. */
+  get lastFile(): string | null {
+    const last = this.#parts.at(-1)
+    return last === undefined ? null : partFile(this.folder, last.begin)
+  }
+
+  /** Bytes of all its files at the last refresh. */
   bytesOnDisk(): number {
-    const sizes = [this.file, this.#older, this.#bookFile].map(
-      file => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
-    )
-    return sizes.reduce((sum, size) => sum + size, 0)
+    const bytes = this.#parts.reduce((sum, { begin, end }) => sum + end - begin, 0)
+    return bytes + (statOf(this.#journalFile)?.size ?? 0)
   }
 
-  /** Removes the draft of a server that was killed during a cut. */
-  tidy(): void {
-    rmSync(this.#draft, { force: true })
+  /** Puts the end of a part, in whole lines, in its place. Its writer begins a new part when it has gone. */
+  async #cutPart({ begin, end }: Part, most: number): Promise<void> {
+    let from = end - most
+    const { block } = most === 0 ? { block: Buffer.alloc(0) } : await this.read(from, most)
+    const newline = block.indexOf(NEWLINE)
+    const kept = newline + 1 < block.length ? block.subarray(newline + 1) : block
+    from = end - kept.length
+    if (kept.length > 0) {
+      const draft = join(this.folder, 'cut.new')
+      await writeFile(draft, kept, { mode: 0o600 })
+      await rename(draft, partFile(this.folder, from))
+    }
+    await rm(partFile(this.folder, begin), { force: true })
   }
 
-  remove(): void {
-    for (const file of [this.file, this.#older, this.#draft]) rmSync(file, { force: true })
-    removeJournal(this.#bookFile)
+  /** Reads which parts there are. */
+  #list(): void {
+    this.#stamp = stampOf(this.folder, this.#now())
+    const begins = partsIn(this.folder)
+    const known = this.#journal.end
+    const parts: Part[] = []
+    for (const [index, begin] of begins.entries()) {
+      const found = statOf(partFile(this.folder, begin))
+      if (found === null) continue
+      const end = Math.min(begin + found.size, begins[index + 1] ?? Number.POSITIVE_INFINITY)
+      parts.push({ begin, end })
+      if (end > known) this.#note(end, found)
+    }
+    this.#parts = parts
   }
 
-  /** Adopts the files of a version without a journal. */
-  #adoptFiles(): void {
-    const size = statSync(this.#older, { throwIfNoEntry: false })?.size
-    if (size !== undefined) this.#book.place({ begin: size, olderBegin: 0, olderEnd: size })
+  #grow(begin: number, found: Stats): void {
+    const end = begin + found.size
+    this.#parts = [...this.#parts.slice(0, -1), { begin, end }]
+    this.#note(end, found)
   }
 
-  /** Finishes a cut in which the server was killed: it writes a draft, notes it, renames it, and empties the file. */
-  #endCutOfBefore(): void {
-    const { begin, olderBegin } = this.#book.cutting!
-    const { layout } = this.#book
-    if (existsSync(this.#draft)) {
-      this.tidy()
-      this.#book.place(layout)
-    } else if (this.#stillHolds(begin - layout.begin, begin - olderBegin)) {
-      rmSync(this.#older, { force: true })
-      this.#book.place({ begin: layout.begin, olderBegin: layout.begin, olderEnd: layout.begin })
-    } else this.#book.place({ begin, olderBegin, olderEnd: begin })
-  }
-
-  /** Whether the file was not emptied: its first `size` bytes end with the older part. */
-  #stillHolds(size: number, olderSize: number): boolean {
-    if ((statSync(this.file, { throwIfNoEntry: false })?.size ?? 0) < size) return false
-    return readFile(this.file, size - olderSize, olderSize).equals(readFile(this.#older, 0, olderSize))
+  #note(end: number, { mtimeMs }: Stats): void {
+    this.#journal.note(end, Math.min(this.#now(), Math.max(mtimeMs, this.#notBeforeMs)), this.oldest)
   }
 }
 
-function readFile(file: string, from: number, length: number): Buffer {
-  let handle: number
-  try {
-    handle = openSync(file, 'r')
-  } catch {
-    return Buffer.alloc(0)
-  }
-  try {
-    return readFully(handle, from, length)
-  } finally {
-    closeSync(handle)
-  }
+/** The time of a folder changes with its names, though only every few milliseconds: null while another name would not change it. */
+export function stampOf(folder: string, nowMs: number): string | null {
+  const changedMs = statOf(folder)?.mtimeMs
+  return changedMs === undefined || nowMs - changedMs < COARSE_MS ? null : String(changedMs)
 }
 
-function readFully(handle: number, from: number, most = Number.POSITIVE_INFINITY): Buffer {
-  const blocks: Buffer[] = []
-  for (let done = 0; ; ) {
-    const block = Buffer.alloc(Math.min(BLOCK_BYTES, most - done))
-    const count = readSync(handle, block, 0, block.length, from + done)
-    if (count === 0) return Buffer.concat(blocks)
-    blocks.push(block.subarray(0, count))
-    done += count
-  }
+function statOf(file: string): Stats | null {
+  return statSync(file, { throwIfNoEntry: false }) ?? null
 }
 
 async function openIfThere(file: string): Promise<FileHandle | null> {

@@ -1,12 +1,14 @@
-/** Workers append to `<folder>/<worker>.log` themselves. worker-log-output.ts describes the files beside it. */
-import { readdirSync, statSync } from 'node:fs'
+/** Outputs of workers, each in a folder of its own. Whoever appends to one does it with an `OutputWriter`, which bounds it, too. */
+import { statSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import { ensureFolder } from '../../disk/durable-file.ts'
+import { OUTPUT_BYTES, partBytes } from '../../disk/worker-output.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { LogLine, LogPage, LogReader, PlacedLine, WorkerLogs } from '../../ports/worker-logs.ts'
 import { type EndedLine, firstLines, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
-import { BLOCK_BYTES, LogOutput } from './worker-log-output.ts'
+import { BLOCK_BYTES, LogOutput, stampOf } from './worker-log-output.ts'
 
 const POLL_MS = 200
 const PAGE_BYTES = 64 * 1024
@@ -14,7 +16,7 @@ const PAGE_BYTES = 64 * 1024
 const PAGE_LINES = 4_000
 /** Maximum number of bytes that `since` reads back. */
 const SINCE_BYTES = 256 * 1024
-/** How long an output is kept after its path was read: its worker may be too new for the list of those to keep. */
+/** How long an output is kept after its folder was asked for: its worker may be too new for the list of those to keep. */
 const NEW_WORKER_MS = 60_000
 /** Limit of outputs whose journals are in memory. */
 const MAX_OPEN = 256
@@ -24,24 +26,21 @@ export interface WorkerLogsOptions {
   /** The folder of the outputs; it is made if it is missing. */
   readonly folder: string
   readonly clock: Clock
-  /** The size from which `trim` cuts an output; 8 MiB unless given. */
+  /** The limit that those who append to the outputs keep; the usual one unless given. */
   readonly maxBytes?: number
 }
 
-/**
- * Outputs in files, one for each worker, readable by the owner only. `trim` keeps between half and one and a half of the limit of
- * each, and removes no output whose path was read in the last minute.
- */
-export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: WorkerLogsOptions): WorkerLogs {
+/** Outputs in files that only their owner can read. `trim` removes no output whose folder was asked for in the last minute. */
+export function createWorkerLogs({ folder, clock, maxBytes = OUTPUT_BYTES }: WorkerLogsOptions): WorkerLogs {
   ensureFolder(folder)
-  const outputs = new Outputs(folder, clock)
+  const outputs = new Outputs(folder, maxBytes, clock)
   const watches = new Watches(outputs, clock)
-  const pathReadAt = new Map<string, number>()
+  const askedAt = new Map<string, number>()
 
   return {
-    path(worker) {
-      pathReadAt.set(worker, clock.monotonic())
-      return outputs.fileOf(worker)
+    folder(worker) {
+      askedAt.set(worker, clock.monotonic())
+      return outputs.folderOf(worker)
     },
     tail: (worker, lines) => readTail(outputs, worker, lines),
     reader: (worker, from) => new FileReader(outputs, worker, from),
@@ -55,51 +54,57 @@ export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: 
     watch: (worker, listener) => watches.add(worker, listener),
     since: (worker, from) => readSince(outputs, worker, from),
     async trim(keep) {
-      for (const [worker, readAtMs] of pathReadAt) {
-        if (clock.monotonic() - readAtMs >= NEW_WORKER_MS) pathReadAt.delete(worker)
+      for (const [worker, askedAtMs] of askedAt) {
+        if (clock.monotonic() - askedAtMs >= NEW_WORKER_MS) askedAt.delete(worker)
       }
-      for (const worker of workersIn(folder)) {
-        if (keep.has(worker as WorkerId) || pathReadAt.has(worker)) outputs.trim(worker, maxBytes)
-        else outputs.remove(worker)
+      for (const worker of await readdir(folder)) {
+        if (keep.has(worker as WorkerId) || askedAt.has(worker)) outputs.measure(worker as WorkerId)
+        else await outputs.remove(worker)
       }
       return outputs.bytes
     },
     async shrink(limits) {
       for (const [worker, most] of limits) {
-        if (most === 0) outputs.remove(worker)
-        else outputs.cut(worker, most)
+        if (most === 0) await outputs.remove(worker)
+        else await outputs.cut(worker, most)
       }
     },
   }
 }
 
-function workersIn(folder: string): Set<string> {
-  const names = readdirSync(folder).flatMap(name => /^(.+)\.log(?:\.1|\.at)?(?:\.new)?$/.exec(name)?.[1] ?? [])
-  return new Set(names)
+/** What has not changed as long as an output has not. */
+interface Measured {
+  /** The last file. */
+  readonly file: string
+  readonly size: number
+  /** When the names in the folder changed. */
+  readonly stamp: string
 }
 
 /** The outputs in a folder, those used last in memory. */
 class Outputs {
   readonly #folder: string
+  readonly #maxBytes: number
   readonly #clock: Clock
   readonly #open = new Map<string, LogOutput>()
-  /** Sizes at the last trim. */
-  readonly #sizes = new Map<string, number>()
+  /** The last file of each output and its size, at the last trim. */
+  readonly #measured = new Map<string, Measured>()
   /** Bytes of all files of an output together at the last trim. */
   readonly bytes = new Map<WorkerId, number>()
 
-  constructor(folder: string, clock: Clock) {
+  constructor(folder: string, maxBytes: number, clock: Clock) {
     this.#folder = folder
+    this.#maxBytes = maxBytes
     this.#clock = clock
   }
 
-  fileOf(worker: string): string {
-    return join(this.#folder, `${worker}.log`)
+  folderOf(worker: string): string {
+    return join(this.#folder, worker)
   }
 
   of(worker: string): LogOutput {
     const known = this.#open.get(worker)
-    const output = known ?? new LogOutput(this.fileOf(worker), () => this.#clock.now())
+    const output = known ?? new LogOutput(this.folderOf(worker), this.#maxBytes, () => this.#clock.now())
     this.#open.delete(worker)
     this.#open.set(worker, output)
     const [oldest] = this.#open.keys()
@@ -113,32 +118,41 @@ class Outputs {
     this.of(worker).mark()
   }
 
-  /** Refreshes an output that has changed, and cuts one that is too long. */
-  trim(worker: string, maxBytes: number): void {
-    const size = statSync(this.fileOf(worker), { throwIfNoEntry: false })?.size ?? -1
-    if (this.#sizes.get(worker) === size) return
+  /** Notes how far an output has grown, and its size. Costs two looks where nothing has changed, since there may be thousands. */
+  measure(worker: WorkerId): void {
+    const known = this.#measured.get(worker)
+    if (known !== undefined && known.size < partBytes(this.#maxBytes) && this.#isAsMeasured(worker, known)) return
     const output = this.of(worker)
-    output.tidy()
+    const stamp = stampOf(output.folder, this.#clock.now())
     output.refresh()
-    if (size > maxBytes) output.cut(maxBytes)
-    this.#sizes.set(worker, size > maxBytes ? 0 : size)
-    this.bytes.set(worker as WorkerId, output.bytesOnDisk())
+    this.bytes.set(worker, output.bytesOnDisk())
+    const file = output.lastFile
+    if (file === null || stamp === null) this.#measured.delete(worker)
+    else this.#measured.set(worker, { file, size: sizeOf(file), stamp })
+  }
+
+  #isAsMeasured(worker: WorkerId, { file, size, stamp }: Measured): boolean {
+    return sizeOf(file) === size && stampOf(this.folderOf(worker), this.#clock.now()) === stamp
   }
 
   /** Cuts an output so that its files have at most this many bytes, as far as it does not grow meanwhile. */
-  cut(worker: string, most: number): void {
+  async cut(worker: WorkerId, most: number): Promise<void> {
     const output = this.of(worker)
-    output.cut(most)
-    this.#sizes.set(worker, 0)
-    this.bytes.set(worker as WorkerId, output.bytesOnDisk())
+    await output.cut(most)
+    this.#measured.delete(worker)
+    this.bytes.set(worker, output.bytesOnDisk())
   }
 
-  remove(worker: string): void {
-    this.of(worker).remove()
+  async remove(worker: string): Promise<void> {
     this.#open.delete(worker)
-    this.#sizes.delete(worker)
+    this.#measured.delete(worker)
     this.bytes.delete(worker as WorkerId)
+    await rm(this.folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
   }
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? -1
 }
 
 /** Polls the watched outputs, each once for all its listeners. */

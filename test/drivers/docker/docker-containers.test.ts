@@ -156,7 +156,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     }
     await exit(spec.workerId)
     const expected = [...Array.from({ length: lines }, (_, i) => `line ${i + 1}`), 'x'.repeat(40_000), 'last', 'no end']
-    const text = readFileSync(machine.logs.path(spec.workerId), 'utf8')
+    const text = readFileSync(join(machine.logs.folder(spec.workerId), '0.log'), 'utf8')
     const short = (line: string) => line.replace(/x{9,}/, run => `x times ${run.length}`)
     assert.deepEqual(text.split('\n').map(short).sort(), expected.map(short).sort())
   })

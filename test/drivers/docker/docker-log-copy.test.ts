@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
+import { ByteBudget } from '../../../src/core/byte-budget.ts'
 import { entriesOfFrames } from '../../../src/drivers/docker/log-frames.ts'
-import { LogCopy } from '../../../src/drivers/output/log-copy.ts'
+import { COPY_RATE, LogCopy } from '../../../src/drivers/output/log-copy.ts'
 import { BEGIN, type LogEntry, LogPosition } from '../../../src/drivers/output/log-position.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 
@@ -112,7 +113,9 @@ function playedEngine(entries: () => readonly LogEntry[], most: () => number) {
 function copying(context: TestContext, entries: readonly LogEntry[]) {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-copy-'))
   context.after(() => rmSync(folder, { recursive: true }))
-  const [logFile, noteFile] = [join(folder, 'log'), join(folder, 'note')]
+  const [logFolder, noteFile] = [join(folder, 'log'), join(folder, 'note')]
+  const logFile = join(logFolder, '0.log')
+  const budget = new ByteBudget(COPY_RATE, systemClock)
   return {
     logFile,
     noteFile,
@@ -122,7 +125,7 @@ function copying(context: TestContext, entries: readonly LogEntry[]) {
         () => entries.slice(0, written),
         () => Number.POSITIVE_INFINITY,
       )
-      const copy = new LogCopy({ read, clock: systemClock, logFile, noteFile })
+      const copy = new LogCopy({ read, clock: systemClock, budget, logFolder, noteFile })
       await copy.finish(5_000)
     },
     text: () => readFileSync(logFile, 'utf8'),

@@ -50,7 +50,7 @@ function serverOf(context: TestContext): Server {
   context.after(() => rmSync(folder, { recursive: true }))
   const stateDir = join(folder, 'state')
   mkdirSync(stateDir)
-  const logs = { path: (worker: string) => join(folder, worker) } as unknown as WorkerLogs
+  const logs = { folder: (worker: string) => join(folder, worker) } as unknown as WorkerLogs
   return {
     async copy(written, most = Number.POSITIVE_INFINITY) {
       let breaks = Number.isFinite(most)
@@ -76,7 +76,7 @@ function serverOf(context: TestContext): Server {
       // The copy that was broken off asks again by itself.
       await copy.finish(breaks ? 20_000 : 5_000)
     },
-    text: () => readFileSync(join(folder, 'w1'), 'utf8'),
+    text: () => readFileSync(join(folder, 'w1', '0.log'), 'utf8'),
   }
 }
 

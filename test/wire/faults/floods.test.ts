@@ -1,6 +1,10 @@
 /** Floods of bodies and results: what the server holds stays within stated bounds, and others are served meanwhile. */
 import assert from 'node:assert/strict'
+import { readdirSync, statSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
+import { OUTPUT_BYTES, partsIn } from '../../../src/disk/worker-output.ts'
+import { readProcess } from '../../../src/drivers/process/process-table.ts'
+import { readPump } from '../../../src/pump/pump-file.ts'
 import { ask, healthOf, makeEndpoint } from '../support/client.ts'
 import {
   floodable,
@@ -13,8 +17,9 @@ import {
   startBounded,
   whileServing,
 } from '../support/flood.ts'
+import { workerProcesses } from '../support/processes.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
-import { root, type Server } from '../support/server.ts'
+import { root, type Server, startServer } from '../support/server.ts'
 import { sleep, until } from '../support/until.ts'
 
 describe('bodies of 100 MB, twenty at once, half of them with their length', () => {
@@ -142,4 +147,38 @@ describe('results of workers, sixteen of 19 MB at once', () => {
       assert.equal(json.status, 'COMPLETED')
     }
   })
+})
+
+test('workers that print without end wait, neither fill the disk nor delay others, and go on so while no server runs', async () => {
+  const server = await startServer({ args: ['--log-level', 'warn'] })
+  const { dataDir } = server
+  const folder = `${root}/examples/hello-node`
+  const quiet = await makeEndpoint(server, { folder, settings: { workersMax: 0 } })
+  const settings = { workersMin: 1, workersMax: 1 }
+  for (const args of ['yes flood', 'cat /dev/zero']) await makeEndpoint(server, { folder, args, settings })
+  const outputs = () => readdirSync(`${dataDir}/logs`).map(worker => `${dataDir}/logs/${worker}`)
+  /** Waits until each output has grown by more than is kept of it. */
+  const grown = async () => {
+    await until('two outputs', () => outputs().length === 2)
+    const from = outputs().map(output => partsIn(output).at(-1) ?? 0)
+    await until(
+      'outputs that grow',
+      () => outputs().every((output, n) => (partsIn(output).at(-1) ?? 0) > from[n]! + OUTPUT_BYTES),
+      60_000,
+    )
+  }
+  const { worstMs } = await whileServing(server, quiet, grown)
+  assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+  await server.kill9()
+  await grown()
+  for (const output of outputs()) {
+    const bytes = readdirSync(output).reduce((sum, name) => sum + statSync(`${output}/${name}`).size, 0)
+    // The parts, the part that begins while this is counted, and when they were written.
+    assert.ok(bytes < 1.5 * OUTPUT_BYTES, `${bytes} bytes`)
+  }
+  const pump = readPump(`${dataDir}/pump`)!
+  const next = await startServer({ dataDir, args: ['--log-level', 'warn'] })
+  await next.stop()
+  await until('the pump to end', () => readProcess(pump.pid)?.startTime !== pump.startTime)
+  assert.deepEqual(workerProcesses(dataDir), [])
 })

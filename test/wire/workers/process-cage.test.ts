@@ -175,7 +175,10 @@ for (const [name, isOwn, lack] of [
       while (!output(spec).includes('begun hush')) await sleep(20)
       return spec
     }
-    const output = ({ workerId }: WorkerSpec) => readFileSync(machine.logs.path(workerId), 'utf8')
+    const output = ({ workerId }: WorkerSpec) => {
+      const file = join(machine.logs.folder(workerId), '0.log')
+      return existsSync(file) ? readFileSync(file, 'utf8') : ''
+    }
     const exitOf = async (of: ProcessDriver, { workerId }: WorkerSpec): Promise<ObservedExit> => {
       for (;;) {
         const seen = await of.observe(workerId)
@@ -221,9 +224,13 @@ for (const [name, isOwn, lack] of [
         const spec = await begin('tick', first)
         const ticks = () => output(spec).length
         const holds = async () => {
-          const before = ticks()
-          await sleep(100)
-          return ticks() === before
+          // What it printed before has to reach its output first.
+          for (let look = 0; look < 20; look += 1) {
+            const before = ticks()
+            await sleep(100)
+            if (ticks() === before) return true
+          }
+          return false
         }
         const goesOn = async () => {
           for (const before = ticks(); ticks() === before; ) await sleep(5)

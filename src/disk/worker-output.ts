@@ -1,0 +1,143 @@
+/**
+ * The files of a worker's output: parts `<position>.log` in a folder of its own, named after how many bytes the worker wrote before them. A
+ * full part is never changed again, and the oldest go, so a worker that prints without end has a bounded number of bytes on the disk. No
+ * note says where the parts lie in the whole, so a kill at any moment leaves nothing to mend.
+ */
+import { readdirSync } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Size in bytes that the parts of one output have together at most, apart from the line in which each ends. */
+export const OUTPUT_BYTES = 8 * 1024 * 1024
+/** Number of parts that are kept, the one that grows among them. */
+const PARTS = 4
+/** Size by which a part may be larger, so that it ends with a line. */
+const LINE_BYTES = 64 * 1024
+
+const NEWLINE = 0x0a
+const NAME = /^(\d{1,15})\.log$/
+
+/** The size from which a part is full. @param maxBytes limit of the whole output */
+export function partBytes(maxBytes: number): number {
+  return Math.ceil(maxBytes / PARTS)
+}
+
+/** The path of the part that begins at a position. */
+export function partFile(folder: string, begin: number): string {
+  return join(folder, `${begin}.log`)
+}
+
+/** Where the parts in a folder begin, in their order; none where there is no folder. */
+export function partsIn(folder: string): number[] {
+  try {
+    return beginsOf(readdirSync(folder))
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw thrown
+  }
+}
+
+function beginsOf(names: readonly string[]): number[] {
+  return names
+    .flatMap(name => NAME.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b)
+}
+
+/** Appends to an output. Only one may exist for each output at a time. */
+export class OutputWriter {
+  readonly #folder: string
+  readonly #partBytes: number
+  /** The part that grows; null before the first byte. */
+  #part: FileHandle | null = null
+  #begin = 0
+  #size = 0
+  #endsWithLine = false
+
+  private constructor(folder: string, maxBytes: number) {
+    this.#folder = folder
+    this.#partBytes = partBytes(maxBytes)
+  }
+
+  /** Opens an output behind what it has. @param folder is made with the first byte */
+  static async open(folder: string, maxBytes = OUTPUT_BYTES): Promise<OutputWriter> {
+    const writer = new OutputWriter(folder, maxBytes)
+    const last = partsIn(folder).at(-1)
+    if (last !== undefined) await writer.#open(last)
+    return writer
+  }
+
+  /** Number of bytes that the output ever had. */
+  get end(): number {
+    return this.#begin + this.#size
+  }
+
+  /**
+   * Appends bytes, and removes the oldest parts that are too many.
+   * @throws when the disk is full or fails; `end` says how much was written
+   */
+  async write(bytes: Buffer): Promise<void> {
+    if (this.#part === null || (await this.#isChanged())) await this.#next()
+    for (let rest = bytes; rest.length > 0; ) {
+      if (this.#isFull) await this.#next()
+      const piece = rest.subarray(0, this.#fitting(rest))
+      await this.#append(piece)
+      rest = rest.subarray(piece.length)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#part?.close()
+    this.#part = null
+  }
+
+  get #isFull(): boolean {
+    const over = this.#size - this.#partBytes
+    return over >= LINE_BYTES || (over >= 0 && this.#endsWithLine)
+  }
+
+  /** How much of some bytes belongs to this part: up to the first end of a line with which it is full. */
+  #fitting(bytes: Buffer): number {
+    const left = this.#partBytes - this.#size
+    if (bytes.length < left) return bytes.length
+    const newline = bytes.indexOf(NEWLINE, Math.max(0, left - 1))
+    return Math.min(newline === -1 ? bytes.length : newline + 1, left + LINE_BYTES)
+  }
+
+  async #append(piece: Buffer): Promise<void> {
+    const part = this.#part!
+    try {
+      await part.appendFile(piece)
+      this.#size += piece.length
+    } catch (thrown) {
+      this.#size = Math.max(this.#size, (await part.stat()).size)
+      throw thrown
+    }
+    this.#endsWithLine = piece.at(-1) === NEWLINE
+  }
+
+  /** Whether somebody else has removed or emptied the part: what comes belongs into a new one. */
+  async #isChanged(): Promise<boolean> {
+    const { nlink, size } = await this.#part!.stat()
+    return nlink === 0 || size !== this.#size
+  }
+
+  async #next(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    // First, because it may be for these that the disk is full.
+    for (const begin of beginsOf(await readdir(this.#folder)).slice(0, 1 - PARTS)) {
+      await rm(partFile(this.#folder, begin), { force: true })
+    }
+    const before = this.#part
+    await this.#open(this.end)
+    await before?.close()
+  }
+
+  async #open(begin: number): Promise<void> {
+    const part = await open(partFile(this.#folder, begin), 'a', 0o600)
+    this.#size = (await part.stat()).size
+    this.#part = part
+    this.#begin = begin
+    this.#endsWithLine = false
+  }
+}

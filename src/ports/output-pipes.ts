@@ -1,0 +1,22 @@
+import type { WorkerId } from '../core/ids.ts'
+
+/**
+ * The pipes into which workers that are processes print. Another process writes them to the outputs and outlives the server, so that a worker neither
+ * notices the end of its server nor fills the disk. While nobody reads a pipe, its worker waits as soon as it is full.
+ */
+export interface OutputPipes {
+  /**
+   * Makes the pipe of a worker that is about to start, and holds it.
+   * @returns a file descriptor for its standard output and standard error, which the caller closes
+   * @throws when it cannot be made
+   */
+  open(worker: WorkerId): Promise<number>
+  /** Holds the pipe of a worker that an earlier server started; does nothing where there is none. */
+  hold(worker: WorkerId): void
+  /** All processes of a worker have ended: resolves when all that they printed is in its output, or after some seconds. */
+  drained(worker: WorkerId): Promise<void>
+  /** Removes what is left of the pipe of a worker that has ended. */
+  forget(worker: WorkerId): void
+  /** Lets go of all pipes, whose workers go on. */
+  close(): void
+}

@@ -1,0 +1,161 @@
+/** Writes what workers print from their pipes to their files. A worker that prints faster than all together may waits in its own write. */
+import { closeSync, constants, openSync, readdirSync, readSync, rmSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { join } from 'node:path'
+import { type BudgetClock, ByteBudget, type ByteRate } from '../core/byte-budget.ts'
+import { OUTPUT_BYTES, OutputWriter } from '../disk/worker-output.ts'
+
+/** What all workers together may print: a multiple of what people read, and little for a disk and a processor. */
+export const PUMP_RATE: ByteRate = { bytesPerSecond: 16 * 1024 * 1024, burstBytes: 32 * 1024 * 1024 }
+
+/** Size of a pipe: less than that was all that there was. */
+const PIPE_BYTES = 64 * 1024
+/** Pause behind what was all that there was, so that lines that come one by one are written together. */
+const GATHER_MS = 20
+
+/** What a {@link Pump} needs. */
+export interface PumpOptions {
+  /** The folder of the pipes; exists. */
+  readonly pipes: string
+  /** The folder of the outputs, each in a folder of its own named after its worker. */
+  readonly logs: string
+  readonly clock: BudgetClock
+  readonly rate?: ByteRate
+  readonly maxBytes?: number
+}
+
+/** The pipes of a folder. */
+export class Pump {
+  readonly #options: PumpOptions
+  readonly #budget: ByteBudget
+  readonly #open = new Map<string, OutputPipe>()
+
+  constructor(options: PumpOptions) {
+    this.#options = options
+    this.#budget = new ByteBudget(options.rate ?? PUMP_RATE, options.clock)
+  }
+
+  /** Whether no worker may print. */
+  get idle(): boolean {
+    return this.#open.size === 0
+  }
+
+  /** Opens pipes that are new, and closes those that were removed. @throws when the folder of the pipes is gone */
+  look(): void {
+    const { pipes, logs, clock, maxBytes } = this.#options
+    // A draft begins with a point, as no worker does.
+    const found = new Set(readdirSync(pipes).filter(name => !name.startsWith('.')))
+    for (const [worker, pipe] of this.#open) if (!found.has(worker)) pipe.close()
+    for (const worker of found) {
+      if (this.#open.has(worker)) continue
+      const parts = { pipe: join(pipes, worker), folder: join(logs, worker), maxBytes: maxBytes ?? OUTPUT_BYTES }
+      const pipe = openPipe({ ...parts, budget: this.#budget, clock })
+      if (pipe === null) continue
+      this.#open.set(worker, pipe)
+      void pipe.run().finally(() => this.#open.delete(worker))
+    }
+  }
+}
+
+interface PipeParts {
+  /** The path of the pipe. */
+  readonly pipe: string
+  /** The folder of the output. */
+  readonly folder: string
+  readonly maxBytes: number
+  readonly budget: ByteBudget
+  readonly clock: BudgetClock
+}
+
+/** Null for one that is gone already. */
+function openPipe(parts: PipeParts): OutputPipe | null {
+  try {
+    return new OutputPipe(parts, openSync(parts.pipe, constants.O_RDONLY | constants.O_NONBLOCK))
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw thrown
+  }
+}
+
+/** The pipe of one worker. */
+class OutputPipe {
+  readonly #parts: PipeParts
+  readonly #fd: number
+  #socket: Socket | null = null
+  #isClosed = false
+  /** How many bytes could not be written since the last that could, and why. */
+  #lost = { bytes: 0, code: '' }
+
+  constructor(parts: PipeParts, fd: number) {
+    this.#parts = parts
+    this.#fd = fd
+  }
+
+  /** Writes until no process has the pipe open, and removes it then. */
+  async run(): Promise<void> {
+    const { pipe, budget, clock } = this.#parts
+    let writer: OutputWriter | null = null
+    try {
+      for await (const bytes of this.#pieces()) {
+        writer = await this.#write(writer, bytes)
+        await budget.take(bytes.length)
+        if (bytes.length < PIPE_BYTES) await new Promise<void>(resolve => clock.after(GATHER_MS, resolve))
+      }
+      rmSync(pipe, { force: true })
+    } catch (thrown) {
+      // Of a pipe that was removed nobody reads the output.
+      if (!this.#isClosed) throw thrown
+    } finally {
+      await writer?.close().catch(() => {})
+    }
+  }
+
+  /** The pipe was removed. */
+  close(): void {
+    this.#isClosed = true
+    this.#socket?.destroy()
+  }
+
+  async *#pieces(): AsyncGenerator<Buffer> {
+    const first = readNow(this.#fd)
+    // The end of a pipe that nobody has open any more is no event, unless somebody had it since it was opened here.
+    if (first?.length === 0) return closeSync(this.#fd)
+    this.#socket = new Socket({ fd: this.#fd, readable: true, writable: false })
+    if (first !== null) yield first
+    for await (const bytes of this.#socket) yield bytes as Buffer
+  }
+
+  /** What cannot be written is counted, and a line says so later: a full disk is no reason for a worker to stand still. */
+  async #write(opened: OutputWriter | null, bytes: Buffer): Promise<OutputWriter | null> {
+    const { folder, maxBytes } = this.#parts
+    let writer = opened
+    let left = bytes.length
+    try {
+      writer ??= await OutputWriter.open(folder, maxBytes)
+      if (this.#lost.bytes > 0) {
+        await writer.write(Buffer.from(`\nrunyard: ${this.#lost.bytes} bytes are missing here (${this.#lost.code})\n`))
+        this.#lost.bytes = 0
+      }
+      const end = writer.end + bytes.length
+      left = 0
+      await writer.write(bytes).catch(thrown => {
+        left = Math.max(0, end - writer!.end)
+        throw thrown
+      })
+    } catch (thrown) {
+      this.#lost = { bytes: this.#lost.bytes + left, code: (thrown as NodeJS.ErrnoException).code ?? 'unknown problem' }
+    }
+    return writer
+  }
+}
+
+/** What can be read without waiting: nothing at the end, null where nothing is there yet. */
+function readNow(fd: number): Buffer | null {
+  const bytes = Buffer.alloc(PIPE_BYTES)
+  try {
+    return bytes.subarray(0, readSync(fd, bytes))
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'EAGAIN') return null
+    throw thrown
+  }
+}
