@@ -21,19 +21,19 @@ const BEGINS = /^\{ ?"(?:event": ?"prestart_|error_type": ?"BootstrapError")/
 
 const MAX_NAME = 100
 const MAX_MESSAGE = 500
+/** The members that are read, of at most so many. */
+const READ = new Set(['event', 'error_type', 'error_message', 'hook', 'worker_id'])
+const MAX_MEMBERS = 20
+/** Characters of JSON that one character of a text is at most: two escapes of six. */
+const MAX_ESCAPED = 12
 
 /** Reads the error of a final result; null for an error of a handler. */
 export function readStartReport(error: string): StartReport | null {
   if (error.length > MAX_READ || !BEGINS.test(error)) return null
-  let report: unknown
-  try {
-    report = JSON.parse(error)
-  } catch {
-    return null
-  }
-  if (!isObject(report)) return null
-  const workerId = typeof report.worker_id === 'string' ? report.worker_id : null
-  if (report.event === 'prestart_cancelled') return { failure: null, workerId }
+  const report = readMembers(error)
+  if (report === null) return null
+  const workerId = report.get('worker_id') ?? null
+  if (report.get('event') === 'prestart_cancelled') return { failure: null, workerId }
   const failure = failureOf(report)
   return failure === null ? null : { failure, workerId }
 }
@@ -58,16 +58,66 @@ export function readPrestartOutput(line: string): PrestartOutput | null {
   return failure === null ? null : { kind: 'failed', failure }
 }
 
-function failureOf(report: Readonly<Record<string, unknown>>): FailedStart | null {
-  const text = (name: string, most: number) => (typeof report[name] === 'string' ? clean(report[name], most) : '')
+function failureOf(report: ReadonlyMap<string, string>): FailedStart | null {
+  const text = (name: string, most: number) => clean(report.get(name) ?? '', most)
   const message = text('error_message', MAX_MESSAGE)
-  if (report.error_type === 'BootstrapError') return { kind: 'bootstrap_failed', message }
-  if (report.event !== 'prestart_failed') return null
+  if (report.get('error_type') === 'BootstrapError') return { kind: 'bootstrap_failed', message }
+  if (report.get('event') !== 'prestart_failed') return null
   return { kind: 'prestart_failed', hook: text('hook', MAX_NAME), error: text('error_type', MAX_NAME), message }
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
+/**
+ * The members of a JSON object of texts that are {@link READ}, each from its beginning as far as it is used; null for another object, or none. A
+ * traceback and the last output make up most of a report, and are skipped.
+ */
+function readMembers(json: string): ReadonlyMap<string, string> | null {
+  const members = new Map<string, string>()
+  for (let at = 1, count = 0; count < MAX_MEMBERS; count += 1) {
+    const nameEnd = endOfString(json, spaceBehind(json, at))
+    const value = nameEnd === -1 ? -1 : valueBehind(json, nameEnd)
+    if (value === -1) return null
+    const name = json.slice(spaceBehind(json, at) + 1, nameEnd - 1)
+    let end = endOfString(json, value)
+    if (end === -1) end = json.startsWith('null', value) ? value + 4 : -1
+    else if (READ.has(name)) members.set(name, beginningOf(json.slice(value + 1, end - 1)))
+    if (json[end] === '}' && end === json.length - 1) return members
+    if (json[end] !== ',') return null
+    at = end + 1
+  }
+  return null
+}
+
+/** Behind a space that may be there. */
+function spaceBehind(json: string, at: number): number {
+  return json[at] === ' ' ? at + 1 : at
+}
+
+/** Where the value begins whose name ends here; -1 for none. */
+function valueBehind(json: string, at: number): number {
+  return json[at] === ':' ? spaceBehind(json, at + 1) : -1
+}
+
+/** Behind the string that begins at a position; -1 for none. */
+function endOfString(json: string, at: number): number {
+  if (json[at] !== '"') return -1
+  for (let quote = json.indexOf('"', at + 1); quote !== -1; quote = json.indexOf('"', quote + 1)) {
+    let escapes = 0
+    while (json[quote - 1 - escapes] === '\\') escapes += 1
+    if (escapes % 2 === 0) return quote + 1
+  }
+  return -1
+}
+
+/** The beginning of a string that is escaped. */
+function beginningOf(escaped: string): string {
+  const most = Math.min(escaped.length, 2 * MAX_MESSAGE * MAX_ESCAPED)
+  // The end may be in the middle of an escape.
+  for (let length = most; length >= Math.max(0, most - MAX_ESCAPED); length -= 1) {
+    try {
+      return JSON.parse(`"${escaped.slice(0, length)}"`) as string
+    } catch {}
+  }
+  return ''
 }
 
 /** Printable, in one line, and of bounded length. */

@@ -50,6 +50,21 @@ test('an error of a handler is none of these, whatever it says', () => {
     assert.equal(readStartReport(text), null, text.slice(0, 80))
 })
 
+test('of a report of any length only what is shown is read, whatever escapes are where it is cut', () => {
+  const long = { ...FAILED, error_traceback: '\\"'.repeat(16_384), logs: '{"'.repeat(8_192) }
+  for (const filler of ['m', '"', '\\', '\n', '\u{1f600}', '\u0007']) {
+    const text = JSON.stringify({ ...long, worker_id: null, error_message: `${filler.repeat(16_000)}end` })
+    const ascii = text.replace(/[^ -~]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    for (const json of [text, ascii]) {
+      const report = readStartReport(json)
+      assert.ok(report?.failure?.kind === 'prestart_failed' && report.failure.hook === 'load', filler)
+      assert.equal(report.workerId, null)
+    }
+  }
+  const members = Array.from({ length: 50_000 }, () => '"hook": "h"')
+  assert.equal(readStartReport(`{"event": "prestart_failed", ${members.join(', ')}}`), null)
+})
+
 test('texts of the worker are cut and made printable', () => {
   const { failure } = readStartReport(
     JSON.stringify({ ...FAILED, hook: 'h'.repeat(300), error_message: `${'m'.repeat(30_000)}` }),
