@@ -189,6 +189,8 @@ export interface Events {
   'clock.held': { gapMs: number; untilMs: number }
   /** Whether this server leads its database, and why not; see ports/leader.ts. */
   'leader.changed': { now: 'standby' | 'active' | 'unsure' | 'deposed'; problem: string | null; epoch: number | null }
+  /** The database has said that it is damaged, for the first time since the server began. */
+  'store.damaged': { where: string; problem: string }
   'loop.failed': { loop: string; problem: string }
   /** A response began; `surface` is null when the path belongs to none. */
   'request.answered': { surface: string | null; status: number; tookMs: number }

@@ -71,6 +71,11 @@ export const DECISIONS: Readonly<Record<Cause, Decision>> = {
   nothing_waits: { title: 'Nothing waits', tone: 'good', mends: nothing },
   finished: { title: 'Finished', tone: 'good', mends: nothing },
   running: { title: 'Workers work', tone: 'busy', mends: facts => [sooner(facts)] },
+  store_damaged: {
+    title: 'The database is damaged',
+    tone: 'bad',
+    mends: () => [machine('See what is wrong with the machine')],
+  },
   about_to_start: { title: 'A worker is about to start', tone: 'busy', mends: nothing },
   paused: { title: 'Paused', tone: 'wait', mends: facts => [moreWorkers(facts)] },
   image_error: {

@@ -1,4 +1,6 @@
 import { NO_PRICES } from '../core/billing/prices.ts'
+import { toAppError } from '../core/errors.ts'
+import { DAMAGE_ACTION, damageText } from '../core/observing/store-damage.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
@@ -33,7 +35,8 @@ export interface ObservingServices {
   readonly feed: EventFeed
   /** Null where the server's time is that of the machine's clock. */
   readonly timeKeeper: TimeKeeper | null
-  readonly ready: () => Promise<boolean>
+  /** Null when it is ready, else the problem, without a path of the machine. */
+  readonly notReady: () => Promise<string | null>
 }
 
 /** Readers of the event stream and the care of the time, which are made before all services. */
@@ -69,16 +72,18 @@ export function createObservingServices(
     }),
     feed,
     timeKeeper,
-    ready: () => isReady(ports, stopping),
+    notReady: () => whyNotReady(ports, stopping),
   }
 }
 
-async function isReady({ leader, store }: Ports, stopping: AbortSignal): Promise<boolean> {
-  if (stopping.aborted || !leader.isLeader()) return false
+async function whyNotReady({ leader, store, storeDamage }: Ports, stopping: AbortSignal): Promise<string | null> {
+  if (stopping.aborted) return 'the server is stopping'
+  if (!leader.isLeader()) return 'the server does not act on the database'
   try {
     await store.workers.alive()
-    return true
-  } catch {
-    return false
+    const damage = storeDamage?.met() ?? null
+    return damage === null ? null : `${damageText(damage)}; ${DAMAGE_ACTION}`
+  } catch (error) {
+    return toAppError(error).message
   }
 }

@@ -15,6 +15,7 @@ import { createImageRegistries } from '../system/http/image-registries.ts'
 import { createOutbound } from '../system/http/outbound.ts'
 import { createLog, logEvents } from '../system/observing/log.ts'
 import { type CountingMetrics, createMetrics } from '../system/observing/metrics.ts'
+import { StoreDamageWatch } from '../system/observing/store-damage-watch.ts'
 import { systemRandom } from '../system/random.ts'
 import { consoleUrlFor } from './console.ts'
 import { consoleSource } from './console-source.ts'
@@ -40,6 +41,8 @@ export class Shell {
   readonly relayTokens: RelayTokens
   /** One stream of events for all its readers. */
   readonly emit: Emit
+  /** Damage of the database that this server has met. */
+  readonly storeDamage: StoreDamageWatch
   /** Ports that need nothing of a term. */
   readonly ports: Pick<
     Ports,
@@ -76,6 +79,7 @@ export class Shell {
     this.traces = tracing === null ? null : openTraces(tracing, this.metrics, log)
     const traced = this.traces === null ? [] : [this.traces.tracer.emit]
     this.emit = toAll([logEvents(log), this.metrics.emit, this.relayTokens.emit, ...traced])
+    this.storeDamage = new StoreDamageWatch(this.emit, () => systemClock.now())
     this.ports = {
       clock: systemClock,
       random: systemRandom,

@@ -7,6 +7,7 @@ import { AppError } from '../core/errors.ts'
 import { keepDurably } from '../disk/durable-file.ts'
 import type { Emit } from '../events.ts'
 import type { Store } from '../ports/store/store.ts'
+import { StoreDamaged } from '../ports/store/store-damage.ts'
 import type { ServerTerm } from '../relay/relay.ts'
 import {
   DATABASE_NAME,
@@ -149,9 +150,20 @@ export interface OpenedStore {
  * Opens the database that the settings name, and brings it to the schema of this version.
  * @param fence of the term in which it is opened; null where there is none
  * @param emit is told before a database of an older version is changed, and after
- * @throws StartError when this version cannot use the database or may not change it; nothing was changed then
+ * @throws StartError when this version cannot use the database or may not change it, nothing was changed then; or when it is damaged
  */
 export async function openStore(config: Config, fence: EpochFence | null, emit: Emit): Promise<OpenedStore> {
+  try {
+    return await openSound(config, fence, emit)
+  } catch (error) {
+    if (!(error instanceof StoreDamaged)) throw error
+    const which = config.databaseUrl === null ? join(config.dataDir, DATABASE_NAME) : addressOf(config.databaseUrl)
+    const remedy = 'look at it with runyard check, and restore a backup into a new folder with runyard restore'
+    throw new StartError(`the database ${which} is damaged (${error.said}); ${remedy}`, { cause: error })
+  }
+}
+
+async function openSound(config: Config, fence: EpochFence | null, emit: Emit): Promise<OpenedStore> {
   const { databaseUrl: url } = config
   if (url === null) refuseOtherKey(config, keyFile(config), canaryOfFile(join(config.dataDir, DATABASE_NAME)))
   const change = url === null ? await readyFile(config, emit) : await readyPostgres(config, url, emit)

@@ -111,8 +111,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   // It starts while the store is opened.
   const relayStart = hasRelay(shell) ? openRelay(config, relayTermOf(config, lease), log) : Promise.resolve(null)
   opened.defer(async () => (late.isHandedOver ? (await relayStart)?.release() : (await relayStart)?.leave()))
-  const plain = await openTimedStore(shell, lease, opened)
-  const measured = instrumentedStore(plain, systemClock, shell.metrics.storeCalled.bind(shell.metrics))
+  const measured = await openMeasured(shell, lease, opened)
   const { store, vault } = await openSeals(measured, config, log)
 
   const { dataDir } = config
@@ -123,6 +122,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     ...shell.ports,
     vault,
     store,
+    storeDamage: shell.storeDamage,
     ...fenced(lease, driver),
     notifier,
     logs,
@@ -206,14 +206,14 @@ function configIn(shell: Shell) {
   return { ...appConfigOf(shell.config), status: () => shell.status(), renewTerm: () => shell.renewTerm() }
 }
 
-/** The store, and with it the time of the server before. */
-async function openTimedStore(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack): Promise<Store> {
-  const { config, emit } = shell
+/** The store, whose calls are measured and whose errors are looked at, and with it the time of the server before. */
+async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack): Promise<Store> {
+  const { config, metrics, storeDamage, emit } = shell
   const { store, readyForLarge } = await openStore(config, lease?.fence ?? null, emit)
   shell.readyForLarge = readyForLarge
   opened.defer(() => store.close())
   await resumeTime({ store, time: systemTime, emit })
-  return store
+  return instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics), storeDamage.look)
 }
 
 /** A relay keeps calls of workers of this machine; others call a server. */

@@ -1,11 +1,14 @@
 /** The role of a server among those on its database: it stands by until it may act, acts until another one does, and stands by again. */
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { AppError, toAppError } from '../core/errors.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
+import { DAMAGE_ACTION, damageText } from '../core/observing/store-damage.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import type { ActiveServer } from '../ports/leader.ts'
+import { DATABASE_NAME } from '../store/data-dir-database.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
 import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
@@ -256,8 +259,11 @@ export class Terms {
     const { managementUrl: url } = addressesOf(await this.#shell.listen())
     const own = { pid: process.pid, host: hostname(), url }
     const acts = this.#acting !== null
+    const met = this.#shell.storeDamage.met()
+    const file = config.databaseUrl === null ? ` at ${join(config.dataDir, DATABASE_NAME)}` : ''
+    const damage = met === null ? null : `${damageText(met)}${file}; ${DAMAGE_ACTION}`
     const role = !acts ? 'standby' : this.#lease === null || this.#lease.isLeader() ? 'active' : 'unsure'
-    const about = { role, version: packageVersion(), ...own, database: storeName(config) } as const
+    const about = { role, version: packageVersion(), ...own, database: storeName(config), damage } as const
     if (this.#candidate === null) {
       const since = new Date(this.#sinceMs).toISOString()
       return { ...about, active: { epoch: null, ...own, since, leaseLeftMs: null } }

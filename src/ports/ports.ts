@@ -14,6 +14,7 @@ import type { Probes } from './probe.ts'
 import type { Random } from './random.ts'
 import type { Spill } from './spill.ts'
 import type { Store } from './store/store.ts'
+import type { StoreDamage } from './store/store-damage.ts'
 import type { Tracing } from './tracing.ts'
 import type { Vault } from './vault.ts'
 import type { VolumeFolders } from './volume-folders.ts'
@@ -28,6 +29,8 @@ export interface Ports {
   readonly random: Random
   readonly vault: Vault
   readonly store: Store
+  /** Damage of the database that was met; none is known of when left out. */
+  readonly storeDamage?: StoreDamage
   readonly driver: Driver
   readonly machine: Machine
   readonly notifier: Notifier

@@ -9,7 +9,7 @@ import { forSqlite } from './engines/dialect.ts'
 import { assertion, type EpochFence } from './engines/postgres.ts'
 import { answer, connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres } from './engines/postgres-errors.ts'
-import { fromSqlite } from './engines/sqlite-errors.ts'
+import { damageSaid, fromSqlite } from './engines/sqlite-errors.ts'
 import { awaitSteps, perform, query, type Row, runSteps, type Statement, type Steps } from './operations/operation.ts'
 import { COUNTS } from './schema/initial/queue-counts.ts'
 import { knownSchema, refusalOf, type SchemaState } from './schema/schema-state.ts'
@@ -34,8 +34,6 @@ export interface Audit {
 
 /** How many of many are named. */
 const NAMED = 5
-/** Results of SQLite for a file in which it cannot even look for faults. */
-const DAMAGED = new Set([11, 26])
 
 /**
  * Looks for flaws in the file of an embedded database, in one transaction beside a server that may be running.
@@ -109,7 +107,7 @@ function otherSchema(schema: SchemaState | null): Flaw | null {
 function damageIn(database: DatabaseSync): Flaw[] {
   return integrityOf(database).map(text => ({
     problem: `the file is damaged: ${text}`,
-    remedy: 'restore a backup',
+    remedy: 'restore a backup into a new folder with runyard restore',
     mends: false,
   }))
 }
@@ -119,9 +117,10 @@ function integrityOf(database: DatabaseSync): string[] {
     const rows = database.prepare(`PRAGMA integrity_check(${NAMED})`).all()
     return rows.map(row => String(row.integrity_check)).filter(text => text !== 'ok')
   } catch (error) {
-    const { errcode = 0, message } = error as Error & { errcode?: number }
-    if (!DAMAGED.has(errcode & 0xff)) throw error
-    return [message]
+    // It cannot even look for faults.
+    const said = damageSaid(error)
+    if (said === null) throw error
+    return [said]
   }
 }
 

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { addressOf, connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres, withPlace } from './engines/postgres-errors.ts'
-import { fromSqlite } from './engines/sqlite-errors.ts'
+import { damageSaid, fromSqlite } from './engines/sqlite-errors.ts'
 import type { Row } from './operations/operation.ts'
 import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
 
@@ -28,7 +28,9 @@ export function checkFile(file: string): DatabaseCheck {
     const schema = schemaIn(database)
     return { problem: problemOf(schema), version: `SQLite ${engine}, ${schemaText(schema)}`, nowMs: null }
   } catch (error) {
-    return { problem: `it cannot be read: ${(error as Error).message}`, version: null, nowMs: null }
+    const said = damageSaid(error)
+    const problem = said === null ? `it cannot be read: ${(error as Error).message}` : `it is damaged (${said})`
+    return { problem, version: null, nowMs: null }
   } finally {
     database?.close()
   }

@@ -47,6 +47,7 @@ import type { ModelCache } from '../../src/ports/model-cache.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store/store.ts'
+import type { StoreDamage } from '../../src/ports/store/store-damage.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import { resumeTime } from '../../src/services/observing/server-time.ts'
@@ -99,6 +100,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly backups?: Backups
   /** The note of the head of the audit log; none when left out. */
   readonly auditHead?: AuditHeadNote
+  /** Damage of the database that was met; none when left out. */
+  readonly storeDamage?: StoreDamage
   /** How long the audit log is kept. */
   readonly audit?: Partial<AuditRules>
   /** What is found out about the host; nothing when left out. */
@@ -290,6 +293,7 @@ export class Rig {
     }
     this.ports = {
       ...ports,
+      ...(this.#options.storeDamage === undefined ? {} : { storeDamage: this.#options.storeDamage }),
       bodies: inlineBodies,
       registries: createImageRegistries({ allowed: ['registry.lan'], resolve: async name => this.resolve(name) }),
       probes: this.probes,

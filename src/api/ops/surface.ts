@@ -45,8 +45,8 @@ export interface OpsParts extends AuditParts {
   readonly timeKeeper: TimeKeeper | null
   readonly room: BodyRoom
   readonly emit: Emit
-  /** Whether the database responds and the server is not stopping. */
-  readonly ready: () => Promise<boolean>
+  /** Null when the server acts and its database is well, else the problem, for everybody to read. */
+  readonly notReady: () => Promise<string | null>
   readonly stopping: AbortSignal
 }
 
@@ -58,7 +58,10 @@ export function opsSurface(parts: OpsParts): Surface {
   const { access } = parts
   app.get('/healthz', () => jsonText('{"status":"ok"}'))
   app.get('/readyz', async () => {
-    if (!(await parts.ready())) return jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' })
+    const problem = await parts.notReady()
+    if (problem !== null) {
+      return jsonText(JSON.stringify({ status: 'not ready', problem }), 503, { 'retry-after': '5' })
+    }
     const note = parts.timeKeeper?.note() ?? null
     return jsonText(JSON.stringify({ status: 'ready', ...(note === null ? {} : { note }) }))
   })

@@ -38,6 +38,7 @@ const PROBLEMS: ReadonlySet<WaitCause> = new Set([
   ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),
   'rollout_stopped',
   'cluster_away',
+  'store_damaged',
 ])
 
 /** The first state that applies, in the order of {@link ENDPOINT_STATES}. */

@@ -11,6 +11,8 @@ export interface ServerStatus {
   readonly url: string
   /** The name of the database, without a password. */
   readonly database: string
+  /** The damage of the database that this server has met, with the path of its file and the remedy; null for none. */
+  readonly damage: string | null
   /** Null for none that is known. */
   readonly active: ActiveStatus | null
 }
@@ -31,9 +33,10 @@ export interface ActiveStatus {
 
 /** The status as lines for people. */
 export function statusLines(status: ServerStatus): string[] {
-  const { role, version, pid, host, url, database, active } = status
+  const { role, version, pid, host, url, database, damage, active } = status
   const own = `This server: ${ROLES[role]} (pid ${pid} on ${host}, ${url}, version ${version})`
-  return [own, `Database:    ${database}`, ...(active === null ? [NOBODY] : activeLines(active))]
+  const damaged = damage === null ? [] : [`DAMAGED:     ${damage}`]
+  return [own, `Database:    ${database}`, ...damaged, ...(active === null ? [NOBODY] : activeLines(active))]
 }
 
 const ROLES: Readonly<Record<ServerRole, string>> = {

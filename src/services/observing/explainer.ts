@@ -11,6 +11,7 @@ import {
   MAX_REQUESTS_BEFORE,
 } from '../../core/observing/explain.ts'
 import { explainedSnapshot, withRollout, withRolloutNote } from '../../core/observing/explain-rollout.ts'
+import { withDamage } from '../../core/observing/store-damage.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { withoutGpus } from '../../core/placement/placement-fit.ts'
 import { PLACEMENT_RULES, type PlacementRules } from '../../core/placement/placement-input.ts'
@@ -40,7 +41,7 @@ export interface EndpointExplanation {
 
 /** Explains why something waits, from the store, the driver and the output of workers. */
 export class Explainer {
-  readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
+  readonly #ports: Pick<Ports, 'store' | 'storeDamage' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
   readonly #running: RunningWorkers
   readonly #models: Pick<EndpointModels, 'progress'>
@@ -50,7 +51,7 @@ export class Explainer {
 
   /** @param placing rules of placement; what is left out has its default */
   constructor(
-    ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
+    ports: Pick<Ports, 'store' | 'storeDamage' | 'driver' | 'clock' | 'machine'>,
     parts: {
       readonly fleet: Fleet
       readonly running: RunningWorkers
@@ -80,7 +81,7 @@ export class Explainer {
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
     const { release, context, startFailure } = await this.#contextOf(snapshot)
     const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure)
-    return { ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] }
+    return this.#damaged({ ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] })
   }
 
   /** @throws AppError `not_found` */
@@ -91,7 +92,7 @@ export class Explainer {
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId, MAX_REQUESTS_BEFORE)
     const ofJob = explainJob(job, release.snapshot, context, batch)
-    const explanation = withRolloutNote(ofJob, snapshot, startFailure)
+    const explanation = this.#damaged(withRolloutNote(ofJob, snapshot, startFailure))
     const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(
       ({ workerId, text }) => `worker ${workerId}: ${text}`,
     )
@@ -120,6 +121,10 @@ export class Explainer {
   #clockNotes(): string[] {
     const note = this.#timeKeeper?.note() ?? null
     return note === null ? [] : [note]
+  }
+
+  #damaged(explanation: Explanation): Explanation {
+    return withDamage(explanation, this.#ports.storeDamage?.met() ?? null)
   }
 
   async #snapshotOf(id: EndpointId): Promise<EndpointSnapshot> {

@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg'
 import { AppError } from '../../core/errors.ts'
+import { StoreDamaged } from '../../ports/store/store-damage.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 const UNTRUSTED =
@@ -37,6 +38,9 @@ const CONNECTION_REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the host of PostgreSQL has no address',
 }
 
+/** The SQLSTATEs of damaged tables and indexes. */
+const DAMAGED: ReadonlySet<string> = new Set(['XX001', 'XX002'])
+
 /** The SQLSTATE of `assert_server_epoch` in postgres-lease.ts. */
 export const EPOCH_OVER = 'RY001'
 const RETRY_AFTER_S = 2
@@ -52,6 +56,7 @@ export function fromPostgres(error: unknown): unknown {
   if (!(error instanceof DatabaseError)) return unavailable(connectionReason(error), error)
   const { code = '' } = error
   if (code === EPOCH_OVER) return epochOver(error)
+  if (DAMAGED.has(code)) return new StoreDamaged('the database in PostgreSQL', error.message, error)
   const reason = UNAVAILABLE.find(([start]) => code.startsWith(start))?.[1]
   return reason === undefined ? error : unavailable(reason, error)
 }

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts'
+import { StoreDamaged } from '../../ports/store/store-damage.ts'
 
 /** Primary result codes of an SQLite that cannot work now, each with a phrase for people. */
 const UNAVAILABLE: Readonly<Record<number, string>> = {
@@ -7,17 +8,31 @@ const UNAVAILABLE: Readonly<Record<number, string>> = {
   7: 'it is out of memory',
   8: 'its database cannot be written',
   10: 'its disk failed',
-  11: 'its database is damaged',
   13: 'its disk is full',
   14: 'its database cannot be opened',
-  26: 'its file is no database',
+}
+
+/** The file, for people: its path is for the operator alone. */
+const DATABASE_FILE = 'the database file runyard.sqlite'
+/** Primary result codes of a damaged file: `SQLITE_CORRUPT` and `SQLITE_NOTADB`. */
+const DAMAGED: ReadonlySet<number> = new Set([11, 26])
+/** What SQLite says, with a code that means nothing else, of a header with a number of a format that no version has. */
+const UNKNOWN_FORMAT = 'unsupported file format'
+
+/** What SQLite says of a damaged file; null for all other errors. */
+export function damageSaid(error: unknown): string | null {
+  if (!isSqliteError(error)) return null
+  const { errcode, message } = error
+  return DAMAGED.has(errcode & 0xff) || message === UNKNOWN_FORMAT ? message : null
 }
 
 /**
- * What a caller of the store gets for an error of SQLite: `unavailable` where the machine is at fault, and the error
- * itself where a statement is, since that is a mistake in this program.
+ * What a caller of the store gets for an error of SQLite: `unavailable` where the machine is at fault, {@link StoreDamaged} where the file is
+ * damaged, and the error itself where a statement is wrong, since that is a mistake in this program.
  */
 export function fromSqlite(error: unknown): unknown {
+  const said = damageSaid(error)
+  if (said !== null) return new StoreDamaged(DATABASE_FILE, said, error)
   if (!isSqliteError(error)) return error
   const reason = UNAVAILABLE[error.errcode & 0xff]
   return reason === undefined ? error : unavailable(reason, error)

@@ -1,4 +1,5 @@
 import { AppError, type ErrorCode } from '../../core/errors.ts'
+import { StoreDamaged } from '../../ports/store/store-damage.ts'
 import type { HostCall } from './host.ts'
 import type { OperationOutcome, StoreStats } from './sqlite-engine.ts'
 
@@ -44,18 +45,23 @@ interface PackedAppError {
   readonly appError: ErrorCode
   readonly message: string
   readonly cause: unknown
+  /** Of {@link StoreDamaged}. */
+  readonly damage?: { readonly where: string; readonly said: string }
 }
 
 /** Cloning keeps no classes of ours, so an AppError travels as what it is made of. */
 export function packError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
-  return { appError: error.code, message: error.message, cause: error.cause } satisfies PackedAppError
+  const damage = error instanceof StoreDamaged ? { damage: { where: error.where, said: error.said } } : {}
+  return { appError: error.code, message: error.message, cause: error.cause, ...damage } satisfies PackedAppError
 }
 
 /** The counterpart of {@link packError}. */
 export function unpackError(packed: unknown): unknown {
   if (!isPacked(packed)) return packed
-  return new AppError(packed.appError, packed.message, { cause: packed.cause })
+  const { damage, cause } = packed
+  if (damage !== undefined) return new StoreDamaged(damage.where, damage.said, cause)
+  return new AppError(packed.appError, packed.message, { cause })
 }
 
 function isPacked(value: unknown): value is PackedAppError {

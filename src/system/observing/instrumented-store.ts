@@ -7,11 +7,13 @@ type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>
 /**
  * A store that reports the duration of each call.
  * @param report called with the name of the operation, such as `jobs.claim`, its duration in ms, and whether the store was unavailable
+ * @param failed called with each error
  */
 export function instrumentedStore(
   store: Store,
   clock: Clock,
   report: (operation: string, tookMs: number, unavailable: boolean) => void,
+  failed: (error: unknown) => void = () => {},
 ): Store {
   const { close, ...parts } = store
   const measured =
@@ -24,6 +26,7 @@ export function instrumentedStore(
         return value
       } catch (error) {
         report(operation, clock.monotonic() - startMs, error instanceof AppError && error.code === 'unavailable')
+        failed(error)
         throw error
       }
     }

@@ -33,6 +33,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'clock.stepped': 'warn',
   'clock.adopted': 'warn',
   'clock.held': 'warn',
+  'store.damaged': 'error',
   'loop.failed': 'error',
   'gateway.request_finished': 'debug',
   'request.answered': 'debug',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
+import type { MetDamage } from '../../../src/core/observing/store-damage.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 interface Page {
@@ -111,4 +112,28 @@ test('each cause that a setting mends comes with the command that mends it', asy
   const low = await rig.endpoint()
   await rig.submit(low, { input: {}, policy: { lowPriority: true } })
   assert.deepEqual(await commands(low), [`runyard endpoints update ${low} --min 1`])
+})
+
+test('damage of the database is why an endpoint and its jobs wait, and the server is not ready', async t => {
+  let damage: MetDamage | null = null
+  const rig = await openRig(t, { storeDamage: { met: () => damage } })
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  const job = (await rig.ask('POST', `/v2/${endpoint}/run`, { body: { input: {} } })).json.id
+  assert.equal((await rig.ask('GET', '/readyz')).text, '{"status":"ready"}')
+  const said = 'database disk image is malformed'
+  damage = { where: 'the database file runyard.sqlite', said, sinceMs: rig.clock.now() }
+  const sentence = /^the database file runyard\.sqlite is damaged \(database disk image is malformed\); /
+  for (const path of [`/v2/${endpoint}/explain`, `/v2/${endpoint}/explain/${job}`]) {
+    const { json } = await rig.ask('GET', path)
+    assert.deepEqual([json.cause, json.sinceMs], ['store_damaged', damage.sinceMs])
+    assert.match(json.summary, sentence)
+    assert.match(json.action, /look with runyard check, and restore a backup/)
+  }
+  assert.deepEqual(
+    (await page(rig)).explanations.map(({ cause }) => cause),
+    ['store_damaged'],
+  )
+  const { status, json, headers } = await rig.ask('GET', '/readyz')
+  assert.deepEqual([status, headers.get('retry-after'), json.status], [503, '5', 'not ready'])
+  assert.match(json.problem, sentence)
 })

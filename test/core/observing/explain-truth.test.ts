@@ -204,6 +204,7 @@ test('of whatever situation exactly one cause is named, and it and all that is s
     'volume_missing',
     'settings_invalid',
     'never_healthy',
+    'store_damaged',
   ]
   const missed = WAIT_CAUSES.filter(cause => !seen.has(cause) && !elsewhere.includes(cause))
   assert.deepEqual(missed, [])

@@ -1,12 +1,25 @@
 /** Starts that cannot work: each ends with one sentence that says what to do, and leaves nothing behind. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
+import { ask } from '../support/client.ts'
 import { runCommand, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 async function serve(dataDir: string, ...args: string[]) {
   return runCommand(['serve', '--port', '0', '--data-dir', dataDir, ...args])
@@ -150,3 +163,30 @@ function emptyDatabase(): Buffer {
   database.close()
   return readFileSync(file)
 }
+
+test('damage that a running server meets is named by readyz, why, status and the log', async () => {
+  const dataDir = temporaryFolder()
+  const first = await startServer({ dataDir, args: ['--sample'] })
+  await first.stop()
+  const file = join(dataDir, 'runyard.sqlite')
+  const database = new DatabaseSync(file)
+  const pages = database.prepare(
+    "SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'queued_workers' AND rootpage > 0",
+  )
+  const rows = pages.all()
+  database.close()
+  const handle = openSync(file, 'r+')
+  for (const { rootpage } of rows) writeSync(handle, Buffer.alloc(4096, 0xab), 0, 4096, (Number(rootpage) - 1) * 4096)
+  closeSync(handle)
+  const server = await startServer({ dataDir, args: ['--sample'] })
+  await until('damage that was met', () => server.events('store.damaged').length > 0)
+  const ready = await ask(server, '/readyz')
+  assert.equal(ready.status, 503)
+  const sentence = /the database file runyard\.sqlite is damaged \(database disk image is malformed\)/
+  assert.match(ready.json.problem, sentence)
+  assert.match((await runCommand(['why', '--data-dir', dataDir])).stderr, sentence)
+  const { stdout } = await runCommand(['status', '--data-dir', dataDir])
+  assert.match(stdout, new RegExp(`DAMAGED: +.* at ${file}; stop the server, look with runyard check`))
+  assert.equal(server.events('store.damaged').length, 1)
+  await server.kill9()
+})

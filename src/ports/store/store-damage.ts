@@ -1,0 +1,23 @@
+/** Damage of the database itself, which no retry mends. */
+import { AppError } from '../../core/errors.ts'
+import { DAMAGE_ACTION, damageText, type MetDamage } from '../../core/observing/store-damage.ts'
+
+/** What a caller of the store gets when the database is damaged. */
+export class StoreDamaged extends AppError {
+  /** The damaged thing, such as `the database file runyard.sqlite`. */
+  readonly where: string
+  /** What the database says of it, such as `database disk image is malformed`. */
+  readonly said: string
+
+  constructor(where: string, said: string, cause?: unknown) {
+    super('unavailable', `the store cannot do this: ${damageText({ where, said })}; ${DAMAGE_ACTION}`, { cause })
+    this.where = where
+    this.said = said
+  }
+}
+
+/** Damage that the store has met since the server began to act. */
+export interface StoreDamage {
+  /** The first damage; null while none was met. It stays until the server ends. */
+  met(): MetDamage | null
+}

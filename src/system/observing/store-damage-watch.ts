@@ -1,0 +1,28 @@
+import type { MetDamage } from '../../core/observing/store-damage.ts'
+import type { Emit } from '../../events.ts'
+import { type StoreDamage, StoreDamaged } from '../../ports/store/store-damage.ts'
+
+/** Keeps the first damage that the store has met, and reports it once. */
+export class StoreDamageWatch implements StoreDamage {
+  readonly #emit: Emit
+  readonly #now: () => number
+  #met: MetDamage | null = null
+
+  /** @param now Unix milliseconds */
+  constructor(emit: Emit, now: () => number) {
+    this.#emit = emit
+    this.#now = now
+  }
+
+  met(): MetDamage | null {
+    return this.#met
+  }
+
+  /** Looks at an error of the store. */
+  readonly look = (error: unknown): void => {
+    if (this.#met !== null || !(error instanceof StoreDamaged)) return
+    const { where, said } = error
+    this.#met = { where, said, sinceMs: this.#now() }
+    this.#emit('store.damaged', { where, problem: said })
+  }
+}
