@@ -9,8 +9,8 @@ const LOOK_MS = 200
 const FULL_MS = 20_000
 /** When in the soak the disk gets full, and when the clock is stepped, as shares of its time. */
 const AT = { disk: 0.5, clock: 0.7 }
-/** Time of a trouble after the kill before it, so that it meets a server that runs. */
-const AFTER_KILL_MS = 10_000
+/** Time after a start without a trouble, so that each one meets a server that makes progress. */
+const MIN_UP_MS = 10_000
 
 /** What the troubles are made with. */
 interface Tools {
@@ -50,8 +50,8 @@ export class Troubles {
       await sleep(LOOK_MS)
       await this.#startAgain()
       const nowMs = performance.now()
-      const isDue = nowMs - beganAtMs > (planned[0]?.atMs ?? Number.POSITIVE_INFINITY)
-      if (isDue && nowMs - killedAtMs > AFTER_KILL_MS) await planned.shift()!.cause()
+      if (nowMs - (this.#tools.server.startedAtMs ?? nowMs) < MIN_UP_MS) continue
+      if (nowMs - beganAtMs > (planned[0]?.atMs ?? Number.POSITIVE_INFINITY)) await planned.shift()!.cause()
       else if (nowMs - killedAtMs > killEveryS * 1_000) {
         killedAtMs = nowMs
         await this.killOnce()
