@@ -120,7 +120,9 @@ class OutputPipe {
     const first = readNow(this.#fd)
     // The end of a pipe that nobody has open any more is no event, unless somebody had it since it was opened here.
     if (first?.length === 0) return closeSync(this.#fd)
-    this.#socket = new Socket({ fd: this.#fd, readable: true, writable: false })
+    // What is printed during a pause has to stay in the pipe, of which the next read takes all, and not in here, one piece for each line.
+    const options = { fd: this.#fd, readable: true, writable: false, readableHighWaterMark: 1 }
+    this.#socket = new Socket(options)
     if (first !== null) yield first
     for await (const bytes of this.#socket) yield bytes as Buffer
   }

@@ -66,6 +66,21 @@ test('what a worker prints before it ends is whole when its end is known, whoeve
   }
 })
 
+test('a worker that prints line by line is as fast as one that prints at once', { timeout: 60_000 }, async () => {
+  const machine = await openMachine()
+  try {
+    const driver = machine.driver()
+    const program = 'for (let n = 1; n <= 20000; n += 1) console.log(n)'
+    const spec = machine.spec('', { args: `'${process.execPath}' -e '${program}'` })
+    await driver.start(spec)
+    assert.equal((await exitOf(machine.notifier, driver, spec.workerId)).code, 0)
+    const lines = (await machine.logs.tail(spec.workerId, 30_000)).map(({ line }) => line)
+    assert.deepEqual([lines.length, lines[0], lines.at(-1)], [20_000, '1', '20000'])
+  } finally {
+    await machine.close()
+  }
+})
+
 test('workers that print without end fill no disk, with lines and without one, also while no server runs', {
   timeout: 60_000,
 }, async () => {
