@@ -518,7 +518,6 @@ describe('the chart', { skip: noHelm }, () => {
       { release: 'a.b' },
       { release: 'a-b' },
       { release: 'c', namespace: 'a-b' },
-      { release: 'b-c', namespace: 'a' },
       { release: `${long}a`, namespace: `${'n'.repeat(62)}1` },
       { release: `${long}a`, namespace: `${'n'.repeat(62)}2` },
     ]
@@ -538,10 +537,21 @@ describe('the chart', { skip: noHelm }, () => {
       const { RUNYARD_KUBERNETES_INSTALLATION: installation = '' } = variablesOf(objects)
       assert.match(installation, /^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/)
     }
-    const installations = releases
-      .filter(({ namespace }) => namespace !== 'a')
-      .map(release => variablesOf(render({}, release)).RUNYARD_KUBERNETES_INSTALLATION)
+    const installations = releases.map(release => variablesOf(render({}, release)).RUNYARD_KUBERNETES_INSTALLATION)
     assert.equal(new Set(installations).size, installations.length)
+  })
+
+  test('of two releases that would have one installation by chance, Helm refuses the second', () => {
+    // Neither can be renamed: workers that run know their installation by its name.
+    const ofWorkers = (values: Values, release: string, namespace: string) =>
+      render(values, { release, namespace })
+        .filter(({ metadata }) => metadata.namespace === 'gpu-workers')
+        .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    assert.deepEqual(ofWorkers({}, 'c', 'a-b'), ofWorkers({}, 'b-c', 'a'), 'they have other objects')
+    // Who gives it has two releases on one database, or in one namespace of workers.
+    const given = { workers: { installation: 'gpus' } }
+    const all = [...ofWorkers(given, 'c', 'a-b'), ...ofWorkers(given, 'b-c', 'a'), ...ofWorkers(given, 'c', 'a')]
+    assert.equal(new Set(all).size, all.length)
   })
 
   test('values that mean nothing are refused with their name', () => {

@@ -23,9 +23,15 @@ hash, so that two texts never make the same name.
 {{- include "runyard.short" (dict "text" (printf "%s%s%s" .Release.Namespace $between (include "runyard.name" .)) "max" 55) -}}
 {{- end -}}
 
-{{/* The name of an object for workers, in their namespace: those of several releases may be in one. */}}
+{{/*
+The name of an object for workers, in their namespace, which several releases may share. It follows the name of the installation unless that is given, so
+that Helm refuses a release that would have the installation of another one by chance, as b-c of the namespace a and c of a-b.
+*/}}
 {{- define "runyard.workerObjects" -}}
-{{- if eq (include "runyard.workerNamespace" .) .Release.Namespace }}{{ include "runyard.name" . }}{{ else }}{{ include "runyard.nameElsewhere" . }}{{ end }}-workers
+{{- if eq (include "runyard.workerNamespace" .) .Release.Namespace }}{{ include "runyard.name" . -}}
+{{- else if .Values.workers.installation }}{{ include "runyard.nameElsewhere" . -}}
+{{- else }}{{ include "runyard.installation" . -}}
+{{- end }}-workers
 {{- end -}}
 
 {{/* A value as the text of a variable. Helm reads numbers of a file as floating-point ones, whose text is 3.1536e+07. */}}
