@@ -36,15 +36,20 @@ async function accept(options: ConnectionOptions & YesOption): Promise<void> {
 }
 
 function print(options: ConnectionOptions, clocks: Clocks): void {
-  printText(wantsJson(options) ? `${JSON.stringify(clocks)}\n` : `${linesOf(clocks).join('\n')}\n`)
+  printText(wantsJson(options) ? `${JSON.stringify(clocks)}\n` : `${clockLines(clocks).join('\n')}\n`)
 }
 
-function linesOf({ now, machine, stepMs, takenAt, heldUntil }: Clocks): string[] {
+/** Both clocks for people, and when the server takes the time of the machine. */
+export function clockLines({ now, machine, stepMs, takenAt, heldUntil }: Clocks): string[] {
   const lines = [`Server:   ${now}`, `Machine:  ${machine}`]
   if (stepMs === 0) lines.push('They agree.')
   else {
     lines.push(`The clock of the machine is ${clockDifference(stepMs)} the time of the server.`)
-    if (takenAt !== null) lines.push(`The server takes its time at ${takenAt}, or at once by: runyard clock accept`)
+    if (takenAt !== null) {
+      const isTaken = takenAt <= now
+      const later = `The server takes its time at ${takenAt}, or at once by: runyard clock accept`
+      lines.push(isTaken ? 'The server takes its time now.' : later)
+    }
   }
   if (heldUntil !== null) lines.push(`Retention removes nothing until ${heldUntil}, or until: runyard clock accept`)
   return lines
