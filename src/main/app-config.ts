@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts'
 import { givenConsoleUrl } from '../config/console.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import { AUDIT_HEAD_NAME } from '../store/data-dir-database.ts'
 import { createAuditHeadNote } from '../system/audit-head.ts'
 import { backupFolderOf, backupsOf } from './backup.ts'
 
@@ -31,7 +32,7 @@ export function appConfigOf(config: Config): AppConfig {
     ...limits,
     ...chosen,
     audit: config.audit,
-    auditHead: createAuditHeadNote(join(config.dataDir, 'audit-head')),
+    auditHead: createAuditHeadNote(join(config.dataDir, AUDIT_HEAD_NAME)),
     judgesRollouts: config.rolloutJudge === 'on',
     settings: settingsOf(config),
     backups,

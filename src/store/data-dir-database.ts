@@ -25,6 +25,8 @@ export interface DatabaseMismatch {
 
 /** The file of the embedded database in a data directory. */
 export const DATABASE_NAME = 'runyard.sqlite'
+/** The note of the head of the audit log in a data directory, which each server writes. */
+export const AUDIT_HEAD_NAME = 'audit-head'
 const EMBEDDED = 'the embedded database'
 
 /** Name of a database for people, without user and password. @param url null for the embedded one @param schema of a PostgreSQL, where it is known */
@@ -52,7 +54,7 @@ export function databaseNote(dataDir: string): DatabaseNote | null {
  */
 export async function databaseMismatch(dataDir: string, url: string | null): Promise<DatabaseMismatch | null> {
   const note = databaseNote(dataDir)
-  if (url === null) return note === null ? null : embeddedMismatch(dataDir, note)
+  if (url === null) return note === null ? unnotedMismatch(dataDir) : embeddedMismatch(dataDir, note)
   const isEmbedded = note === null ? lossOf(join(dataDir, DATABASE_NAME)) === null : note.name === EMBEDDED
   if (isEmbedded) return givenPostgres(dataDir, url)
   return note === null ? null : (await compared(dataDir, note, url)).mismatch
@@ -91,6 +93,11 @@ function noteFile(dataDir: string): string {
 
 const ID = 'id '
 
+/** Where the note is gone with the database, the note of the audit log still says that a server has run there. */
+function unnotedMismatch(dataDir: string): DatabaseMismatch | null {
+  return existsSync(join(dataDir, AUDIT_HEAD_NAME)) ? embeddedMismatch(dataDir, { name: EMBEDDED, id: null }) : null
+}
+
 function embeddedMismatch(dataDir: string, { name }: DatabaseNote): DatabaseMismatch | null {
   if (name !== EMBEDDED) {
     return {
@@ -114,6 +121,7 @@ function embeddedMismatch(dataDir: string, { name }: DatabaseNote): DatabaseMism
 function lossOf(file: string): string | null {
   const stats = statSync(file, { throwIfNoEntry: false })
   if (stats === undefined) return 'is missing'
+  if (!stats.isFile()) return 'is no file'
   if (stats.size === 0) return 'is empty'
   try {
     return schemaOfFile(file) === null ? 'is empty' : null
