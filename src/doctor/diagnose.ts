@@ -89,7 +89,7 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
   const mismatch = await databaseMismatch(dataDir, url).catch(() => null)
   const kind = url === null ? 'file' : 'PostgreSQL'
   if (mismatch !== null) return { kind, ...mismatch, version: null, skewMs: null }
-  if (url === null) return { kind, ...checkFile(join(dataDir, DATABASE_NAME)), remedy: null, skewMs: null }
+  if (url === null) return { kind, ...checkFile(join(dataDir, DATABASE_NAME)), skewMs: null }
   const before = Date.now()
   const { nowMs, ...found } = await checkPostgres(url)
   return { kind, ...found, remedy: null, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }

@@ -22,6 +22,7 @@ import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
+import { isFullDisk } from '../store/engines/sqlite-errors.ts'
 import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
@@ -111,8 +112,6 @@ export function acquire(config: Config, shares: boolean): DataDirLock {
   throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
 }
 
-const SQLITE_FULL = 13
-
 function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir> {
   try {
     return lockDataDir(dataDir, shares)
@@ -122,10 +121,10 @@ function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir
 }
 
 /** The refusal of a data directory that cannot be made or locked, with what helps. @param error of the system, or of the database that is the lock */
-export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException & { readonly errcode?: number }): string {
-  const { code, errcode } = error
+export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException): string {
+  const { code } = error
   // Another directory would be a new server without the jobs of this one.
-  const isFull = code === 'ENOSPC' || code === 'EDQUOT' || errcode === SQLITE_FULL
+  const isFull = code === 'ENOSPC' || code === 'EDQUOT' || isFullDisk(error)
   const why = isFull ? 'its disk is full; make room there' : `${folderProblem(dataDir, error)}; give another --data-dir`
   return `the data directory ${dataDir} cannot be used: ${why}`
 }

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { addressOf, connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres, withPlace } from './engines/postgres-errors.ts'
-import { damageSaid, fromSqlite } from './engines/sqlite-errors.ts'
+import { damageSaid, fromSqlite, isFullDisk } from './engines/sqlite-errors.ts'
 import type { Row } from './operations/operation.ts'
 import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
 
@@ -18,22 +18,35 @@ export interface DatabaseCheck {
   readonly nowMs: number | null
 }
 
+/** The result of a check of a file. */
+export interface FileCheck extends DatabaseCheck {
+  /** The remedy of the problem, where it is not a backup; null else. */
+  readonly remedy: string | null
+}
+
 /** Checks the file of an embedded database. */
-export function checkFile(file: string): DatabaseCheck {
-  if (!existsSync(file)) return { problem: null, version: null, nowMs: null }
+export function checkFile(file: string): FileCheck {
+  if (!existsSync(file)) return { problem: null, remedy: null, version: null, nowMs: null }
   let database: DatabaseSync | null = null
   try {
     database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
     const engine = String(database.prepare('SELECT sqlite_version() AS version').get()?.version)
     const schema = schemaIn(database)
-    return { problem: problemOf(schema), version: `SQLite ${engine}, ${schemaText(schema)}`, nowMs: null }
+    const version = `SQLite ${engine}, ${schemaText(schema)}`
+    return { problem: problemOf(schema), remedy: null, version, nowMs: null }
   } catch (error) {
-    const said = damageSaid(error)
-    const problem = said === null ? `it cannot be read: ${(error as Error).message}` : `it is damaged (${said})`
-    return { problem, version: null, nowMs: null }
+    return { ...unreadable(error), version: null, nowMs: null }
   } finally {
     database?.close()
   }
+}
+
+/** Why a file cannot be read, with the remedy where it is not a backup. */
+export function unreadable(error: unknown): Pick<FileCheck, 'problem' | 'remedy'> {
+  if (isFullDisk(error)) return { problem: 'it cannot be read, because its disk is full', remedy: 'make room there' }
+  const said = damageSaid(error)
+  const problem = said === null ? `it cannot be read: ${(error as Error).message}` : `it is damaged (${said})`
+  return { problem, remedy: null }
 }
 
 /** The sealed text that shows which encryption key a file has; null where there is none, or no database that could be read. */

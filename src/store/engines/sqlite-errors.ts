@@ -12,6 +12,9 @@ const UNAVAILABLE: Readonly<Record<number, string>> = {
   14: 'its database cannot be opened',
 }
 
+/** A reader needs room, too: `SQLITE_IOERR_SHMSIZE` of the file that it shares with others is a full disk in all but name. */
+const FULL: ReadonlySet<number> = new Set([13, 4874])
+
 /** The file, for people: its path is for the operator alone. */
 const DATABASE_FILE = 'the database file runyard.sqlite'
 /** Primary result codes of a damaged file: `SQLITE_CORRUPT` and `SQLITE_NOTADB`. */
@@ -34,8 +37,13 @@ export function fromSqlite(error: unknown): unknown {
   const said = damageSaid(error)
   if (said !== null) return new StoreDamaged(DATABASE_FILE, said, error)
   if (!isSqliteError(error)) return error
-  const reason = UNAVAILABLE[error.errcode & 0xff]
+  const reason = isFullDisk(error) ? UNAVAILABLE[13] : UNAVAILABLE[error.errcode & 0xff]
   return reason === undefined ? error : unavailable(reason, error)
+}
+
+/** Whether SQLite met a full disk, also while it read. */
+export function isFullDisk(error: unknown): boolean {
+  return isSqliteError(error) && FULL.has(error.errcode)
 }
 
 /** @param reason what is the matter with the store, as the end of a sentence */
