@@ -6,6 +6,7 @@ import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
 import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
+import { findMarker } from '../drivers/process/process-marks.ts'
 import { DATABASE_NAME, databaseMismatch } from '../store/data-dir-database.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
 import { newestBackup } from '../system/backup/backup-folder.ts'
@@ -55,7 +56,9 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   const cage = tryCage()
   const { workerSandbox } = config
   yield diagnosis.ofCage(workerSandbox, 'problem' in cage ? cage : null, describeLimits(findLimits()))
-  if ('bwrap' in cage && workerSandbox !== 'off') yield workerNetworkHere(config.workerNetwork, cage.bwrap)
+  const isCaged = 'bwrap' in cage && workerSandbox !== 'off'
+  if (!isCaged) yield diagnosis.ofStrays(lackOfMarks(env.PATH))
+  if ('bwrap' in cage && isCaged) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
   yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
   const certificate = await inspectCertificate(dataDir, config.tls)
   if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())
@@ -78,6 +81,11 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
     address: config.dockerWorkerAddress,
   })
   yield* ofProbed(probed)
+}
+
+function lackOfMarks(path: string | undefined) {
+  const found = findMarker(path)
+  return 'problem' in found ? found : null
 }
 
 function ofProbed({ reach, network, problem, outcome }: Probed): diagnosis.Finding[] {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { MAX_WORKERS } from '../config/table.ts'
-import { uncagedText } from '../core/workers/isolation.ts'
+import { strayText, uncagedText } from '../core/workers/isolation.ts'
 import { type StartFailure, startFailureText } from '../core/workers/start-failure.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { Cage } from '../drivers/cage/cage.ts'
@@ -16,6 +16,7 @@ import { createDockerDriver, type DockerDriver } from '../drivers/docker/docker.
 import { engineAddresses } from '../drivers/docker/engine-address.ts'
 import { createNoDriver } from '../drivers/none.ts'
 import { createProcessDriver } from '../drivers/process/process.ts'
+import { findMarker } from '../drivers/process/process-marks.ts'
 import { readBootId } from '../drivers/process/process-table.ts'
 import { VOLUME_PATH } from '../drivers/process/volume-link.ts'
 import { createRoutedDriver } from '../drivers/routed.ts'
@@ -93,6 +94,8 @@ function processDriver(
     return { driver, isolation: `Process workers: ${refused}` }
   }
   const bootId = readBootId()
+  const marker = cage === null ? findMarker(process.env.PATH) : null
+  const hasMarks = marker !== null && !('problem' in marker)
   const driver = createProcessDriver({
     notifier,
     logs,
@@ -112,6 +115,7 @@ function processDriver(
     caches: { folder: folderIn(config.dataDir, 'caches'), limitGb: config.workerCacheGb },
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId,
+    marker: hasMarks ? marker : null,
     firstPort: randomPort(),
     volumeLink: {
       path: VOLUME_PATH,
@@ -119,7 +123,8 @@ function processDriver(
       models: join(modelRoot(config), 'volume'),
     },
   })
-  return { driver, isolation }
+  const strays = marker === null || hasMarks ? '' : `. ${strayText(marker)}`
+  return { driver, isolation: `${isolation}${strays}` }
 }
 
 /** What process workers run in, found out once by a trial. */

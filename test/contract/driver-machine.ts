@@ -9,6 +9,7 @@ import {
   type ProcessDriver,
   type ProcessDriverOptions,
 } from '../../src/drivers/process/process.ts'
+import { findMarker } from '../../src/drivers/process/process-marks.ts'
 import { readBootId, readProcess } from '../../src/drivers/process/process-table.ts'
 import { PORT_RANGE } from '../../src/drivers/served-ports.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
@@ -42,7 +43,7 @@ if (behaviour === 'failing') process.exit(3)
 if (behaviour === 'crashing') process.kill(process.pid, 'SIGSEGV')
 const line = connect(process.env.LIFELINE)
 const tell = (event, more) =>
-  line.write(JSON.stringify({ event, worker: process.env.RUNPOD_POD_ID, pid: process.pid, ...more }) + '\\n')
+  line.write(JSON.stringify({ event, worker: process.env.RUNPOD_POD_ID ?? process.argv[3], pid: process.pid, ...more }) + '\\n')
 line.on('error', () => {})
 line.on('close', () => process.exit(9))
 line.on('data', text => {
@@ -58,6 +59,12 @@ if (behaviour === 'parent' || behaviour === 'daemons') {
   const detached = behaviour === 'daemons'
   spawn(process.execPath, [process.argv[1], 'child'], { stdio: 'ignore', detached })
 }
+if (behaviour === 'runaway') {
+  // Its parent is gone at once, and it has another session and none of the variables of the worker; it tells whose it is all the same.
+  const { RUNPOD_POD_ID, LIFELINE } = process.env
+  const words = ['-c', '(setsid env -i LIFELINE="$1" "$2" "$3" child "$4" & ) &', 'sh', LIFELINE, process.execPath]
+  spawn('sh', [...words, process.argv[1], RUNPOD_POD_ID], { stdio: 'ignore', detached: true })
+}
 if (behaviour === 'serving') {
   const { PORT, PORT_HEALTH } = process.env
   for (const [port, text] of [[PORT, 'traffic'], ...(PORT_HEALTH === PORT ? [] : [[PORT_HEALTH, 'health']])]) {
@@ -72,6 +79,11 @@ else tell(process.argv.length > 3 || behaviour === 'report' ? 'report' : 'ready'
   folder: process.cwd(),
 })
 `
+
+function markerHere() {
+  const found = findMarker()
+  return 'problem' in found ? null : found
+}
 
 /** A started process of a test, by its connection. */
 export interface Life {
@@ -127,6 +139,7 @@ export async function openMachine() {
       models: join(folder, 'models', 'volume'),
     },
     bootId,
+    marker: markerHere(),
     // Test files run at the same time.
     firstPort: PORT_RANGE.first + ((process.pid * 97) % (PORT_RANGE.last - PORT_RANGE.first)),
   }

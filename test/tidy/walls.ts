@@ -36,6 +36,7 @@ export const places: Record<string, string> = {
   pump: 'src/pump/**',
   drivers: 'src/drivers/**',
   'drivers/process-table': 'src/drivers/process/process-table.ts',
+  'drivers/process-marks': 'src/drivers/process/process-marks.ts',
   'drivers/cage': 'src/drivers/cage/**',
   'drivers/docker': 'src/drivers/docker/**',
   'drivers/kubernetes': 'src/drivers/kubernetes/**',
@@ -162,7 +163,7 @@ export const walls: Wall[] = [
   },
   {
     folder: 'doctor',
-    project: 'core ports config drivers/cage drivers/docker drivers/kubernetes store system',
+    project: 'core ports config drivers/cage drivers/process-marks drivers/docker drivers/kubernetes store system',
     packages: 'dockerode',
     builtins: 'any',
     why: 'it checks everything that a server would use, without one; core decides what is wrong',

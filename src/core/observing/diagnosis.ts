@@ -1,5 +1,6 @@
 /** What is wrong with a machine that is to run workers, decided from what was found on it. */
 import type { ContainerReach, EngineFacts } from '../workers/container-reach.ts'
+import { strayProblem } from '../workers/isolation.ts'
 
 /** One line of a diagnosis. */
 export interface Finding {
@@ -182,6 +183,15 @@ export function ofCage(
   if (lack === null) return ok('cage', `workers that are processes run in cages, ${limits}`)
   const message = wanted === 'required' ? 'no worker can be a process, since cages are required' : rights
   return warn('cage', `${message}: ${lack.problem}`, lack.action)
+}
+
+/**
+ * Whether all that workers without a cage have started ends with them.
+ * @param lack null where their processes get a mark; else why not, and what to do
+ */
+export function ofStrays(lack: { readonly problem: string; readonly action: string } | null): Finding {
+  if (lack === null) return ok('strays', 'what a worker has started ends with it, also what has left its session')
+  return warn('strays', strayProblem(lack), lack.action)
 }
 
 /**

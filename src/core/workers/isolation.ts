@@ -31,6 +31,22 @@ export interface Uncaged {
   readonly isRoot: boolean
 }
 
+/** Why the processes of workers without a cage get no mark, and what to do, as clauses. */
+export interface LackOfMarks {
+  readonly problem: string
+  readonly action: string
+}
+
+/** What outlives a worker without a cage, as a sentence without a full stop. */
+export function strayProblem({ problem }: LackOfMarks): string {
+  return `a process that leaves the session, the parents and the variables of its worker outlives it: ${problem}`
+}
+
+/** The same with what to do, for the person who starts the server. */
+export function strayText(lack: LackOfMarks): string {
+  return `Without a mark ${strayProblem(lack)}. To change that, ${lack.action}`
+}
+
 /** The rights of workers without a cage, as sentences for the person who starts the server. */
 export function uncagedText({ reason, action, dataDir, isRoot }: Uncaged): string {
   const files = isRoot ? 'every file of this machine' : 'every file that the user of this server can'

@@ -87,6 +87,6 @@ export class ProcessFreezes {
   }
 }
 
-function familyOf(worker: WorkerId, { identity, isolation }: Running): Family {
-  return { worker, leader: identity.pid, caged: isolation.kind === 'cage' }
+function familyOf(worker: WorkerId, { identity, isolation, mark }: Running): Family {
+  return { worker, leader: identity.pid, caged: isolation.kind === 'cage', mark }
 }

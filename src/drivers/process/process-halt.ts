@@ -5,8 +5,9 @@
  * is stopped, which a shell would take for a job of its own; and as long as any of them is halted, the first process is.
  */
 import type { WorkerId } from '../../core/ids.ts'
-import { WORKER_VARIABLE } from './process-environment.ts'
-import { findByVariable, listProcesses, type ProcessState, readProcess, signal } from './process-table.ts'
+import type { Mark } from './process-marks.ts'
+import { findFamily } from './process-strays.ts'
+import { listProcesses, type ProcessState, readProcess, signal } from './process-table.ts'
 
 /** Whose processes are halted. */
 export interface Family {
@@ -15,6 +16,8 @@ export interface Family {
   readonly leader: number
   /** Whether all of its processes descend from the first one: those in a cage cannot leave it. */
   readonly caged: boolean
+  /** By which all of them are found, too; null for none. */
+  readonly mark: Mark | null
 }
 
 /**
@@ -68,9 +71,9 @@ export async function goOnAll(family: Family): Promise<void> {
 }
 
 /** The living processes of a worker, parents before their children. */
-async function membersOfFamily({ worker, leader, caged }: Family): Promise<ProcessState[]> {
+async function membersOfFamily({ worker, leader, caged, mark }: Family): Promise<ProcessState[]> {
   // What is around a cage carries the variable too, and slirp4netns must go on: as the kernel does, it holds the connections of the worker.
-  const marked = caged ? [] : await findByVariable(WORKER_VARIABLE, worker)
+  const marked = caged ? [] : await findFamily(worker, mark)
   const all = (await listProcesses()).filter(({ living, pid }) => living && pid !== process.pid)
   const children = Map.groupBy(all, ({ parent }) => parent)
   const named = new Set(marked.map(keyOf))

@@ -1,7 +1,8 @@
 /** What is left of workers whose processes have ended. */
 import type { WorkerId } from '../../core/ids.ts'
 import { WORKER_VARIABLE } from './process-environment.ts'
-import { findByVariable, readProcess, signal } from './process-table.ts'
+import type { Mark } from './process-marks.ts'
+import { findByFileLimit, findByVariable, type ProcessState, readProcess, signal } from './process-table.ts'
 
 /**
  * Kills what is left of the group of a process that has ended. A number is given to no new process while a group has it;
@@ -12,13 +13,22 @@ export function killOrphanedGroup(pid: number): void {
   if (found === null || !found.living) signal(-pid, 'SIGKILL')
 }
 
-/** Kills what a worker started and what has left its group, as far as it can be found. */
-export async function killStrays(worker: WorkerId): Promise<void> {
+/**
+ * The living processes that a worker has started, itself among them: by its mark, and by its variables where it has none or has changed it.
+ * @param mark null for none
+ */
+export async function findFamily(worker: WorkerId, mark: Mark | null): Promise<ProcessState[]> {
+  const named = await findByVariable(WORKER_VARIABLE, worker)
+  const marked = mark === null ? [] : await findByFileLimit(mark.bytes)
+  const known = new Set(named.map(({ pid }) => pid))
+  return [...named, ...marked.filter(({ pid }) => !known.has(pid))].filter(({ pid }) => pid !== process.pid)
+}
+
+/** Kills what a worker started and what has left its group, as far as it can be found. @param mark null for none */
+export async function killStrays(worker: WorkerId, mark: Mark | null): Promise<void> {
   const killed = new Set<string>()
   for (;;) {
-    const strays = (await findByVariable(WORKER_VARIABLE, worker)).filter(
-      ({ pid, startTime }) => !killed.has(`${pid} ${startTime}`),
-    )
+    const strays = (await findFamily(worker, mark)).filter(({ pid, startTime }) => !killed.has(`${pid} ${startTime}`))
     if (strays.length === 0) return
     for (const { pid, startTime } of strays) {
       killed.add(`${pid} ${startTime}`)

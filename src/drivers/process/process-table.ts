@@ -74,13 +74,33 @@ export function isAlive(identity: ProcessIdentity, bootId: string): boolean {
  * Sees only the same user's processes, and none at all but on Linux.
  */
 export async function findByVariable(name: string, value: string): Promise<ProcessState[]> {
-  if (!onLinux) return []
   const wanted = Buffer.from(`\0${name}=${value}\0`)
+  return findWhere(pid => hasVariable(pid, wanted))
+}
+
+/** The living processes of all users whose files may have this many bytes at most, oldest first. None at all but on Linux. */
+export function findByFileLimit(bytes: string): Promise<ProcessState[]> {
+  return findWhere(async pid => {
+    const text = await readFile(`/proc/${pid}/limits`, 'latin1').catch(() => '')
+    return hardFileLimit(text) === bytes
+  })
+}
+
+/** The size in bytes that files of a process may have at most, or `unlimited`; null where it is not said. @param limits its file in /proc */
+export function hardFileLimit(limits: string): string | null {
+  const line = limits.split('\n').find(text => text.startsWith('Max file size'))
+  return line?.split(/ +/)[4] ?? null
+}
+
+async function findWhere(isWanted: (pid: string) => Promise<boolean>): Promise<ProcessState[]> {
+  if (!onLinux) return []
+  const pids = (await readdir('/proc').catch(() => [])).filter(entry => /^\d+$/.test(entry))
   const found: ProcessState[] = []
-  for (const entry of await readdir('/proc').catch(() => [])) {
-    if (!/^\d+$/.test(entry) || !(await hasVariable(entry, wanted))) continue
-    const state = readProcess(Number(entry))
-    if (state?.living === true) found.push(state)
+  for (let at = 0; at < pids.length; at += READ_AT_ONCE) {
+    const batch = pids
+      .slice(at, at + READ_AT_ONCE)
+      .map(async pid => ((await isWanted(pid)) ? readProcess(Number(pid)) : null))
+    for (const state of await Promise.all(batch)) if (state?.living === true) found.push(state)
   }
   return found.sort((a, b) => Number(a.startTime) - Number(b.startTime))
 }

@@ -8,6 +8,7 @@ import { conflictOf, type NamedPort, takenOf } from '../named-ports.ts'
 import type { ServedPorts } from '../served-ports.ts'
 import type { OpenCache } from './endpoint-caches.ts'
 import type { Command } from './process-command.ts'
+import type { Mark, MarkedCommand } from './process-marks.ts'
 import type { ProcessIdentity, ProcessState } from './process-table.ts'
 
 /** By what a worker is frozen. */
@@ -31,6 +32,8 @@ export interface Running {
   readonly named: readonly NamedPort[]
   /** The control group by which it can be frozen; null where it has none. */
   readonly freezer: string | null
+  /** By which what it has started is found; null for none. */
+  readonly mark: Mark | null
   /** By what it is frozen; null when it is not. */
   frozen: Frozen | null
   /** Whether it was asked to end, by this server. */
@@ -49,7 +52,8 @@ export interface Running {
 export interface Launch {
   readonly command: Command
   readonly endpoint: EndpointId
-  readonly program: string
+  /** What runs where there is no cage. */
+  readonly marked: MarkedCommand
   /** Where it starts. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
@@ -71,10 +75,15 @@ export interface OwnFolders {
 }
 
 /** What a worker is found by. */
-export function handleOf({ identity, endpoint, ports, freezer, isolation: { kind, limits } }: Running): string {
+export function handleOf({ identity, endpoint, ports, freezer, mark, isolation: { kind, limits } }: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
   const whose = endpoint === null ? {} : { endpoint }
-  const more = { ...whose, ...(ports === null ? {} : { ports }), ...(freezer === null ? {} : { freezer }) }
+  const more = {
+    ...whose,
+    ...(ports === null ? {} : { ports }),
+    ...(freezer === null ? {} : { freezer }),
+    ...(mark !== null && { mark }),
+  }
   return JSON.stringify({ ...identity, ...more, ...cage })
 }
 
@@ -83,6 +92,16 @@ export function freezerIn(handle: string): string | null {
   try {
     const { freezer } = JSON.parse(handle) as { freezer?: string }
     return typeof freezer === 'string' ? freezer : null
+  } catch {
+    return null
+  }
+}
+
+/** The mark in the handle of a worker, or in the note before it; null for none, and for that of another worker. */
+export function markIn(handle: string, worker: WorkerId): Mark | null {
+  try {
+    const { mark } = JSON.parse(handle) as { mark?: Partial<Mark> }
+    return mark?.worker === worker && typeof mark.bytes === 'string' ? { worker, bytes: mark.bytes } : null
   } catch {
     return null
   }

@@ -5,8 +5,7 @@
  * server adopts it by its pid, checked against its start time and the boot of the machine. When a worker ends, all processes that it
  * started are killed: an orphan could go on pinging for it.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, writeFileSync, writeSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
@@ -33,6 +32,7 @@ import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './proc
 import { watchDisks } from './process-disks.ts'
 import { buildEnvironment, type HostEnvironment, hubOf, WORKER_VARIABLE } from './process-environment.ts'
 import { ProcessFreezes } from './process-freezes.ts'
+import { type Marker, markedCommand } from './process-marks.ts'
 import { WorkerNetworks } from './process-networks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
@@ -52,12 +52,14 @@ import {
   isNetworked,
   isolationOf,
   type Launch,
+  markIn,
   type OwnFolders,
   portVariables,
   type Running,
   suspicionOf,
   UNKNOWN_EXIT,
 } from './process-worker.ts'
+import { spawnWorker } from './spawned-worker.ts'
 import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
@@ -87,6 +89,8 @@ export interface ProcessDriverOptions {
   readonly volumeLink: VolumeLinkPlace | null
   /** The cage of workers; null for none. */
   readonly cage: Cage | null
+  /** What marks workers without a cage, so that all they start ends with them; null for nothing. */
+  readonly marker: Marker | null
   /** Start of the search for ports of serving workers, within `PORT_RANGE`. A different one for each server avoids collisions. */
   readonly firstPort: number
 }
@@ -176,9 +180,10 @@ class Processes implements ProcessDriver {
     const known = this.#workers.get(worker)
     if (known !== undefined) return known.exit === null
     const text = handle ?? (await this.#recorded(worker))
+    const mark = markIn(text, worker)
     const identity = parseIdentity(text) ?? (handle === null ? await this.#findStarted(worker) : null)
     if (identity === null || !isAlive(identity, this.#options.bootId)) {
-      await killStrays(worker)
+      await killStrays(worker, mark)
       return false
     }
     const ports = portsOf(text)
@@ -196,7 +201,7 @@ class Processes implements ProcessDriver {
     const frozen = this.#freezes.found({ identity, freezer })
     const left = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
-    const found = { identity, endpoint, ports, isolation, freezer, frozen, named: networked ? [] : named }
+    const found = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
     this.#workers.set(worker, { ...found, ...left })
     this.#options.pipes.hold(worker)
     this.#pollLater()
@@ -310,6 +315,10 @@ class Processes implements ProcessDriver {
       const places = { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache, cache: cache.path }
       const environment = buildEnvironment(spec, places)
       const program = await findProgram(command, environment.PATH ?? '')
+      // All that is in a cage ends with it.
+      const marker = this.#options.cage === null ? this.#options.marker : null
+      const marked = await markedCommand(marker, spec.workerId, program, command.words)
+      const { mark } = marked
       ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
       await Promise.all([home, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
       await linkCache(home, cache.path)
@@ -317,7 +326,7 @@ class Processes implements ProcessDriver {
         ? await makeWorkingFolder(command.folder, join(folder, 'work'))
         : await imageAsWorkingFolder(command.folder)
       // Noted before the process exists, so that the next server knows it if this one dies in between.
-      const note = { endpoint: spec.endpointId, ...(ports === null ? {} : { ports }) }
+      const note = { endpoint: spec.endpointId, ...(ports === null ? {} : { ports }), ...(mark !== null && { mark }) }
       writeFileSync(this.#identityFile(spec.workerId), JSON.stringify(note))
       // In a network of its own all ports are free.
       const isAlone = this.#options.cage?.hasNetworks === true
@@ -341,7 +350,7 @@ class Processes implements ProcessDriver {
         cache,
       })
       const endpoint = spec.endpointId
-      const launch = { command, endpoint, program, folder: working.path, env, cage, ports, named, notes }
+      const launch = { command, endpoint, marked, folder: working.path, env, cage, ports, named, notes }
       return await this.#spawn(spec.workerId, launch)
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
@@ -368,44 +377,20 @@ class Processes implements ProcessDriver {
   }
 
   async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
-    const { command, endpoint, program, folder, env, cage, ports, named, notes } = launch
-    const [name, ...words] = command.words as [string, ...string[]]
+    const { command, endpoint, cage, ports, named } = launch
+    const { mark } = launch.marked
     // So that its output is not taken for that of a worker which is gone.
     this.#options.logs.folder(worker)
     const output = await this.#options.pipes.open(worker)
-    let child: ChildProcess
-    try {
-      for (const note of notes) writeSync(output, `runyard: ${note}\n`)
-      child =
-        cage === null
-          ? spawn(program, words, { cwd: folder, env, detached: true, stdio: ['ignore', output, output] })
-          : spawn(cage.program, cage.words, {
-              cwd: '/',
-              env: cage.env,
-              detached: true,
-              stdio: [
-                'ignore',
-                output,
-                output,
-                cage.options,
-                cage.filter ?? 'ignore',
-                cage.attach === null ? 'ignore' : 'pipe',
-              ],
-            })
-    } catch (cause) {
-      // The message is not shown because it quotes the variable, which may be a secret.
-      throw new WorkerStartError({ kind: 'null_character', name }, { cause })
-    } finally {
-      closeSync(output)
-      for (const file of [cage?.options, cage?.filter]) if (typeof file === 'number') closeSync(file)
-    }
+    const child = spawnWorker(launch, output)
     const { pid } = child
-    if (pid === undefined) throw await spawnFailure(name, child)
+    if (pid === undefined) throw await spawnFailure(command.words[0] ?? '', child)
     // Nothing may wait between the start and this note, with which the next server finds the worker.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const isolation = cage?.isolation ?? NO_ISOLATION
     const fresh = { child, frozen: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
-    const running: Running = { identity, endpoint, ports, named, isolation, freezer: cage?.freezer ?? null, ...fresh }
+    const freezer = cage?.freezer ?? null
+    const running: Running = { identity, endpoint, ports, named, isolation, freezer, mark, ...fresh }
     const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
@@ -426,7 +411,11 @@ class Processes implements ProcessDriver {
 
   async #cageFor(
     spec: WorkerSpec,
-    { command, folder, ...launch }: Pick<Launch, 'command' | 'program' | 'folder' | 'env' | 'ports'> & OwnFolders,
+    {
+      command,
+      folder,
+      ...launch
+    }: Pick<Launch, 'command' | 'folder' | 'env' | 'ports'> & OwnFolders & { readonly program: string },
   ): Promise<CagedCommand | null> {
     const { cage, hostEnv, nodePath } = this.#options
     if (cage === null) return null
@@ -458,7 +447,7 @@ class Processes implements ProcessDriver {
   async #ended(worker: WorkerId, running: Running, exit: ObservedExit): Promise<void> {
     running.isOver = true
     if (running.ports !== null) this.#ports.release(running.ports)
-    const killed = killStrays(worker)
+    const killed = killStrays(worker, running.mark)
     if (running.named.length > 0) running.suspicion = killed.then(() => suspicionOf(worker, running.named))
     await this.#options.pipes.drained(worker)
     running.exit = exit

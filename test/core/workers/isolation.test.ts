@@ -1,8 +1,8 @@
 /** Texts for people about workers that are not kept apart. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ofCage } from '../../../src/core/observing/diagnosis.ts'
-import { uncagedText } from '../../../src/core/workers/isolation.ts'
+import { ofCage, ofStrays } from '../../../src/core/observing/diagnosis.ts'
+import { strayText, uncagedText } from '../../../src/core/workers/isolation.ts'
 
 test('a start without cages says why, what a worker can read then, and what helps', () => {
   const lack = { reason: 'bubblewrap (bwrap) is not installed', action: 'install the package bubblewrap' }
@@ -24,4 +24,13 @@ test('the doctor says whether workers run in cages, by what the setting wants an
   assert.match(found('off', null, 'x'), /^warn \| .* without a cage, .* as --worker-sandbox off says \| leave/)
   assert.match(found('auto', lack, 'x'), /^warn \| .* all rights of the user of the server: cages need Linux \| run/)
   assert.match(found('required', lack, 'x'), /^warn \| no worker can be a process, since cages are required: cages/)
+})
+
+test('a machine on which processes can outlive their workers says so, at the start and by the doctor', () => {
+  const lack = { problem: 'prlimit is missing', action: 'install util-linux' }
+  const problem =
+    'a process that leaves the session, the parents and the variables of its worker outlives it: prlimit is missing'
+  assert.equal(strayText(lack), `Without a mark ${problem}. To change that, install util-linux`)
+  assert.deepEqual(ofStrays(lack), { check: 'strays', state: 'warn', message: problem, action: 'install util-linux' })
+  assert.equal(ofStrays(null).state, 'ok')
 })

@@ -7,6 +7,7 @@ import type { WorkerId } from '../../../src/core/ids.ts'
 import { type AssignedGpu, UNPLACED } from '../../../src/core/workers/placement.ts'
 import { startFailureText } from '../../../src/core/workers/start-failure.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
+import { findMarker } from '../../../src/drivers/process/process-marks.ts'
 import type { ProcessIdentity } from '../../../src/drivers/process/process-table.ts'
 import type { Driver, WorkerSpec } from '../../../src/ports/driver.ts'
 import { exitOf, isRefusal } from '../../contract/driver.ts'
@@ -377,6 +378,43 @@ describe('the end of a process worker', { timeout: 120_000 }, () => {
     const child = await machine.life(spec.workerId, 'child')
     await driver.kill(spec.workerId)
     await child.ended
+  })
+
+  const noMarks = 'problem' in findMarker()
+  for (const how of ['killed', 'ended by itself'] as const) {
+    test(`takes a process with it that has left its session, its parents and its variables, when it is ${how}`, {
+      skip: noMarks,
+    }, async () => {
+      const driver = machine.driver()
+      const spec = machine.spec('runaway')
+      await driver.start(spec)
+      const worker = await machine.life(spec.workerId)
+      const child = await machine.life(spec.workerId, 'child')
+      if (how === 'killed') await driver.kill(spec.workerId)
+      else worker.say('exit')
+      await exitOf(machine.notifier, driver, spec.workerId)
+      await child.ended
+    })
+  }
+
+  test('takes such a process with it also when the next server sees its end, or nobody', {
+    skip: noMarks,
+  }, async () => {
+    for (const isSeen of [true, false]) {
+      const first = machine.driver()
+      const spec = machine.spec('runaway')
+      const handle = await first.start(spec)
+      const worker = await machine.life(spec.workerId)
+      const child = await machine.life(spec.workerId, 'child')
+      first.close()
+      const next = machine.driver()
+      if (isSeen) assert.equal(await next.adopt(spec.workerId, handle), true)
+      worker.say('exit')
+      await worker.ended
+      if (isSeen) await exitOf(machine.notifier, next, spec.workerId)
+      else while (await machine.driver().adopt(spec.workerId, null));
+      await child.ended
+    }
   })
 
   test('is seen by the next server too, which ends the orphans', async () => {

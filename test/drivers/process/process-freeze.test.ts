@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { platform } from 'node:os'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { ProcessDriver } from '../../../src/drivers/process/process.ts'
+import { findMarker } from '../../../src/drivers/process/process-marks.ts'
 import { listProcesses, parsePs, readProcess } from '../../../src/drivers/process/process-table.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
@@ -18,8 +19,9 @@ beforeEach(async () => {
 afterEach(() => machine.close())
 
 describe('a frozen process worker', { timeout: 60_000 }, () => {
-  for (const behaviour of ['parent', 'daemons'] as const) {
-    const skip = behaviour === 'daemons' && platform() !== 'linux'
+  for (const behaviour of ['parent', 'daemons', 'runaway'] as const) {
+    const skip =
+      behaviour === 'parent' ? false : behaviour === 'daemons' ? platform() !== 'linux' : 'problem' in findMarker()
     test(`is all that it has started: ${behaviour}`, { skip }, async () => {
       const { workerId } = await start(behaviour)
       await machine.life(workerId, 'child')
