@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { toAppError } from '../core/errors.ts'
+import { isDiskFull } from '../disk/full-disk.ts'
 import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
 import { selfSignedFiles } from '../system/certificates/self-signed.ts'
 import { setUpFolder } from './folder-setup.ts'
@@ -71,7 +72,7 @@ export async function startServer(
   } catch (error) {
     // Why it cannot start is what people want to know, not what went wrong while it was given up.
     await Promise.allSettled([opened.disposeAsync()])
-    throw startError(error)
+    throw startError(error, config.dataDir)
   }
 }
 
@@ -129,7 +130,7 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
     watch: changed => terms.watch(changed),
     redirectUrl: listeners.redirect?.url ?? null,
     certificate: certificate === null ? null : servedCertificate(certificate, config),
-    failed: terms.failed.catch(error => Promise.reject(startError(error))),
+    failed: terms.failed.catch(error => Promise.reject(startError(error, config.dataDir))),
     stop: onceOrHurried(stop),
   }
 }
@@ -144,8 +145,14 @@ function servedCertificate(certificate: CertificateInUse, { tls, dataDir }: Conf
   }
 }
 
-function startError(error: unknown): StartError {
-  return error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+/** Whatever failed on a full disk, room is what it needs. */
+function startError(error: unknown, dataDir: string): StartError {
+  if (error instanceof StartError) return error
+  const { message } = toAppError(error)
+  const said = isDiskFull(dataDir)
+    ? `the data directory ${dataDir} cannot be used: its disk is full; make room there (${message})`
+    : message
+  return new StartError(said, { cause: error })
 }
 
 /** The first call begins, further ones hurry; all wait for the same end. */

@@ -15,6 +15,8 @@ export type ExitCause =
   /** It wrote more than its disk has: that of a container, of a process in a cage, or the cache of the endpoint of such a process. */
   | { readonly kind: 'disk_full'; readonly limitGb: number; readonly of: 'container' | 'cage' | 'cache' }
   | { readonly kind: 'too_many_files'; readonly limit: number }
+  /** It ended by itself while the disk of the data directory had no room, so that it could neither print nor write. */
+  | { readonly kind: 'machine_disk_full' }
   | { readonly kind: 'engine_stopped' }
   | { readonly kind: 'container_removed' }
   | { readonly kind: 'server_stopped' }
@@ -68,6 +70,8 @@ export function observedExitText({ code, signal, cause }: Pick<ObservedExit, 'co
     }
     case 'too_many_files':
       return `was killed because it made more than ${cause.limit} files`
+    case 'machine_disk_full':
+      return `${plain} while the disk of this machine was full`
     case 'engine_stopped':
       return `${plain} when the container engine was stopped or restarted`
     case 'container_removed':

@@ -56,6 +56,9 @@ export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean
   return startedAtMs === null && stopReason === null && exit?.cause.kind === 'not_started'
 }
 
+/** The fitness check of RunPod's SDK for the disk; it ends the worker with code 1. */
+const NO_DISK_SPACE = /^Insufficient disk space/
+
 const READ_OUTPUT = 'read its output (runyard logs <worker>) and fix the error it ends with'
 
 /** What helps against what is wrong with a worker. */
@@ -67,7 +70,9 @@ export function adviceForProblem(problem: WorkerProblem): string {
 function adviceOf(problem: WorkerProblem): string | null {
   switch (problem.kind) {
     case 'check_failed':
-      return 'repair what the fitness check of the worker has found'
+      return NO_DISK_SPACE.test(problem.reason)
+        ? 'free space on the disk that the worker sees as / (for containers that of their engine: docker system df), or lower RUNPOD_MIN_DISK_PERCENT in the environment of the endpoint'
+        : 'repair what the fitness check of the worker has found'
     case 'loop_stuck':
       return 'look at the last lines of its output; often concurrency_modifier does not return a number'
     case 'silent':
@@ -128,6 +133,8 @@ function adviceOnCause(cause: ExitCause): string | null {
       return cause.of === 'container'
         ? 'raise the container disk ("disk" of the endpoint), write less, or write to a network volume'
         : 'write less, write to a network volume, or start the server with a larger --worker-disk'
+    case 'machine_disk_full':
+      return "free space on the disk of the server's data directory (runyard doctor names it): a worker that cannot write or print there ends, those on RunPod's SDK too"
     case 'too_many_files':
       return 'write fewer files, or write them to a network volume'
     case 'out_of_memory':

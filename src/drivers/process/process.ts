@@ -14,7 +14,8 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
-import { type ObservedExit, portConflictText } from '../../core/workers/worker-exit.ts'
+import { type ExitCause, type ObservedExit, portConflictText } from '../../core/workers/worker-exit.ts'
+import { isDiskFull } from '../../disk/full-disk.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
@@ -404,7 +405,8 @@ class Processes implements ProcessDriver {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
       const inner = cage === null ? null : signalOfCode(code)
-      void this.#ended(worker, running, exitOf(inner === null ? code : null, inner ?? signalName, running.fault))
+      const by = { code: inner === null ? code : null, signal: inner ?? signalName }
+      void this.#ended(worker, running, exitOf(by.code, by.signal, running.fault ?? this.#faultOfDisk(running, by)))
     })
     return handle
   }
@@ -421,6 +423,12 @@ class Processes implements ProcessDriver {
     if (cage === null) return null
     const [, ...words] = command.words
     return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
+  }
+
+  /** A worker that cannot write has no last words, so that nothing else says why it ended; SIGBUS is a write into memory that the disk has no room for. */
+  #faultOfDisk({ asked }: Running, { code, signal }: Pick<ObservedExit, 'code' | 'signal'>): ExitCause | null {
+    const failed = (code !== null && code !== 0) || signal === 'SIGBUS'
+    return failed && !asked && isDiskFull(this.#options.workerDir) ? { kind: 'machine_disk_full' } : null
   }
 
   /** The note of the worker's start. */

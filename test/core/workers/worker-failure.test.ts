@@ -85,6 +85,17 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
     { signal: 'SIGKILL', cause: { kind: 'disk_full', limitGb: 5, of: 'container' } },
     /raise the container disk/,
   ],
+  ['a full disk of the machine', { code: 1, cause: { kind: 'machine_disk_full' } }, /runyard doctor/],
+  [
+    "a full disk that the check of RunPod's SDK has found",
+    { code: 1 },
+    /RUNPOD_MIN_DISK_PERCENT/,
+    {
+      kind: 'check_failed',
+      check: '_disk_check',
+      reason: 'Insufficient disk space: 0.00GB free (0.0%), 10.0% required',
+    },
+  ],
   [
     'a failed check',
     { lastLines: [CUDA] },

@@ -12,6 +12,7 @@ import type { ProcessIdentity } from '../../../src/drivers/process/process-table
 import type { Driver, WorkerSpec } from '../../../src/ports/driver.ts'
 import { exitOf, isRefusal } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { mountSmallDisk } from '../../support/small-disk.ts'
 
 /** Why the driver can never start this, for people; empty when it can. */
 async function problemOf(driver: Driver, ...asked: Parameters<Driver['check']>): Promise<string> {
@@ -496,4 +497,24 @@ describe('the identity of a process worker', { timeout: 120_000 }, () => {
     await (await machine.life(spec.workerId)).ended
     await (await machine.life(spec.workerId, 'child')).ended
   })
+})
+
+test('a worker that ends by itself while the disk is full has that as its cause; one that was asked to end has not', async t => {
+  const disk = mountSmallDisk(4)
+  if (disk === null) return t.skip('this user mounts no file system')
+  t.after(() => disk.close())
+  const driver = machine.driver({ workerDir: join(disk.folder, 'workers') })
+  const now = join(machine.folder, 'now')
+  const args = `sh -c 'while [ ! -e "${now}" ]; do sleep 0.02; done; exit 1'`
+  const [failing, obedient] = [machine.spec('', { args }), machine.spec('obedient')]
+  await driver.start(failing)
+  await driver.start(obedient)
+  await machine.life(obedient.workerId)
+  disk.fill()
+  await writeFile(now, '')
+  const exit = await exitOf(machine.notifier, driver, failing.workerId)
+  assert.deepEqual(exit.cause, { kind: 'machine_disk_full' })
+  assert.equal(observedExitText(exit), 'exited with code 1 while the disk of this machine was full')
+  await driver.terminate(obedient.workerId)
+  assert.equal((await exitOf(machine.notifier, driver, obedient.workerId)).cause.kind, 'ended')
 })

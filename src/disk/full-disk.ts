@@ -1,0 +1,15 @@
+/** Whether a disk has room. */
+import { statfsSync } from 'node:fs'
+
+/** What is left of a disk that is full for all purposes: a file system keeps some blocks for itself. */
+const NO_ROOM_BYTES = 65_536
+
+/** Whether the disk of a folder has no room for this user. False where that cannot be read. */
+export function isDiskFull(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize < NO_ROOM_BYTES
+  } catch {
+    return false
+  }
+}
