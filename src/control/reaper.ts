@@ -63,14 +63,17 @@ export class Reaper {
    * @returns when to step again if nothing wakes it before
    */
   async step(nowMs: number): Promise<number> {
-    const alive = await this.#recordExits(await this.#ports.store.workers.alive())
+    const workers = await this.#ports.store.workers.alive()
+    // First: on a full disk the rest fails.
+    await this.#upkeep.makeRoom(workers.length, nowMs)
+    const alive = await this.#recordExits(workers)
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
     await this.#freezing.retry(alive)
     await this.#watchdog.inspect(alive, nowMs)
     const moreJobs = await this.#jobs.sweep()
     const more = (await this.#batches.sweep()) || moreJobs
-    await this.#upkeep.step(alive.length, nowMs)
+    await this.#upkeep.step(nowMs)
     const deadline = await this.#ports.store.jobOutcomes.nextDeadline()
     return more ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))
   }

@@ -7,7 +7,6 @@ import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } f
 import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.ts'
 import { outputBytesByOwner, outputsToShrink } from '../core/workers/output-share.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { RecordedWorker } from '../ports/store/store.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import type { ReleaseResults } from '../services/endpoints/release-results.ts'
@@ -30,6 +29,9 @@ const TIDY_MS = 10 * 60_000
 /** Maximum number of workers that one step counts, and of rows of each kind that it removes. */
 const MAX = { workers: 100, rows: 500 }
 
+/** The kinds of work. */
+type Work = 'outputs' | 'tidy' | 'exited' | 'count' | 'forget' | 'records' | 'metrics' | 'results' | 'audit' | 'compact'
+
 /** What collects from the events, and is stored in groups. */
 export interface Recorders {
   readonly metrics: MetricRecorder
@@ -48,9 +50,11 @@ export class Upkeep {
   readonly #recorders: Recorders
   readonly #quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>
   /** When each kind of work is next due. */
-  readonly #due = { trim: 0, count: 0, forget: 0, records: 0, metrics: 0, results: 0, audit: 0, compact: 0, tidy: 0 }
+  readonly #dueMs = new Map<Work, number>()
   /** Whether there may be outputs to cut or to remove; not known after a start. */
   #untidy = true
+  /** What {@link makeRoom} could not do; null for nothing. */
+  #problem: unknown = null
 
   /** @param records what is kept of jobs when they are removed */
   constructor(
@@ -65,10 +69,23 @@ export class Upkeep {
     this.#recorders = recorders
   }
 
-  /** Does what is due. @param running how many workers have not ended */
-  async step(running: number, nowMs: number): Promise<void> {
+  /**
+   * Makes room on disks without a change of the store, which may be full. Never throws; the next {@link step} throws what went wrong.
+   * @param running how many workers have not ended
+   */
+  async makeRoom(running: number, nowMs: number): Promise<void> {
+    try {
+      await this.#every('outputs', TRIM_MS, nowMs, () => this.#trimOutputs(running))
+      await this.#every('tidy', TIDY_MS, nowMs, () => this.#tidy())
+    } catch (thrown) {
+      this.#problem = thrown
+    }
+  }
+
+  /** Does the rest of what is due. */
+  async step(nowMs: number): Promise<void> {
     const { store } = this.#ports
-    await this.#every('trim', TRIM_MS, nowMs, () => this.#trim(running, nowMs))
+    await this.#every('exited', TRIM_MS, nowMs, () => this.#removeExited(nowMs))
     await this.#every('count', COUNT_MS.check, nowMs, async () => {
       // At the beginning of an hour at once, so that no count is spread over two hours.
       const beforeMs = Math.max(nowMs - COUNT_MS.each, hourOf(nowMs) - 1)
@@ -96,39 +113,38 @@ export class Upkeep {
     })
     await this.#every('audit', AUDIT_MS, nowMs, () => this.#recorders.audit.step(nowMs))
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
-    await this.#every('tidy', TIDY_MS, nowMs, async () => {
-      const images = new Set(await store.releases.images())
-      const alive = async () => new Set((await store.workers.alive()).map(({ id }) => id))
-      await this.#ports.driver.tidy(await alive(), images, async id => (await store.endpoints.find(id)) !== null)
-      // The disk of the models may be away; the next round tries again.
-      await this.#ports.models?.tidy(alive).catch(() => {})
-      return false
-    })
+    const problem = this.#problem
+    this.#problem = null
+    if (problem !== null) throw problem
+  }
+
+  async #tidy(): Promise<boolean> {
+    const { store, driver, models } = this.#ports
+    const images = new Set(await store.releases.images())
+    const alive = async () => new Set((await store.workers.alive()).map(({ id }) => id))
+    await driver.tidy(await alive(), images, async id => (await store.endpoints.find(id)) !== null)
+    // The disk of the models may be away; the next round tries again.
+    await models?.tidy(alive).catch(() => {})
+    return false
   }
 
   /** @param work true when there is more, for the next step */
-  async #every(
-    name: 'trim' | 'count' | 'forget' | 'records' | 'metrics' | 'results' | 'audit' | 'compact' | 'tidy',
-    everyMs: number,
-    nowMs: number,
-    work: () => Promise<boolean>,
-  ): Promise<void> {
-    if (nowMs < this.#due[name]) return
-    if (!(await work())) this.#due[name] = nowMs + everyMs
+  async #every(name: Work, everyMs: number, nowMs: number, work: () => Promise<boolean>): Promise<void> {
+    if (nowMs < (this.#dueMs.get(name) ?? 0)) return
+    if (!(await work())) this.#dueMs.set(name, nowMs + everyMs)
   }
 
-  async #trim(running: number, nowMs: number): Promise<boolean> {
-    const { store } = this.#ports
-    const wasUntidy = this.#untidy || running > 0
-    // Until it has been seen to be otherwise: the answer of the store may be lost.
-    this.#untidy = true
-    const removed = await store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, MAX.rows)
-    if (wasUntidy || removed.length > 0) await this.#trimOutputs(await store.workers.known())
-    this.#untidy = running > 0
+  async #removeExited(nowMs: number): Promise<boolean> {
+    const removed = await this.#ports.store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, MAX.rows)
+    if (removed.length > 0) this.#untidy = true
     return removed.length === MAX.rows
   }
 
-  async #trimOutputs(workers: readonly RecordedWorker[]): Promise<void> {
+  async #trimOutputs(running: number): Promise<boolean> {
+    if (!this.#untidy && running === 0) return false
+    // Until it has been seen to be otherwise: the answer of the store may be lost.
+    this.#untidy = true
+    const workers = await this.#ports.store.workers.known()
     const { logs } = this.#ports
     const bytes = await logs.trim(new Set(workers.map(({ id }) => id)))
     const outputs = workers.map(worker => ({ ...worker, bytes: bytes.get(worker.id) ?? 0 }))
@@ -140,5 +156,7 @@ export class Upkeep {
         outputs.map(output => ({ ...output, bytes: Math.min(output.bytes, shrunk.get(output.id) ?? output.bytes) })),
       ),
     )
+    this.#untidy = running > 0
+    return false
   }
 }

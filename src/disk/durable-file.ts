@@ -153,6 +153,9 @@ function writeFlushed(file: string, content: string | Uint8Array): void {
   try {
     writeFileSync(handle, content)
     fsyncSync(handle)
+  } catch (thrown) {
+    rmSync(file, { force: true })
+    throw thrown
   } finally {
     closeSync(handle)
   }

@@ -13,3 +13,8 @@ export function isDiskFull(folder: string): boolean {
     return false
   }
 }
+
+/** Whether the system has refused a write because a disk, or the quota of this user on it, has no room. */
+export function isFullDisk(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+}

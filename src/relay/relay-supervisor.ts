@@ -6,6 +6,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
+import { isFullDisk } from '../disk/full-disk.ts'
 import { programFile } from '../disk/package-files.ts'
 import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
 import type { TokenUpdate } from './known-tokens.ts'
@@ -365,7 +366,7 @@ function hasWorkers(dataDir: string): boolean {
  */
 async function start(dataDir: string, port: number, beside = false): Promise<void> {
   ensureFolder(relayFolder(dataDir))
-  const log = openSync(join(relayFolder(dataDir), 'relay.log'), 'w', 0o600)
+  const log = openLog(join(relayFolder(dataDir), 'relay.log'))
   let child: ChildProcess
   try {
     child = spawn(
@@ -379,7 +380,7 @@ async function start(dataDir: string, port: number, beside = false): Promise<voi
       },
     )
   } finally {
-    closeSync(log)
+    if (log !== 'ignore') closeSync(log)
   }
   child.unref()
   let late: NodeJS.Timeout | undefined
@@ -396,6 +397,16 @@ async function start(dataDir: string, port: number, beside = false): Promise<voi
   } finally {
     clearTimeout(late)
     child.stdout?.destroy()
+  }
+}
+
+/** A disk that takes no other file costs the log of the relay. */
+function openLog(file: string): number | 'ignore' {
+  try {
+    return openSync(file, 'w', 0o600)
+  } catch (error) {
+    if (isFullDisk(error)) return 'ignore'
+    throw error
   }
 }
 

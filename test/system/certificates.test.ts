@@ -127,6 +127,31 @@ describe('a certificate in use', () => {
     assert.deepEqual(changes, [second.fingerprint])
   })
 
+  test('reaches every watcher although one cannot take it, as on a full disk, and that one once it can', async () => {
+    const [first, second] = [makeCertificate(), makeCertificate()]
+    const files = writePair(newFolder(), first)
+    const { inUse, said, changes } = await follow(files)
+    let isFull = true
+    const late: string[] = []
+    const unwatch = inUse.watch(({ about }) => {
+      if (isFull) throw Object.assign(new Error('write'), { code: 'ENOSPC' })
+      late.push(about.fingerprint)
+    })
+    const others: string[] = []
+    inUse.watch(pair => others.push(pair.about.fingerprint))
+    writeFileSync(files.certFile, second.cert)
+    writeFileSync(files.keyFile, second.key)
+    await inUse.look()
+    await inUse.look()
+    assert.deepEqual([changes, others, late], [[second.fingerprint], [second.fingerprint], []])
+    assert.deepEqual(said.slice(2), [['tls.problem', 'the server cannot do this now: its disk is full']])
+    isFull = false
+    await inUse.look()
+    await inUse.look()
+    assert.deepEqual([changes, others, late], Array(3).fill([second.fingerprint]))
+    unwatch()
+  })
+
   test('follows the links of a volume of Kubernetes, whose folder is replaced', async () => {
     const [first, second] = [makeCertificate(), makeCertificate()]
     const root = newFolder()

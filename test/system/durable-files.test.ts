@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -9,6 +9,7 @@ import { installationOf, knownInstallation } from '../../src/system/coordination
 import { keepApiKey } from '../../src/system/keys/api-key.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/keys/master-key.ts'
 import { withPowerCut } from '../support/forgetful-disk.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'runyard-durable-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
@@ -103,4 +104,19 @@ test('files are for their owner alone, and leftovers of a process that died do n
   assert.equal(readFileSync(file, 'utf8'), 'one')
   ensureFolder(join(folder, 'a/b'))
   assert.equal(statSync(join(folder, 'a')).mode & 0o777, 0o700)
+})
+
+test('a file for which the disk has no room leaves the one before, and nothing else that takes room', t => {
+  const disk = mountSmallDisk(1)
+  if (disk === null) return t.skip('this user mounts no file system')
+  t.after(() => disk.close())
+  const file = join(disk.folder, 'secret')
+  writeDurably(file, 'one')
+  disk.fill()
+  assert.throws(() => writeDurably(file, 'two'), { code: 'ENOSPC' })
+  assert.throws(() => createDurably(join(disk.folder, 'other'), 'two'), { code: 'ENOSPC' })
+  assert.deepEqual([readFileSync(file, 'utf8'), readdirSync(disk.folder).sort()], ['one', ['filler', 'secret']])
+  disk.empty()
+  writeDurably(file, 'two')
+  assert.equal(readFileSync(file, 'utf8'), 'two')
 })

@@ -13,6 +13,8 @@ export type ReadPair = () => Promise<KeyPair>
 export class CertificateInUse {
   readonly #read: ReadPair
   readonly #watchers = new Set<(pair: KeyPair) => void>()
+  /** Watchers that were not told of the current pair, or could not take it, as on a full disk. */
+  #untold: readonly ((pair: KeyPair) => void)[] = []
   #current: KeyPair
   #emit: Emit = () => {}
   /** What was last said of a pair that cannot be used, so that it is said once. */
@@ -38,7 +40,10 @@ export class CertificateInUse {
   /** Calls back with each pair that takes the place of the current one. @returns ends that */
   watch(changed: (pair: KeyPair) => void): () => void {
     this.#watchers.add(changed)
-    return () => this.#watchers.delete(changed)
+    return () => {
+      this.#watchers.delete(changed)
+      this.#untold = this.#untold.filter(untold => untold !== changed)
+    }
   }
 
   /** Says which certificate is in use, and follows its files from now on. */
@@ -64,17 +69,33 @@ export class CertificateInUse {
   async #look(): Promise<void> {
     try {
       const found = await this.#read()
-      this.#problem = null
-      if (found.cert === this.#current.cert && found.key === this.#current.key) return
+      const isNew = found.cert !== this.#current.cert || found.key !== this.#current.key
       this.#current = found
-      for (const changed of this.#watchers) changed(found)
-      this.#emit('tls.reloaded', said(found.about))
+      if (isNew) this.#untold = [...this.#watchers]
+      if (isNew) this.#emit('tls.reloaded', said(found.about))
+      this.#tell()
+      this.#problem = null
     } catch (error) {
       const problem = toAppError(error).message
       if (problem === this.#problem) return
       this.#problem = problem
       this.#emit('tls.problem', { problem, ...said(this.#current.about) })
     }
+  }
+
+  /** One that cannot take the pair keeps it from no other, and is called again at the next look. @throws what the first such one threw */
+  #tell(): void {
+    const problems: unknown[] = []
+    this.#untold = this.#untold.filter(changed => {
+      try {
+        changed(this.#current)
+        return false
+      } catch (problem) {
+        problems.push(problem)
+        return true
+      }
+    })
+    if (problems.length > 0) throw problems[0]
   }
 }
 

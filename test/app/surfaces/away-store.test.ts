@@ -9,7 +9,7 @@ import { openRig, type Rig } from '../../support/rig.ts'
 
 /** Calls of the store that read, by the beginnings of their names. */
 const READS =
-  /\.(?:find|list|get|read|count|snapshot|page|ends|load|of|has|is|all|by|sum|due|open|newest|oldest|held|alive)/
+  /\.(?:find|list|get|read|count|snapshot|page|ends|load|of|has|is|all|by|sum|due|open|newest|oldest|held|alive|known|images)/
 
 /** A route as it is called. */
 interface Called {
@@ -125,3 +125,21 @@ for (const [fault, least] of [
     fails('nothing')
   })
 }
+
+test('while its disk is full, what makes room on it goes on: outputs are cut, and images that nobody needs go', async t => {
+  const { rig, fails } = await opened(t)
+  await rig.endpointWithWorker()
+  const done: string[] = []
+  const { driver } = rig.ports
+  driver.tidy = async () => void done.push('tidy')
+  const trim = rig.logs.trim.bind(rig.logs)
+  rig.logs.trim = known => {
+    done.push('trim')
+    return trim(known)
+  }
+  fails('changes')
+  await rig.clock.advance(11 * 60_000)
+  assert.ok(done.includes('tidy'), 'images')
+  assert.ok(done.filter(what => what === 'trim').length > 100, 'outputs')
+  fails('nothing')
+})

@@ -2,6 +2,7 @@
 import { readFileSync, statfsSync } from 'node:fs'
 import { parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { writeDurably } from '../../../disk/durable-file.ts'
+import { isFullDisk } from '../../../disk/full-disk.ts'
 import type { Clock } from '../../../ports/clock.ts'
 
 /** An image that was downloaded for workers. */
@@ -82,9 +83,14 @@ export class PulledImages {
     this.#write()
   }
 
+  /** A full disk costs the note until the next one is written, and keeps no worker from starting and no image from being removed. */
   #write(): void {
     const { file } = this.#options
-    writeDurably(file, JSON.stringify([...this.#images.values()]))
+    try {
+      writeDurably(file, JSON.stringify([...this.#images.values()]))
+    } catch (error) {
+      if (!isFullDisk(error)) throw error
+    }
   }
 }
 
