@@ -5,6 +5,7 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { before, describe, test } from 'node:test'
+import { mountSmallDisk } from '../../support/small-disk.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from '../support/client.ts'
 import { killAll, leaderOf, processesOf, relayProcesses, workerProcesses } from '../support/processes.ts'
@@ -448,6 +449,41 @@ describe('a server whose log cannot be written', { concurrency: 2 }, () => {
     assert.equal(await ended, 0)
     assert.deepEqual([workerProcesses(dataDir), relayProcesses(dataDir)], [[], []])
   })
+})
+
+test('a full disk: what is kept can be read, the rest is refused with the reason, and all goes on when there is room', async context => {
+  const disk = mountSmallDisk(24)
+  if (disk === null) return context.skip('this user mounts no file system')
+  context.after(() => disk.close())
+  const dataDir = `${disk.folder}/data`
+  const server = await startServer({ dataDir, args: ['--sample'] })
+  const run = (on: Server) => ask(on, '/v2/hellonode/runsync?wait=20000', { body: { input: {} } })
+  const { id } = (await run(server)).json
+  const held = (await ask(server, '/v2/hellonode/run', { body: { input: { sleepMs: 2_000 } } })).json.id
+  await until('the job to run', async () => (await statusOf(server, 'hellonode', held)).status === 'IN_PROGRESS')
+  disk.fill()
+  const full = /its disk is full/
+  const refused = await until('the disk to be full', async () => {
+    const answer = await ask(server, '/v2/hellonode/run', { body: { input: { text: 'x'.repeat(300_000) } } })
+    return answer.status === 503 && answer
+  })
+  const change = await ask(server, '/v2/templates', { body: { name: 'a', image: 'a/b', disk: 5 } })
+  for (const { status, text, headers } of [refused, change]) {
+    assert.equal(status, 503)
+    assert.match(text, full)
+    assert.ok(Number(headers.get('retry-after')) > 0)
+  }
+  assert.equal((await statusOf(server, 'hellonode', id)).status, 'COMPLETED')
+  await server.kill9()
+
+  const start = await runCommand(['serve', '--data-dir', dataDir, '--port', '0', '--docker', 'off'])
+  assert.equal(start.code, 69)
+  assert.match(start.stderr, /^runyard: the data directory \S+ cannot be used: its disk is full; make room there/m)
+  disk.empty()
+  const again = await startServer({ dataDir, args: ['--sample'] })
+  assert.equal((await whenFinal(again, 'hellonode', held)).status, 'COMPLETED')
+  assert.equal((await run(again)).json.status, 'COMPLETED')
+  assert.equal((await again.stop()).code, 0)
 })
 
 test('SIGHUP ends no server that has no terminal, as under nohup, whether or not it has a certificate', async () => {
