@@ -1,5 +1,6 @@
 /** The engine's form of a container's output: frames with a head of eight bytes, each an entry with its time in front. */
 
+import { type ByteSource, gathered } from '../output/gathered.ts'
 import { entryTime, type LogEntry } from '../output/log-position.ts'
 
 const HEAD_BYTES = 8
@@ -7,12 +8,10 @@ const HEAD_BYTES = 8
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 /** The entries of an engine's stream of output, as they come. */
-export async function* entriesOfFrames(
-  stream: AsyncIterable<Buffer> & { destroy(): void },
-): AsyncGenerator<readonly LogEntry[]> {
+export async function* entriesOfFrames(stream: ByteSource & { destroy(): void }): AsyncGenerator<readonly LogEntry[]> {
   const frames = new FrameReader()
   try {
-    for await (const chunk of stream) yield frames.push(chunk)
+    for await (const chunk of gathered(stream)) yield frames.push(chunk)
   } finally {
     stream.destroy()
   }

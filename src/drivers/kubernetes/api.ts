@@ -1,5 +1,7 @@
 /** What the driver asks of the API of Kubernetes, and the parts of its objects that it reads. */
 
+import type { ByteSource } from '../output/gathered.ts'
+
 /** One call of the API. */
 export interface KubernetesCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -14,7 +16,7 @@ export interface KubernetesCall {
 }
 
 /** A response that goes on. */
-export type ByteStream = AsyncIterable<Uint8Array> & { destroy(): void }
+export type ByteStream = ByteSource & { destroy(): void }
 
 /** The API of one cluster. A call ends within seconds; one that changes something within {@link CHANGE_MS}. */
 export interface KubernetesApi {

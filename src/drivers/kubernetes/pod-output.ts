@@ -4,6 +4,7 @@ import { ByteBudget } from '../../core/byte-budget.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
+import { gathered } from '../output/gathered.ts'
 import { COPY_RATE, forgetCopy, LogCopy } from '../output/log-copy.ts'
 import { entryTime, type LogEntry } from '../output/log-position.ts'
 import type { ByteStream, KubernetesApi } from './api.ts'
@@ -102,7 +103,7 @@ async function* entriesOf(
 ): AsyncGenerator<readonly LogEntry[]> {
   const lines = new OutputLines()
   try {
-    for await (const chunk of stream) yield lines.push(chunk)
+    for await (const chunk of gathered(stream)) yield lines.push(chunk)
     if (isOver()) yield lines.rest()
   } finally {
     stream.destroy()

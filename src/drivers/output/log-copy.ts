@@ -2,8 +2,8 @@
  * Copies the output of a worker that others keep, such as a container engine, to the log of its worker. A note beside the log says how far it has come, so that a server that
  * was killed in the middle goes on where it stopped: nothing is missing, and nothing is there twice.
  */
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { readFile, rename, writeFile } from 'node:fs/promises'
 import type { ByteBudget, ByteRate } from '../../core/byte-budget.ts'
 import { OutputWriter } from '../../disk/worker-output.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -35,7 +35,11 @@ export interface LogCopyOptions {
 /** What all copies of a driver together may read: the loop of the server does it, which has more to do. */
 export const COPY_RATE: ByteRate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 8 * 1024 * 1024 }
 
-const NOTE_MS = 200
+/** A note is behind the log by as much, which costs nothing but reading it again. */
+const NOTE_MS = 1_000
+/** Pause behind a small piece: engines send each line by itself, and to write each by itself would be most of the work. */
+const GATHER_MS = 100
+const SMALL_BYTES = 32 * 1024
 const AGAIN_MS = 500
 /** Size of the end of the output that is searched for the message of an init that could not start a program. */
 const TAIL_BYTES = 1_024
@@ -99,11 +103,11 @@ export class LogCopy {
         const wasOver = this.#over
         const read = await this.#copy().catch(() => false)
         if (signal.aborted || (wasOver && read)) break
-        if (!this.#over) await this.#pause()
+        if (!this.#over) await this.#pause(this.#options.pauseMs?.() ?? AGAIN_MS)
         else if (!read) break
       }
     } finally {
-      if (this.#position.place.last !== '') this.#keep(true)
+      if (this.#position.place.last !== '') await this.#keep(true)
     }
   }
 
@@ -119,7 +123,9 @@ export class LogCopy {
       for await (const entries of pieces) {
         const fresh = entries.filter(entry => this.#position.isNew(entry))
         skip = await this.#write(log, fresh, skip)
-        await budget.take(entries.reduce((sum, { text }) => sum + text.length + ENTRY_COST, 0))
+        const bytes = entries.reduce((sum, { text }) => sum + text.length, 0)
+        await budget.take(bytes + entries.length * ENTRY_COST)
+        if (bytes < SMALL_BYTES && !this.#over) await this.#pause(GATHER_MS)
       }
       return true
     } finally {
@@ -136,26 +142,26 @@ export class LogCopy {
     if (skipped < text.length) await log.write(text.subarray(skipped))
     this.#tail = Buffer.concat([this.#tail, text.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
     this.#end = log.end - left
-    this.#keep(false)
+    await this.#keep(false)
     return left
   }
 
-  #keep(now: boolean): void {
+  async #keep(now: boolean): Promise<void> {
     const { clock, noteFile } = this.#options
     if (!now && clock.monotonic() - this.#notedMs < NOTE_MS) return
     this.#notedMs = clock.monotonic()
     try {
-      writeFileSync(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, end: this.#end }), { mode: 0o600 })
-      renameSync(`${noteFile}.new`, noteFile)
+      await writeFile(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, end: this.#end }), { mode: 0o600 })
+      await rename(`${noteFile}.new`, noteFile)
     } catch {
       // A full disk costs the note; some lines may then be there twice after a restart.
     }
   }
 
-  #pause(): Promise<void> {
+  #pause(ms: number): Promise<void> {
+    if (this.#closed.signal.aborted) return Promise.resolve()
     return new Promise(resolve => {
-      const { clock, pauseMs } = this.#options
-      const cancel = clock.after(pauseMs?.() ?? AGAIN_MS, resolve)
+      const cancel = this.#options.clock.after(ms, resolve)
       this.#wake = () => {
         cancel()
         resolve()

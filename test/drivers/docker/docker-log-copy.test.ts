@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { ByteBudget } from '../../../src/core/byte-budget.ts'
 import { entriesOfFrames } from '../../../src/drivers/docker/log-frames.ts'
+import { gathered } from '../../../src/drivers/output/gathered.ts'
 import { COPY_RATE, LogCopy } from '../../../src/drivers/output/log-copy.ts'
 import { BEGIN, type LogEntry, LogPosition } from '../../../src/drivers/output/log-position.ts'
 import { systemClock } from '../../../src/system/clock.ts'
@@ -180,4 +182,15 @@ test('without a readable note nothing is there twice', async context => {
   await machine.copy(90)
   assert.equal(machine.text(), whole())
   assert.equal(statSync(machine.noteFile).mode & 0o777, 0o600)
+})
+
+test('lines that an engine sends one by one are read together, so that a flood of them costs little', async () => {
+  const stream = new PassThrough()
+  const lines = Array.from({ length: 1_000 }, (_, n) => `line ${n}\n`)
+  for (const line of lines) stream.write(line)
+  stream.end()
+  const pieces: string[] = []
+  for await (const piece of gathered(stream)) pieces.push(piece.toString())
+  assert.equal(pieces.join(''), lines.join(''))
+  assert.ok(pieces.length < 10, `${pieces.length} pieces`)
 })
