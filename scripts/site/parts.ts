@@ -127,6 +127,7 @@ export const PARTS: readonly Part[] = [
         pages: guides({
           install: 'As a service',
           https: 'HTTPS',
+          'three-machines': 'Three machines',
           kubernetes: 'On Kubernetes',
           postgresql: 'On PostgreSQL',
           standby: 'A second server',

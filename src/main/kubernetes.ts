@@ -66,7 +66,7 @@ export function kubernetesDriver(config: Config, stateDir: string, parts: Kubern
     settings: podSettings(config),
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     reachesPods: isInside || kubernetes.podsReachable,
-    note: (what, fields) => log[what === 'cluster.away' ? 'warn' : 'info'](fields, what),
+    note: (what, fields) => log[what === 'cluster.away' ? 'warn' : 'info']({ server: access.server, ...fields }, what),
     onUp: () => void protect(),
   })
   return Object.assign(driver, {
