@@ -4,37 +4,48 @@ import type { IncomingMessage } from 'node:http'
 const TURN_BYTES = 8_192
 
 /**
- * Lets bodies through one by one, each in a turn of the event loop of its own. Many that came in at once would else be parsed in one turn,
- * and nobody would be answered meanwhile.
+ * Lets bodies through one by one, each in a turn of the event loop of its own, and accounts after each other. Many that came in at once would
+ * else be parsed in one turn, and nobody would be answered meanwhile.
  */
 export class BodyTurns {
-  readonly #waiting: (() => void)[] = []
+  /** In the order of the next turns of accounts. One without a waiting body has no entry. */
+  readonly #waiting = new Map<string, (() => void)[]>()
 
-  /** The pieces of a body; behind the last one of a larger body is its turn. */
-  pieces(incoming: IncomingMessage): AsyncIterable<Uint8Array> {
+  /**
+   * The pieces of a body; behind the last one of a larger body is its turn.
+   * @param owner the account that sends it, once it is known; empty for nobody that is known. Called when the turn begins to wait
+   */
+  pieces(incoming: IncomingMessage, owner: () => string): AsyncIterable<Uint8Array> {
     const pieces = incoming.iterator({ destroyOnReturn: false })
-    return Number(incoming.headers['content-length'] ?? TURN_BYTES) < TURN_BYTES ? pieces : this.#inTurn(pieces)
+    return Number(incoming.headers['content-length'] ?? TURN_BYTES) < TURN_BYTES ? pieces : this.#inTurn(pieces, owner)
   }
 
-  async *#inTurn(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async *#inTurn(pieces: AsyncIterable<Uint8Array>, owner: () => string): AsyncGenerator<Uint8Array> {
     let bytes = 0
     for await (const piece of pieces) {
       bytes += piece.byteLength
       yield piece
     }
-    if (bytes >= TURN_BYTES) await this.#turn()
+    if (bytes >= TURN_BYTES) await this.#turn(owner())
   }
 
-  #turn(): Promise<void> {
+  #turn(owner: string): Promise<void> {
     return new Promise(resolve => {
-      this.#waiting.push(resolve)
-      if (this.#waiting.length === 1) setImmediate(this.#next)
+      if (this.#waiting.size === 0) setImmediate(this.#next)
+      const bodies = this.#waiting.get(owner)
+      if (bodies === undefined) this.#waiting.set(owner, [resolve])
+      else bodies.push(resolve)
     })
   }
 
   /** An immediate that another one makes runs in the next turn. */
   readonly #next = (): void => {
-    this.#waiting.shift()?.()
-    if (this.#waiting.length > 0) setImmediate(this.#next)
+    const [entry] = this.#waiting
+    if (entry === undefined) return
+    const [owner, bodies] = entry
+    this.#waiting.delete(owner)
+    bodies.shift()?.()
+    if (bodies.length > 0) this.#waiting.set(owner, bodies)
+    if (this.#waiting.size > 0) setImmediate(this.#next)
   }
 }

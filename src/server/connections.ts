@@ -203,6 +203,11 @@ export class Connections {
     return false
   }
 
+  /** The account of a request; empty while it is not known, as for all requests without a key. */
+  accountOf(incoming: IncomingMessage): string {
+    return exchangeOf(incoming)?.place?.account ?? ''
+  }
+
   /** Notes that a response of this size begins and is in memory until it is sent. */
   answers(incoming: IncomingMessage, bytes: number): void {
     const exchange = exchangeOf(incoming)

@@ -104,7 +104,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
         requestId: requestIdOf(incoming),
         address: () => addressOf(incoming, trusts),
         admits: account => connections.owned(incoming, account),
-        body: () => bodyOf(incoming),
+        body: () => bodyOf(incoming, () => connections.accountOf(incoming)),
         ending: () => endingOf(env.outgoing as ServerResponse, incoming.socket),
       })
       const length = response.headers.get('content-length')
@@ -258,11 +258,14 @@ function addressOf({ socket, rawHeaders }: IncomingMessage, trusts: (address: st
 /** All listeners have one event loop. */
 const turns = new BodyTurns()
 
-/** The body of a request without the web stream that the request would make of it, which takes a sixth of a short call. */
-function bodyOf(incoming: IncomingMessage): IncomingBody | null {
+/**
+ * The body of a request without the web stream that the request would make of it, which takes a sixth of a short call.
+ * @param owner its account, as far as it is known
+ */
+function bodyOf(incoming: IncomingMessage, owner: () => string): IncomingBody | null {
   if (!hasBody(incoming)) return null
   return {
-    pieces: () => turns.pieces(incoming),
+    pieces: () => turns.pieces(incoming, owner),
     drop: () => void incoming.on('error', () => {}).resume(),
   }
 }
