@@ -37,7 +37,7 @@ export async function makeEndpoints(
   const sdk = python === null ? node : { folder: 'python', command: `"${python}" handler.py` }
   const make = (wish: Wish) => makeOne(server, wish, journal)
   const endpoints = {
-    python: await make({ name: 'soak-python', ...sdk, workersMin: 2, workersMax: 2 }),
+    python: await make({ name: 'soak-python', ...sdk, workersMin: 2, workersMax: 4 }),
     // It grows and shrinks with its load.
     node: await make({ name: 'soak-node', ...node, workersMin: 1, workersMax: 3 }),
     streams: await make({ name: 'soak-streams', ...sdk, streams: true, workersMin: 1, workersMax: 1 }),

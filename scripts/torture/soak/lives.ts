@@ -5,8 +5,8 @@ import type { Answer, Calls } from './calls.ts'
 import type { SoakEndpoints } from './endpoints.ts'
 import type { ExpectedEnd, Ledger, LoadKind, SoakJob } from './ledger.ts'
 
-/** Time in which a call has to be answered, and then a job to end: the server is away for parts of it. */
-const PATIENCE_MS = 300_000
+/** Time in which a call has to be answered, and then a job to end: the server is away for parts of it, and jobs of low priority come last. */
+const PATIENCE_MS = 900_000
 const POLL_MS = 400
 /** Every so many jobs have a webhook, and every so many are submitted again with the same key. */
 const EACH = { webhook: 3, submittedAgain: 10 }
