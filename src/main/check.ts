@@ -10,6 +10,7 @@ import { withoutPassword } from '../system/backup/dump-arguments.ts'
 import { systemClock } from '../system/clock.ts'
 import { StartError } from './listeners.ts'
 import { damageCommand } from './postgres-commands.ts'
+import { startProblem } from './start-problem.ts'
 import { acquire, type Lead, lead, refuseOtherDatabase, requireStoreOf } from './store.ts'
 
 /** What a check has found. */
@@ -29,7 +30,7 @@ export async function checkDatabase(config: Config, repair: boolean): Promise<Ch
     return url === null ? checkFile(config, repair) : await checkPostgres(config, url, repair)
   } catch (error) {
     if (error instanceof StartError) throw error
-    throw new StartError(toAppError(error).message, { cause: error })
+    throw new StartError(startProblem(error), { cause: error })
   }
 }
 

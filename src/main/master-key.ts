@@ -1,13 +1,13 @@
 /** The rotation of the encryption key of a server that is stopped. */
 import type { Config } from '../config/config.ts'
 import { SERVER_ORIGIN } from '../core/audit/entry.ts'
-import { toAppError } from '../core/errors.ts'
 import { AuditLog } from '../services/audit/audit-log.ts'
 import { type ReEncryption, reEncryptAll } from '../services/secrets/re-encryption.ts'
 import { systemClock } from '../system/clock.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../system/keys/master-key.ts'
 import { createVault } from '../system/keys/vault.ts'
 import { StartError } from './listeners.ts'
+import { startProblem } from './start-problem.ts'
 import { acquire, keyFile, type Lead, lead, openStore, requireStoreOf } from './store.ts'
 
 /** What a rotation came to, and which key there is now. */
@@ -60,7 +60,7 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
 }
 
 function startError(error: unknown): StartError {
-  return error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+  return error instanceof StartError ? error : new StartError(startProblem(error), { cause: error })
 }
 
 function unreadable({ unreadable: count, named }: ReEncryption): string {

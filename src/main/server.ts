@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { toAppError } from '../core/errors.ts'
 import { isDiskFull } from '../disk/full-disk.ts'
 import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
 import { selfSignedFiles } from '../system/certificates/self-signed.ts'
@@ -11,6 +10,7 @@ import { foldersIn } from './folders.ts'
 import { StartError, tryPorts } from './listeners.ts'
 import { roleHooksOf } from './role-hooks.ts'
 import { addressesOf, logOf, originsOf, Shell } from './shell.ts'
+import { startProblem } from './start-problem.ts'
 import { acquire, openLease, refuseOtherDatabase, refuseUnfinishedRestore } from './store.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
@@ -148,10 +148,10 @@ function servedCertificate(certificate: CertificateInUse, { tls, dataDir }: Conf
 /** Whatever failed on a full disk, room is what it needs. */
 function startError(error: unknown, dataDir: string): StartError {
   if (error instanceof StartError) return error
-  const { message } = toAppError(error)
+  const problem = startProblem(error)
   const said = isDiskFull(dataDir)
-    ? `the data directory ${dataDir} cannot be used: its disk is full; make room there (${message})`
-    : message
+    ? `the data directory ${dataDir} cannot be used: its disk is full; make room there (${problem})`
+    : problem
   return new StartError(said, { cause: error })
 }
 
