@@ -67,6 +67,6 @@ test('a damaged file is named, and no repair touches it', async () => {
   writeFileSync(file, bytes)
   const [flaw] = auditFile(file, true, NOW).flaws
   assert.match(flaw?.problem ?? '', /the file is damaged/)
-  assert.deepEqual([flaw?.mends, flaw?.remedy], [false, 'restore a backup'])
+  assert.deepEqual([flaw?.mends, flaw?.remedy], [false, 'restore a backup into a new folder with runyard restore'])
   assert.deepEqual(readFileSync(file), bytes)
 })

@@ -45,7 +45,10 @@ for (const host of ['inline', 'thread'] as const) {
   test(`${host}: a file that is no database, and one in no folder, are unavailable`, async context => {
     const file = fileIn(context)
     writeFileSync(file, 'certainly not a database, but long enough to look like one'.repeat(30))
-    await assert.rejects(openSqliteStore({ file, host }), { code: 'unavailable', message: /its file is no database/ })
+    await assert.rejects(openSqliteStore({ file, host }), {
+      code: 'unavailable',
+      message: /is damaged \(file is not a database\)/,
+    })
     const nowhere = join(file, 'deeper', 'db')
     await assert.rejects(openSqliteStore({ file: nowhere, host }), { code: 'unavailable', message: /cannot be opened/ })
   })

@@ -59,7 +59,7 @@ test('a database that cannot be copied fails the backup, and the next one is mad
   const { dataDir, backups } = folderOf('damaged')
   writeFileSync(join(dataDir, 'runyard.sqlite'), 'no database'.repeat(1_000))
   for (const _ of [1, 2]) {
-    await assert.rejects(backups.make({ passphrase: null, withLogs: false }), /its file is no database/)
+    await assert.rejects(backups.make({ passphrase: null, withLogs: false }), /is damaged \(file is not a database\)/)
   }
 })
 

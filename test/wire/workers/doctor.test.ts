@@ -74,10 +74,10 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     taken.close()
     assert.equal(code, 1)
     assert.match(of('port')?.message ?? '', new RegExp(`port ${port} is in use by pid ${process.pid} `))
-    assert.match(of('database')?.message ?? '', /cannot be read/)
+    assert.match(of('database')?.message ?? '', /it is damaged \(file is not a database\)/)
     assert.match(of('engine')?.action ?? '', /start the engine/)
     const people = stripVTControlCharacters(forPeople(of('database')!))
-    assert.match(people, /^fail {2}database {8}the embedded database: it cannot be read.*\n {22}-> restore a backup/)
+    assert.match(people, /^fail {2}database {8}the embedded database: it is damaged.*\n {22}-> restore a backup/)
   })
 
   test('PostgreSQL: its version and clock, or why it does not answer, never its password', async t => {
