@@ -9,6 +9,7 @@ import type { Emit } from '../events.ts'
 import type { Store } from '../ports/store/store.ts'
 import { StoreDamaged } from '../ports/store/store-damage.ts'
 import type { ServerTerm } from '../relay/relay.ts'
+import { lossIn } from '../store/change-note.ts'
 import {
   DATABASE_NAME,
   type DatabaseMismatch,
@@ -164,6 +165,7 @@ export async function openStore(config: Config, fence: EpochFence | null, emit: 
 
 async function openSound(config: Config, fence: EpochFence | null, emit: Emit): Promise<OpenedStore> {
   const { databaseUrl: url } = config
+  if (url === null) refuseLostChanges(config)
   if (url === null) refuseOtherKey(config, keyFile(config), canaryOfFile(join(config.dataDir, DATABASE_NAME)))
   const change = url === null ? await readyFile(config, emit) : await readyPostgres(config, url, emit)
   const beganMs = systemClock.monotonic()
@@ -173,6 +175,16 @@ async function openSound(config: Config, fence: EpochFence | null, emit: Emit): 
     emit('schema.changed', { from, to, tookMs: Math.round(systemClock.monotonic() - beganMs) })
   }
   return opened
+}
+
+/** @throws StartError when changes are missing that were on stable storage: the files as they are may still have them */
+function refuseLostChanges({ dataDir }: Config): void {
+  const loss = lossIn(join(dataDir, DATABASE_NAME))
+  if (loss === null) return
+  throw new StartError(
+    `${loss}; put the files back as they were, or restore a backup into a new folder with runyard restore; ` +
+      `runyard check --repair --data-dir ${dataDir} goes on with the changes that are left; nothing was changed`,
+  )
 }
 
 async function openPostgres(url: string, fence: EpochFence | null): Promise<OpenedStore> {

@@ -4,6 +4,7 @@ import { Client } from 'pg'
 import { CHAIN_BEGIN, type ChainPlace } from '../core/audit/entry.ts'
 import type { Placement } from '../core/workers/placement.ts'
 import { checkChain } from './audit-chain.ts'
+import { acceptChanges, type ChangeCount, changeCountIn, missingText, readChangeNote } from './change-note.ts'
 import { schemaAt, schemaIn } from './database-check.ts'
 import { forSqlite } from './engines/dialect.ts'
 import { assertion, type EpochFence } from './engines/postgres.ts'
@@ -42,6 +43,8 @@ const NAMED = 5
  * @throws AppError `unavailable` when the file cannot be read
  */
 export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
+  // Before the database, whose changes are noted once it has them.
+  const noted = readChangeNote(file)
   try {
     using database = new DatabaseSync(file, { readOnly: !repair, timeout: 5_000 })
     const damage = damageIn(database)
@@ -51,8 +54,14 @@ export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
     const schema = schemaIn(database)
     const refused = otherSchema(schema)
     if (refused !== null) return { schema, flaws: [refused] }
-    const flaws = [...orphans(database, repair), ...runSteps(audits(repair, nowMs), each => answerOf(database, each))]
+    const found = changeCountIn(database)
+    const flaws = [
+      ...lostChanges(noted, found),
+      ...orphans(database, repair),
+      ...runSteps(audits(repair, nowMs), each => answerOf(database, each)),
+    ]
     database.exec('COMMIT')
+    if (repair && found !== null) acceptChanges(file, found)
     return { schema, flaws }
   } catch (error) {
     throw fromSqlite(error)
@@ -88,6 +97,12 @@ export async function auditPostgres(url: string, fence: EpochFence | null, nowMs
 
 function answerOf(database: DatabaseSync, { sql, params }: Statement): readonly Row[] {
   return database.prepare(forSqlite(sql)).all(...(params as (string | number | null)[])) as unknown as readonly Row[]
+}
+
+/** Changes that were on stable storage and are not in the database. Nothing brings them back but the files as they were. */
+function lostChanges(noted: ChangeCount | null, found: ChangeCount | null): Flaw[] {
+  const problem = missingText(noted, found)
+  return problem === null ? [] : [{ problem, remedy: 'go on with the changes that are left', mends: true }]
 }
 
 /** This program knows the rows of its own schema alone. */

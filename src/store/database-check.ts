@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
+import { lossIn } from './change-note.ts'
 import { addressOf, connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres, withPlace } from './engines/postgres-errors.ts'
 import { damageSaid, fromSqlite, isFullDisk } from './engines/sqlite-errors.ts'
@@ -33,7 +34,7 @@ export function checkFile(file: string): FileCheck {
     const engine = String(database.prepare('SELECT sqlite_version() AS version').get()?.version)
     const schema = schemaIn(database)
     const version = `SQLite ${engine}, ${schemaText(schema)}`
-    return { problem: problemOf(schema), remedy: null, version, nowMs: null }
+    return { problem: problemOf(schema) ?? lossIn(file), remedy: null, version, nowMs: null }
   } catch (error) {
     return { ...unreadable(error), version: null, nowMs: null }
   } finally {

@@ -110,8 +110,8 @@ export const walls: Wall[] = [
     folder: 'store',
     project: 'core ports events disk',
     packages: 'pg',
-    builtins: 'sqlite worker_threads fs path url crypto',
-    why: 'url: the files of the schema and of the thread are found beside the module; crypto: each entry of the audit log has the hash of the one before',
+    builtins: 'sqlite worker_threads fs path url crypto zlib',
+    why: 'url: the files of the schema and of the thread are found beside the module; crypto: each entry of the audit log has the hash of the one before; zlib: CRC-32 of what damage may change',
   },
   {
     folder: 'relay',

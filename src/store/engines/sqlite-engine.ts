@@ -5,6 +5,7 @@ import { operationOf } from '../operations/table.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
 import { charactersOf } from './answer-size.ts'
+import { ChangeCounter } from './change-counter.ts'
 import { forSqlite } from './dialect.ts'
 import { fromSqlite, unavailable } from './sqlite-errors.ts'
 
@@ -65,6 +66,8 @@ export class SqliteEngine {
   readonly #aroundCommit: (commit: () => void) => void
   /** Whether a commit flushes, as far as the connection knows. */
   #flushes = true
+  /** Null in memory. */
+  readonly #counter: ChangeCounter | null
   #stats = { reads: 0, writes: 0, commits: 0, largestBatch: 0 }
 
   /** @throws AppError `unavailable` when the database cannot be opened or belongs to a newer version */
@@ -81,6 +84,7 @@ export class SqliteEngine {
       this.#letShrink(rebuiltBytes ?? REBUILT_BYTES)
       this.#prepareDatabase(file, migrations)
       if (isUsual) emptyInMemory ??= this.database.serialize()
+      this.#counter = file === ':memory:' ? null : ChangeCounter.open(this.database, file)
     } catch (error) {
       this.database.close()
       throw fromSqlite(error)
@@ -120,7 +124,9 @@ export class SqliteEngine {
 
   /** Closes the database. */
   close(): void {
-    if (this.database.isOpen) this.database.close()
+    if (!this.database.isOpen) return
+    this.database.close()
+    this.#counter?.close()
   }
 
   /**
@@ -152,6 +158,7 @@ export class SqliteEngine {
     this.database.exec('BEGIN IMMEDIATE')
     try {
       runSteps(migrate('sqlite', migrations), statement => this.#answer(statement))
+      if (file !== ':memory:') ChangeCounter.prepare(this.database)
       this.database.exec('COMMIT')
     } finally {
       this.#rollBack()
@@ -177,7 +184,7 @@ export class SqliteEngine {
     try {
       this.#exec('BEGIN IMMEDIATE')
       const value = this.#run(name, args)
-      this.#commit()
+      this.#commit(1)
       return { ok: true, value }
     } catch (error) {
       return { ok: false, error: fromSqlite(error) }
@@ -199,7 +206,7 @@ export class SqliteEngine {
         characters += outcome.ok ? charactersOf(outcome.value) : 0
         if (characters >= MAX_ANSWERED) break
       }
-      this.#commit()
+      this.#commit(outcomes.filter(({ ok }) => ok).length)
       return outcomes
     } catch (thrown) {
       const error = fromSqlite(thrown)
@@ -223,14 +230,17 @@ export class SqliteEngine {
     }
   }
 
-  /** Commits. Any failure is a failure of the store. */
-  #commit(): void {
+  /** Commits. Any failure is a failure of the store. @param operations how many were done */
+  #commit(operations: number): void {
     try {
+      if (this.#flushes) this.#counter?.count(operations)
       this.#aroundCommit(() => this.#exec('COMMIT'))
     } catch (error) {
+      this.#counter?.undone()
       const known = fromSqlite(error)
       throw known === error ? unavailable('its changes could not be made durable', error) : known
     }
+    this.#counter?.committed()
     this.#stats.commits += 1
   }
 
@@ -242,6 +252,7 @@ export class SqliteEngine {
     } catch (error) {
       if (this.database.isTransaction) throw error
     }
+    this.#counter?.undone()
   }
 
   #run(name: string, args: readonly unknown[]): unknown {

@@ -1,0 +1,134 @@
+/**
+ * The note of how many changes an embedded database has on stable storage, in a file of its own beside it. A write-ahead log that was cut or
+ * changed looks to SQLite like one that ends earlier; the note shows that there was more (docs/adr/0081-the-note-of-changes.md).
+ */
+import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { crc32 } from 'node:zlib'
+import { writeDurably } from '../disk/durable-file.ts'
+import { fromSqlite } from './engines/sqlite-errors.ts'
+
+/** How many changes a database has, and which database that is. */
+export interface ChangeCount {
+  /** Made at random for each database; a copy gets another one. */
+  readonly lineage: string
+  /** Operations that changed something and were flushed. */
+  readonly changes: number
+}
+
+/** The table of the count, which has one row. */
+export const CHANGE_COUNT = 'change_count'
+const FORM = /^([\da-f]{16}) (\d{15}) ([\da-f]{8})\n$/
+/** How many notes may be written before one is flushed. */
+const UNFLUSHED = 1_024
+
+/** The file of the note of a database. */
+export function changeNoteFile(database: string): string {
+  return `${database}-changes`
+}
+
+/** The note of a database; null where there is none, or one that a power cut has left half written. */
+export function readChangeNote(database: string): ChangeCount | null {
+  const file = changeNoteFile(database)
+  if (!existsSync(file)) return null
+  const found = FORM.exec(readFileSync(file, 'latin1'))
+  if (found === null) return null
+  const count = { lineage: found[1]!, changes: Number(found[2]) }
+  return textOf(count) === found[0] ? count : null
+}
+
+/** The count that an open database has; null where it keeps none. @throws the error of SQLite */
+export function changeCountIn(database: DatabaseSync): ChangeCount | null {
+  const made = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = '${CHANGE_COUNT}'`).get() !== undefined
+  if (!made) return null
+  const row = database.prepare(`SELECT lineage, changes FROM ${CHANGE_COUNT}`).get()
+  return row === undefined ? null : { lineage: String(row.lineage), changes: Number(row.changes) }
+}
+
+/** What the file of a database has lost; null for nothing. @throws AppError `unavailable` when it cannot be read */
+export function lossIn(database: string): string | null {
+  const noted = readChangeNote(database)
+  if (noted === null || !existsSync(database)) return null
+  try {
+    using connection = new DatabaseSync(database, { readOnly: true, timeout: 2_000 })
+    return missingText(noted, changeCountIn(connection))
+  } catch (error) {
+    throw fromSqlite(error)
+  }
+}
+
+/**
+ * The changes that a database has lost, as a sentence without a full stop; null for none.
+ * @param noted read before the database, which may be in use
+ */
+export function missingText(noted: ChangeCount | null, found: ChangeCount | null): string | null {
+  if (noted === null || found === null || noted.lineage !== found.lineage) return null
+  const missing = noted.changes - found.changes
+  if (missing <= 0) return null
+  const which = missing === 1 ? 'the last change is' : `the last ${missing} changes are`
+  return (
+    `${which} missing: the database has ${found.changes} of the ${noted.changes} changes that were on stable storage; ` +
+    'its write-ahead log was cut, changed or removed, or an older copy of the file was put in its place'
+  )
+}
+
+/** Notes what a database has as all that it had. @throws the system's error */
+export function acceptChanges(database: string, found: ChangeCount): void {
+  writeDurably(changeNoteFile(database), textOf(found))
+}
+
+/**
+ * The note that is being kept. It is written after its changes are on stable storage, so that it may be older than the database after a power
+ * cut and never newer. It is never in the way: where it cannot be written, the database goes on without it.
+ */
+export class ChangeNote {
+  readonly #handle: number
+  #unflushed = 0
+  #failed = false
+
+  private constructor(handle: number) {
+    this.#handle = handle
+  }
+
+  /** Opens the note of a database. @returns null where that is not possible */
+  static open(database: string): ChangeNote | null {
+    try {
+      const file = changeNoteFile(database)
+      return new ChangeNote(openSync(file, existsSync(file) ? 'r+' : 'w', 0o600))
+    } catch {
+      return null
+    }
+  }
+
+  /** Notes changes that are on stable storage. */
+  write(count: ChangeCount): void {
+    if (this.#failed) return
+    try {
+      writeSync(this.#handle, textOf(count), 0, 'latin1')
+      this.#unflushed += 1
+      if (this.#unflushed >= UNFLUSHED) this.#flush()
+    } catch {
+      this.#failed = true
+    }
+  }
+
+  /** Puts what was noted on stable storage, and ends. */
+  close(): void {
+    try {
+      this.#flush()
+    } catch {
+      // It is older then.
+    }
+    closeSync(this.#handle)
+  }
+
+  #flush(): void {
+    fdatasyncSync(this.#handle)
+    this.#unflushed = 0
+  }
+}
+
+function textOf({ lineage, changes }: ChangeCount): string {
+  const text = `${lineage} ${String(changes).padStart(15, '0')}`
+  return `${text} ${crc32(text).toString(16).padStart(8, '0')}\n`
+}
