@@ -3,8 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export { sleep }
 
+/** Longest pause between two looks, in milliseconds. */
+const MAX_PAUSE_MS = 500
+/** A pause is at most this part of the time waited so far, so that a long wait costs little and is barely longer. */
+const PAUSE_SHARE = 1 / 20
+
 /**
  * The first value of `look` that is neither undefined, null nor false.
+ * @param everyMs least pause between two looks; pauses grow with the time waited
  * @throws when there is none in time, with `what` and the last thing that was seen
  */
 export async function until<Value>(
@@ -13,12 +19,13 @@ export async function until<Value>(
   forMs = 30_000,
   everyMs = 50,
 ): Promise<Value> {
-  const deadline = performance.now() + forMs
+  const began = performance.now()
   for (;;) {
     const found = await look()
     if (found !== undefined && found !== null && found !== false) return found
-    if (performance.now() > deadline) throw new Error(`after ${forMs} ms still waiting for ${what}`)
-    await sleep(everyMs)
+    const waitedMs = performance.now() - began
+    if (waitedMs > forMs) throw new Error(`after ${forMs} ms still waiting for ${what}`)
+    await sleep(Math.max(everyMs, Math.min(MAX_PAUSE_MS, waitedMs * PAUSE_SHARE)))
   }
 }
 
