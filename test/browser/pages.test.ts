@@ -15,12 +15,11 @@ const PAGES = [
   ...ENDPOINT_TABS.map(tab => `/endpoints/hellonode${tab}`),
 ]
 
-const LOOKS: readonly Look[] = [
-  { width: 1280, theme: 'light' },
-  { width: 1280, theme: 'dark' },
-  { width: 390, theme: 'light' },
-  { width: 390, theme: 'dark' },
-]
+/** Each page is opened once at each width. Only its colors depend on the theme, which changes in place. */
+const LOOKS = [
+  { width: 1280, theme: 'light', otherTheme: 'dark' },
+  { width: 390, theme: 'dark', otherTheme: 'light' },
+] as const satisfies readonly (Look & { otherTheme: Look['theme'] })[]
 
 /** A name that a careless page would run, and that is as long as names may be. */
 const HOSTILE = `<img src=x onerror="globalThis.wasRun=1"><script>globalThis.wasRun=1</script>${'x'.repeat(110)}`
@@ -50,7 +49,7 @@ describe('the pages of the console', { skip: browserSkip, timeout: 280_000 }, ()
   })
 
   for (const look of LOOKS)
-    test(`are without findings of axe-core, ${look.theme}, ${look.width} pixels wide`, async () => {
+    test(`are without findings of axe-core, in both themes, ${look.width} pixels wide`, async () => {
       const visitor = await (await Visitor.at(browser, server, look)).signIn(server.apiKey)
       const drawer = `/endpoints/hellonode/requests?job=${job}`
       for (const path of [...PAGES, drawer]) {
@@ -60,6 +59,9 @@ describe('the pages of the console', { skip: browserSkip, timeout: 280_000 }, ()
         await until('the page to be read', async () => (await visitor.page.locator('.loading').count()) === 0)
         assert.deepEqual(await visitor.axe(), [], path)
         assert.equal(await visitor.isTooWide(), false, `${path} is wider than the window`)
+        await visitor.page.emulateMedia({ colorScheme: look.otherTheme })
+        assert.deepEqual(await visitor.axe(['color-contrast']), [], `${path}, ${look.otherTheme}`)
+        await visitor.page.emulateMedia({ colorScheme: look.theme })
       }
       assert.equal(await visitor.page.evaluate(() => 'wasRun' in globalThis), false)
       visitor.assertClean()

@@ -69,17 +69,20 @@ export class Visitor {
     await this.page.locator('h1').first().waitFor()
   }
 
-  /** What axe-core finds wrong with the page as it is now. */
-  async axe(): Promise<string[]> {
-    await this.page.evaluate(axe)
-    const found = await this.page.evaluate(async () => {
+  /** Findings of axe-core on the page as it is now. @param rules names of its rules; all by default */
+  async axe(rules?: readonly string[]): Promise<string[]> {
+    if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axe)
+    return await this.page.evaluate(async runOnly => {
       type Results = { violations: { id: string; help: string; nodes: { html: string; failureSummary?: string }[] }[] }
-      const { violations } = await (globalThis as unknown as { axe: { run(): Promise<Results> } }).axe.run()
+      const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<Results> } }
+      const { violations } = await axe.run({
+        resultTypes: ['violations'],
+        ...(runOnly === undefined ? {} : { runOnly }),
+      })
       return violations.flatMap(({ id, help, nodes }) =>
         nodes.map(({ html, failureSummary = '' }) => `${id}: ${help}: ${html.slice(0, 200)} ${failureSummary}`),
       )
-    })
-    return found
+    }, rules)
   }
 
   /** Whether the page is wider than the window. */
