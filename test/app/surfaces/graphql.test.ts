@@ -11,6 +11,7 @@ import {
   printSchema,
 } from 'graphql'
 import { SCHEMA_FILE, schemaFile } from '../../../scripts/schema.ts'
+import { typeDefs } from '../../../src/api/graphql/sdl/schema.ts'
 import { DEFAULT_OWNER, type EndpointId, type TemplateId } from '../../../src/core/ids.ts'
 import { endpointOf, templateOf } from '../../contract/store-world.ts'
 import { type Answer, type Asking, openRig, type Rig } from '../../support/rig.ts'
@@ -29,6 +30,8 @@ async function refusal(rig: Rig, query: string, asking: Asking = {}): Promise<st
 
 test('the file with the schema says what the server serves', () => {
   assert.equal(readFileSync(SCHEMA_FILE, 'utf8'), schemaFile(), 'run ./bin/node scripts/schema.ts')
+  // A server takes its schema as valid.
+  assert.doesNotThrow(() => buildSchema(typeDefs.join('\n')))
 })
 
 test('the depth, length, aliases and cost of a document are limited', async t => {
