@@ -97,7 +97,6 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
  * are what depends on a container: how it starts, calls, writes, is adopted and ends.
  */
 export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
-  'clients/logs': [],
   'faults/outage': [
     'without a relay its result is missed within seconds, and the job is done by another worker',
     'an official Python worker whose server is killed again and again',
