@@ -191,6 +191,8 @@ export interface Events {
   'leader.changed': { now: 'standby' | 'active' | 'unsure' | 'deposed'; problem: string | null; epoch: number | null }
   /** The database has said that it is damaged, for the first time since the server began. */
   'store.damaged': { where: string; problem: string }
+  /** The store refuses changes because its disk is full, for the first time since it took one. */
+  'store.full': { problem: string }
   'loop.failed': { loop: string; problem: string }
   /** A response began; `surface` is null when the path belongs to none. */
   'request.answered': { surface: string | null; status: number; tookMs: number }

@@ -76,6 +76,11 @@ export const DECISIONS: Readonly<Record<Cause, Decision>> = {
     tone: 'bad',
     mends: () => [machine('See what is wrong with the machine')],
   },
+  store_full: {
+    title: 'The disk of the database is full',
+    tone: 'bad',
+    mends: () => [machine('See the disk of the machine')],
+  },
   about_to_start: { title: 'A worker is about to start', tone: 'busy', mends: nothing },
   paused: { title: 'Paused', tone: 'wait', mends: facts => [moreWorkers(facts)] },
   image_error: {

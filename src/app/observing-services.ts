@@ -1,5 +1,6 @@
 import { NO_PRICES } from '../core/billing/prices.ts'
 import { toAppError } from '../core/errors.ts'
+import { fullText } from '../core/observing/full-store.ts'
 import { DAMAGE_ACTION, damageText } from '../core/observing/store-damage.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -37,6 +38,8 @@ export interface ObservingServices {
   readonly timeKeeper: TimeKeeper | null
   /** Null when it is ready, else the problem, without a path of the machine. */
   readonly notReady: () => Promise<string | null>
+  /** What people should know of the store of a server that is ready; null for nothing. */
+  readonly storeNote: () => string | null
 }
 
 /** Readers of the event stream and the care of the time, which are made before all services. */
@@ -73,6 +76,10 @@ export function createObservingServices(
     feed,
     timeKeeper,
     notReady: () => whyNotReady(ports, stopping),
+    storeNote: () => {
+      const full = ports.storeRoom?.full() ?? null
+      return full === null ? null : fullText(full)
+    },
   }
 }
 

@@ -15,6 +15,6 @@ export function isDiskFull(folder: string): boolean {
 }
 
 /** Whether the system has refused a write because a disk, or the quota of this user on it, has no room. */
-export function isFullDisk(error: unknown): boolean {
+export function hasFoundNoSpace(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
 }

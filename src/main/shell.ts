@@ -16,6 +16,7 @@ import { createOutbound } from '../system/http/outbound.ts'
 import { createLog, logEvents } from '../system/observing/log.ts'
 import { type CountingMetrics, createMetrics } from '../system/observing/metrics.ts'
 import { StoreDamageWatch } from '../system/observing/store-damage-watch.ts'
+import { StoreRoomWatch } from '../system/observing/store-room-watch.ts'
 import { systemRandom } from '../system/random.ts'
 import { consoleUrlFor } from './console.ts'
 import { consoleSource } from './console-source.ts'
@@ -43,6 +44,8 @@ export class Shell {
   readonly emit: Emit
   /** Damage of the database that this server has met. */
   readonly storeDamage: StoreDamageWatch
+  /** Whether its disk is full. */
+  readonly storeRoom: StoreRoomWatch
   /** Ports that need nothing of a term. */
   readonly ports: Pick<
     Ports,
@@ -80,6 +83,7 @@ export class Shell {
     const traced = this.traces === null ? [] : [this.traces.tracer.emit]
     this.emit = toAll([logEvents(log), this.metrics.emit, this.relayTokens.emit, ...traced])
     this.storeDamage = new StoreDamageWatch(this.emit, () => systemClock.now())
+    this.storeRoom = new StoreRoomWatch(this.emit, systemClock)
     this.ports = {
       clock: systemClock,
       random: systemRandom,

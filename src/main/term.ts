@@ -123,6 +123,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     vault,
     store,
     storeDamage: shell.storeDamage,
+    storeRoom: shell.storeRoom,
     ...fenced(lease, driver),
     notifier,
     logs,
@@ -208,12 +209,16 @@ function configIn(shell: Shell) {
 
 /** The store, whose calls are measured and whose errors are looked at, and with it the time of the server before. */
 async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack): Promise<Store> {
-  const { config, metrics, storeDamage, emit } = shell
+  const { config, metrics, storeDamage, storeRoom, emit } = shell
   const { store, readyForLarge } = await openStore(config, lease?.fence ?? null, emit)
   shell.readyForLarge = readyForLarge
   opened.defer(() => store.close())
   await resumeTime({ store, time: systemTime, emit })
-  return instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics), storeDamage.look)
+  const look = (error: unknown) => {
+    storeDamage.look(error)
+    storeRoom.look(error)
+  }
+  return instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics), look)
 }
 
 /** A relay keeps calls of workers of this machine; others call a server. */

@@ -15,6 +15,7 @@ import type { Random } from './random.ts'
 import type { Spill } from './spill.ts'
 import type { Store } from './store/store.ts'
 import type { StoreDamage } from './store/store-damage.ts'
+import type { StoreRoom } from './store/store-full.ts'
 import type { Tracing } from './tracing.ts'
 import type { Vault } from './vault.ts'
 import type { VolumeFolders } from './volume-folders.ts'
@@ -31,6 +32,8 @@ export interface Ports {
   readonly store: Store
   /** Damage of the database that was met; none is known of when left out. */
   readonly storeDamage?: StoreDamage
+  /** Whether the disk of the database is full; it has room when left out. */
+  readonly storeRoom?: StoreRoom
   readonly driver: Driver
   readonly machine: Machine
   readonly notifier: Notifier

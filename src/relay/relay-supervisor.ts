@@ -6,7 +6,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
-import { isFullDisk } from '../disk/full-disk.ts'
+import { hasFoundNoSpace } from '../disk/full-disk.ts'
 import { programFile } from '../disk/package-files.ts'
 import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
 import type { TokenUpdate } from './known-tokens.ts'
@@ -405,7 +405,7 @@ function openLog(file: string): number | 'ignore' {
   try {
     return openSync(file, 'w', 0o600)
   } catch (error) {
-    if (isFullDisk(error)) return 'ignore'
+    if (hasFoundNoSpace(error)) return 'ignore'
     throw error
   }
 }

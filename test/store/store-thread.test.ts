@@ -6,9 +6,16 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import type { Store } from '../../src/ports/store/store.ts'
+import { StoreFull } from '../../src/ports/store/store-full.ts'
 import { sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
 import { ThreadHost } from '../../src/store/engines/thread-host.ts'
-import type { NumberedCall, Request, Response } from '../../src/store/engines/thread-messages.ts'
+import {
+  type NumberedCall,
+  packError,
+  type Request,
+  type Response,
+  unpackError,
+} from '../../src/store/engines/thread-messages.ts'
 import { serveStore } from '../../src/store/engines/thread-server.ts'
 import { DONE, E1, jobId, jobOf, OWNER, T0, W1, W2, World } from '../contract/store-world.ts'
 
@@ -157,4 +164,10 @@ test('calls are answered while each thread ends as soon as it has begun, and a c
   for (let n = 0; n < 3; n += 1) await assert.rejects(store.endpoints.list(OWNER), unavailable)
   await store.close()
   await assert.rejects(store.endpoints.list(OWNER), { ...unavailable, message: /closed/ })
+})
+
+test('an error of a full disk is one behind a thread, too', () => {
+  const error = unpackError(structuredClone(packError(new StoreFull('its disk is full'))))
+  assert.ok(error instanceof StoreFull)
+  assert.deepEqual([error.code, error.reason, error.retryAfterSeconds], ['unavailable', 'its disk is full', 5])
 })

@@ -48,6 +48,7 @@ import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import type { StoreDamage } from '../../src/ports/store/store-damage.ts'
+import type { StoreRoom } from '../../src/ports/store/store-full.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import { resumeTime } from '../../src/services/observing/server-time.ts'
@@ -102,6 +103,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly auditHead?: AuditHeadNote
   /** Damage of the database that was met; none when left out. */
   readonly storeDamage?: StoreDamage
+  /** Whether the disk of the database is full; it has room when left out. */
+  readonly storeRoom?: StoreRoom
   /** How long the audit log is kept. */
   readonly audit?: Partial<AuditRules>
   /** What is found out about the host; nothing when left out. */
@@ -293,6 +296,7 @@ export class Rig {
     }
     this.ports = {
       ...ports,
+      ...(this.#options.storeRoom === undefined ? {} : { storeRoom: this.#options.storeRoom }),
       ...(this.#options.storeDamage === undefined ? {} : { storeDamage: this.#options.storeDamage }),
       bodies: inlineBodies,
       registries: createImageRegistries({ allowed: ['registry.lan'], resolve: async name => this.resolve(name) }),

@@ -47,6 +47,8 @@ export interface OpsParts extends AuditParts {
   readonly emit: Emit
   /** Null when the server acts and its database is well, else the problem, for everybody to read. */
   readonly notReady: () => Promise<string | null>
+  /** What people should know of the store of a server that is ready; null for nothing. */
+  readonly storeNote: () => string | null
   readonly stopping: AbortSignal
 }
 
@@ -62,8 +64,9 @@ export function opsSurface(parts: OpsParts): Surface {
     if (problem !== null) {
       return jsonText(JSON.stringify({ status: 'not ready', problem }), 503, { 'retry-after': '5' })
     }
-    const note = parts.timeKeeper?.note() ?? null
-    return jsonText(JSON.stringify({ status: 'ready', ...(note === null ? {} : { note }) }))
+    // What is kept can be read, so it is ready; whoever watches it sees the rest.
+    const notes = [parts.timeKeeper?.note() ?? null, parts.storeNote()].filter(note => note !== null)
+    return jsonText(JSON.stringify({ status: 'ready', ...(notes.length === 0 ? {} : { note: notes.join('; ') }) }))
   })
   const metrics = async () => {
     const { contentType, text } = await parts.scraping.expose()

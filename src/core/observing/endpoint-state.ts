@@ -39,6 +39,7 @@ const PROBLEMS: ReadonlySet<WaitCause> = new Set([
   'rollout_stopped',
   'cluster_away',
   'store_damaged',
+  'store_full',
 ])
 
 /** The first state that applies, in the order of {@link ENDPOINT_STATES}. */

@@ -37,7 +37,7 @@ export const WAIT_CAUSES = [
     'throttled',
   ] as const),
   ...PLACE_CAUSES,
-  ...(['low_priority', 'batch_turn', 'runs_alone', 'rollout_stopped', 'store_damaged'] as const),
+  ...(['low_priority', 'batch_turn', 'runs_alone', 'rollout_stopped', 'store_damaged', 'store_full'] as const),
 ] as const
 /** One of {@link WAIT_CAUSES}. */
 export type WaitCause = (typeof WAIT_CAUSES)[number]

@@ -11,6 +11,7 @@ import {
   MAX_REQUESTS_BEFORE,
 } from '../../core/observing/explain.ts'
 import { explainedSnapshot, withRollout, withRolloutNote } from '../../core/observing/explain-rollout.ts'
+import { withFullStore } from '../../core/observing/full-store.ts'
 import { withDamage } from '../../core/observing/store-damage.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { withoutGpus } from '../../core/placement/placement-fit.ts'
@@ -41,7 +42,7 @@ export interface EndpointExplanation {
 
 /** Explains why something waits, from the store, the driver and the output of workers. */
 export class Explainer {
-  readonly #ports: Pick<Ports, 'store' | 'storeDamage' | 'driver' | 'clock' | 'machine'>
+  readonly #ports: Pick<Ports, 'store' | 'storeDamage' | 'storeRoom' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
   readonly #running: RunningWorkers
   readonly #models: Pick<EndpointModels, 'progress'>
@@ -51,7 +52,7 @@ export class Explainer {
 
   /** @param placing rules of placement; what is left out has its default */
   constructor(
-    ports: Pick<Ports, 'store' | 'storeDamage' | 'driver' | 'clock' | 'machine'>,
+    ports: Pick<Ports, 'store' | 'storeDamage' | 'storeRoom' | 'driver' | 'clock' | 'machine'>,
     parts: {
       readonly fleet: Fleet
       readonly running: RunningWorkers
@@ -81,7 +82,7 @@ export class Explainer {
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
     const { release, context, startFailure } = await this.#contextOf(snapshot)
     const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure)
-    return this.#damaged({ ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] })
+    return this.#overStore({ ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] })
   }
 
   /** @throws AppError `not_found` */
@@ -92,7 +93,7 @@ export class Explainer {
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId, MAX_REQUESTS_BEFORE)
     const ofJob = explainJob(job, release.snapshot, context, batch)
-    const explanation = this.#damaged(withRolloutNote(ofJob, snapshot, startFailure))
+    const explanation = this.#overStore(withRolloutNote(ofJob, snapshot, startFailure))
     const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(
       ({ workerId, text }) => `worker ${workerId}: ${text}`,
     )
@@ -123,8 +124,9 @@ export class Explainer {
     return note === null ? [] : [note]
   }
 
-  #damaged(explanation: Explanation): Explanation {
-    return withDamage(explanation, this.#ports.storeDamage?.met() ?? null)
+  #overStore(explanation: Explanation): Explanation {
+    const { storeDamage, storeRoom } = this.#ports
+    return withFullStore(withDamage(explanation, storeDamage?.met() ?? null), storeRoom?.full() ?? null)
   }
 
   async #snapshotOf(id: EndpointId): Promise<EndpointSnapshot> {

@@ -1,6 +1,7 @@
 import { DatabaseError } from 'pg'
 import { AppError } from '../../core/errors.ts'
 import { StoreDamaged } from '../../ports/store/store-damage.ts'
+import { StoreFull } from '../../ports/store/store-full.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 const UNTRUSTED =
@@ -15,7 +16,6 @@ const UNAVAILABLE: readonly (readonly [code: string, reason: string])[] = [
   ['28', 'PostgreSQL does not let it in'],
   ['3D000', 'PostgreSQL does not have its database'],
   ['42501', 'its user may not do this in PostgreSQL'],
-  ['53100', 'the disk of PostgreSQL is full'],
   ['53300', 'PostgreSQL has too many connections'],
   ['53', 'PostgreSQL lacks resources'],
   ['55P03', 'PostgreSQL waited too long for a lock'],
@@ -41,6 +41,9 @@ const CONNECTION_REASONS: Readonly<Record<string, string>> = {
 /** The SQLSTATEs of damaged tables and indexes. */
 const DAMAGED: ReadonlySet<string> = new Set(['XX001', 'XX002'])
 
+/** The SQLSTATE `disk_full`. */
+const DISK_FULL = '53100'
+
 /** The SQLSTATE of `assert_server_epoch` in postgres-lease.ts. */
 export const EPOCH_OVER = 'RY001'
 const RETRY_AFTER_S = 2
@@ -57,6 +60,7 @@ export function fromPostgres(error: unknown): unknown {
   const { code = '' } = error
   if (code === EPOCH_OVER) return epochOver(error)
   if (DAMAGED.has(code)) return new StoreDamaged('the database in PostgreSQL', error.message, error)
+  if (code === DISK_FULL) return new StoreFull('the disk of PostgreSQL is full', error)
   const reason = UNAVAILABLE.find(([start]) => code.startsWith(start))?.[1]
   return reason === undefined ? error : unavailable(reason, error)
 }

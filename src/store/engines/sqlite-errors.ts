@@ -1,5 +1,6 @@
 import { AppError } from '../../core/errors.ts'
 import { StoreDamaged } from '../../ports/store/store-damage.ts'
+import { StoreFull } from '../../ports/store/store-full.ts'
 
 /** Primary result codes of an SQLite that cannot work now, each with a phrase for people. */
 const UNAVAILABLE: Readonly<Record<number, string>> = {
@@ -8,7 +9,6 @@ const UNAVAILABLE: Readonly<Record<number, string>> = {
   7: 'it is out of memory',
   8: 'its database cannot be written',
   10: 'its disk failed',
-  13: 'its disk is full',
   14: 'its database cannot be opened',
 }
 
@@ -30,14 +30,15 @@ export function damageSaid(error: unknown): string | null {
 }
 
 /**
- * What a caller of the store gets for an error of SQLite: `unavailable` where the machine is at fault, {@link StoreDamaged} where the file is
- * damaged, and the error itself where a statement is wrong, since that is a mistake in this program.
+ * What a caller of the store gets for an error of SQLite: `unavailable` where the machine is at fault, as {@link StoreFull} on a full disk;
+ * {@link StoreDamaged} where the file is damaged; and the error itself where a statement is wrong, since that is a mistake in this program.
  */
 export function fromSqlite(error: unknown): unknown {
   const said = damageSaid(error)
   if (said !== null) return new StoreDamaged(DATABASE_FILE, said, error)
   if (!isSqliteError(error)) return error
-  const reason = isFullDisk(error) ? UNAVAILABLE[13] : UNAVAILABLE[error.errcode & 0xff]
+  if (isFullDisk(error)) return new StoreFull('its disk is full', error)
+  const reason = UNAVAILABLE[error.errcode & 0xff]
   return reason === undefined ? error : unavailable(reason, error)
 }
 

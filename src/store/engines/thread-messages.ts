@@ -1,5 +1,6 @@
 import { AppError, type ErrorCode } from '../../core/errors.ts'
 import { StoreDamaged } from '../../ports/store/store-damage.ts'
+import { StoreFull } from '../../ports/store/store-full.ts'
 import type { HostCall } from './host.ts'
 import type { OperationOutcome, StoreStats } from './sqlite-engine.ts'
 
@@ -47,20 +48,30 @@ interface PackedAppError {
   readonly cause: unknown
   /** Of {@link StoreDamaged}. */
   readonly damage?: { readonly where: string; readonly said: string }
+  /** The reason of {@link StoreFull}. */
+  readonly full?: string
 }
 
 /** Cloning keeps no classes of ours, so an AppError travels as what it is made of. */
 export function packError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
   const damage = error instanceof StoreDamaged ? { damage: { where: error.where, said: error.said } } : {}
-  return { appError: error.code, message: error.message, cause: error.cause, ...damage } satisfies PackedAppError
+  const full = error instanceof StoreFull ? { full: error.reason } : {}
+  return {
+    appError: error.code,
+    message: error.message,
+    cause: error.cause,
+    ...damage,
+    ...full,
+  } satisfies PackedAppError
 }
 
 /** The counterpart of {@link packError}. */
 export function unpackError(packed: unknown): unknown {
   if (!isPacked(packed)) return packed
-  const { damage, cause } = packed
+  const { damage, full, cause } = packed
   if (damage !== undefined) return new StoreDamaged(damage.where, damage.said, cause)
+  if (full !== undefined) return new StoreFull(full, cause)
   return new AppError(packed.appError, packed.message, { cause })
 }
 

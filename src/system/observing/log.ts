@@ -34,6 +34,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'clock.adopted': 'warn',
   'clock.held': 'warn',
   'store.damaged': 'error',
+  'store.full': 'error',
   'loop.failed': 'error',
   'gateway.request_finished': 'debug',
   'request.answered': 'debug',
@@ -165,6 +166,7 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'schema.changing': ({ from, to, writtenBy, version, backup }) =>
     `Runyard ${version} changes the database from schema ${from}, of Runyard ${writtenBy}, to schema ${to}; ` +
     (backup === null ? 'it made no copy before' : `the copy from before is ${backup}`),
+  'store.full': ({ problem }) => `the store takes no change: ${problem}; make room there, and all goes on by itself`,
   'log.lines_dropped': ({ lines, problem, forMs }) =>
     `${lines} lines of this log are missing, of the last ${Math.ceil(Number(forMs) / 1_000)} s: ${problem}`,
   'folder.packages_changed': ({ file, run }) => `${file} changed; run: ${run}`,

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import type { MetDamage } from '../../../src/core/observing/store-damage.ts'
+import { StoreFull } from '../../../src/ports/store/store-full.ts'
+import { StoreRoomWatch } from '../../../src/system/observing/store-room-watch.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
+import { VirtualClock } from '../../support/virtual-clock.ts'
 
 interface Page {
   readonly explanations: { readonly kind: string; readonly id: string; readonly name: string; readonly cause: string }[]
@@ -136,4 +140,39 @@ test('damage of the database is why an endpoint and its jobs wait, and the serve
   const { status, json, headers } = await rig.ask('GET', '/readyz')
   assert.deepEqual([status, headers.get('retry-after'), json.status], [503, '5', 'not ready'])
   assert.match(json.problem, sentence)
+})
+
+test('a full disk of the database is why an endpoint and its jobs wait, as long as changes are refused', async t => {
+  const clock = new VirtualClock()
+  const events: unknown[] = []
+  const watch = new StoreRoomWatch((...event) => void events.push(event), clock)
+  const rig = await openRig(t, { storeRoom: watch })
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  const job = await rig.submit(endpoint)
+  const causes = async () =>
+    Promise.all(
+      [`/v2/${endpoint}/explain`, `/v2/${endpoint}/explain/${job}`].map(
+        async path => (await rig.ask('GET', path)).json.cause,
+      ),
+    )
+  watch.look(new AppError('unavailable', 'the store cannot do this now: it is locked'))
+  assert.deepEqual(await causes(), ['paused', 'paused'])
+  const sinceMs = clock.now()
+  for (let second = 0; second < 60; second += 1) {
+    watch.look(new StoreFull('its disk is full'))
+    await clock.advance(1_000)
+  }
+  assert.deepEqual(await causes(), ['store_full', 'store_full'])
+  const { json } = await rig.ask('GET', `/v2/${endpoint}/explain`)
+  assert.match(json.summary, /^the store takes no change now: its disk is full; /)
+  assert.match(json.action, /make room/)
+  assert.equal(json.sinceMs, sinceMs)
+  const ready = await rig.ask('GET', '/readyz')
+  assert.deepEqual([ready.status, ready.json.note], [200, 'the store takes no change now: its disk is full'])
+  assert.deepEqual(events, [['store.full', { problem: 'its disk is full' }]])
+  await clock.advance(20_000)
+  assert.deepEqual(await causes(), ['paused', 'paused'])
+  assert.equal((await rig.ask('GET', '/readyz')).text, '{"status":"ready"}')
+  watch.look(new StoreFull('its disk is full'))
+  assert.equal(events.length, 2)
 })

@@ -205,6 +205,7 @@ test('of whatever situation exactly one cause is named, and it and all that is s
     'settings_invalid',
     'never_healthy',
     'store_damaged',
+    'store_full',
   ]
   const missed = WAIT_CAUSES.filter(cause => !seen.has(cause) && !elsewhere.includes(cause))
   assert.deepEqual(missed, [])

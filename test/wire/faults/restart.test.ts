@@ -474,6 +474,9 @@ test('a full disk: what is kept can be read, the rest is refused with the reason
     assert.ok(Number(headers.get('retry-after')) > 0)
   }
   assert.equal((await statusOf(server, 'hellonode', id)).status, 'COMPLETED')
+  const [why] = (await ask(server, '/ops/why/hellonode')).json.explanations
+  assert.equal(why.cause, 'store_full')
+  assert.equal(server.events('store.full').length, 1)
   await server.kill9()
 
   const start = await runCommand(['serve', '--data-dir', dataDir, '--port', '0', '--docker', 'off'])

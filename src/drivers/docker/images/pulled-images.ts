@@ -2,7 +2,7 @@
 import { readFileSync, statfsSync } from 'node:fs'
 import { parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { writeDurably } from '../../../disk/durable-file.ts'
-import { isFullDisk } from '../../../disk/full-disk.ts'
+import { hasFoundNoSpace } from '../../../disk/full-disk.ts'
 import type { Clock } from '../../../ports/clock.ts'
 
 /** An image that was downloaded for workers. */
@@ -89,7 +89,7 @@ export class PulledImages {
     try {
       writeDurably(file, JSON.stringify([...this.#images.values()]))
     } catch (error) {
-      if (!isFullDisk(error)) throw error
+      if (!hasFoundNoSpace(error)) throw error
     }
   }
 }

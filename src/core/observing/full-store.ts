@@ -1,0 +1,30 @@
+/** What people read of a store whose disk is full. */
+import type { Explanation } from './explain.ts'
+
+/** The remedy, as the end of a sentence. */
+const ACTION = 'make room on the disk of the database; everything goes on by itself then'
+
+/**
+ * An explanation whose cause is that the store refuses changes: jobs are neither accepted nor taken, and no worker starts. A finished job stays
+ * finished.
+ * @param full the reason, such as `its disk is full`, and since when in Unix milliseconds; null while the store takes changes
+ */
+export function withFullStore(
+  explanation: Explanation,
+  full: { readonly reason: string; readonly sinceMs: number } | null,
+): Explanation {
+  if (full === null || explanation.cause === 'finished' || explanation.cause === 'store_damaged') return explanation
+  return {
+    ...explanation,
+    cause: 'store_full',
+    summary: `${fullText(full)}; ${explanation.summary}`,
+    action: ACTION,
+    commands: ['runyard doctor'],
+    sinceMs: full.sinceMs,
+  }
+}
+
+/** The refusals as a sentence without a full stop. */
+export function fullText({ reason }: { readonly reason: string }): string {
+  return `the store takes no change now: ${reason}`
+}
