@@ -16,7 +16,7 @@ import { singleLeader } from '../system/coordination/leader.ts'
 import { fencedDriver } from '../system/coordination/leader-fence.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
-import { keepApiKey } from '../system/keys/api-key.ts'
+import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
 import { instrumentedStore } from '../system/observing/instrumented-store.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { appConfigOf } from './app-config.ts'
@@ -228,6 +228,7 @@ function hasRelay({ config }: Shell): boolean {
 
 /** The key of the server itself, made valid, and with it the one before and the one for metrics, where they are given. */
 async function ownKey({ services }: App, { apiKeyFile, config, log }: Shell): Promise<string> {
+  const isMade = knownApiKey(apiKeyFile, config.apiKey) === null
   const key = keepApiKey(apiKeyFile, config.apiKey)
   const noted = (id: KeyId) => services.audit.ofServer('setServerKey', { kind: 'key', id }, {}, DEFAULT_OWNER)
   const { metricsKey, previousApiKey } = config
@@ -236,9 +237,13 @@ async function ownKey({ services }: App, { apiKeyFile, config, log }: Shell): Pr
   if (isChanging) log.warn(PREVIOUS_KEY)
   const before = isChanging ? [{ name: 'previous', key: previousApiKey, scope: FULL_SCOPE }] : []
   const keys = [{ name: 'main', key, scope: FULL_SCOPE }, ...before, ...ofMetrics]
-  await services.access.ensureKeys(DEFAULT_OWNER, keys, noted)
+  const ended = await services.access.ensureKeys(DEFAULT_OWNER, keys, noted)
+  if (isMade && ended.includes('main')) log.warn({ file: apiKeyFile }, NEW_KEY)
   return key
 }
+
+const NEW_KEY =
+  'the file of the API key was missing or empty: there is a new key, and the one before is no longer valid; to keep that one, put it into the file and start again'
 
 const PREVIOUS_KEY =
   'the previous API key is valid, too; leave RUNYARD_PREVIOUS_API_KEY out once all clients have the present one'

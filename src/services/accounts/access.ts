@@ -198,12 +198,13 @@ export class Access {
   /**
    * Makes the keys of the server's own valid, adding records where there are none. Other keys of that kind lose their validity.
    * @param adds called before a record is added
+   * @returns the names of those that lost it
    */
   async ensureKeys(
     owner: OwnerId,
     keys: readonly ServerKey[],
     adds: (id: KeyId) => Promise<void> = async () => {},
-  ): Promise<void> {
+  ): Promise<readonly string[]> {
     const { store, vault, random, clock } = this.#ports
     const hashes = new Set<string>()
     for (const { name, key, scope } of keys) {
@@ -218,11 +219,12 @@ export class Access {
         await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
       } else await store.keys.update({ ...known, ...fixed }, known)
     }
-    for (const other of await store.keys.list(owner)) {
-      if (other.kind === 'server' && !hashes.has(other.hash)) await store.keys.remove(owner, other.id)
-    }
+    const others = await store.keys.list(owner)
+    const ended = others.filter(({ kind, hash }) => kind === 'server' && !hashes.has(hash))
+    for (const { id } of ended) await store.keys.remove(owner, id)
     this.#changes += 1
     this.#cache.clear()
+    return ended.map(({ name }) => name)
   }
 
   /**

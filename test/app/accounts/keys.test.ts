@@ -195,7 +195,7 @@ test('a key for metrics that a server is started with reads them and nothing els
     (await rig.ask('GET', '/v2/account/keys')).status,
   ]
   assert.deepEqual(await statuses(), [200, 403, 200])
-  await access.ensureKeys(DEFAULT_OWNER, [main])
+  assert.deepEqual(await access.ensureKeys(DEFAULT_OWNER, [main]), ['metrics'])
   assert.deepEqual(await statuses(), [401, 401, 200])
 })
 

@@ -136,7 +136,7 @@ test('a data directory of a PostgreSQL is refused where none is given, by all th
   )
 })
 
-test('a database file that is missing or empty is refused until somebody wants a new one', async () => {
+test('a database file that is missing or empty is refused until somebody wants a new one, and a new key is said', async () => {
   const dataDir = temporaryFolder()
   const first = await startServer({ dataDir })
   await first.stop()
@@ -152,7 +152,10 @@ test('a database file that is missing or empty is refused until somebody wants a
   assert.ok(second.lines.some(line => line.includes('gets another database')))
   await second.stop()
   writeFileSync(file, whole)
-  await (await startServer({ dataDir })).stop()
+  rmSync(join(dataDir, 'api-key'))
+  const last = await startServer({ dataDir })
+  assert.ok(last.lines.some(line => /there is a new key, and the one before is no longer valid/.test(line)))
+  await last.stop()
 })
 
 /** A database without a table. */
