@@ -23,7 +23,7 @@ import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
 import { addressOf } from '../store/engines/postgres-connection.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
-import { isFullDisk } from '../store/engines/sqlite-errors.ts'
+import { damageSaid, isFullDisk } from '../store/engines/sqlite-errors.ts'
 import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
@@ -123,11 +123,16 @@ function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir
 
 /** The refusal of a data directory that cannot be made or locked, with what helps. @param error of the system, or of the database that is the lock */
 export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException): string {
-  const { code } = error
+  return `the data directory ${dataDir} cannot be used: ${troubleOf(dataDir, error)}`
+}
+
+function troubleOf(dataDir: string, error: NodeJS.ErrnoException): string {
   // Another directory would be a new server without the jobs of this one.
-  const isFull = code === 'ENOSPC' || code === 'EDQUOT' || isFullDisk(error)
-  const why = isFull ? 'its disk is full; make room there' : `${folderProblem(dataDir, error)}; give another --data-dir`
-  return `the data directory ${dataDir} cannot be used: ${why}`
+  if (error.code === 'ENOSPC' || error.code === 'EDQUOT' || isFullDisk(error))
+    return 'its disk is full; make room there'
+  if (damageSaid(error) !== null)
+    return 'its file lock.sqlite is damaged; make sure that no server runs there, and remove that file'
+  return `${folderProblem(dataDir, error)}; give another --data-dir`
 }
 
 /** Why a folder cannot be made or written to. */

@@ -20,6 +20,11 @@ test('a full disk is no reason for another data directory, which would be a new 
   for (const code of ['ENOSPC', 'EDQUOT']) assert.equal(unusableFolder('/data', fault(code)), FULL)
 })
 
+test('a damaged lock is named', () => {
+  const damaged = Object.assign(new Error('file is not a database'), { code: 'ERR_SQLITE_ERROR', errcode: 26 })
+  assert.match(unusableFolder('/data', damaged), /its file lock\.sqlite is damaged; .*remove that file$/)
+})
+
 test('any other problem is named, with what helps', () => {
   assert.throws(
     () => readdirSync('/data/missing'),
