@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts'
 import { CLOCK_DOUBT_MS, clockDifference, resumedTime } from '../../core/server-time.ts'
 import type { Emit } from '../../events.ts'
-import type { ClockReading, ServerTime } from '../../ports/clock.ts'
+import type { ClockReading, ClockStep, ServerTime } from '../../ports/clock.ts'
 import type { Store } from '../../ports/store/store.ts'
 
 /** What the care of the server's time needs. */
@@ -67,6 +67,8 @@ export function stepNote({ step }: ClockReading): string | null {
 
 /** Time between two writes of the time, of which as much may be lost to an end without order. */
 const KEEP_MS = 60_000
+/** How long a write of the time may take. */
+const LATE_MS = 500
 /** Time between two comparisons of the clocks. */
 const LOOK_MS = 2_000
 
@@ -76,8 +78,8 @@ export class TimeKeeper {
   /** Begins a new term, which resumes with {@link resumeTime}. */
   readonly #renew: () => void
   #keptAtMs = Number.NEGATIVE_INFINITY
-  /** The step that was reported last; null for none. */
-  #told: number | null = null
+  /** Since when there is the step that was reported last; null for none. */
+  #toldMs: number | null = null
   /** Undefined until it has been read. */
   #heldUntilMs: number | null | undefined
   #isAccepted = false
@@ -95,10 +97,12 @@ export class TimeKeeper {
   async step(nowMs: number): Promise<number> {
     const { store, time } = this.#ports
     const { step } = time.read()
-    const isNews = this.#tell(step?.byMs ?? null)
+    const isNews = this.#tell(step)
     if (isNews || nowMs - this.#keptAtMs >= KEEP_MS) {
       await store.clock.keep(time.mark())
-      this.#keptAtMs = nowMs
+      // A time that was long on its way is not that of the instant at which the database has dated it.
+      const isLate = time.read().nowMs - nowMs > LATE_MS
+      this.#keptAtMs = isLate ? Number.NEGATIVE_INFINITY : nowMs
     }
     const heldUntilMs = await this.#readHold()
     if (heldUntilMs !== null && heldUntilMs <= nowMs) await this.#endHold()
@@ -158,16 +162,16 @@ export class TimeKeeper {
     this.#heldUntilMs = null
   }
 
-  /** @returns whether the step is another one than before */
-  #tell(byMs: number | null): boolean {
+  /** @returns whether the step is another one than before; one of a clock that stands still grows and is the same */
+  #tell(step: ClockStep | null): boolean {
     const { emit, time } = this.#ports
-    const told = this.#told
-    if (told === byMs || (told !== null && byMs !== null && Math.abs(byMs - told) < LOOK_MS)) return false
-    this.#told = byMs
-    if (byMs === null) emit('clock.agrees', {})
+    const sinceMs = step?.sinceMs ?? null
+    if (this.#toldMs === sinceMs) return false
+    this.#toldMs = sinceMs
+    if (step === null) emit('clock.agrees', {})
     else {
       const { nowMs, machineMs } = time.read()
-      emit('clock.stepped', { byMs, nowMs, machineMs })
+      emit('clock.stepped', { byMs: step.byMs, nowMs, machineMs })
     }
     return true
   }
