@@ -1,10 +1,12 @@
 /** The clock of the machine is set while a server runs, and between two starts: no limit moves, and nothing is removed. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { ask, statusOf, submit, whenStatus } from '../support/client.ts'
+import { noPostgres, testDatabase } from '../../support/postgres-database.ts'
+import { ask, makeEndpoint, statusOf, submit, whenStatus } from '../support/client.ts'
 import { noFaketime, settableClock } from '../support/faketime.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
-import { runCommand, startServer } from '../support/server.ts'
+import { fixture, runCommand, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const HOUR_MS = 3_600_000
@@ -73,4 +75,38 @@ test('two hours back, an hour and 400 days forward: limits run on, all stays, un
   assert.ok(done.executionTime! < HOUR_MS, `the time that a job took does not move either: ${done.executionTime}`)
   const after = await runCommand(['clock', '--data-dir', server.dataDir])
   assert.match(after.stdout, /They agree/)
+})
+
+test('a server whose clock is a year ahead takes over: what was kept stays, until the clock is accepted', {
+  skip: noFaketime || noPostgres,
+}, async () => {
+  const database = await testDatabase()
+  const env = {
+    RUNYARD_DATABASE: database.url,
+    RUNYARD_MASTER_KEY: randomBytes(32).toString('base64'),
+    RUNYARD_API_KEY: 'rpa_of_both_servers_of_this_test',
+  }
+  const first = await startServer({ env })
+  const clock = settableClock()
+  clock.set('+365d')
+  const second = await startServer({ dataDir: first.dataDir, env: { ...env, ...clock.env }, mayStandBy: true })
+  const endpoint = await makeEndpoint(first, { folder: fixture('silent-worker'), settings: { workersMax: 0 } })
+  const cancelled = await submit(first, endpoint, {})
+  await ask(first, `/v2/${endpoint}/cancel/${cancelled}`, { method: 'POST' })
+  const waits = await submit(first, endpoint, {})
+  await first.kill9()
+  await until('the takeover', () => second.events('leader.changed').some(({ now }) => now === 'active'))
+  const statuses = async () =>
+    Promise.all([cancelled, waits].map(async id => (await statusOf(second, endpoint, id)).status))
+  assert.deepEqual(await statuses(), ['CANCELLED', 'IN_QUEUE'])
+  assert.ok(Math.abs((await ask(second, '/ops/clock')).json.stepMs - 365 * 24 * HOUR_MS) < 5_000)
+  assert.equal((await ask(second, '/ops/clock/accept', { method: 'POST' })).status, 200)
+  await until('the time of the machine', () => second.events('clock.adopted').length === 1)
+  await until('the end of the retention', async () => {
+    const { status } = await ask(second, `/v2/${endpoint}/status/${cancelled}`)
+    return status === 404
+  })
+  assert.equal((await statusOf(second, endpoint, waits)).status, 'IN_QUEUE')
+  await second.kill9()
+  await database.drop()
 })
