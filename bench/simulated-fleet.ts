@@ -24,6 +24,7 @@ import type { EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
 import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../src/ports/driver.ts'
 import { singleLeader } from '../src/system/coordination/leader.ts'
+import { ServerClock } from '../src/system/server-clock.ts'
 
 /** Duration of each job: long enough for all workers to be there at once. */
 const JOB_MS = 120_000
@@ -137,12 +138,14 @@ async function openRig(maxWorkers: number): Promise<Rig> {
   }
   const shared = { platform, machine, vault: createSimVault(), logs, programs, requestQueues }
   const { clock } = world
+  const monotonic = () => clock.monotonic()
+  const clocks = { wall: () => clock.wall(), monotonic, sinceBoot: monotonic, boot: 'sim' }
   const run = openAppRun(
     world,
     { ...shared, mutateRequestQueues: undefined },
     {
       life,
-      clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
+      clock: new ServerClock(clocks, life.after.bind(life)),
       random: world.random('server'),
       store: database.store,
       leader: singleLeader,
@@ -160,7 +163,7 @@ async function openRig(maxWorkers: number): Promise<Rig> {
 /** Advances the time until something is so, and says how long that took. */
 async function stage({ world, database, workers }: Rig, name: string, isOver: () => boolean): Promise<void> {
   const { clock } = world
-  const activity = () => world.activity + clock.set
+  const activity = () => world.activity + clock.timers
   const [fromMs, fromVirtualMs, fromSteps] = [performance.now(), clock.monotonic(), clock.fired]
   for (let untilMs = fromVirtualMs + 1_000; !isOver(); untilMs += 1_000) {
     if (untilMs > fromVirtualMs + STAGE_MS) throw new Error(`${name}: not over after ${STAGE_MS} ms`)

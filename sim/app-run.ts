@@ -3,7 +3,7 @@ import { FULL_SCOPE } from '../src/core/accounts/permission.ts'
 import { DEFAULT_OWNER } from '../src/core/ids.ts'
 import type { Emit } from '../src/events.ts'
 import type { RequestQueueLimits } from '../src/gateway/queue/request-queue.ts'
-import type { Clock } from '../src/ports/clock.ts'
+import type { Clock, ServerTime } from '../src/ports/clock.ts'
 import type { Driver } from '../src/ports/driver.ts'
 import type { Leader } from '../src/ports/leader.ts'
 import type { Notifier } from '../src/ports/notifier.ts'
@@ -11,6 +11,7 @@ import type { Outbound } from '../src/ports/outbound.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import type { Targets, Traffic } from '../src/ports/targets.ts'
+import { resumeTime } from '../src/services/observing/server-time.ts'
 import { fencedDriver } from '../src/system/coordination/leader-fence.ts'
 import {
   type BalancedRequestQueues,
@@ -55,7 +56,7 @@ export interface AppRunParts {
 export interface AppRunOptions {
   /** The process in which it runs. */
   readonly life: Life
-  readonly clock: Clock
+  readonly clock: Clock & ServerTime
   readonly random: Ports['random']
   readonly store: Store
   readonly leader: Leader
@@ -76,6 +77,8 @@ export interface AppRun {
   readonly notifier: Notifier
   /** All that listens at the address of the server. */
   readonly surface: Surface
+  /** Goes on with the time of the server before. */
+  readonly resume: () => Promise<void>
 }
 
 /** Makes the application over simulated ports. It does nothing before it is started. */
@@ -116,6 +119,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
     emit: (name, fields) => {
       if (!life.over) emit(name, fields)
     },
+    time: clock,
   }
   // The checker observes the calls of the control loops to the request queues.
   const loops: Targets & Traffic = {
@@ -136,11 +140,12 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
   const offered = app.fetch()
   const surface: Surface = (request, env) =>
     isForApplication(request.url) ? gateway.serve(request) : offered(request, env)
-  return { app, driver, close, notifier, surface }
+  return { app, driver, close, notifier, surface, resume: () => resumeTime({ store, time: clock, emit: ports.emit }) }
 }
 
 /** Makes the key of all clients valid, and starts the application. @param listen called when requests may come */
-export async function startApp({ app }: AppRun, workerUrl: string, listen: () => void): Promise<void> {
+export async function startApp({ app, resume }: AppRun, workerUrl: string, listen: () => void): Promise<void> {
+  await resume()
   await app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key: API_KEY, scope: FULL_SCOPE }])
   listen()
   await app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl })

@@ -1,4 +1,5 @@
 import type { Clock } from '../src/ports/clock.ts'
+import { STEP_MS } from '../src/system/server-clock.ts'
 
 /** Epoch milliseconds at which every simulation begins. */
 export const EPOCH_MS = 1_767_225_600_000
@@ -10,14 +11,16 @@ interface Timer {
 }
 
 /**
- * Time that advances only on request: a heap of timers, of which the earliest fires next. The wall clock
- * can be set, as on a real machine; timers ignore that.
+ * Time that advances only on request: a heap of timers, of which the earliest fires next. The wall clock of the machine can be set, as on a
+ * real one; the time of the world, by which the checkers go, and the timers ignore that.
  */
 export class VirtualClock implements Clock {
   #sinceStartMs = 0
+  /** What the wall clock shows more than the time of the world. */
   #setByMs = 0
-  #latestMs = EPOCH_MS
-  #setBackMs = 0
+  /** By how much the time of the world has moved, because a server has taken that of the wall clock. */
+  #takenMs = 0
+  #slackMs = 0
   #order = 0
   #fired = 0
   readonly #heap: Timer[] = []
@@ -28,41 +31,50 @@ export class VirtualClock implements Clock {
   }
 
   /** Number of timers that were ever set. */
-  get set(): number {
+  get timers(): number {
     return this.#order
   }
 
-  /** Epoch milliseconds of the simulated world. */
+  /** Epoch milliseconds of the simulated world, as a server has them whose clock was never wrong. */
   now(): number {
-    return EPOCH_MS + this.#sinceStartMs + this.#setByMs
+    return EPOCH_MS + this.#sinceStartMs + this.#takenMs
   }
 
-  /** The latest time that the wall clock has ever shown. */
+  /** Epoch milliseconds as the machine shows them. */
+  wall(): number {
+    return this.now() + this.#setByMs
+  }
+
+  /** The latest time that a server may have. */
   latest(): number {
-    this.#latestMs = Math.max(this.#latestMs, this.now())
-    return this.#latestMs
+    return this.now() + this.#slackMs
   }
 
-  /** A machine has shown this time, which may be ahead of the world's. */
-  shown(nowMs: number): void {
-    this.#latestMs = Math.max(this.#latestMs, nowMs)
-  }
-
-  /** Clocks of machines differ by this much, so that the time may seem to go back when another machine takes over. */
+  /** A difference of clocks that a server may follow. */
   disagree(byMs: number): void {
-    this.#setBackMs += byMs
+    this.#slackMs += byMs
   }
 
   /** Sets the wall clock forwards or backwards. */
-  jump(byMs: number): void {
-    this.latest()
+  set(byMs: number): void {
     this.#setByMs += byMs
-    if (byMs < 0) this.#setBackMs -= byMs
+    if (Math.abs(byMs) <= STEP_MS) this.disagree(Math.abs(byMs))
   }
 
-  /** Total by which the wall clock was set back. */
-  get setBackMs(): number {
-    return this.#setBackMs
+  /** Sets the wall clock to the time of the world and some more. */
+  show(byMs: number): void {
+    this.set(byMs - this.#setByMs)
+  }
+
+  /** A server has taken the time of the wall clock. */
+  take(byMs: number): void {
+    this.#takenMs += byMs
+    this.#setByMs -= byMs
+  }
+
+  /** By how much the time of a server may differ from that of the world. */
+  get slackMs(): number {
+    return this.#slackMs
   }
 
   /** Milliseconds since the simulation began. */

@@ -1,4 +1,5 @@
 import type { WorkerId } from '../src/core/ids.ts'
+import { STEP_MS } from '../src/system/server-clock.ts'
 import type { Checks } from './checks/checks.ts'
 import type { Cluster } from './kubernetes/cluster.ts'
 import { ClusterFaults } from './kubernetes/cluster-faults.ts'
@@ -34,6 +35,14 @@ export interface DirectorParts {
   readonly running: () => WorkerId[]
   readonly kill: (worker: WorkerId) => void
 }
+
+/** Sizes of the settings of a wall clock. */
+const CLOCK_STEPS_MS = [
+  [50, STEP_MS],
+  [10_000, 300_000],
+  [3_600_000, 5 * 3_600_000],
+  [365 * 86_400_000, 400 * 86_400_000],
+] as const
 
 /** Schedules the faults of a run: first none, then faults and restarts, then none again, so that all work must get done. */
 export class Director {
@@ -75,7 +84,7 @@ export class Director {
     for (let n = random.int(0, 2); n > 0; n -= 1) {
       this.#life.after(random.int(5_000, faultsMs - 30_000), () => void this.#degradeStore())
     }
-    for (let n = random.int(0, 2); n > 0; n -= 1) this.#life.after(random.int(5_000, faultsMs), () => this.#setClock())
+    for (let n = random.int(0, 3); n > 0; n -= 1) this.#life.after(random.int(5_000, faultsMs), () => this.#setClock())
     if (random.chance(0.4)) this.#life.after(random.int(5_000, faultsMs - 60_000), () => void this.#breakGpu())
     if (pair === null && this.#leads.chance(0.5))
       this.#life.after(this.#leads.int(5_000, faultsMs - 40_000), () => void this.#loseLead())
@@ -178,13 +187,19 @@ export class Director {
     servers.machineChanged()
   }
 
-  /** Sets the wall clock: forwards by minutes, or backwards by seconds. */
+  /** Sets the wall clock in either direction: by less than servers follow, by minutes, hours or a year. Sometimes it is set right again. */
   #setClock(): void {
     const random = this.#random
-    const byMs = random.chance(0.5) ? random.int(10_000, 300_000) : -random.int(50, 20_000)
-    this.#world.count('set clocks')
+    const [least, most] = random.pick(CLOCK_STEPS_MS)
+    const byMs = random.int(least, most) * (random.chance(0.5) ? 1 : -1)
+    this.#setWall(byMs)
+    if (random.chance(0.3)) this.#life.after(random.int(1_000, 60_000), () => this.#setWall(-byMs))
+  }
+
+  #setWall(byMs: number): void {
+    this.#world.count(`clocks set by ${Math.abs(byMs) > STEP_MS ? 'a step' : 'a little'}`)
     this.#world.trace.add('director', `the clock is set by ${byMs} ms`)
-    this.#world.clock.jump(byMs)
+    this.#world.clock.set(byMs)
   }
 
   /** Kills workers while the server is down. */

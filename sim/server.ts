@@ -1,7 +1,9 @@
 import type { Emit } from '../src/events.ts'
+import type { Clock, ServerTime } from '../src/ports/clock.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import { fencedStore } from '../src/system/coordination/leader-fence.ts'
+import { type MachineClocks, ServerClock } from '../src/system/server-clock.ts'
 import { type AppRun, type AppRunParts, openAppRun, startApp } from './app-run.ts'
 import { createFaultyLeader } from './faults/leader.ts'
 import type { Receiver } from './faults/receiver.ts'
@@ -17,6 +19,8 @@ export interface ServerParts extends AppRunParts {
   readonly random: Ports['random']
   readonly receiver: Receiver
   readonly emit: Emit
+  /** Whether the server goes by the wall clock of the machine, to test the checkers. */
+  readonly goesByMachine: boolean
   /** Called when the server has ended. */
   readonly crashed: () => void
 }
@@ -84,6 +88,18 @@ export class Server {
     this.#parts.crashed()
   }
 
+  /** Ends its term, which leaves the workers, and begins another one; here in another run. */
+  async renew(): Promise<void> {
+    const run = this.#run
+    if (run === null) return
+    this.ready = false
+    this.#world.trace.add('server', 'renews its term')
+    await run.life.guard(run.app.handOver(1_000, new AbortController().signal)).catch(() => {})
+    this.#world.disturbances += 1
+    this.#end(run)
+    this.#parts.crashed()
+  }
+
   /** Stops it gracefully. */
   async stop(): Promise<void> {
     const run = this.#run
@@ -117,9 +133,15 @@ export class Server {
     const life = new Life(clock)
     const gate = new StoreGate(this.#world, store, life, () => this.crash())
     const leader = createFaultyLeader(this.#world)
+    const machine = {
+      wall: () => clock.wall(),
+      monotonic: () => clock.monotonic(),
+      sinceBoot: () => clock.monotonic(),
+      boot: 'the only one',
+    }
     const run = openAppRun(this.#world, this.#parts, {
       life,
-      clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
+      clock: this.#parts.goesByMachine ? byMachine(machine, life) : new ServerClock(machine, life.after.bind(life)),
       random,
       store: fencedStore(gate.store, leader),
       leader,
@@ -129,4 +151,11 @@ export class Server {
     })
     return { ...run, life, gate }
   }
+}
+
+/** A time that follows every step, to test the checkers. */
+function byMachine({ wall, monotonic }: MachineClocks, life: Life): Clock & ServerTime {
+  const read = () => ({ nowMs: wall(), machineMs: wall(), step: null })
+  const mark = () => ({ boot: '', sinceBootMs: 0, nowMs: wall(), step: null })
+  return { now: wall, monotonic, after: life.after.bind(life), read, mark, resume: () => {} }
 }

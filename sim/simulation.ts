@@ -57,6 +57,8 @@ export interface RunOptions extends Features {
   readonly listen?: (line: string) => void
   /** Puts a mistake into the store, to test the checkers. */
   readonly mutateStore?: (database: Database) => Store
+  /** Has the server go by the wall clock of the machine, to test the checkers. */
+  readonly goesByMachine?: boolean
   /** Puts a mistake into the request queues, to test the checkers. */
   readonly mutateRequestQueues?: RequestQueueMutation
   /** Puts a mistake into the turns of two servers, to test the checkers. */
@@ -124,11 +126,15 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     : new Server(world, {
         ...parts,
         random: world.random('server'),
+        goesByMachine: options.goesByMachine === true,
         store: mutateStore?.(database) ?? database.store,
         crashed: () => director.restartLater(),
       })
   const servers: Servers & { readonly starts: number } = (pair ?? server)!
   if (pair !== null) Object.assign(checks, { isPaused: () => pair.paused, hasRightClocks: () => pair.agree })
+  checks.acceptClock = () => {
+    void database.store.clock.accept(true).then(() => (pair ?? server)!.renew())
+  }
   const clients: { readonly done: boolean }[] = []
   const director = new Director(world, {
     servers,
@@ -184,7 +190,7 @@ async function passTime(
   checks: Checks,
   inspect: () => 'go on' | 'enough',
 ): Promise<void> {
-  const activity = () => world.activity + world.clock.set
+  const activity = () => world.activity + world.clock.timers
   await settle(activity)
   for (let second = 1; ; second += 1) {
     while (world.clock.advance(second * 1_000)) {

@@ -16,6 +16,7 @@ import { ExplainChecker } from './explain-checker.ts'
 import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from './fleet-checker.ts'
 import { JobChecker } from './job-checker.ts'
 import { queuedWorkers, remainingRows, strayWorkers } from './leftovers.ts'
+import { LimitChecker } from './limit-checker.ts'
 import { OrderChecker } from './order-checker.ts'
 import { PlacementChecker } from './placement-checker.ts'
 import { PurgeChecker } from './purge-checker.ts'
@@ -98,11 +99,15 @@ export class Checks {
   isPaused = () => false
   /** Whether the clocks of all servers are right. */
   hasRightClocks = () => true
+  /** Has the servers take the time of the wall clock. */
+  acceptClock = (): void => {}
   /** Workers that the store had as ended when a server ended, and of which the platform still had something. */
   readonly #forgiven = new Set<WorkerId>()
+  readonly #limits: LimitChecker
   #resync = false
   #calmSinceMs: number | null = null
   #restSinceMs: number | null = null
+  #acceptsClock = false
   #retentionOverSinceMs: number | null = null
 
   constructor(
@@ -121,6 +126,7 @@ export class Checks {
     this.runs = new RunChecker(report, view)
     const mayNotHave = (worker: WorkerId, job: JobId) => database.query(STOP, worker, job).length > 0
     this.order = new OrderChecker(report, clock, mayNotHave)
+    this.#limits = new LimitChecker(report, database, clock)
     this.isLimited = Object.keys(limits).length > 0
     this.#quotas = new QuotaChecker(report, database, limits)
     this.#suspects = new SuspectChecker(report)
@@ -146,8 +152,7 @@ export class Checks {
     this.#programs = programs
     this.#explain = new ExplainChecker(report, database, {
       machineFull: () => machine.running().length >= MACHINE_WORKERS,
-      // After the clock was set back, the job that is first in the queue need not have the earliest time.
-      nowMs: () => clock.now() - clock.setBackMs,
+      nowMs: () => clock.now() - clock.slackMs,
     })
     this.#responseTimes = new ResponseTimeChecker(report, sinceMs => world.wasSlow(sinceMs))
     this.#world = world
@@ -167,6 +172,7 @@ export class Checks {
     this.jobs.committed(commit)
     this.runs.committed(commit)
     this.order.committed(commit)
+    this.#limits.committed(commit)
     this.#quotas.committed(commit)
     this.#suspects.committed(commit)
     this.cluster.committed(commit)
@@ -194,7 +200,16 @@ export class Checks {
     else if (event.name === 'worker.unplaced') {
       this.#world.count(`workers without a place: ${event.fields.resource}`)
       this.placements.unplaced(event.fields)
-    } else if (event.name === 'loop.failed' || event.name === 'request.failed') this.#failed(name, event.fields.problem)
+    } else if (event.name === 'clock.adopted') this.#adopted(event.fields.byMs)
+    else if (event.name === 'clock.stepped') this.#world.count('steps of clocks that were noticed')
+    else if (event.name === 'loop.failed' || event.name === 'request.failed') this.#failed(name, event.fields.problem)
+  }
+
+  /** A server has taken the time of the wall clock, in which all retention is over. */
+  #adopted(byMs: number): void {
+    this.#world.clock.take(byMs)
+    if (this.#acceptsClock) this.#retentionOverSinceMs = this.#world.clock.monotonic()
+    else this.#world.report(`a server took the time of the wall clock, which nobody has accepted: ${byMs} ms`)
   }
 
   /** The server responded to a request. */
@@ -241,6 +256,7 @@ export class Checks {
     // Instants that a machine with another clock has stored may lie ahead.
     if (!this.hasRightClocks()) this.placements.resync()
     this.#quotas.inspect()
+    this.#limits.inspect(runState.serverReady && !isSlow)
     const endpoints = this.#countWorkers()
     for (const row of query<Counters & { id: EndpointId }>(COUNTERS)) this.counters.compare(row.id, row, 'the store')
     for (const row of query<BatchRow>(BATCHES)) this.batches.compare(row)
@@ -251,6 +267,7 @@ export class Checks {
     }
     for (const { call, fromMs } of runState.open) this.#responseTimes.waiting(call, fromMs, nowMs)
     if (!runState.calm) return nowMs > LONGEST_MS ? this.#giveUp(['the faults are not over']) : 'go on'
+    if (this.#acceptsClock && this.#retentionOverSinceMs === null) return 'go on'
     if (this.#retentionOverSinceMs !== null) return this.#checkAfterRetention(nowMs - this.#retentionOverSinceMs)
     return this.#checkRest(this.#left(runState, endpoints))
   }
@@ -286,8 +303,9 @@ export class Checks {
       if (!this.jobs.jobs.has(id)) this.#world.report(`job ${id} was acknowledged and never accepted`)
     }
     this.webhooks.atRest()
-    this.#world.clock.jump(RETENTION_OVER_MS)
-    this.#retentionOverSinceMs = nowMs
+    this.#world.clock.show(RETENTION_OVER_MS)
+    this.#acceptsClock = true
+    this.acceptClock()
     return 'go on'
   }
 

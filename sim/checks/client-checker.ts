@@ -130,10 +130,10 @@ export class ClientChecker {
   }
 
   /** A client got 404 for a job. */
-  missed(id: JobId, wall: { latest(): number; readonly setBackMs: number }): void {
+  missed(id: JobId, wall: { latest(): number; readonly slackMs: number }): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined || this.deleted.has(followed.endpoint)) return
-    if (wall.latest() + wall.setBackMs < followed.retainedUntilMs)
+    if (wall.latest() + wall.slackMs < followed.retainedUntilMs)
       this.#report(`job ${id} was acknowledged and was removed too early`)
   }
 

@@ -22,7 +22,7 @@ interface QueuedJob {
  */
 export class OrderChecker {
   readonly #report: (problem: string) => void
-  readonly #wall: { latest(): number; readonly setBackMs: number }
+  readonly #wall: { latest(): number; readonly slackMs: number }
   readonly #mayNotHave: (worker: WorkerId, job: JobId) => boolean
   readonly #queues = new Map<EndpointId, Map<JobId, QueuedJob>>()
   readonly #places = new Map<JobId, QueuedJob>()
@@ -33,7 +33,7 @@ export class OrderChecker {
    */
   constructor(
     report: (problem: string) => void,
-    wall: { latest(): number; readonly setBackMs: number },
+    wall: { latest(): number; readonly slackMs: number },
     mayNotHave: (worker: WorkerId, job: JobId) => boolean,
   ) {
     this.#report = report
@@ -64,8 +64,8 @@ export class OrderChecker {
     for (const other of this.#queues.get(endpoint)?.values() ?? []) {
       if (other.suspect || here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low)
         continue
-      // The order is unknown when the clock was set back and the server restarted before the clock had caught up.
-      const isOrderKnown = other.queuedAtMs + this.#wall.setBackMs <= mine.queuedAtMs
+      // Servers that follow small differences of their clocks may disagree by so much.
+      const isOrderKnown = other.queuedAtMs + this.#wall.slackMs <= mine.queuedAtMs
       const isBefore =
         other.low < mine.low ||
         (!mine.suspect && other.queue === mine.queue && other.place < mine.place && isOrderKnown)

@@ -1,15 +1,22 @@
+import { type MachineClocks, STEP_MS } from '../../src/system/server-clock.ts'
 import type { VirtualClock } from '../clock.ts'
 
+/** How long the system of a machine had run when the world began. */
+const UP_MS = 1_000_000
+/** By how much a server may follow a wall clock that stands still, before the difference is a step. */
+const FOLLOWED_MS = 500
+
 /** The clocks of one machine. Its wall clock can be set or stand still, and so can its monotonic clock; timers go on. */
-export class HostClock {
+export class HostClock implements MachineClocks {
   readonly #world: VirtualClock
   #setByMs = 0
   #lostMs = 0
   #wallStoodAtMs: number | null = null
   #monotonicStoodAtMs: number | null = null
 
-  constructor(world: VirtualClock) {
+  constructor(world: VirtualClock, name: string) {
     this.#world = world
+    this.boot = name
   }
 
   /** Whether the wall clock shows the time of the world. */
@@ -17,11 +24,17 @@ export class HostClock {
     return this.#setByMs === 0 && this.#wallStoodAtMs === null
   }
 
+  /** Names the run of its system. */
+  readonly boot: string
+
   /** Epoch milliseconds as this machine has them. */
-  now(): number {
-    const nowMs = this.#wallStoodAtMs ?? this.#world.now() + this.#setByMs
-    this.#world.shown(nowMs)
-    return nowMs
+  wall(): number {
+    return this.#wallStoodAtMs ?? this.#world.wall() + this.#setByMs
+  }
+
+  /** Milliseconds since its system started, which go on while it sleeps. */
+  sinceBoot(): number {
+    return this.#world.monotonic() + UP_MS
   }
 
   /** Milliseconds of its monotonic clock. */
@@ -32,12 +45,13 @@ export class HostClock {
   /** Sets the wall clock forwards or backwards. */
   jump(byMs: number): void {
     this.#setByMs += byMs
-    this.#world.disagree(Math.abs(byMs))
+    if (Math.abs(byMs) <= STEP_MS) this.#world.disagree(Math.abs(byMs))
   }
 
   /** The wall clock stands still. */
   stopWall(): void {
-    this.#wallStoodAtMs ??= this.now()
+    this.#wallStoodAtMs ??= this.wall()
+    this.#world.disagree(FOLLOWED_MS)
   }
 
   /** The monotonic clock stands still, as it does while a machine sleeps. */
@@ -48,7 +62,6 @@ export class HostClock {
   /** All clocks go on. The wall clock is right then; the monotonic one has lost the time. */
   go(): void {
     if (this.#monotonicStoodAtMs !== null) this.#lostMs = this.#world.monotonic() - this.#monotonicStoodAtMs
-    if (this.#wallStoodAtMs !== null) this.#world.disagree(Math.abs(this.#world.now() - this.#wallStoodAtMs))
     this.#monotonicStoodAtMs = null
     this.#wallStoodAtMs = null
   }

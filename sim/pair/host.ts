@@ -5,6 +5,7 @@ import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import { LeasedCandidate } from '../../src/system/coordination/lease-candidate.ts'
 import type { FencedTerm } from '../../src/system/coordination/lease-term.ts'
+import { ServerClock } from '../../src/system/server-clock.ts'
 import { type AppRun, type AppRunParts, openAppRun, startApp } from '../app-run.ts'
 import type { TermChecker } from '../checks/term-checker.ts'
 import type { Receiver } from '../faults/receiver.ts'
@@ -12,6 +13,7 @@ import { Life } from '../life.ts'
 import type { Network, Surface } from '../network.ts'
 import type { Database } from '../store.ts'
 import type { World } from '../world.ts'
+import type { DatabaseClock } from './database-clock.ts'
 import { HostClock } from './host-clock.ts'
 import { LEASE_MS, type LeaseRow } from './lease-row.ts'
 import { LinkedStore, type StrikePoint } from './linked-store.ts'
@@ -48,6 +50,8 @@ export interface HostParts extends AppRunParts {
 export interface Lease {
   readonly row: LeaseRow
   readonly terms: TermChecker
+  /** The clock of the database. */
+  readonly clock: DatabaseClock
   /** The application of an epoch published an event. */
   readonly emit: (epoch: number, ...event: Parameters<Emit>) => void
   /** The process of the active server has ended. */
@@ -96,7 +100,7 @@ export class Host {
     this.name = name
     this.#parts = parts
     this.#lease = lease
-    this.clock = new HostClock(parts.world.clock)
+    this.clock = new HostClock(parts.world.clock, `machine ${name}`)
     this.link = new StoreLink(parts.world, name)
   }
 
@@ -152,6 +156,12 @@ export class Host {
     this.#parts.world.trace.add('server', `${this.name} crashes`)
     this.#parts.world.disturb(`crashes of ${this.#role()}`)
     this.#end()
+  }
+
+  /** Ends the term of the active server and begins another one; here in another process. */
+  async renew(): Promise<void> {
+    await this.stop(true)
+    this.start()
   }
 
   /** Stops the process. @param leaves whether the workers go on, for the server that takes over */
@@ -297,17 +307,19 @@ export class Host {
     const { life } = process
     const epoch = term.epoch
     const isCurrent = () => row.state.epoch === epoch
-    const store = database.connect({
-      enter: () => {
-        if (isCurrent() || mutate?.isFenced === false) return terms.wrote(this.name, epoch, row.state)
-        world.disturbances += 1
-        // The process learns it with the answer.
-        queueMicrotask(() => life.deliver(() => term.fence.lost()))
-        throw deposedError()
-      },
-      isTold: () => !life.over && this.link.state === 'whole' && !this.link.losesAnswers,
-      untold: linkError,
-    })
+    const store = this.#lease.clock.over(
+      database.connect({
+        enter: () => {
+          if (isCurrent() || mutate?.isFenced === false) return terms.wrote(this.name, epoch, row.state)
+          world.disturbances += 1
+          // The process learns it with the answer.
+          queueMicrotask(() => life.deliver(() => term.fence.lost()))
+          throw deposedError()
+        },
+        isTold: () => !life.over && this.link.state === 'whole' && !this.link.losesAnswers,
+        untold: linkError,
+      }),
+    )
     const linked = new LinkedStore(world, life, this.link, mutateStore?.({ ...database, store }) ?? store, isRead => {
       if (!isRead) this.#asks(process, current, 'changes the store')
     })
@@ -334,7 +346,8 @@ export class Host {
     const { clock } = this
     return {
       life,
-      clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
+      // The lease has a clock of its own: a takeover sets that of the application.
+      clock: new ServerClock(clock, life.after.bind(life)),
     }
   }
 

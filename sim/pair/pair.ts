@@ -2,6 +2,7 @@ import type { Emit } from '../../src/events.ts'
 import { TermChecker } from '../checks/term-checker.ts'
 import { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
+import { DatabaseClock } from './database-clock.ts'
 import { Host, type HostParts, type Lease } from './host.ts'
 import { LeaseRow, type LeaseState } from './lease-row.ts'
 
@@ -42,6 +43,7 @@ export class Pair {
     const lease: Lease = {
       row: this.#row,
       terms: this.terms,
+      clock: new DatabaseClock(world.clock, () => this.#storeMs()),
       emit: this.#emit.bind(this),
       ended: this.#over.bind(this),
       started: server => {
@@ -89,6 +91,11 @@ export class Pair {
   /** Notifies the servers that the parts of the machine changed. */
   machineChanged(): void {
     for (const host of this.#hosts) host.machineChanged()
+  }
+
+  /** The active server begins another term. */
+  renew(): void {
+    void this.#active?.renew()
   }
 
   /** Compares what the servers do with what must be true. */
@@ -257,7 +264,8 @@ export class Pair {
     const roll = random.fraction()
     world.count('clocks that are wrong')
     world.trace.add('server', `the clock of ${name} is wrong`)
-    if (roll < 0.4) return clock.jump(random.int(-20_000, 20_000))
+    if (roll < 0.4)
+      return clock.jump((random.pick([20_000, 3_600_000, 370 * 86_400_000]) * random.int(-100, 100)) / 100)
     if (roll < 0.7) clock.stopWall()
     else clock.stopMonotonic()
     // A poll is as long as the clocks say.
@@ -274,7 +282,9 @@ export class Pair {
     world.trace.add('server', 'the database fails over')
     for (const { link } of reached) link.state = random.pick(['refusing', 'hanging'])
     await this.#lasts(random.int(500, 6_000))
-    this.#storeSetByMs += random.int(-300, 300)
+    const setByMs = random.int(-300, 300)
+    world.clock.disagree(Math.abs(setByMs))
+    this.#storeSetByMs += setByMs
     for (const { link } of reached) link.state = 'whole'
     world.trace.add('server', 'the database is back')
   }

@@ -43,7 +43,7 @@ test('a job may be passed by one request of a batch, and not by a second, as lon
   const problems: string[] = []
   const order = new OrderChecker(
     problem => problems.push(problem),
-    { latest: () => 0, setBackMs: 0 },
+    { latest: () => 0, slackMs: 0 },
     () => false,
   )
   const store = (...stored: Change[]) => order.committed({ changes: stored, acknowledged: true })

@@ -159,7 +159,7 @@ test('a job that is claimed before one that was there first, or is of higher pri
   const problems: string[] = []
   const order = new OrderChecker(
     problem => problems.push(problem),
-    { latest: () => 0, setBackMs: 0 },
+    { latest: () => 0, slackMs: 0 },
     () => false,
   )
   const second: Change = { ...SUBMITTED, n: 2, job: otherId }
@@ -400,9 +400,9 @@ test('a state that belies the answer to a cancel or a retry is found', () => {
 
 test('an acknowledged job that vanishes before its time is found', () => {
   const { checker, problems } = client(1_000)
-  checker.missed(jobId, { latest: () => 1_000, setBackMs: 0 })
+  checker.missed(jobId, { latest: () => 1_000, slackMs: 0 })
   assert.deepEqual(problems, [])
-  checker.missed(jobId, { latest: () => 999, setBackMs: 0 })
+  checker.missed(jobId, { latest: () => 999, slackMs: 0 })
   assert.equal(problems.length, 1)
 })
 

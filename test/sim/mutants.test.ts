@@ -239,6 +239,16 @@ async function problemsUntil(mutant: Mutant): Promise<string> {
   return all.join('\n')
 }
 
+test('a server that goes by the clock of the machine is found', async () => {
+  const found = /early|timed out after|runs \d+ ms after its execution timeout|ms before it was/
+  const enough = (problems: readonly string[]) => problems.some(problem => found.test(problem))
+  for (let seed = 1; seed <= MUTANT_SEEDS; seed += 1) {
+    const { problems } = await runSeed(seed, { settle, goesByMachine: true, enough })
+    if (enough(problems)) return
+  }
+  assert.fail('no seed has found it')
+})
+
 /** Takes each result as if it were the holder's. */
 function withoutFence({ store, query }: Database): Store {
   const finish = (request: FinishRequest) => {

@@ -1,0 +1,48 @@
+import type { ClockMark } from '../../src/ports/clock.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import type { VirtualClock } from '../clock.ts'
+
+/** The clock of a database that has one of its own, as PostgreSQL: it dates the server's time when that is kept, and says how long ago that was. */
+export class DatabaseClock {
+  readonly #world: VirtualClock
+  readonly #nowMs: () => number
+  /** By the time that was kept: when that was, and how old it was by then. */
+  readonly #kept = new Map<number, { atMs: number; lateMs: number }>()
+
+  /** @param nowMs what it shows */
+  constructor(world: VirtualClock, nowMs: () => number) {
+    this.#world = world
+    this.#nowMs = nowMs
+  }
+
+  /** A store with this clock. */
+  over(store: Store): Store {
+    const { clock } = store
+    return {
+      ...store,
+      clock: {
+        ...clock,
+        keep: mark => {
+          this.#date(mark)
+          return clock.keep(mark)
+        },
+        adopt: (byMs, mark) => {
+          this.#date(mark)
+          return clock.adopt(byMs, mark)
+        },
+        read: async () => {
+          const kept = await clock.read()
+          const dated = kept === null ? undefined : this.#kept.get(kept.nowMs)
+          if (kept === null || dated === undefined) return kept
+          // A time that was long on its way is behind when another server goes on with it.
+          this.#world.disagree(dated.lateMs)
+          return { ...kept, databaseAgoMs: this.#nowMs() - dated.atMs }
+        },
+      },
+    }
+  }
+
+  #date({ nowMs }: ClockMark): void {
+    this.#kept.set(nowMs, { atMs: this.#nowMs(), lateMs: Math.max(0, this.#world.now() - nowMs) })
+  }
+}
