@@ -1,5 +1,5 @@
+import { CLOCK_STEP_MS } from '../src/core/server-time.ts'
 import type { Clock } from '../src/ports/clock.ts'
-import { STEP_MS } from '../src/system/server-clock.ts'
 
 /** Epoch milliseconds at which every simulation begins. */
 export const EPOCH_MS = 1_767_225_600_000
@@ -58,7 +58,7 @@ export class VirtualClock implements Clock {
   /** Sets the wall clock forwards or backwards. */
   set(byMs: number): void {
     this.#setByMs += byMs
-    if (Math.abs(byMs) <= STEP_MS) this.disagree(Math.abs(byMs))
+    if (Math.abs(byMs) <= CLOCK_STEP_MS) this.disagree(Math.abs(byMs))
   }
 
   /** Sets the wall clock to the time of the world and some more. */

@@ -1,5 +1,5 @@
 import type { WorkerId } from '../src/core/ids.ts'
-import { STEP_MS } from '../src/system/server-clock.ts'
+import { CLOCK_STEP_MS } from '../src/core/server-time.ts'
 import type { Checks } from './checks/checks.ts'
 import type { Cluster } from './kubernetes/cluster.ts'
 import { ClusterFaults } from './kubernetes/cluster-faults.ts'
@@ -38,7 +38,7 @@ export interface DirectorParts {
 
 /** Sizes of the settings of a wall clock. */
 const CLOCK_STEPS_MS = [
-  [50, STEP_MS],
+  [50, CLOCK_STEP_MS],
   [10_000, 300_000],
   [3_600_000, 5 * 3_600_000],
   [365 * 86_400_000, 400 * 86_400_000],
@@ -197,7 +197,7 @@ export class Director {
   }
 
   #setWall(byMs: number): void {
-    this.#world.count(`clocks set by ${Math.abs(byMs) > STEP_MS ? 'a step' : 'a little'}`)
+    this.#world.count(`clocks set by ${Math.abs(byMs) > CLOCK_STEP_MS ? 'a step' : 'a little'}`)
     this.#world.trace.add('director', `the clock is set by ${byMs} ms`)
     this.#world.clock.set(byMs)
   }

@@ -1,4 +1,5 @@
-import { type MachineClocks, STEP_MS } from '../../src/system/server-clock.ts'
+import { CLOCK_STEP_MS } from '../../src/core/server-time.ts'
+import type { MachineClocks } from '../../src/system/server-clock.ts'
 import type { VirtualClock } from '../clock.ts'
 
 /** How long the system of a machine had run when the world began. */
@@ -45,7 +46,7 @@ export class HostClock implements MachineClocks {
   /** Sets the wall clock forwards or backwards. */
   jump(byMs: number): void {
     this.#setByMs += byMs
-    if (Math.abs(byMs) <= STEP_MS) this.#world.disagree(Math.abs(byMs))
+    if (Math.abs(byMs) <= CLOCK_STEP_MS) this.#world.disagree(Math.abs(byMs))
   }
 
   /** The wall clock stands still. */

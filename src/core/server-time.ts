@@ -1,5 +1,7 @@
 /** The server's time across restarts, takeovers and steps of the machine's clock (docs/adr/0079). */
 
+/** A difference of the machine's clock above this one is a step. A smaller one is made up for, little by little. */
+export const CLOCK_STEP_MS = 2_000
 /** A gap above this one before a start may be a wrong clock, and a step that lasts so long may be none: 24 hours. */
 export const CLOCK_DOUBT_MS = 24 * 60 * 60_000
 

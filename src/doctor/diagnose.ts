@@ -2,15 +2,17 @@
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import * as diagnosis from '../core/observing/diagnosis.ts'
+import { resumedTime } from '../core/server-time.ts'
 import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
 import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import { findMarker } from '../drivers/process/process-marks.ts'
 import { DATABASE_NAME, databaseMismatch } from '../store/data-dir-database.ts'
-import { checkFile, checkPostgres } from '../store/database-check.ts'
+import { checkFile, checkPostgres, timeOfFile, timeOfPostgres } from '../store/database-check.ts'
 import { newestBackup } from '../system/backup/backup-folder.ts'
 import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
+import { machineClocks } from '../system/clock.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
 import { inspectCertificate } from './certificate.ts'
@@ -63,6 +65,7 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   const certificate = await inspectCertificate(dataDir, config.tls)
   if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
+  yield* diagnosis.ofServerTime(await timeFacts(dataDir, databaseUrl))
   const { folder, everyMs } = config.backups
   if (folder !== null) yield diagnosis.ofBackups(backupFacts(folder, everyMs, Date.now()))
   if (config.kubernetes.where !== 'off') {
@@ -101,6 +104,16 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
   const before = Date.now()
   const { nowMs, ...found } = await checkPostgres(url)
   return { kind, ...found, remedy: null, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
+}
+
+/** What the machine's clock is ahead of the time of the server; null where no server has run. */
+async function timeFacts(dataDir: string, url: string | null): Promise<number | null> {
+  const kept = url === null ? timeOfFile(join(dataDir, DATABASE_NAME)) : await timeOfPostgres(url)
+  if (kept === null) return null
+  const machineMs = Date.now()
+  const sinceBootMs = machineClocks.sinceBoot()
+  const boot = sinceBootMs === null ? '' : machineClocks.boot
+  return machineMs - resumedTime(kept, { machineMs, boot, sinceBootMs: sinceBootMs ?? 0 })
 }
 
 function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.BackupFacts {

@@ -2,12 +2,15 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
+import type { KeptClock } from '../ports/store/clock-store.ts'
 import { lossIn } from './change-note.ts'
+import { forPostgres, forSqlite } from './engines/dialect.ts'
 import { addressOf, connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres, withPlace } from './engines/postgres-errors.ts'
 import { damageSaid, fromSqlite, isFullDisk } from './engines/sqlite-errors.ts'
 import type { Row } from './operations/operation.ts'
 import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
+import { type ClockRow, findClock, toKeptClock } from './tables/server-clock.ts'
 
 /** The result of a check. */
 export interface DatabaseCheck {
@@ -63,6 +66,44 @@ export function canaryOfFile(file: string): string | null {
   } finally {
     database?.close()
   }
+}
+
+/** What a file has of the server's time; null where there is none, or no database that could be read. */
+export function timeOfFile(file: string): KeptClock | null {
+  if (!existsSync(file)) return null
+  let database: DatabaseSync | null = null
+  try {
+    database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
+    const row = database.prepare(forSqlite(findClock)).get()
+    return row === undefined ? null : toKeptClock(row as unknown as ClockRow)
+  } catch {
+    return null
+  } finally {
+    database?.close()
+  }
+}
+
+/** What a PostgreSQL has of the server's time; null where there is none, or none that could be read. */
+export async function timeOfPostgres(url: string): Promise<KeptClock | null> {
+  const client = new Client(connectionConfig(url))
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const [row] = (await client.query<ClockRow>(forPostgres(findClock))).rows
+    return row === undefined ? null : toKeptClock(numbersOf(row))
+  } catch {
+    return null
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/** The driver of PostgreSQL has large numbers as texts. */
+function numbersOf(row: ClockRow): ClockRow {
+  const entries = Object.entries(row).map(([name, value]) => {
+    return [name, name === 'boot' || value === null ? value : Number(value)]
+  })
+  return Object.fromEntries(entries) as ClockRow
 }
 
 /** Checks a PostgreSQL. The result may name a user, but never a password. */

@@ -1,3 +1,4 @@
+import { CLOCK_STEP_MS } from '../core/server-time.ts'
 import type { Clock, ClockMark, ClockReading, ClockStep, ServerTime } from '../ports/clock.ts'
 
 /** The clocks of a machine. */
@@ -12,8 +13,6 @@ export interface MachineClocks {
   readonly boot: string
 }
 
-/** A difference above this one is a step. A smaller one is made up for, little by little. */
-export const STEP_MS = 2_000
 /** A change of the difference above this one may be a sleep of the machine. */
 const SLEEP_MS = 100
 /** How much of the time that passes may make up for a difference; a clock that is slewed by chrony moves by a twelfth. */
@@ -68,7 +67,7 @@ export class ServerClock implements Clock, ServerTime {
     this.#advance()
     this.#apartMs += this.#nowMs - nowMs
     this.#nowMs = nowMs
-    this.#stepSinceMs = Math.abs(this.#apartMs) > STEP_MS ? (since ?? nowMs) : null
+    this.#stepSinceMs = Math.abs(this.#apartMs) > CLOCK_STEP_MS ? (since ?? nowMs) : null
   }
 
   #step(): ClockStep | null {
@@ -83,12 +82,12 @@ export class ServerClock implements Clock, ServerTime {
     this.#nowMs += passedMs
     if (Math.abs(wallMs - this.#nowMs - this.#apartMs) > SLEEP_MS) this.#addSleep()
     const apartMs = wallMs - this.#nowMs
-    const most = Math.abs(apartMs) > STEP_MS ? 0 : passedMs * FOLLOWING
+    const most = Math.abs(apartMs) > CLOCK_STEP_MS ? 0 : passedMs * FOLLOWING
     const followedMs = Math.min(most, Math.max(-most, apartMs))
     this.#nowMs += followedMs
-    const isAnother = Math.abs(apartMs - this.#apartMs) > STEP_MS
+    const isAnother = Math.abs(apartMs - this.#apartMs) > CLOCK_STEP_MS
     this.#apartMs = apartMs - followedMs
-    if (Math.abs(this.#apartMs) <= STEP_MS) this.#stepSinceMs = null
+    if (Math.abs(this.#apartMs) <= CLOCK_STEP_MS) this.#stepSinceMs = null
     else if (isAnother || this.#stepSinceMs === null) this.#stepSinceMs = Math.floor(this.#nowMs)
   }
 

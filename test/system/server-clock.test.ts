@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { clockDifference, resumedTime } from '../../src/core/server-time.ts'
-import { type MachineClocks, ServerClock, STEP_MS } from '../../src/system/server-clock.ts'
+import { CLOCK_STEP_MS, clockDifference, resumedTime } from '../../src/core/server-time.ts'
+import { type MachineClocks, ServerClock } from '../../src/system/server-clock.ts'
 
 const START_MS = 1_800_000_000_000
 const HOUR_MS = 3_600_000
@@ -36,7 +36,7 @@ function started() {
   return { machine, clock: new ServerClock(machine, () => () => {}) }
 }
 
-for (const byMs of [-2 * HOUR_MS, HOUR_MS, -YEAR_MS, YEAR_MS, -STEP_MS - 500, STEP_MS + 500]) {
+for (const byMs of [-2 * HOUR_MS, HOUR_MS, -YEAR_MS, YEAR_MS, -CLOCK_STEP_MS - 500, CLOCK_STEP_MS + 500]) {
   test(`the server's time goes on at a step by ${byMs} ms, which it notices`, () => {
     const { machine, clock } = started()
     machine.pass(1_000)

@@ -45,6 +45,8 @@ export const places: Record<string, string> = {
   'system/notifier': 'src/system/coordination/*notifier*',
   'system/leader': 'src/system/coordination/*leader*',
   'system/lease': 'src/system/coordination/lease-*.ts',
+  'system/server-clock': 'src/system/server-clock.ts',
+  'services/server-time': 'src/services/observing/server-time.ts',
   doctor: 'src/doctor/**',
   app: 'src/{app.ts,app/**}',
   main: 'src/main/**',
@@ -63,7 +65,7 @@ export const places: Record<string, string> = {
 }
 
 const simulated =
-  'app gateway/lines gateway/reservation config events core ports store !store/postgres drivers/mock drivers/kubernetes system/notifier system/leader system/lease'
+  'app gateway/lines gateway/reservation config events core ports store !store/postgres drivers/mock drivers/kubernetes system/notifier system/leader system/lease system/server-clock services/server-time'
 
 /** The table. */
 export const walls: Wall[] = [

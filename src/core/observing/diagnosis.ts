@@ -1,4 +1,5 @@
 /** What is wrong with a machine that is to run workers, decided from what was found on it. */
+import { CLOCK_STEP_MS, clockDifference } from '../server-time.ts'
 import type { ContainerReach, EngineFacts } from '../workers/container-reach.ts'
 import { strayProblem } from '../workers/isolation.ts'
 
@@ -258,6 +259,15 @@ export function ofDatabase({ kind, problem, remedy, version, skewMs }: DatabaseF
   }
   const message = version === null ? `${name} is made by the first start` : `${name} answers (${version})`
   return [ok('database', message), ...(skewMs === null ? [] : [clockFinding('PostgreSQL', skewMs)])]
+}
+
+/** Whether the clock of the machine shows the time of the server. @param aheadMs by how much it is ahead; null where no server has run */
+export function ofServerTime(aheadMs: number | null): Finding[] {
+  if (aheadMs === null) return []
+  const agrees = Math.abs(aheadMs) <= CLOCK_STEP_MS
+  if (agrees) return [ok('clock', 'the clock of this machine agrees with the time of the server')]
+  const message = `the clock of this machine is ${clockDifference(aheadMs)} the time of the server, which goes on as before`
+  return [warn('clock', message, 'set the clock right, or let the server take its time: runyard clock accept')]
 }
 
 /** Whether the newest backup is as new as it should be. */

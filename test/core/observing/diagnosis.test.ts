@@ -259,3 +259,11 @@ test('a cluster answers or says why not, and which rights are missing', () => {
   const weaker = diagnosis.ofCluster({ ...cluster, lacking: ['get nodes'] })
   assert.deepEqual([weaker[1]?.state, weaker[1]?.message], ['warn', 'this server may not get nodes; it goes without'])
 })
+
+test('a clock that differs from the time of the server is a warning that says by how much and what to do', () => {
+  assert.deepEqual(diagnosis.ofServerTime(null), [])
+  assert.equal(diagnosis.ofServerTime(1_500)[0]?.state, 'ok')
+  const [found] = diagnosis.ofServerTime(-7_200_000)
+  assert.deepEqual([found?.check, found?.state], ['clock', 'warn'])
+  assert.match(`${found?.message}; ${found?.action}`, /2 h behind the time of the server.*runyard clock accept/)
+})

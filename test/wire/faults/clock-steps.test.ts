@@ -59,6 +59,9 @@ test('two hours back, an hour and 400 days forward: limits run on, all stays, un
   const shown = await runCommand(['clock', '--data-dir', server.dataDir])
   assert.match(shown.stdout, /400 days ahead of the time of the server/)
 
+  const doctor = await runCommand(['doctor', '--docker', 'off', '--data-dir', server.dataDir], clock.env)
+  assert.match(doctor.stdout, /the clock of this machine is 400 days ahead of the time of the server/)
+
   const accepted = await runCommand(['clock', 'accept', '--data-dir', server.dataDir])
   assert.equal(accepted.code, 0, accepted.stderr)
   await until('the time of the machine', () => again.events('clock.adopted').length === 1)
