@@ -6,6 +6,7 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  ftruncateSync,
   linkSync,
   mkdirSync,
   openSync,
@@ -14,9 +15,11 @@ import {
   rmSync,
   statSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { hasFoundNoSpace } from './full-disk.ts'
 
 /** For its owner alone. */
 const OWN_FILE = 0o600
@@ -82,6 +85,33 @@ export async function streamDurably(
     await written.close()
   }
   flushFolder(dirname(file))
+}
+
+/**
+ * As {@link writeDurably}, and on a disk that has no room for another file in place of the content of the one that is there, whose room it takes. Only
+ * then a power cut may leave a part of the new content with a part of the old one, so the content is to show that it is whole.
+ * @throws the system's error, also when there is no such file on a full disk
+ */
+export function writeDurablyOrOver(file: string, content: string, draft: string): void {
+  try {
+    writeDurably(file, content, draft)
+  } catch (error) {
+    if (!hasFoundNoSpace(error)) throw error
+    writeOver(file, content)
+  }
+}
+
+/** @throws the system's error */
+function writeOver(file: string, content: string): void {
+  const handle = openSync(file, 'r+')
+  try {
+    const bytes = Buffer.from(content)
+    writeSync(handle, bytes, 0, bytes.byteLength, 0)
+    ftruncateSync(handle, bytes.byteLength)
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
 }
 
 /** As {@link writeDurably}, where the file has another content. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureFolder, removeDurably, writeDurably } from '../disk/durable-file.ts'
+import { ensureFolder, removeDurably, writeDurablyOrOver } from '../disk/durable-file.ts'
 import { type ProcessIdentity, parseIdentity } from '../drivers/process/process-table.ts'
 
 /** Changes when a server and a relay of another version could not work together. */
@@ -49,7 +49,7 @@ export function readRelayInfo(dataDir: string): RelayInfo | null {
 export function writeRelayInfo(dataDir: string, { identity, port, secret, version }: RelayInfo): void {
   ensureFolder(relayFolder(dataDir))
   const content = `${JSON.stringify({ ...identity, port, secret, version })}\n`
-  writeDurably(fileOf(dataDir), content, `${fileOf(dataDir)}.${identity.pid}`)
+  writeDurablyOrOver(fileOf(dataDir), content, `${fileOf(dataDir)}.${identity.pid}`)
 }
 
 /** Forgets a relay that has ended. */

@@ -3,7 +3,14 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { createDurably, ensureFolder, removeDurably, touchDurably, writeDurably } from '../../src/disk/durable-file.ts'
+import {
+  createDurably,
+  ensureFolder,
+  removeDurably,
+  touchDurably,
+  writeDurably,
+  writeDurablyOrOver,
+} from '../../src/disk/durable-file.ts'
 import { readRelayInfo, writeRelayInfo } from '../../src/relay/relay-file.ts'
 import { installationOf, knownInstallation } from '../../src/system/coordination/installation.ts'
 import { keepApiKey } from '../../src/system/keys/api-key.ts'
@@ -116,6 +123,8 @@ test('a file for which the disk has no room leaves the one before, and nothing e
   assert.throws(() => writeDurably(file, 'two'), { code: 'ENOSPC' })
   assert.throws(() => createDurably(join(disk.folder, 'other'), 'two'), { code: 'ENOSPC' })
   assert.deepEqual([readFileSync(file, 'utf8'), readdirSync(disk.folder).sort()], ['one', ['filler', 'secret']])
+  writeDurablyOrOver(file, 'it', join(disk.folder, 'draft'))
+  assert.deepEqual([readFileSync(file, 'utf8'), readdirSync(disk.folder).sort()], ['it', ['filler', 'secret']])
   disk.empty()
   writeDurably(file, 'two')
   assert.equal(readFileSync(file, 'utf8'), 'two')

@@ -474,6 +474,9 @@ test('a full disk: what is kept can be read, the rest is refused with the reason
     assert.ok(Number(headers.get('retry-after')) > 0)
   }
   assert.equal((await statusOf(server, 'hellonode', id)).status, 'COMPLETED')
+  const [relay] = relayProcesses(dataDir)
+  process.kill(relay!, 'SIGKILL')
+  await until('another relay', () => server.events('relay.started').length === 2)
   const [why] = (await ask(server, '/ops/why/hellonode')).json.explanations
   assert.equal(why.cause, 'store_full')
   assert.equal(server.events('store.full').length, 1)

@@ -191,6 +191,13 @@ describe('an answer of our own', () => {
     assert.ok(waitMs >= 0 && waitMs <= totalMs, `${waitMs} ms of ${totalMs} ms`)
   })
 
+  test('of a store that is away or full says when to call again', async () => {
+    const gateway = await startGateway()
+    gateway.reservations.refusal = new AppError('unavailable', 'the store cannot do this now: its disk is full')
+    const got = await rawClient(gateway.port).send(get([])).untilEnd()
+    assert.match(got, /^HTTP\/1.1 503 [\s\S]*\r\nRetry-After: 5\r\n[\s\S]*its disk is full"\}$/)
+  })
+
   test('can be read by a page of another origin, with its Retry-After', async () => {
     const gateway = await startGateway()
     gateway.reservations.refusal = new AppError('rate_limited', 'the line is full', { retryAfterSeconds: 7 })
