@@ -47,6 +47,6 @@ if (noKubernetes === false) {
         platform: machine.platform,
       }
     },
-    { freezes: false, places: true },
+    { freezes: false, places: true, waits: true },
   )
 } else test('the Kubernetes driver', { skip: noKubernetes })

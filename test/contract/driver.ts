@@ -88,183 +88,196 @@ export interface DriverTraits {
   readonly freezes?: boolean
   /** Whether it is of a platform that places workers, whose harness has {@link DriverHarness.platform}; false when left out. */
   readonly places?: boolean
+  /** Whether its calls mostly wait, so that parts of the contract run side by side, each on a machine of its own; false when left out. */
+  readonly waits?: boolean
 }
 
 /** Runs the contract. */
 export function driverContract(name: string, open: () => Promise<DriverHarness>, traits: DriverTraits = {}): void {
-  describe(`the ${name} driver`, { timeout: 280_000 }, () => {
-    let harness: DriverHarness
-    beforeEach(async () => {
-      harness = await open()
-    })
-    afterEach(() => harness.close())
-    const start = async (behaviour: Behaviour) => {
-      const spec = harness.spec(behaviour)
-      const handle = await harness.driver.start(spec)
-      return { spec, handle, worker: spec.workerId }
-    }
-    const startReady = async (behaviour: Behaviour) => {
-      const started = await start(behaviour)
-      await harness.ready(started.worker)
-      return started
-    }
-
-    test('a started worker runs until it is told to end, and its exit is reported', async () => {
-      const { worker, handle } = await startReady('obedient')
-      assert.notEqual(handle, '')
-      assert.equal((await harness.driver.observe(worker)).state, 'running')
-      await harness.driver.terminate(worker)
-      const exit = await exitOf(harness.notifier, harness.driver, worker)
-      assert.deepEqual([exit.code, exit.signal], [0, null])
-      assert.match(observedExitText(exit), /code 0/)
-    })
-
-    test('the end of a worker by itself is reported with its code', async () => {
-      const { worker } = await start('failing')
-      const exit = await exitOf(harness.notifier, harness.driver, worker)
-      assert.deepEqual([exit.code, exit.signal], [3, null])
-      assert.match(observedExitText(exit), /code 3/)
-    })
-
-    test('a worker that does not end when asked runs on until it is killed', async () => {
-      const { worker } = await startReady('stubborn')
-      await harness.driver.terminate(worker)
-      await harness.asked(worker)
-      assert.equal((await harness.driver.observe(worker)).state, 'running')
-      await harness.driver.kill(worker)
-      const exit = await exitOf(harness.notifier, harness.driver, worker)
-      assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
-      assert.match(observedExitText(exit), /SIGKILL/)
-    })
-
-    test('a worker that is asked to end again hears of it once', async () => {
-      const { worker } = await startReady('stubborn')
-      await Promise.all([harness.driver.terminate(worker), harness.driver.terminate(worker)])
-      assert.equal(await harness.asked(worker), 1)
-      await harness.driver.terminate(worker)
-      assert.equal(await harness.asked(worker), 1)
-    })
-
-    test('starting the same worker again starts nothing and gives the same handle', async () => {
-      const spec = harness.spec('obedient')
-      const handles = await Promise.all([harness.driver.start(spec), harness.driver.start(spec)])
-      assert.equal(handles[0], handles[1])
-      const { freeWorkers } = await harness.driver.capacity()
-      assert.equal(await harness.driver.start(spec), handles[0])
-      assert.equal((await harness.driver.capacity()).freeWorkers, freeWorkers)
-    })
-
-    test('a worker that was never started does not exist, and every call about it does nothing', async () => {
-      const { workerId } = harness.spec('obedient')
-      await harness.driver.freeze(workerId)
-      await harness.driver.thaw(workerId)
-      await harness.driver.terminate(workerId)
-      await harness.driver.kill(workerId)
-      await harness.driver.release(workerId)
-      assert.equal(await harness.driver.adopt(workerId, null), false)
-      const seen = await harness.driver.observe(workerId)
-      assert.equal(seen.state, 'exited')
-    })
-
-    test('every call can be repeated after the end', async () => {
-      const { worker } = await startReady('obedient')
-      await harness.driver.kill(worker)
-      await exitOf(harness.notifier, harness.driver, worker)
-      await harness.driver.freeze(worker)
-      await harness.driver.thaw(worker)
-      await harness.driver.terminate(worker)
-      await harness.driver.kill(worker)
-      assert.equal((await harness.driver.observe(worker)).state, 'exited')
-      await harness.driver.release(worker)
-      await harness.driver.release(worker)
-      assert.equal((await harness.driver.observe(worker)).state, 'exited')
-    })
-
-    test('a worker that runs cannot be released', async () => {
-      const { worker } = await startReady('obedient')
-      await assert.rejects(harness.driver.release(worker), { code: 'conflict' })
-      assert.equal((await harness.driver.observe(worker)).state, 'running')
-    })
-
-    test('a worker is adopted with its handle by the next server', async () => {
-      const { worker, handle } = await startReady('obedient')
-      const next = await harness.restart()
-      assert.equal((await next.observe(worker)).state, 'exited', 'a driver knows only what it was told')
-      assert.equal(await next.adopt(worker, handle), true)
-      assert.equal(await next.adopt(worker, handle), true)
-      assert.equal((await next.observe(worker)).state, 'running')
-      await next.terminate(worker)
-      const exit = await exitOf(harness.notifier, next, worker)
-      assert.notEqual(observedExitText(exit), '')
-    })
-
-    test('a worker whose handle was lost with the server is adopted too', async () => {
-      const { worker } = await startReady('stubborn')
-      const next = await harness.restart()
-      assert.equal(await next.adopt(worker, null), true)
-      assert.equal((await next.observe(worker)).state, 'running')
-      await next.kill(worker)
-      await exitOf(harness.notifier, next, worker)
-    })
-
-    test('a worker that has ended is not adopted, nor by a handle that is none', async () => {
-      const ended = await startReady('obedient')
-      await harness.driver.kill(ended.worker)
-      await exitOf(harness.notifier, harness.driver, ended.worker)
-      const running = await startReady('obedient')
-      const next = await harness.restart()
-      assert.equal(await next.adopt(ended.worker, ended.handle), false)
-      assert.equal(await next.adopt(ended.worker, null), false)
-      assert.equal(await next.adopt(running.spec.workerId, running.handle), true)
-      assert.equal(await next.adopt(harness.spec('obedient').workerId, 'no handle'), false)
-    })
-
-    test('a worker that can never start is refused with a message, when it is saved and when it is started', async () => {
-      const usable = harness.spec('obedient')
-      assert.equal(await harness.driver.check(usable.image, usable.args), null)
-      const { image, args } = harness.unusable
-      const failure = await harness.driver.check(image, args)
-      assert.ok(failure !== null && startFailureText(failure).length > 10)
-      await assert.rejects(harness.driver.start({ ...usable, image, args }), thrown => {
-        assert.ok(isRefusal(thrown) && thrown instanceof WorkerStartError)
-        assert.deepEqual([thrown.failure, thrown.message], [failure, startFailureText(failure)])
-        return true
+  const part = (about: string, contract: (harness: () => DriverHarness) => void) =>
+    describe(about, { concurrency: 1 }, () => {
+      let harness: DriverHarness
+      beforeEach(async () => {
+        harness = await open()
       })
-      assert.equal((await harness.driver.observe(usable.workerId)).state, 'exited')
-      await harness.driver.start(usable)
+      afterEach(() => harness.close())
+      contract(() => harness)
     })
+  describe(`the ${name} driver`, { timeout: 280_000, concurrency: traits.waits === true ? 5 : 1 }, () => {
+    part('ends of workers', endContract)
+    part('starts and adoptions', startContract)
+    part('freezes', (traits.freezes ?? true) ? freezeContract : withoutFreezes)
+    part('addresses', addressContract)
+    part('places', harness => {
+      const placedBy = traits.places === true ? 'platform' : 'machine'
+      test(`workers get their place from a ${placedBy}`, () => {
+        assert.equal(harness().driver.placedBy(harness().spec('obedient').image), placedBy)
+        assert.equal(harness().driver.placedBy(''), placedBy)
+      })
+      if (traits.places === true) platformContract(harness)
+    })
+  })
+}
 
-    test('the room for workers shrinks with each one and says what bounds it', async () => {
-      const before = await harness.driver.capacity()
-      assert.notEqual(before.bound, '')
-      assert.ok(before.freeWorkers !== null)
-      const { worker } = await startReady('obedient')
-      assert.equal((await harness.driver.capacity()).freeWorkers, before.freeWorkers - 1)
-      await harness.driver.kill(worker)
-      await exitOf(harness.notifier, harness.driver, worker)
-      assert.deepEqual(await harness.driver.capacity(), before)
-    })
+async function start(harness: DriverHarness, behaviour: Behaviour) {
+  const spec = harness.spec(behaviour)
+  const handle = await harness.driver.start(spec)
+  return { spec, handle, worker: spec.workerId }
+}
 
-    if (traits.freezes ?? true) freezeContract(() => harness, startReady)
-    else withoutFreezes(() => harness, startReady)
-    addressContract(() => harness)
-    const placedBy = traits.places === true ? 'platform' : 'machine'
-    test(`workers get their place from a ${placedBy}`, () => {
-      assert.equal(harness.driver.placedBy(harness.spec('obedient').image), placedBy)
-      assert.equal(harness.driver.placedBy(''), placedBy)
+async function startReady(harness: DriverHarness, behaviour: Behaviour) {
+  const started = await start(harness, behaviour)
+  await harness.ready(started.worker)
+  return started
+}
+
+/** Workers that end by themselves, when they are asked, and when they are killed. */
+function endContract(harness: () => DriverHarness): void {
+  test('a started worker runs until it is told to end, and its exit is reported', async () => {
+    const { worker, handle } = await startReady(harness(), 'obedient')
+    assert.notEqual(handle, '')
+    assert.equal((await harness().driver.observe(worker)).state, 'running')
+    await harness().driver.terminate(worker)
+    const exit = await exitOf(harness().notifier, harness().driver, worker)
+    assert.deepEqual([exit.code, exit.signal], [0, null])
+    assert.match(observedExitText(exit), /code 0/)
+  })
+
+  test('the end of a worker by itself is reported with its code', async () => {
+    const { worker } = await start(harness(), 'failing')
+    const exit = await exitOf(harness().notifier, harness().driver, worker)
+    assert.deepEqual([exit.code, exit.signal], [3, null])
+    assert.match(observedExitText(exit), /code 3/)
+  })
+
+  test('a worker that does not end when asked runs on until it is killed', async () => {
+    const { worker } = await startReady(harness(), 'stubborn')
+    await harness().driver.terminate(worker)
+    await harness().asked(worker)
+    assert.equal((await harness().driver.observe(worker)).state, 'running')
+    await harness().driver.kill(worker)
+    const exit = await exitOf(harness().notifier, harness().driver, worker)
+    assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
+    assert.match(observedExitText(exit), /SIGKILL/)
+  })
+
+  test('a worker that is asked to end again hears of it once', async () => {
+    const { worker } = await startReady(harness(), 'stubborn')
+    await Promise.all([harness().driver.terminate(worker), harness().driver.terminate(worker)])
+    assert.equal(await harness().asked(worker), 1)
+    await harness().driver.terminate(worker)
+    assert.equal(await harness().asked(worker), 1)
+  })
+
+  test('every call can be repeated after the end', async () => {
+    const { worker } = await startReady(harness(), 'obedient')
+    await harness().driver.kill(worker)
+    await exitOf(harness().notifier, harness().driver, worker)
+    await harness().driver.freeze(worker)
+    await harness().driver.thaw(worker)
+    await harness().driver.terminate(worker)
+    await harness().driver.kill(worker)
+    assert.equal((await harness().driver.observe(worker)).state, 'exited')
+    await harness().driver.release(worker)
+    await harness().driver.release(worker)
+    assert.equal((await harness().driver.observe(worker)).state, 'exited')
+  })
+
+  test('a worker that runs cannot be released', async () => {
+    const { worker } = await startReady(harness(), 'obedient')
+    await assert.rejects(harness().driver.release(worker), { code: 'conflict' })
+    assert.equal((await harness().driver.observe(worker)).state, 'running')
+  })
+}
+
+/** Workers that are started, and that the next server adopts. */
+function startContract(harness: () => DriverHarness): void {
+  test('starting the same worker again starts nothing and gives the same handle', async () => {
+    const spec = harness().spec('obedient')
+    const handles = await Promise.all([harness().driver.start(spec), harness().driver.start(spec)])
+    assert.equal(handles[0], handles[1])
+    const { freeWorkers } = await harness().driver.capacity()
+    assert.equal(await harness().driver.start(spec), handles[0])
+    assert.equal((await harness().driver.capacity()).freeWorkers, freeWorkers)
+  })
+
+  test('a worker that was never started does not exist, and every call about it does nothing', async () => {
+    const { workerId } = harness().spec('obedient')
+    await harness().driver.freeze(workerId)
+    await harness().driver.thaw(workerId)
+    await harness().driver.terminate(workerId)
+    await harness().driver.kill(workerId)
+    await harness().driver.release(workerId)
+    assert.equal(await harness().driver.adopt(workerId, null), false)
+    const seen = await harness().driver.observe(workerId)
+    assert.equal(seen.state, 'exited')
+  })
+
+  test('a worker is adopted with its handle by the next server', async () => {
+    const { worker, handle } = await startReady(harness(), 'obedient')
+    const next = await harness().restart()
+    assert.equal((await next.observe(worker)).state, 'exited', 'a driver knows only what it was told')
+    assert.equal(await next.adopt(worker, handle), true)
+    assert.equal(await next.adopt(worker, handle), true)
+    assert.equal((await next.observe(worker)).state, 'running')
+    await next.terminate(worker)
+    const exit = await exitOf(harness().notifier, next, worker)
+    assert.notEqual(observedExitText(exit), '')
+  })
+
+  test('a worker whose handle was lost with the server is adopted too', async () => {
+    const { worker } = await startReady(harness(), 'stubborn')
+    const next = await harness().restart()
+    assert.equal(await next.adopt(worker, null), true)
+    assert.equal((await next.observe(worker)).state, 'running')
+    await next.kill(worker)
+    await exitOf(harness().notifier, next, worker)
+  })
+
+  test('a worker that has ended is not adopted, nor by a handle that is none', async () => {
+    const ended = await startReady(harness(), 'obedient')
+    await harness().driver.kill(ended.worker)
+    await exitOf(harness().notifier, harness().driver, ended.worker)
+    const running = await startReady(harness(), 'obedient')
+    const next = await harness().restart()
+    assert.equal(await next.adopt(ended.worker, ended.handle), false)
+    assert.equal(await next.adopt(ended.worker, null), false)
+    assert.equal(await next.adopt(running.spec.workerId, running.handle), true)
+    assert.equal(await next.adopt(harness().spec('obedient').workerId, 'no handle'), false)
+  })
+
+  test('a worker that can never start is refused with a message, when it is saved and when it is started', async () => {
+    const usable = harness().spec('obedient')
+    assert.equal(await harness().driver.check(usable.image, usable.args), null)
+    const { image, args } = harness().unusable
+    const failure = await harness().driver.check(image, args)
+    assert.ok(failure !== null && startFailureText(failure).length > 10)
+    await assert.rejects(harness().driver.start({ ...usable, image, args }), thrown => {
+      assert.ok(isRefusal(thrown) && thrown instanceof WorkerStartError)
+      assert.deepEqual([thrown.failure, thrown.message], [failure, startFailureText(failure)])
+      return true
     })
-    if (traits.places === true) platformContract(() => harness)
+    assert.equal((await harness().driver.observe(usable.workerId)).state, 'exited')
+    await harness().driver.start(usable)
+  })
+
+  test('the room for workers shrinks with each one and says what bounds it', async () => {
+    const before = await harness().driver.capacity()
+    assert.notEqual(before.bound, '')
+    assert.ok(before.freeWorkers !== null)
+    const { worker } = await startReady(harness(), 'obedient')
+    assert.equal((await harness().driver.capacity()).freeWorkers, before.freeWorkers - 1)
+    await harness().driver.kill(worker)
+    await exitOf(harness().notifier, harness().driver, worker)
+    assert.deepEqual(await harness().driver.capacity(), before)
   })
 }
 
 /** Workers that are frozen and thawed. */
-function freezeContract(
-  harness: () => DriverHarness,
-  startReady: (behaviour: Behaviour) => Promise<{ readonly worker: WorkerId; readonly handle: string }>,
-): void {
+function freezeContract(harness: () => DriverHarness): void {
   test('a frozen worker does nothing until it is thawed, and is there all the time', async () => {
     const { driver, frozen, responds } = harness()
-    const { worker } = await startReady('stubborn')
+    const { worker } = await startReady(harness(), 'stubborn')
     for (let round = 0; round < 3; round += 1) {
       await Promise.all([driver.freeze(worker), driver.freeze(worker)])
       assert.equal(await frozen(worker), true)
@@ -279,7 +292,7 @@ function freezeContract(
   })
 
   test('a worker that is thawed without having been frozen goes on', async () => {
-    const { worker } = await startReady('stubborn')
+    const { worker } = await startReady(harness(), 'stubborn')
     await harness().driver.thaw(worker)
     await harness().responds(worker)
     await harness().driver.kill(worker)
@@ -287,7 +300,7 @@ function freezeContract(
 
   test('the last of several calls to freeze and thaw a worker counts', async () => {
     const { driver, frozen, responds } = harness()
-    const { worker } = await startReady('stubborn')
+    const { worker } = await startReady(harness(), 'stubborn')
     await Promise.all([driver.freeze(worker), driver.thaw(worker), driver.freeze(worker)])
     assert.equal(await frozen(worker), true)
     await Promise.all([driver.thaw(worker), driver.freeze(worker), driver.thaw(worker)])
@@ -297,7 +310,7 @@ function freezeContract(
 
   test('a frozen worker that is asked to end does so by itself', async () => {
     const { driver, notifier } = harness()
-    const { worker } = await startReady('obedient')
+    const { worker } = await startReady(harness(), 'obedient')
     await driver.freeze(worker)
     await driver.terminate(worker)
     const exit = await exitOf(notifier, driver, worker)
@@ -306,7 +319,7 @@ function freezeContract(
 
   test('a frozen worker that does not end when asked runs on, and is not frozen again', async () => {
     const { driver, frozen, asked, responds } = harness()
-    const { worker } = await startReady('stubborn')
+    const { worker } = await startReady(harness(), 'stubborn')
     await driver.freeze(worker)
     await driver.terminate(worker)
     assert.equal(await asked(worker), 1)
@@ -320,7 +333,7 @@ function freezeContract(
 
   test('a frozen worker can be killed', async () => {
     const { driver, notifier } = harness()
-    const { worker } = await startReady('stubborn')
+    const { worker } = await startReady(harness(), 'stubborn')
     await driver.freeze(worker)
     await driver.kill(worker)
     const exit = await exitOf(notifier, driver, worker)
@@ -329,7 +342,7 @@ function freezeContract(
 
   test('a frozen worker is adopted frozen, and the next server thaws it', async () => {
     const { driver, frozen, responds, restart } = harness()
-    const [known, lost] = [await startReady('stubborn'), await startReady('stubborn')]
+    const [known, lost] = [await startReady(harness(), 'stubborn'), await startReady(harness(), 'stubborn')]
     for (const { worker } of [known, lost]) await driver.freeze(worker)
     const next = await restart()
     assert.equal(await next.adopt(known.worker, known.handle), true)
@@ -350,7 +363,7 @@ function freezeContract(
 
   test('a frozen worker that was adopted ends when it is asked', async () => {
     const { driver, notifier, restart } = harness()
-    const { worker, handle } = await startReady('obedient')
+    const { worker, handle } = await startReady(harness(), 'obedient')
     await driver.freeze(worker)
     const next = await restart()
     await next.adopt(worker, handle)
@@ -360,13 +373,10 @@ function freezeContract(
 }
 
 /** Workers of a driver that cannot freeze any. */
-function withoutFreezes(
-  harness: () => DriverHarness,
-  startReady: (behaviour: Behaviour) => Promise<{ readonly worker: WorkerId }>,
-): void {
+function withoutFreezes(harness: () => DriverHarness): void {
   test('a worker that cannot be frozen runs on, and the caller is told', async () => {
     const { driver, responds } = harness()
-    const { worker } = await startReady('stubborn')
+    const { worker } = await startReady(harness(), 'stubborn')
     await assert.rejects(driver.freeze(worker), { code: 'unavailable' })
     await driver.thaw(worker)
     assert.equal((await driver.observe(worker)).state, 'running')
