@@ -20,9 +20,13 @@ export const CHART = 'deploy/helm/runyard'
 /** Values of the chart. */
 export type Values = Readonly<Record<string, unknown>>
 
-/** Runs Helm. */
-export function helm(words: readonly string[], input = '') {
-  return spawnSync(join(folder, 'helm'), words, { input, encoding: 'utf8' })
+/** Runs Helm. @param env the environment in which it finds a cluster; that of the tests unless told */
+export function helm(
+  words: readonly string[],
+  input = '',
+  env: Readonly<Record<string, string | undefined>> = process.env,
+) {
+  return spawnSync(join(folder, 'helm'), words, { input, env, encoding: 'utf8' })
 }
 
 /** Which release of the chart is rendered; `runyard` in the namespace `serving` unless told. */

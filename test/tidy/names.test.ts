@@ -93,7 +93,7 @@ test('options of the server exist', () => {
   assertNone([...new Set(stray)])
 })
 
-/** Options of other programs that pages name: vLLM, certbot, the installer, k3s, Helm, scripts of this repository. */
+/** Options of other programs that pages name: vLLM, certbot, the installer, k3s, Helm, kubectl, scripts of this repository. */
 const OTHER_OPTIONS = [
   '--deploy-hook',
   '--enable-sleep-mode',
@@ -101,6 +101,10 @@ const OTHER_OPTIONS = [
   '--secrets-encryption',
   '--reset-then-reuse-values',
   '--reuse-values',
+  '--delete-emptydir-data',
+  '--force',
+  '--ignore-daemonsets',
+  '--grace-period',
   '--base',
   '--rate',
   '--kill-every',

@@ -2,16 +2,18 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, readFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { basename, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { writeContext } from '../../../scripts/image.ts'
 import { addProgram, packImage, workerFiles } from '../../../scripts/kubernetes/images.ts'
-import { noHelm, template } from '../../support/helm.ts'
+import { makeCertificate } from '../../support/certificates.ts'
+import { CHART, helm, noHelm, type Values } from '../../support/helm.ts'
 import { nodeImage, noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
 import { containerEndpoint } from '../support/containers.ts'
+import { cordon, drain, guideOptions } from '../support/pods.ts'
 import { noPostgresPrograms, startPostgres } from '../support/postgres.ts'
 import { root } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -29,6 +31,7 @@ interface Pod {
     readonly name: string
     readonly uid: string
     readonly labels: Record<string, string>
+    readonly annotations: Record<string, string>
     readonly deletionTimestamp?: string
   }
   readonly status: {
@@ -40,33 +43,37 @@ interface Pod {
 
 let cluster: TestCluster
 
-function kubectl(words: readonly string[], input = ''): string {
-  const { status, stdout, stderr } = spawnSync('kubectl', words, { env: cluster.env, input, encoding: 'utf8' })
+function kubectl(words: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync('kubectl', words, { env: cluster.env, encoding: 'utf8' })
   assert.equal(status, 0, `kubectl ${words.join(' ')}: ${stderr}`)
   return stdout
 }
 
-function pods(namespace: string, selector: string): Pod[] {
-  const { items } = JSON.parse(kubectl(['get', 'pods', '-n', namespace, '-l', selector, '-o', 'json'])) as {
-    items: Pod[]
-  }
-  return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+/** What a list of the cluster has. */
+async function listed<Item>(path: string, selector: string): Promise<readonly Item[]> {
+  const { json } = await cluster.api('GET', `${path}?labelSelector=${encodeURIComponent(selector)}`)
+  return (json as { readonly items: readonly Item[] }).items
+}
+
+async function pods(namespace: string, selector: string): Promise<Pod[]> {
+  const all = await listed<Pod>(`/api/v1/namespaces/${namespace}/pods`, selector)
+  return all.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
 }
 
 const isReady = ({ status }: Pod) =>
   status.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
 const roleOf = ({ metadata }: Pod) => metadata.labels['runyard.dev/role']
 const servers = () => pods('serving', SELECTOR)
-const active = () => servers().filter(pod => roleOf(pod) === 'active')
+const workers = () => pods('gpu-workers', 'runyard.dev/worker')
+const active = async () => (await servers()).filter(pod => roleOf(pod) === 'active')
 const serverAt = (pod: Pod) => ({ url: `http://${pod.status.podIP}:8080`, apiKey: KEY })
 
 /** The addresses to which a Service leads. */
-function endpointsOf(service: string): string[] {
-  const words = ['get', 'endpointslices', '-n', 'serving', '-l', `kubernetes.io/service-name=${service}`, '-o', 'json']
-  const { items } = JSON.parse(kubectl(words)) as {
-    items: { endpoints: { addresses: string[]; conditions: { ready: boolean } }[] | null }[]
-  }
-  return items
+async function endpointsOf(service: string): Promise<string[]> {
+  const slices = await listed<{
+    readonly endpoints: { readonly addresses: string[]; readonly conditions: { readonly ready: boolean } }[] | null
+  }>('/apis/discovery.k8s.io/v1/namespaces/serving/endpointslices', `kubernetes.io/service-name=${service}`)
+  return slices
     .flatMap(({ endpoints }) => endpoints ?? [])
     .flatMap(({ addresses, conditions }) => (conditions.ready ? addresses : []))
 }
@@ -75,31 +82,39 @@ function endpointsOf(service: string): string[] {
 async function settled(): Promise<Pod> {
   return until(
     'two servers, and Services that lead to the active one',
-    () => {
-      const [first, ...more] = active()
-      const isWell = servers().length === 2 && servers().every(isReady) && first !== undefined && more.length === 0
-      return (
-        isWell &&
-        ['runyard', 'runyard-workers'].every(name => String(endpointsOf(name)) === first.status.podIP) &&
-        first
-      )
+    async () => {
+      const all = await servers()
+      const [first, ...more] = all.filter(pod => roleOf(pod) === 'active')
+      if (all.length !== 2 || !all.every(isReady) || first === undefined || more.length > 0) return false
+      const ends = await Promise.all(['runyard', 'runyard-workers'].map(endpointsOf))
+      return ends.every(addresses => String(addresses) === first.status.podIP) && first
     },
     START_MS,
     250,
   )
 }
 
-/** Makes a port of this machine that pods reach, and that leads to one of loopback. */
+/** Makes a port of this machine that pods reach, and that leads to one of loopback as long as this process waits for nothing else. */
 function openWay(port: number): Promise<number> {
+  const open = new Set<Socket>()
   const server = createServer(socket => {
     const other = connect(port, '127.0.0.1')
     for (const [one, end] of [
       [socket, other],
       [other, socket],
-    ] as const)
-      one.on('error', () => end.destroy()).pipe(end)
+    ] as const) {
+      open.add(one)
+      one
+        .on('error', () => end.destroy())
+        .on('close', () => open.delete(one))
+        .pipe(end)
+    }
   })
-  atEnd(() => server.close())
+  atEnd(() => {
+    server.close()
+    // Pods that are gone with their cluster close nothing.
+    for (const socket of open) socket.destroy()
+  })
   return new Promise(resolve =>
     server.listen(0, cluster.hostAddress, () => resolve((server.address() as { port: number }).port)),
   )
@@ -123,8 +138,20 @@ async function loadServer(): Promise<void> {
   await cluster.load(archive)
 }
 
+/** Runs Helm on the cluster, with values on its standard input. */
+function onCluster(words: readonly string[], values: Values = {}): string {
+  const { status, stdout, stderr } = helm(
+    [...words, '--namespace', 'serving', '--values', '-'],
+    JSON.stringify(values),
+    { ...cluster.env, HOME: cluster.folder },
+  )
+  assert.equal(status, 0, `helm ${words.join(' ')}: ${stderr}`)
+  return stdout
+}
+
 async function install(): Promise<void> {
-  const { url } = await startPostgres()
+  const tls = makeCertificate({ names: [cluster.hostAddress] })
+  const { url } = await startPostgres([], tls)
   const port = await openWay(Number(new URL(url).port))
   for (const [namespace, level] of [
     ['serving', 'restricted'],
@@ -133,21 +160,22 @@ async function install(): Promise<void> {
     kubectl(['create', 'namespace', namespace])
     kubectl(['label', 'namespace', namespace, `pod-security.kubernetes.io/enforce=${level}`])
   }
-  const database = `database-url=postgres://postgres@${cluster.hostAddress}:${port}/postgres`
   const secrets = [
-    database,
+    `database-url=postgres://postgres@${cluster.hostAddress}:${port}/postgres?sslmode=verify-full`,
     `api-key=${KEY}`,
     `metrics-key=${METRICS_KEY}`,
     `encryption-key=${Buffer.alloc(32, 7).toString('base64')}`,
   ]
   kubectl(['create', 'secret', 'generic', 'runyard', '-n', 'serving', ...secrets.map(text => `--from-literal=${text}`)])
+  kubectl(['create', 'configmap', 'authorities', '-n', 'serving', `--from-literal=ca.crt=${tls.cert}`])
   const [repository, tag] = IMAGE.split(':')
-  const { stdout } = template({
+  onCluster(['install', 'runyard', CHART], {
     image: { repository, tag },
     workers: { namespace: 'gpu-workers' },
+    certificateAuthorities: { configMap: 'authorities' },
+    settings: { RUNYARD_HISTORY_JOBS: 2_000_000 },
     resources: { requests: { cpu: 0, memory: '128Mi' }, limits: {} },
   })
-  kubectl(['apply', '--validate=strict', '-f', '-'], stdout)
 }
 
 describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, timeout: 280_000 }, () => {
@@ -160,7 +188,7 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
 
   test('two servers become ready, one of them active, and the Services lead there', async () => {
     const leader = await settled()
-    const [standby] = servers().filter(({ metadata }) => metadata.name !== leader.metadata.name)
+    const [standby] = (await servers()).filter(({ metadata }) => metadata.name !== leader.metadata.name)
     assert.equal(roleOf(standby!), 'standby')
     const { status } = await ask(serverAt(leader), '/readyz')
     assert.equal(status, 200)
@@ -181,7 +209,9 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
     const endpoint = await containerEndpoint(server, { image: nodeImage, words })
     await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
     const ours = 'app.kubernetes.io/managed-by=runyard,runyard.dev/installation=serving-runyard'
-    await until('the worker to run', () => pods('gpu-workers', ours).some(({ status }) => status.phase === 'Running'))
+    await until('the worker to run', async () =>
+      (await pods('gpu-workers', ours)).some(({ status }) => status.phase === 'Running'),
+    )
     const as = ['--as', 'system:serviceaccount:serving:runyard']
     const may = (words: readonly string[]) =>
       spawnSync('kubectl', ['auth', 'can-i', ...words, ...as], { env: cluster.env, encoding: 'utf8' }).stdout.trim()
@@ -232,15 +262,23 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
 
   test('the other one takes over from a server that is frozen, takes its label, and keeps it when that wakes up', async () => {
     const frozen = await settled()
-    const workers = () => pods('gpu-workers', 'runyard.dev/worker').map(({ metadata }) => metadata.name)
-    const running = workers()
+    const running = (await workers()).map(({ metadata }) => metadata.name)
     const isOther = ({ metadata }: Pod) => metadata.name !== frozen.metadata.name
     const pid = processOf(frozen)
     process.kill(pid, 'SIGSTOP')
     try {
-      const next = await until('the other server to be active', () => active().find(isOther), TAKEOVER_MS, 100)
+      const next = await until(
+        'the other server to be active',
+        async () => (await active()).find(isOther),
+        TAKEOVER_MS,
+        100,
+      )
       assert.equal((await ask(serverAt(next), '/v2/serverless')).status, 200)
-      await until('the Service to follow', () => String(endpointsOf('runyard')) === next.status.podIP, TAKEOVER_MS)
+      await until(
+        'the Service to follow',
+        async () => String(await endpointsOf('runyard')) === next.status.podIP,
+        TAKEOVER_MS,
+      )
     } finally {
       process.kill(pid, 'SIGCONT')
     }
@@ -249,9 +287,54 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
       async () => (await ask(serverAt(frozen), '/v2/serverless')).status === 200,
     )
     assert.equal(isOther(await settled()), true)
-    assert.deepEqual(workers(), running)
+    assert.deepEqual(
+      (await workers()).map(({ metadata }) => metadata.name),
+      running,
+    )
+  })
+
+  test('an upgrade keeps the values that were given, and replaces the servers with one takeover', async () => {
+    const old = await settled()
+    const before = await epochAt(old)
+    onCluster(['upgrade', 'runyard', CHART, '--reset-then-reuse-values', '--set', 'podAnnotations.round=two'])
+    const isNew = ({ metadata }: Pod) => metadata.annotations.round === 'two'
+    await until(
+      'all servers to be new',
+      async () => {
+        const all = await servers()
+        return all.length === 2 && all.every(isNew)
+      },
+      2 * START_MS,
+      250,
+    )
+    const leader = await settled()
+    assert.equal(await epochAt(leader), before + 1)
+  })
+
+  test('the command of the guide drains a node of workers and servers, one server at a time', async () => {
+    await settled()
+    const everything = async () => [...(await servers()), ...(await workers())].map(({ metadata }) => metadata.uid)
+    const before = await everything()
+    assert.equal(before.length, 3)
+    const { code, said } = await drain(cluster, guideOptions(), soFar => {
+      // The node is the only one, so it has to be the one that takes the new pods, too.
+      if (soFar.includes('cordoned')) void cordon(cluster, false)
+    })
+    assert.equal(code, 0, said)
+    assert.match(said, /would violate the pod's disruption budget/)
+    await settled()
+    const after = await everything()
+    assert.deepEqual(
+      before.filter(uid => after.includes(uid)),
+      [],
+    )
   })
 })
+
+/** How often a server has become active on the database, as this one knows. */
+async function epochAt(pod: Pod): Promise<number> {
+  return (await ask(serverAt(pod), '/ops/status')).json.active.epoch
+}
 
 /** The process of a server, as this host sees it. */
 function processOf({ metadata: { uid } }: Pod): number {

@@ -11,10 +11,12 @@ import { graphql, statusOf, submit, whenFinal } from '../support/client.ts'
 import type { ContainerWish } from '../support/containers.ts'
 import {
   cordon,
+  drain,
   dropEndpoint,
   evict,
   explained,
   type Gates,
+  guideOptions,
   jobAtGate,
   nodeWords,
   openGates,
@@ -39,7 +41,7 @@ describe('faults around pods', { skip: noKubernetes, timeout: 295_000 }, () => {
     cluster = await openCluster()
     await giveGpus(cluster, 8)
     gates = await openGates(cluster)
-    server = await startPodServer(cluster, { args: ['--drain-timeout', '2'] })
+    server = await startPodServer(cluster, { args: ['--drain-timeout', '4'] })
   })
   after(async () => {
     await server?.stop()
@@ -97,12 +99,12 @@ describe('faults around pods', { skip: noKubernetes, timeout: 295_000 }, () => {
     await dropEndpoint(server, endpoint)
   })
 
-  test('an evicted worker, one on a node that is drained, and one that somebody deletes: their jobs run on others, and no attempt counts', async () => {
+  test('an evicted worker and one that somebody deletes: their jobs run on others, and no attempt counts', async () => {
     const takers: Record<string, (worker: string) => Promise<unknown>> = {
       evicted: worker => evict(cluster, worker),
       deleted: worker => cluster.api('DELETE', `${podPath(worker)}?gracePeriodSeconds=1`),
     }
-    for (const [gate, take] of Object.entries(takers)) {
+    const runOnOthers = Object.entries(takers).map(async ([gate, take]) => {
       const it = await jobAtGate(server, gates, gate)
       await take(it.worker)
       await until(
@@ -113,14 +115,29 @@ describe('faults around pods', { skip: noKubernetes, timeout: 295_000 }, () => {
       const done = await passGate(server, gates, it)
       assert.notEqual(done.workerId, it.worker)
       assert.equal(done.retries ?? 0, 0, gate)
-    }
-    const drained = await jobAtGate(server, gates, 'drained')
-    await cordon(cluster, true)
-    await evict(cluster, drained.worker)
-    const { cause } = await explained(server, drained.endpoint, /no node of the cluster has room/)
+    })
+    await Promise.all(runOnOthers)
+  })
+
+  test('kubectl drain as the guide has it: a job ends on its worker within the grace, another one goes back, and no attempt counts', async () => {
+    const [ending, endless] = await Promise.all(['ending', 'endless'].map(gate => jobAtGate(server, gates, gate)))
+    // Without its options it names one of them, then the other.
+    assert.match((await drain(cluster, [])).said, /--delete-emptydir-data/)
+    assert.match((await drain(cluster, ['--delete-emptydir-data'])).said, /--force/)
+    const drained = drain(cluster, guideOptions())
+    await until('the pod to be asked to end', async () => {
+      const { text } = await cluster.api('GET', podPath(ending!.worker))
+      return text.includes('deletionTimestamp')
+    })
+    const ended = await passGate(server, gates, ending!)
+    assert.deepEqual([ended.workerId, ended.retries ?? 0], [ending!.worker, 0])
+    const { code, said } = await drained
+    assert.equal(code, 0, said)
+    const { cause } = await explained(server, endless!.endpoint, /no node of the cluster has room/)
     assert.equal(cause, 'no_capacity')
     await cordon(cluster, false)
-    const done = await passGate(server, gates, drained)
+    const done = await passGate(server, gates, endless!)
+    assert.notEqual(done.workerId, endless!.worker)
     assert.equal(done.retries ?? 0, 0)
   })
 

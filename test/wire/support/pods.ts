@@ -1,14 +1,17 @@
 /** Servers whose workers are pods, and jobs of such workers that wait for the test. */
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { freePort } from '../../support/free-ports.ts'
 import { nodeImage, type TestCluster } from '../../support/kubernetes.ts'
 import type { SeenPod } from '../../support/pods.ts'
 import { atEnd } from './cleanup.ts'
 import { ask, statusOf, submit, whenFinal } from './client.ts'
 import { type ContainerWish, containerEndpoint, explanationOf } from './containers.ts'
-import { type Server, type ServerOptions, startServer } from './server.ts'
+import { root, type Server, type ServerOptions, startServer } from './server.ts'
 import { until } from './until.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
@@ -95,6 +98,30 @@ export async function evict(cluster: TestCluster, worker: string): Promise<numbe
 /** Lets the node take new pods, or not. */
 export async function cordon(cluster: TestCluster, unschedulable: boolean): Promise<void> {
   await cluster.api('PATCH', `/api/v1/nodes/${cluster.node}`, { spec: { unschedulable } }, MERGE)
+}
+
+/** The options with which the guide drains a node. */
+export function guideOptions(): string[] {
+  const guide = readFileSync(join(root, 'docs/guides/kubernetes.md'), 'utf8')
+  const [, options = ''] = /^kubectl drain <node> (.*)$/m.exec(guide) ?? []
+  return options.split(' ')
+}
+
+/** Drains the node of a cluster. @param onText receives what the command says @returns how it ended, and all that it said */
+export async function drain(
+  cluster: TestCluster,
+  options: readonly string[],
+  onText: (said: string) => void = () => {},
+): Promise<{ readonly code: number | null; readonly said: string }> {
+  const child = spawn('kubectl', ['drain', cluster.node, ...options, '--timeout=120s'], { env: cluster.env })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      onText(said)
+    })
+  const code = await new Promise<number | null>(resolve => child.once('close', resolve))
+  return { code, said }
 }
 
 /** Gates at which jobs in pods wait. */

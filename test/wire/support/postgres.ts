@@ -1,8 +1,9 @@
 /** A real PostgreSQL of a test's own: `RUNYARD_TEST_POSTGRES_BIN` says where its programs are. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chownSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, chownSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
+import { type MadeCertificate, writePair } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-ports.ts'
 import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
 import { until } from './until.ts'
@@ -30,8 +31,11 @@ export interface Postgres {
   client(): Promise<Client>
 }
 
-/** Starts a PostgreSQL with an empty database, and these settings such as `max_connections=9`. It ends with the test file. */
-export async function startPostgres(more: readonly string[] = []): Promise<Postgres> {
+/**
+ * Starts a PostgreSQL with an empty database, and these settings such as `max_connections=9`. It ends with the test file.
+ * @param tls its certificate; without one it speaks no TLS
+ */
+export async function startPostgres(more: readonly string[] = [], tls?: MadeCertificate): Promise<Postgres> {
   const folder = temporaryFolder()
   const data = join(folder, 'data')
   const user = unprivileged()
@@ -41,6 +45,12 @@ export async function startPostgres(more: readonly string[] = []): Promise<Postg
   const port = await freePort()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const own = ['listen_addresses=127.0.0.1', 'unix_socket_directories=']
+  if (tls !== undefined) {
+    const { certFile, keyFile } = writePair(folder, tls)
+    chmodSync(keyFile, 0o600)
+    if (user !== null) for (const file of [certFile, keyFile]) chownSync(file, user.uid, user.gid)
+    own.push('ssl=on', `ssl_cert_file=${certFile}`, `ssl_key_file=${keyFile}`)
+  }
   const settings = [...own, ...more].flatMap(setting => ['-c', setting])
   let child: ChildProcess | null = null
   const kill = () => {
