@@ -1,5 +1,6 @@
 /** The server's side of the pump: makes the pipes of workers, and starts a pump when there is none for them. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { closeSync, constants, existsSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -28,6 +29,8 @@ export interface WorkerPipesOptions {
   readonly note: (what: PumpNote, fields: object) => void
 }
 
+/** Number of pipes that are made at once. */
+const DRAFTS = 16
 /** Interval between checks of the pump. */
 const CHECK_MS = 500
 /** Maximum wait for the last output of a worker. */
@@ -41,10 +44,10 @@ export function createWorkerPipes(options: WorkerPipesOptions): OutputPipes {
   return new WorkerPipes(options)
 }
 
-/** Node cannot make a named pipe by itself. */
-async function makePipe(path: string): Promise<void> {
+/** Node cannot make named pipes by itself. */
+async function makePipes(paths: readonly string[]): Promise<void> {
   try {
-    await promisify(execFile)('mkfifo', ['-m', '600', path], { env: { ...process.env, LC_ALL: 'C' } })
+    await promisify(execFile)('mkfifo', ['-m', '600', ...paths], { env: { ...process.env, LC_ALL: 'C' } })
   } catch (thrown) {
     const { code, stderr = '' } = thrown as NodeJS.ErrnoException & { readonly stderr?: string }
     const reason =
@@ -66,6 +69,8 @@ class WorkerPipes implements OutputPipes {
   #startAtMs = Number.NEGATIVE_INFINITY
   #cancelCheck: (() => void) | null = null
   #isClosed = false
+  readonly #drafts: string[] = []
+  #making: Promise<void> | null = null
 
   constructor(options: WorkerPipesOptions) {
     this.#options = options
@@ -73,11 +78,8 @@ class WorkerPipes implements OutputPipes {
   }
 
   async open(worker: WorkerId): Promise<number> {
-    ensureFolder(this.#pipes)
     // It gets its name once somebody has it open for writing: the pump removes pipes that nobody has.
-    const draft = join(this.#pipes, `.${worker}`)
-    rmSync(draft, { force: true })
-    await makePipe(draft)
+    const draft = await this.#draft()
     // For both directions, so that a worker whose pump is gone waits instead of getting SIGPIPE.
     const fd = openSync(draft, constants.O_RDWR)
     try {
@@ -116,7 +118,30 @@ class WorkerPipes implements OutputPipes {
     this.#cancelCheck?.()
     for (const worker of [...this.#held.keys()]) this.#release(worker)
     this.#child?.unref()
+    for (const draft of this.#drafts) rmSync(draft, { force: true })
     if (!this.#hasPipes()) this.#end()
+  }
+
+  /** A pipe that is no worker's yet. Several are made at once, since a program has to be started for it. */
+  async #draft(): Promise<string> {
+    for (;;) {
+      const draft = this.#drafts.pop()
+      if (draft !== undefined) return draft
+      this.#making ??= this.#makeDrafts().finally(() => (this.#making = null))
+      await this.#making
+    }
+  }
+
+  async #makeDrafts(): Promise<void> {
+    ensureFolder(this.#pipes)
+    const own = `.${process.pid}-`
+    // Those of servers that were killed.
+    for (const name of readdirSync(this.#pipes)) {
+      if (name.startsWith('.') && !name.startsWith(own)) rmSync(join(this.#pipes, name), { force: true })
+    }
+    const drafts = Array.from({ length: DRAFTS }, () => join(this.#pipes, `${own}${randomUUID()}`))
+    await makePipes(drafts)
+    this.#drafts.push(...drafts)
   }
 
   #fileOf(worker: WorkerId): string {
@@ -181,7 +206,7 @@ class WorkerPipes implements OutputPipes {
 
   #hasPipes(): boolean {
     try {
-      return readdirSync(this.#pipes).length > 0
+      return readdirSync(this.#pipes).some(name => !name.startsWith('.'))
     } catch {
       return false
     }

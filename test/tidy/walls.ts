@@ -126,7 +126,7 @@ export const walls: Wall[] = [
     folder: 'pump',
     project: 'core ports disk drivers/process-table',
     packages: '',
-    builtins: 'net fs path child_process util',
+    builtins: 'net fs path child_process util crypto',
     why: 'a process of its own that must start fast; its server starts it, and both know it by its identity',
   },
   {
