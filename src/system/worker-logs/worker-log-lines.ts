@@ -16,8 +16,7 @@ const CARRIAGE_RETURN = 0x0d
 const ESCAPE = 0x1b
 const SPACE = 0x20
 const OPENING_BRACKET = 0x5b
-const BACKSLASH = 0x5c
-const LETTER_N = 0x6e
+const ESCAPED_NEWLINE = Buffer.from('\\n')
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
@@ -47,11 +46,15 @@ function linesOf(message: string): string[] {
  * Escaped newlines count: each is a line of a message.
  */
 export function firstLines(bytes: Buffer, lines: number): Buffer {
-  let left = lines
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at]
-    if (byte === NEWLINE || (byte === LETTER_N && bytes[at - 1] === BACKSLASH)) left -= 1
-    if (left === 0) return bytes.subarray(0, at + 1)
+  let newline = bytes.indexOf(NEWLINE)
+  let escaped = bytes.indexOf(ESCAPED_NEWLINE)
+  for (let left = lines; newline !== -1 || escaped !== -1; ) {
+    const isNewline = escaped === -1 || (newline !== -1 && newline < escaped)
+    const end = isNewline ? newline + 1 : escaped + ESCAPED_NEWLINE.length
+    left -= 1
+    if (left === 0) return bytes.subarray(0, end)
+    if (isNewline) newline = bytes.indexOf(NEWLINE, end)
+    else escaped = bytes.indexOf(ESCAPED_NEWLINE, end)
   }
   return bytes
 }

@@ -10,6 +10,8 @@ export const BLOCK_BYTES = 64 * 1024
 
 const NEWLINE = 0x0a
 const JOURNAL = 'times'
+/** How old what is known may be for a reader that goes on: less than the pause between polls of a watch. */
+const RECENT_MS = 100
 /** Times of files are at most so coarse. */
 const COARSE_MS = 50
 
@@ -35,6 +37,7 @@ export class LogOutput {
   /** In their order; the last one may grow. */
   #parts: readonly Part[] = []
   #stamp: string | null = null
+  #refreshedMs = Number.NEGATIVE_INFINITY
   /** What is new was written at this instant or after it. The time of the file is a few milliseconds coarse. */
   #notBeforeMs = 0
 
@@ -50,6 +53,7 @@ export class LogOutput {
 
   /** Reads the size of the output and notes the time of new bytes. @returns the end of the output */
   refresh(): number {
+    this.#refreshedMs = this.#now()
     const last = this.#parts.at(-1)
     const found = last === undefined ? null : statOf(partFile(this.folder, last.begin))
     if (last === undefined || found === null || found.size >= this.#partBytes) this.#list()
@@ -57,6 +61,13 @@ export class LogOutput {
     // Behind a part that is not full another one begins where somebody has removed, emptied or cut it.
     else if (this.#stamp === null || stampOf(this.folder, this.#now()) !== this.#stamp) this.#list()
     return this.end
+  }
+
+  /** The end for a reader at a position: that of a moment ago as long as it is behind that, or has just seen it. */
+  recentEnd(position: number): number {
+    const ageMs = this.#now() - this.#refreshedMs
+    const isRecent = ageMs >= 0 && ageMs < RECENT_MS
+    return isRecent || position < this.end ? this.end : this.refresh()
   }
 
   /** The end of the output at the last refresh. */

@@ -16,6 +16,8 @@ const PAGE_BYTES = 64 * 1024
 const PAGE_LINES = 4_000
 /** Maximum number of bytes that `since` reads back. */
 const SINCE_BYTES = 256 * 1024
+/** Size of the blocks in which the beginning of the last lines is searched at most. */
+const MAX_SEARCH_BYTES = 1024 * 1024
 /** How long an output is kept after its folder was asked for: its worker may be too new for the list of those to keep. */
 const NEW_WORKER_MS = 60_000
 /** Limit of outputs whose journals are in memory. */
@@ -222,7 +224,9 @@ class FileReader implements LogReader {
 
   async next(how: 'open' | 'over' = 'open'): Promise<LogPage> {
     const output = this.#outputs.of(this.#worker)
-    const end = output.refresh()
+    // A reader that goes on comes often, and sees what is new at the next poll of a watch.
+    const goesOn = this.#position !== null && how === 'open'
+    const end = goesOn ? output.recentEnd(this.#position!) : output.refresh()
     let missed = 0
     if (this.#position === null) {
       this.#behind = Math.min(this.#behind, end)
@@ -231,16 +235,20 @@ class FileReader implements LogReader {
     }
     const lines: EndedLine[] = []
     let position = this.#position
+    // Of a line that may be as long as all that is kept larger blocks are read.
+    let most = BLOCK_BYTES
     for (let left = PAGE_BYTES; left > 0 && position < end && lines.length < PAGE_LINES; ) {
-      const { block: read, start } = await output.read(position)
+      const { block: read, start } = await output.read(position, most)
       const block = firstLines(read, PAGE_LINES)
       if (start > position) {
         this.#assembler.reset()
         missed += start - position
       }
       position = start + block.length
-      left -= block.length
-      lines.push(...this.#assembler.push(block, start))
+      const completed = this.#assembler.push(block, start)
+      lines.push(...completed)
+      if (lines.length > 0) left -= block.length
+      else most = Math.min(2 * most, MAX_SEARCH_BYTES)
       if (block.length === 0) break
     }
     this.#position = position
@@ -267,8 +275,13 @@ async function lineStart(output: LogOutput, position: number): Promise<number> {
 }
 
 /** The block before a position, from one or both of the files. */
-async function blockBefore(output: LogOutput, end: number, reach: number): Promise<{ block: Buffer; start: number }> {
-  const from = Math.max(reach, end - BLOCK_BYTES)
+async function blockBefore(
+  output: LogOutput,
+  end: number,
+  reach: number,
+  most = BLOCK_BYTES,
+): Promise<{ block: Buffer; start: number }> {
+  const from = Math.max(reach, end - most)
   let found = await output.read(from, end - from)
   // It may be in both files; the next call returns what precedes the second.
   while (found.start + found.block.length < end && found.block.length > 0) {
@@ -285,8 +298,10 @@ async function blockBefore(output: LogOutput, end: number, reach: number): Promi
 async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
   const output = outputs.of(worker)
   let left = lines + 1
-  for (let end = output.refresh(); end > output.oldest; ) {
-    const { block, start } = await blockBefore(output, end, output.oldest)
+  // A line may be as long as all that is kept: then larger blocks are looked at.
+  let most = BLOCK_BYTES
+  for (let end = output.refresh(); end > output.oldest; most = Math.min(2 * most, MAX_SEARCH_BYTES)) {
+    const { block, start } = await blockBefore(output, end, output.oldest, most)
     for (let from = block.lastIndexOf(0x0a); from !== -1; from = from === 0 ? -1 : block.lastIndexOf(0x0a, from - 1)) {
       left -= 1
       if (left === 0) return start + from + 1
