@@ -7,5 +7,7 @@ import { AppError, toAppError } from '../core/errors.ts'
 export function startProblem(error: unknown): string {
   const { code, message } = toAppError(error)
   if (code !== 'internal' || error instanceof AppError) return message
+  // Of the system, with the path: what is in the way there is nobody's mistake.
+  if (error instanceof Error && 'syscall' in error) return error.message
   return `an internal error occurred, which is a mistake in Runyard: ${(error instanceof Error && error.stack) || String(error)}`
 }

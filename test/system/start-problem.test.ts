@@ -8,6 +8,8 @@ test('a command that ends names what nobody foresaw, and refers to no log', () =
   assert.match(said, /^an internal error occurred, .*TypeError: no such table: server_clock\n +at /)
   assert.doesNotMatch(said, /server log/)
   assert.match(startProblem('thrown text'), /thrown text$/)
+  const inTheWay = "EEXIST: file already exists, mkdir '/data/logs'"
+  assert.equal(startProblem(Object.assign(new Error(inTheWay), { code: 'EEXIST', syscall: 'mkdir' })), inTheWay)
 })
 
 test('what was foreseen is said as it is', () => {
