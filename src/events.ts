@@ -196,7 +196,15 @@ export interface Events {
   'loop.failed': { loop: string; problem: string }
   /** A response began; `surface` is null when the path belongs to none. */
   'request.answered': { surface: string | null; status: number; tookMs: number }
-  'request.failed': { surface: string; method: string; path: string; problem: string; requestId: string }
+  'request.failed': {
+    surface: string
+    method: string
+    path: string
+    /** Of the response, 500 or more. */
+    status: number
+    problem: string
+    requestId: string
+  }
 }
 
 /** A name of {@link Events}. */

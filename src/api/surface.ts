@@ -64,8 +64,8 @@ export function reportFailure(emit: Emit, surface: SurfaceName, { request, env }
   if (error.status < 500) return
   const cause = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : error.message
   const { method, url } = request
-  const { requestId } = env
-  emit('request.failed', { surface, method, path: new URL(url).pathname, problem: cause, requestId })
+  const failed = { surface, method, path: new URL(url).pathname, status: error.status }
+  emit('request.failed', { ...failed, problem: cause, requestId: env.requestId })
 }
 
 /** The key of an Authorization header, with or without the word Bearer; null when there is none. */

@@ -156,7 +156,8 @@ export class Gateway implements Entrance {
     if (error.status >= 500 && error.cause !== undefined) {
       const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
       const path = textBefore(route.path, '?')
-      emit('request.failed', { surface: 'gateway', method: incoming.method ?? '', path, problem, requestId })
+      const failed = { surface: 'gateway', method: incoming.method ?? '', path, status: error.status }
+      emit('request.failed', { ...failed, problem, requestId })
     }
     emit('request.answered', { surface: 'gateway', status: error.status, tookMs: clock.monotonic() - startMs })
   }

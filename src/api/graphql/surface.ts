@@ -98,5 +98,6 @@ function givenKey(request: Request): string | null {
 function reportCause({ emit }: GraphqlParts, cause: unknown, requestId: string): void {
   const why = cause instanceof AppError && cause.cause !== undefined ? cause.cause : cause
   const problem = why instanceof Error ? (why.stack ?? why.message) : String(why)
-  emit('request.failed', { surface: 'graphql', method: 'POST', path: '/graphql', problem, requestId })
+  const { status } = toAppError(cause)
+  emit('request.failed', { surface: 'graphql', method: 'POST', path: '/graphql', status, problem, requestId })
 }

@@ -1,5 +1,6 @@
 import pino, { type Logger } from 'pino'
 import { clockDifference } from '../../core/server-time.ts'
+import { textBefore } from '../../core/text-parts.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import { createStandardError, type LogDestination } from './log-destination.ts'
 import { LogRateLimit, type Timer } from './log-rate-limit.ts'
@@ -113,10 +114,13 @@ function rememberedTime(): () => string {
   }
 }
 
-/** Events that anybody can cause: at most one line a minute for each. */
-const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string } = {
+/** Events that anybody can cause: at most one line a minute about each subject; null for a line at once. */
+const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string | null } = {
   'key.failed': ({ address }) => address,
   'right.refused': ({ keyId }) => keyId,
+  // While a disk is full or a database is away, each request fails for the same cause.
+  'request.failed': ({ surface, status, problem }) =>
+    status === 503 ? `${surface} ${textBefore(problem, '\n')}` : null,
 }
 
 function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
@@ -135,8 +139,8 @@ export function logEvents(log: Logger, after: Timer = startTimer): Emit {
     log[levelOf(name, fields)](fields, name)
   }
   return (name, fields) => {
-    const about = SPARSE[name]?.(fields)
-    if (about === undefined) write(name, fields)
+    const about = SPARSE[name]?.(fields) ?? null
+    if (about === null) write(name, fields)
     else sparse.add(name, about, fields)
   }
 }
