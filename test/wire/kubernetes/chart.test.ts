@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, readFileSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
 import { basename, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { writeContext } from '../../../scripts/image.ts'
@@ -10,11 +9,14 @@ import { addProgram, packImage, workerFiles } from '../../../scripts/kubernetes/
 import { makeCertificate } from '../../support/certificates.ts'
 import { CHART, helm, noHelm, type Values } from '../../support/helm.ts'
 import { nodeImage, noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { giveGpus } from '../../support/pods.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
-import { ask } from '../support/client.ts'
+import { ask, healthOf } from '../support/client.ts'
 import { containerEndpoint } from '../support/containers.ts'
+import { playService } from '../support/played-service.ts'
 import { cordon, drain, guideOptions } from '../support/pods.ts'
 import { noPostgresPrograms, startPostgres } from '../support/postgres.ts'
+import { loadSdkImage, noSdkInPods, sdkWorker, startSdkClient } from '../support/sdk-in-pods.ts'
 import { root } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -25,6 +27,10 @@ const SELECTOR = 'app.kubernetes.io/component=server'
 const START_MS = 60_000
 /** A takeover has to be done within 10 s of a server's death; the rest is for the label to reach the Service. */
 const TAKEOVER_MS = 12_000
+/** The first job of the SDK's client is in progress during a whole takeover. */
+const LONG_JOB_S = 12
+/** How late a node may learn where a Service leads. */
+const FOLLOW_MS = 250
 
 interface Pod {
   readonly metadata: {
@@ -42,6 +48,8 @@ interface Pod {
 }
 
 let cluster: TestCluster
+/** Done when the node has the image of the SDK. */
+let sdkImage: Promise<void> | null = null
 
 function kubectl(words: readonly string[]): string {
   const { status, stdout, stderr } = spawnSync('kubectl', words, { env: cluster.env, encoding: 'utf8' })
@@ -66,6 +74,7 @@ const roleOf = ({ metadata }: Pod) => metadata.labels['runyard.dev/role']
 const servers = () => pods('serving', SELECTOR)
 const workers = () => pods('gpu-workers', 'runyard.dev/worker')
 const active = async () => (await servers()).filter(pod => roleOf(pod) === 'active')
+const isOther = (pod: Pod) => (other: Pod) => other.metadata.name !== pod.metadata.name
 const serverAt = (pod: Pod) => ({ url: `http://${pod.status.podIP}:8080`, apiKey: KEY })
 
 /** The addresses to which a Service leads. */
@@ -94,30 +103,19 @@ async function settled(): Promise<Pod> {
   )
 }
 
-/** Makes a port of this machine that pods reach, and that leads to one of loopback as long as this process waits for nothing else. */
-function openWay(port: number): Promise<number> {
-  const open = new Set<Socket>()
-  const server = createServer(socket => {
-    const other = connect(port, '127.0.0.1')
-    for (const [one, end] of [
-      [socket, other],
-      [other, socket],
-    ] as const) {
-      open.add(one)
-      one
-        .on('error', () => end.destroy())
-        .on('close', () => open.delete(one))
-        .pipe(end)
-    }
-  })
-  atEnd(() => {
-    server.close()
-    // Pods that are gone with their cluster close nothing.
-    for (const socket of open) socket.destroy()
-  })
-  return new Promise(resolve =>
-    server.listen(0, cluster.hostAddress, () => resolve((server.address() as { port: number }).port)),
-  )
+/** An address of this machine that leads where a Service does, as the cluster of the tests has no kube-proxy. */
+async function serviceAddress(service: string, port: number): Promise<string> {
+  let host: string | undefined
+  const look = () =>
+    endpointsOf(service).then(
+      ([first]) => (host = first),
+      () => {},
+    )
+  await look()
+  const following = setInterval(look, FOLLOW_MS)
+  atEnd(() => clearInterval(following))
+  const own = await playService(cluster.hostAddress, () => (host === undefined ? null : { host, port }))
+  return `http://${cluster.hostAddress}:${own}`
 }
 
 /** Packs the image of the server as the Dockerfile does, without an engine. */
@@ -152,7 +150,8 @@ function onCluster(words: readonly string[], values: Values = {}): string {
 async function install(): Promise<void> {
   const tls = makeCertificate({ names: [cluster.hostAddress] })
   const { url } = await startPostgres([], tls)
-  const port = await openWay(Number(new URL(url).port))
+  const { port: own } = new URL(url)
+  const port = await playService(cluster.hostAddress, () => ({ host: '127.0.0.1', port: Number(own) }))
   for (const [namespace, level] of [
     ['serving', 'restricted'],
     ['gpu-workers', 'baseline'],
@@ -183,6 +182,12 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
     cluster = await openCluster()
     atEnd(() => cluster.stop())
     await loadServer()
+    // Workers that ask for a GPU ask for nothing else, so that two have room.
+    await giveGpus(cluster, 2)
+    // It is needed last, and made meanwhile.
+    if (noSdkInPods === false) sdkImage = loadSdkImage(cluster)
+    // What goes wrong with it is for the test that waits for it.
+    sdkImage?.catch(() => {})
     await install()
   })
 
@@ -263,13 +268,12 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
   test('the other one takes over from a server that is frozen, takes its label, and keeps it when that wakes up', async () => {
     const frozen = await settled()
     const running = (await workers()).map(({ metadata }) => metadata.name)
-    const isOther = ({ metadata }: Pod) => metadata.name !== frozen.metadata.name
     const pid = processOf(frozen)
     process.kill(pid, 'SIGSTOP')
     try {
       const next = await until(
         'the other server to be active',
-        async () => (await active()).find(isOther),
+        async () => (await active()).find(isOther(frozen)),
         TAKEOVER_MS,
         100,
       )
@@ -286,7 +290,7 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
       'the one that woke up to stand by',
       async () => (await ask(serverAt(frozen), '/v2/serverless')).status === 200,
     )
-    assert.equal(isOther(await settled()), true)
+    assert.equal(isOther(frozen)(await settled()), true)
     assert.deepEqual(
       (await workers()).map(({ metadata }) => metadata.name),
       running,
@@ -329,7 +333,47 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
       [],
     )
   })
+
+  test("jobs of RunPod's Python client run on its SDK in pods, and each has one outcome though the active server and its pod are gone meanwhile", {
+    skip: noSdkInPods,
+  }, async () => {
+    const leader = await settled()
+    await sdkImage
+    const url = await serviceAddress('runyard', 8080)
+    const worker = sdkWorker('http://runyard-workers.serving.svc', await serviceAddress('runyard-workers', 8082))
+    const settings = { instanceIds: undefined, gpuIds: 'AMPERE_24', gpuCount: 1, workersMin: 2, workersMax: 2 }
+    const endpoint = await containerEndpoint(serverAt(leader), { ...worker, settings })
+    await until('two workers', async () => (await healthOf(serverAt(leader), endpoint)).workers.idle === 2, START_MS)
+    const client = startSdkClient({ url, apiKey: KEY }, endpoint, LONG_JOB_S)
+    await until('some jobs to be acknowledged', () => client.acknowledged() >= 3)
+    loseServer(leader)
+    const next = await until(
+      'the other server to be active',
+      async () => (await active()).find(isOther(leader)),
+      TAKEOVER_MS,
+    )
+    const before = client.acknowledged()
+    await until('jobs that the new one acknowledged', () => client.acknowledged() >= before + 3)
+    const outcomes = await client.outcomes()
+    assert.equal(new Set(outcomes.map(({ id }) => id)).size, outcomes.length)
+    for (const { n, id, status, output } of outcomes) {
+      assert.deepEqual([n, status, output.square, output.sdk], [n, 'COMPLETED', n ** 2, '1.12.0'])
+      const { json } = await ask(serverAt(next), `/v2/${endpoint}/status/${id}`)
+      assert.deepEqual([json.status, json.output], [status, output])
+    }
+    // A call without an answer may have been done, too, and its job is the client's no more.
+    const counts = async () => (await healthOf(serverAt(next), endpoint)).jobs
+    await until('all jobs to end', async () => (await counts()).inQueue + (await counts()).inProgress === 0)
+    assert.equal((await counts()).failed, 0)
+  })
 })
+
+/** Ends a server as the loss of its machine does: nobody is told, and its pod does not start again. */
+function loseServer(server: Pod): void {
+  const pid = processOf(server)
+  kubectl(['delete', 'pod', server.metadata.name, '-n', 'serving', '--force', '--grace-period=0', '--wait=false'])
+  process.kill(pid, 'SIGKILL')
+}
 
 /** How often a server has become active on the database, as this one knows. */
 async function epochAt(pod: Pod): Promise<number> {

@@ -175,7 +175,7 @@ export async function runJob(server: Server, endpoint: string, input: object, fo
 }
 
 /** The health of an endpoint. */
-export async function healthOf(server: Server, endpoint: string) {
+export async function healthOf(server: Pick<Server, 'url' | 'apiKey'>, endpoint: string) {
   return (await ask(server, `/v2/${endpoint}/health`)).json as {
     jobs: { completed: number; failed: number; inProgress: number; inQueue: number; retried: number }
     workers: Record<'idle' | 'initializing' | 'ready' | 'running' | 'throttled' | 'unhealthy', number>
