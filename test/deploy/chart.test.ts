@@ -214,31 +214,30 @@ describe('the chart', { skip: noHelm }, () => {
       secretKeyRef: { name: 'runyard', key: 'metrics-key', optional: true },
     })
     assert.deepEqual(of('RUNYARD_MASTER_KEY'), { secretKeyRef: { name: 'runyard', key: 'encryption-key' } })
-    for (const [name, key] of Object.entries({
+    const own = {
       RUNYARD_DATABASE: 'database',
       RUNYARD_API_KEY: 'apiKey',
       RUNYARD_PREVIOUS_API_KEY: 'apiKey',
       RUNYARD_METRICS_KEY: 'metricsKey',
       RUNYARD_MASTER_KEY: 'encryptionKey',
-    }))
-      assert.match(
-        refusal({ settings: { [name]: 'word' } }),
-        new RegExp(`settings\\.${name}: put it into the Secret that secrets\\.${key} names`),
-      )
-    for (const [name, value] of [
-      ['RUNYARD_BACKUP_PASSPHRASE', 'correct horse battery staple'],
-      ['OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer 1'],
-      ['PGPASSWORD', 'word'],
-      ['AWS_SECRET_ACCESS_KEY', 'word'],
-      ['HTTPS_PROXY', 'http://me:word@proxy:3128'],
-      ['OTEL_EXPORTER_OTLP_ENDPOINT', 'https://me:word@collector:4318'],
-    ])
-      assert.match(
-        refusal({ extraEnv: [{ name, value }] }),
-        new RegExp(`extraEnv\\.${name}: this is a secret.*secretKeyRef`),
-      )
-    assert.match(refusal({ settings: { RUNYARD_BACKUP_PASSPHRASE: 'word' } }), /this is a secret.*secretKeyRef/)
-    assert.match(refusal({ settings: { RUNYARD_KUBERNETES_PROXY: 'http://a:b@c' } }), /this is a secret/)
+    }
+    const others = {
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer 1',
+      PGPASSWORD: 'word',
+      AWS_SECRET_ACCESS_KEY: 'word',
+      HTTPS_PROXY: 'http://me:word@proxy:3128',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://me:word@collector:4318',
+    }
+    const refused = refusal({
+      settings: { ...own, RUNYARD_BACKUP_PASSPHRASE: 'correct horse battery staple' },
+      extraEnv: Object.entries(others).map(([name, value]) => ({ name, value })),
+    })
+    for (const [name, key] of Object.entries(own))
+      assert.match(refused, new RegExp(`settings\\.${name}: put it into the Secret that secrets\\.${key} names`))
+    assert.match(refused, /settings\.RUNYARD_BACKUP_PASSPHRASE: this is a secret.*secretKeyRef/)
+    for (const name of Object.keys(others))
+      assert.match(refused, new RegExp(`extraEnv\\.${name}: this is a secret.*secretKeyRef`))
+    assert.doesNotMatch(refused, /word@|staple|Bearer 1/, 'a secret is repeated')
     // Files and references are none.
     assert.notDeepEqual(
       render({
@@ -424,11 +423,9 @@ describe('the chart', { skip: noHelm }, () => {
     )
     const shared = render({ workers: { namespace: '', shareNamespace: true } })
     assert.equal(only(shared, 'Role', 'runyard-workers').metadata.namespace, 'serving')
-    assert.match(
-      notesOf({ workers: { namespace: '', shareNamespace: true } }),
-      /WARNING: workers are in the namespace of the servers/,
-    )
-    assert.match(notesOf({ admissionPolicy: { enabled: false } }), /WARNING: without admissionPolicy\.enabled/)
+    const warned = notesOf({ workers: { namespace: '', shareNamespace: true }, admissionPolicy: { enabled: false } })
+    assert.match(warned, /WARNING: workers are in the namespace of the servers/)
+    assert.match(warned, /WARNING: without admissionPolicy\.enabled/)
     assert.doesNotMatch(notesOf({}), /WARNING/)
   })
 
@@ -501,11 +498,8 @@ describe('the chart', { skip: noHelm }, () => {
       given.map(({ name }) => name).filter(name => free.includes(name)),
       free.toSorted(),
     )
-    for (const name of ['RUNYARD_PORT', 'RUNYARD_KUBERNETES', 'RUNYARD_TLS_CERT', 'POD_NAME'])
-      assert.match(
-        refusal({ extraEnv: [{ name, value: '1' }] }),
-        new RegExp(`extraEnv.${name}: the chart sets this variable itself`),
-      )
+    const refused = refusal({ settings: Object.fromEntries(NOT_IN_A_CLUSTER.map(name => [name, '1'])) })
+    for (const name of NOT_IN_A_CLUSTER) assert.ok(refused.includes(`settings.${name}: the chart sets`), name)
   })
 
   test('releases with any name that Helm takes have names that Kubernetes takes, and no two the same', () => {
@@ -523,6 +517,7 @@ describe('the chart', { skip: noHelm }, () => {
     ]
     const check = openObjectCheck(objectsFile)
     const taken = new Map<string, object>()
+    const installations = new Set<string>()
     for (const release of releases) {
       const objects = render({ ...EVERYTHING, workers: { installation: '' } }, release)
       assert.deepEqual(objects.filter(({ kind }) => kind !== 'ServiceMonitor').flatMap(check), [])
@@ -536,9 +531,9 @@ describe('the chart', { skip: noHelm }, () => {
       }
       const { RUNYARD_KUBERNETES_INSTALLATION: installation = '' } = variablesOf(objects)
       assert.match(installation, /^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/)
+      installations.add(installation)
     }
-    const installations = releases.map(release => variablesOf(render({}, release)).RUNYARD_KUBERNETES_INSTALLATION)
-    assert.equal(new Set(installations).size, installations.length)
+    assert.equal(installations.size, releases.length)
   })
 
   test('of two releases that would have one installation by chance, Helm refuses the second', () => {
@@ -557,43 +552,52 @@ describe('the chart', { skip: noHelm }, () => {
   test('values that mean nothing are refused with their name', () => {
     for (const [values, problem] of [
       [{ replica: 2 }, /replica/],
-      [{ replicas: 0 }, /replicas/],
-      [{ settings: { LOG_LEVEL: 'debug' } }, /LOG_LEVEL/],
-      [{ settings: { RUNYARD_MAX_WORKERS: [1] } }, /RUNYARD_MAX_WORKERS/],
-      [{ settings: { RUNYARD_PORT: '1' } }, /settings\.RUNYARD_PORT: the chart sets this variable itself/],
-      [{ settings: { RUNYARD_KUBERNETES: 'off' } }, /settings\.RUNYARD_KUBERNETES: the chart sets/],
-      [
-        { settings: { RUNYARD_A: '1' }, extraEnv: [{ name: 'RUNYARD_A', value: 1 }] },
-        /extraEnv\.RUNYARD_A: settings sets/,
-      ],
-      [
-        {
-          extraEnv: [
-            { name: 'A', value: 1 },
-            { name: 'A', value: 2 },
-          ],
-        },
-        /extraEnv\.A: extraEnv sets this variable already/,
-      ],
-      [{ extraEnv: { A: 1 } }, /extraEnv.*array/],
-      [{ extraEnv: [{ name: 'A' }] }, /extraEnv/],
-      [
-        { certificateAuthorities: { secret: 'a' }, extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: 'a' }] },
-        /certificateAuthorities sets/,
-      ],
-      [{ certificateAuthorities: { secret: 'a', configMap: 'b' } }, /a ConfigMap or a Secret, not both/],
-      [{ extraVolumes: [{ name: 'data', emptyDir: {} }] }, /extraVolumes: data/],
-      [{ extraVolumeMounts: [{ name: 'a', mountPath: '/a' }] }, /no volume in extraVolumes has the name a/],
-      [
-        { extraVolumes: [{ name: 'a' }], extraVolumeMounts: [{ name: 'a', mountPath: '/tmp/' }] },
-        /mounted at \/tmp\/ already/,
-      ],
-      [{ podLabels: { 'app.kubernetes.io/name': 'x' } }, /app\.kubernetes\.io\/name/],
-      [{ ingress: { enabled: true } }, /ingress\.host/],
       [{ secrets: { database: { name: '' } } }, /database/],
-      [{ workers: { namespace: 'a.b' } }, /namespace/],
+      [{ ingress: { enabled: true } }, /ingress\.host/],
+      [{ certificateAuthorities: { secret: 'a', configMap: 'b' } }, /a ConfigMap or a Secret, not both/],
     ] as const)
       assert.match(refusal(values), problem)
+    const types = refusal({
+      replicas: 0,
+      settings: { LOG_LEVEL: 'debug', RUNYARD_MAX_WORKERS: [1] },
+      extraEnv: [{ name: 'A' }],
+      podLabels: { 'app.kubernetes.io/name': 'x' },
+      workers: { namespace: 'a.b' },
+    })
+    for (const name of [
+      'replicas',
+      'LOG_LEVEL',
+      'RUNYARD_MAX_WORKERS',
+      'extraEnv',
+      'app.kubernetes.io/name',
+      'namespace',
+    ])
+      assert.ok(types.includes(name), name)
+  })
+
+  test('all mistakes of values that do not go together are told at once', () => {
+    const told = refusal({
+      settings: { RUNYARD_PORT: '1', RUNYARD_KUBERNETES: 'off', RUNYARD_A: '1' },
+      certificateAuthorities: { secret: 'a' },
+      extraEnv: ['RUNYARD_A', 'B', 'B', 'NODE_EXTRA_CA_CERTS', 'POD_NAME'].map(name => ({ name, value: 1 })),
+      extraVolumes: [{ name: 'data', emptyDir: {} }, { name: 'own' }],
+      extraVolumeMounts: [
+        { name: 'none', mountPath: '/a' },
+        { name: 'own', mountPath: '/tmp/' },
+      ],
+    })
+    for (const mistake of [
+      'settings.RUNYARD_PORT: the chart sets this variable itself',
+      'settings.RUNYARD_KUBERNETES: the chart sets this variable itself',
+      'extraEnv.RUNYARD_A: settings sets this variable already',
+      'extraEnv.B: extraEnv sets this variable already',
+      'extraEnv.NODE_EXTRA_CA_CERTS: certificateAuthorities sets this variable already',
+      'extraEnv.POD_NAME: the chart sets this variable itself',
+      'extraVolumes: data is the name of a volume of the chart',
+      'extraVolumeMounts: no volume in extraVolumes has the name none',
+      'extraVolumeMounts: something is mounted at /tmp/ already',
+    ])
+      assert.ok(told.includes(mistake), `${mistake} is not in ${told}`)
   })
 
   test('a value of another type is refused, whichever it is', () => {

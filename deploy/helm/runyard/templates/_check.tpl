@@ -1,18 +1,17 @@
-{{/* What is wrong with the values together, in a sentence. Types and patterns are in values.schema.json. */}}
+{{/* Refuses values that are wrong together, with a line for each mistake. Types and patterns are in values.schema.json. */}}
 {{- define "runyard.check" -}}
-{{- include "runyard.checkWorkers" . -}}
-{{- include "runyard.checkVariables" . -}}
-{{- include "runyard.checkVolumes" . -}}
+{{- $mistakes := printf "%s%s%s" (include "runyard.mistakesInWorkers" .) (include "runyard.mistakesInVariables" .) (include "runyard.mistakesInVolumes" .) | trim -}}
+{{- if $mistakes }}{{ fail (printf "\n%s" $mistakes) }}{{ end -}}
 {{- end -}}
 
 {{/* Who may read the Secrets of the namespace of workers, as the server has to, would read its own there. */}}
-{{- define "runyard.checkWorkers" -}}
+{{- define "runyard.mistakesInWorkers" -}}
 {{- $own := .Values.workers.namespace | default .Release.Namespace | ne .Release.Namespace -}}
 {{- if and (not $own) (not .Values.workers.shareNamespace) -}}
-{{- fail (printf "workers.namespace: name a namespace for workers alone, which exists. In that of the release (%s) the server may read and change all Secrets, its own too, and make pods that read them. Where that has to be, such as with workers.mountVolumes, set workers.shareNamespace=true" .Release.Namespace) -}}
+{{- printf "workers.namespace: name a namespace for workers alone, which exists. In that of the release (%s) the server may read and change all Secrets, its own too, and make pods that read them. Where that has to be, such as with workers.mountVolumes, set workers.shareNamespace=true\n" .Release.Namespace -}}
 {{- end -}}
 {{- if and $own .Values.workers.shareNamespace -}}
-{{- fail (printf "workers.shareNamespace: workers.namespace (%s) is another one than that of the release (%s); leave one of them out" .Values.workers.namespace .Release.Namespace) -}}
+{{- printf "workers.shareNamespace: workers.namespace (%s) is another one than that of the release (%s); leave one of them out\n" .Values.workers.namespace .Release.Namespace -}}
 {{- end -}}
 {{- end -}}
 
@@ -25,7 +24,7 @@ RUNYARD_KUBERNETES_VOLUME_CLAIM RUNYARD_KUBERNETES_PRIORITY_CLASS RUNYARD_KUBERN
 {{- end -}}
 
 {{/* Nobody sets a variable twice, or one of the chart, or a secret as it is: values are kept with each release, for all who may read that. */}}
-{{- define "runyard.checkVariables" -}}
+{{- define "runyard.mistakesInVariables" -}}
 {{- $secrets := dict "RUNYARD_DATABASE" "database" "RUNYARD_API_KEY" "apiKey" "RUNYARD_PREVIOUS_API_KEY" "apiKey" "RUNYARD_METRICS_KEY" "metricsKey" "RUNYARD_MASTER_KEY" "encryptionKey" -}}
 {{- $own := regexSplit "\\s+" (include "runyard.ownVariables" .) -1 -}}
 {{- $given := list -}}
@@ -39,13 +38,16 @@ RUNYARD_KUBERNETES_VOLUME_CLAIM RUNYARD_KUBERNETES_PRIORITY_CLASS RUNYARD_KUBERN
 {{- if include "runyard.authorities" . }}{{ $_ := set $places "NODE_EXTRA_CA_CERTS" "certificateAuthorities" }}{{ end -}}
 {{- range $given -}}
 {{- $what := printf "%s.%s" .place .name -}}
-{{- if hasKey $secrets .name }}{{ fail (printf "%s: put it into the Secret that secrets.%s names; values of the chart are no place for secrets" $what (get $secrets .name)) }}{{ end -}}
-{{- if has .name $own }}{{ fail (printf "%s: the chart sets this variable itself" $what) }}{{ end -}}
-{{- if hasKey $places .name }}{{ fail (printf "%s: %s sets this variable already" $what (get $places .name)) }}{{ end -}}
-{{- $_ := set $places .name .place -}}
-{{- if and (not .isReference) (include "runyard.isSecret" .) -}}
-{{- fail (printf "%s: this is a secret, and values of the chart are kept as they are with each release; put it into a Secret, and name that in extraEnv: [{name: %s, valueFrom: {secretKeyRef: {name: ..., key: ...}}}]" $what .name) -}}
+{{- if hasKey $secrets .name -}}
+{{- printf "%s: put it into the Secret that secrets.%s names; values of the chart are no place for secrets\n" $what (get $secrets .name) -}}
+{{- else if has .name $own -}}
+{{- printf "%s: the chart sets this variable itself\n" $what -}}
+{{- else if hasKey $places .name -}}
+{{- printf "%s: %s sets this variable already\n" $what (get $places .name) -}}
+{{- else if and (not .isReference) (include "runyard.isSecret" .) -}}
+{{- printf "%s: this is a secret, and values of the chart are kept as they are with each release; put it into a Secret, and name that in extraEnv: [{name: %s, valueFrom: {secretKeyRef: {name: ..., key: ...}}}]\n" $what .name -}}
 {{- end -}}
+{{- $_ := set $places .name .place -}}
 {{- end -}}
 {{- end -}}
 
@@ -63,16 +65,16 @@ the settings of Runyard one more is.
 {{- end -}}
 
 {{/* What Kubernetes would refuse later, once for each pod that it cannot make. */}}
-{{- define "runyard.checkVolumes" -}}
+{{- define "runyard.mistakesInVolumes" -}}
 {{- $own := list "data" "tmp" "certificate" "volumes" "authorities" -}}
 {{- range .Values.extraVolumes -}}
-{{- if has .name $own }}{{ fail (printf "extraVolumes: %s is the name of a volume of the chart, or is given twice" .name) }}{{ end -}}
+{{- if has .name $own }}{{ printf "extraVolumes: %s is the name of a volume of the chart, or is given twice\n" .name }}{{ end -}}
 {{- $own = append $own .name -}}
 {{- end -}}
 {{- $paths := list "/var/lib/runyard" "/tmp" "/etc/runyard-tls" "/var/lib/runyard/volumes" "/etc/runyard-authorities" -}}
 {{- range .Values.extraVolumeMounts -}}
-{{- if has (.mountPath | trimSuffix "/") $paths }}{{ fail (printf "extraVolumeMounts: something is mounted at %s already" .mountPath) }}{{ end -}}
+{{- if has (.mountPath | trimSuffix "/") $paths }}{{ printf "extraVolumeMounts: something is mounted at %s already\n" .mountPath }}{{ end -}}
 {{- $paths = append $paths (.mountPath | trimSuffix "/") -}}
-{{- if not (has .name $own) }}{{ fail (printf "extraVolumeMounts: no volume in extraVolumes has the name %s" .name) }}{{ end -}}
+{{- if not (has .name $own) }}{{ printf "extraVolumeMounts: no volume in extraVolumes has the name %s\n" .name }}{{ end -}}
 {{- end -}}
 {{- end -}}
