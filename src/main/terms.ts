@@ -42,6 +42,8 @@ export class Terms {
   readonly #watchers = new Set<(acting: OpenTerm | null) => void>()
   readonly #sinceMs = Date.now()
   #renewal = Promise.withResolvers<void>()
+  /** The epoch in which another server acted when this one started; 0 for none. */
+  #epochBefore = 0
   #acting: OpenTerm | null = null
   #lease: FencedTerm | null = null
   /** Another server that was active when this was last read. */
@@ -85,6 +87,7 @@ export class Terms {
       return
     }
     this.#shell.front.standsBy(standbyOf(this.#shell, () => this.#other))
+    this.#epochBefore = (await this.#candidate.active().catch(() => null))?.epoch ?? 0
     await this.#shell.listen()
     // Commands find it by its data directory. Where that is shared, they are led to the active one.
     if (!this.#shell.lock.shared) await this.#shell.tellCommands()
@@ -250,8 +253,9 @@ export class Terms {
     this.#other = found !== null && found.leaseLeftMs > 0 && !this.#isSelf(found) ? found : null
   }
 
-  #isSelf({ pid, host, sinceMs }: ActiveServer): boolean {
-    return pid === process.pid && host === hostname() && sinceMs >= this.#sinceMs - 60_000
+  /** By the epoch, which no clock moves: another process may have had the same id before. */
+  #isSelf({ pid, host, epoch }: ActiveServer): boolean {
+    return pid === process.pid && host === hostname() && epoch > this.#epochBefore
   }
 
   async #status(): Promise<ServerStatus> {
