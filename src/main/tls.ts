@@ -7,6 +7,7 @@ import { hasTls } from '../config/tls.ts'
 import { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
 import { readPair } from '../system/certificates/key-pair.ts'
 import { ensureSelfSigned } from '../system/certificates/self-signed.ts'
+import { systemClock } from '../system/clock.ts'
 import { machineNames } from '../system/hardware/machine-names.ts'
 import type { NamingSettings } from './hosts.ts'
 
@@ -27,9 +28,9 @@ export async function certificateOf(config: Config): Promise<CertificateInUse | 
   if (!hasTls(tls)) return null
   if (certFile !== null && keyFile !== null)
     return await CertificateInUse.open(() => readPair({ certFile, keyFile }, Date.now()))
-  // Those of the start: with each network that comes and goes, clients would have to trust another certificate.
+  // By the server's time: a clock that is a year ahead would make one that is not valid yet. Its names are those of the start: with each network that comes and goes, clients would have to trust another certificate.
   const names = selfSignedNames(config, namesHere())
-  return await CertificateInUse.open(() => ensureSelfSigned(dataDir, names, Date.now()))
+  return await CertificateInUse.open(() => ensureSelfSigned(dataDir, names, systemClock.now()))
 }
 
 /** The names of a certificate that the server makes for itself. */
