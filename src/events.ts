@@ -185,6 +185,8 @@ export interface Events {
   'clock.agrees': Record<string, never>
   /** The server has taken the time of the machine's clock. */
   'clock.adopted': { byMs: number }
+  /** The store could not move the time; it goes on as before, and the next start tries again. */
+  'clock.not_adopted': { byMs: number; problem: string }
   /** More than a day had passed before this start: retention removes nothing until an instant of the server's time. */
   'clock.held': { gapMs: number; untilMs: number }
   /** Whether this server leads its database, and why not; see ports/leader.ts. */

@@ -1,4 +1,4 @@
-import { AppError } from '../../core/errors.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
 import { CLOCK_DOUBT_MS, clockDifference, resumedTime } from '../../core/server-time.ts'
 import type { Emit } from '../../events.ts'
 import type { ClockReading, ClockStep, ServerTime } from '../../ports/clock.ts'
@@ -40,12 +40,10 @@ export async function resumeTime({ store, time, emit }: TimePorts): Promise<void
     time.resume(nowMs, kept.stepSinceMs)
     const { step } = time.read()
     if (kept.isAccepted && step !== null) {
-      time.resume(nowMs + step.byMs, null)
-      await store.clock.adopt(step.byMs, time.mark())
-      emit('clock.adopted', { byMs: step.byMs })
-      return
+      if (await adopt({ store, time, emit }, step)) return
+      time.resume(nowMs, kept.stepSinceMs)
     }
-    if (kept.isAccepted) await store.clock.accept(false)
+    if (kept.isAccepted && step === null) await store.clock.accept(false)
     const gapMs = nowMs - kept.nowMs
     if (gapMs > CLOCK_DOUBT_MS) {
       const untilMs = nowMs + CLOCK_DOUBT_MS
@@ -54,6 +52,19 @@ export async function resumeTime({ store, time, emit }: TimePorts): Promise<void
     }
   }
   await store.clock.keep(time.mark())
+}
+
+/** @returns false when the store could not do it: then a server had better go on with the old time than not at all */
+async function adopt({ store, time, emit }: TimePorts, { byMs }: ClockStep): Promise<boolean> {
+  time.resume(time.read().nowMs + byMs, null)
+  try {
+    await store.clock.adopt(byMs, time.mark())
+  } catch (error) {
+    emit('clock.not_adopted', { byMs, problem: toAppError(error).message })
+    return false
+  }
+  emit('clock.adopted', { byMs })
+  return true
 }
 
 /** The sentence about a step, for people; null while both clocks agree. */

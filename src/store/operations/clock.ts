@@ -4,6 +4,9 @@ import * as sql from '../tables/server-clock.ts'
 import { type ClockRow, toKeptClock } from '../tables/server-clock.ts'
 import { type OperationsOf, perform, queryOne, read, type Steps, write } from './operation.ts'
 
+/** How many jobs one statement looks at. */
+const PART = 20_000
+
 /** The server's time. */
 export const clock = {
   read: read(function* (): Steps<KeptClock | null> {
@@ -16,6 +19,7 @@ export const clock = {
   }),
 
   hold: write(function* (untilMs: number): Steps<void> {
+    yield* changeJobs(sql.holdJobs, untilMs)
     for (const statement of sql.holds) yield* perform(statement, [untilMs])
     yield* perform(sql.setHold, [untilMs])
   }),
@@ -29,13 +33,27 @@ export const clock = {
   }),
 
   adopt: write(function* (byMs: number, mark: ClockMark): Steps<void> {
+    yield* changeJobs(sql.moveJobs, byMs)
     for (const statement of sql.moves) yield* perform(statement, statement.includes('$1') ? [byMs] : [])
-    if (byMs < 0) for (const statement of sql.movesBack) yield* perform(statement, [byMs])
+    if (byMs < 0) {
+      yield* changeJobs(sql.moveFinalJobs, byMs)
+      for (const statement of sql.movesBack) yield* perform(statement, [byMs])
+    }
     yield* perform(sql.setAccepted, [0])
     yield* perform(sql.setHold, [null])
     yield* keepMark(mark)
   }),
 } satisfies OperationsOf<ClockStore>
+
+/** Changes all jobs in parts: PostgreSQL ends a statement that takes long. */
+function* changeJobs(statement: string, ms: number): Steps<void> {
+  for (let before = ''; ; ) {
+    const last = (yield* queryOne<{ id: string | null }>(sql.lastOfPart, [before, PART]))?.id ?? null
+    if (last === null) return
+    yield* perform(statement, [ms, before, last])
+    before = last
+  }
+}
 
 function* keepMark({ boot, sinceBootMs, nowMs, step }: ClockMark): Steps<void> {
   yield* perform(sql.keepClock, [boot, sinceBootMs, nowMs, step?.sinceMs ?? null])

@@ -18,9 +18,16 @@ export const setHold = 'UPDATE server_clock SET held_until_ms = CAST($1 AS {{int
 /** $1 whether. */
 export const setAccepted = 'UPDATE server_clock SET accepted = CAST($1 AS {{integer}}) WHERE id = 1'
 
-/** $1 until when what is over before stays. */
+/** The last job of a part of all, in the order of their ids: $1 the job before, $2 how many. */
+export const lastOfPart = 'SELECT MAX(id) AS id FROM (SELECT id FROM jobs WHERE id > $1 ORDER BY id LIMIT $2) AS part'
+/** Which jobs a part has: $2 the job before, $3 the last one. */
+const IN_PART = 'id > $2 AND id <= $3'
+
+/** $1 until when the jobs of a part that are over before stay. */
+export const holdJobs = `UPDATE jobs SET expires_at_ms = $1 WHERE expires_at_ms < $1 AND ${IN_PART}`
+
+/** $1 until when what is over before stays, besides jobs. */
 export const holds = [
-  'UPDATE jobs SET expires_at_ms = $1 WHERE expires_at_ms < $1',
   'UPDATE idempotency_keys SET expires_at_ms = $1 WHERE expires_at_ms < $1',
   'UPDATE batches SET expires_at_ms = $1 WHERE expires_at_ms < $1',
 ]
@@ -37,10 +44,17 @@ const WORKER_INSTANTS =
   'created_at_ms placed_at_ms download_started_at_ms download_ended_at_ms pull_started_at_ms pull_ended_at_ms started_at_ms ready_at_ms ' +
   'idle_since_ms frozen_at_ms thawed_at_ms asleep_at_ms stop_requested_at_ms stopping_at_ms exited_at_ms problem_at_ms counted_until_ms'
 
-/** $1 by how much. What waits or runs, and all workers: what is left of their limits stays as it is. */
+const JOB_INSTANTS = 'queued_at_ms waiting_since_ms started_at_ms deadline_ms expires_at_ms'
+
+/** $1 by how much the jobs of a part move that wait or run. */
+export const moveJobs = `UPDATE jobs SET ${POSITION}, ${moved(JOB_INSTANTS)} WHERE finished_at_ms IS NULL AND ${IN_PART}`
+
+/** $1 by how much the ends of the jobs of a part move that are final. */
+export const moveFinalJobs = `UPDATE jobs SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL AND ${IN_PART}`
+
+/** $1 by how much. What waits or runs besides jobs, and all workers: what is left of their limits stays as it is. */
 export const moves = [
   `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
-  `UPDATE jobs SET ${POSITION}, ${moved('queued_at_ms waiting_since_ms started_at_ms deadline_ms expires_at_ms')} WHERE finished_at_ms IS NULL`,
   `UPDATE batches SET ${POSITION}, ${moved('turn_at_ms created_at_ms finalized_at_ms expires_at_ms')} WHERE finished_at_ms IS NULL`,
   `UPDATE queued_workers SET ${moved('queued_at_ms download_started_at_ms download_ended_at_ms')}`,
   `UPDATE workers SET ${moved(WORKER_INSTANTS)}`,
@@ -52,7 +66,6 @@ export const moves = [
 /** $1 by how much, below zero. What is over does not stay longer because it was over when the time was ahead. */
 export const movesBack = [
   `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id NOT IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
-  `UPDATE jobs SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL`,
   `UPDATE batches SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL`,
   `UPDATE webhook_deliveries SET ${moved('over_at_ms')} WHERE state <> 'PENDING'`,
   `UPDATE console_sessions SET ${moved('created_at_ms expires_at_ms')}`,

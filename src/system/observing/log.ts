@@ -34,6 +34,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'clock.stepped': 'warn',
   'clock.adopted': 'warn',
   'clock.held': 'warn',
+  'clock.not_adopted': 'error',
   'store.damaged': 'error',
   'store.full': 'error',
   'loop.failed': 'error',

@@ -111,6 +111,20 @@ test('between two starts in one run of the system nothing moves; an accepted tim
   assert.ok(json.entries.some(({ operation }: { operation: string }) => operation === 'acceptClock'))
 })
 
+test('a store that cannot move the time keeps no server from starting, and the next start takes it', async t => {
+  const { rig, endpoint, waits } = await busyRig(t)
+  rig.clock.set(HOUR_MS)
+  await rig.ask('POST', '/ops/clock/accept')
+  await rig.crash()
+  rig.failNext('clock.adopt', 'before')
+  await rig.start()
+  assert.equal(rig.happened('clock.not_adopted').length, 1)
+  assert.deepEqual([await statusOf(rig, endpoint, waits), (await clockOf(rig)).stepMs], ['IN_QUEUE', HOUR_MS])
+  await rig.crash()
+  await rig.start()
+  assert.deepEqual([await statusOf(rig, endpoint, waits), (await clockOf(rig)).stepMs], ['IN_QUEUE', 0])
+})
+
 test('a time that is accepted backwards moves back-offs and timeouts with it', async t => {
   const { rig, endpoint, running } = await busyRig(t)
   rig.clock.set(-2 * HOUR_MS)
