@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { readConfig } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
 import { sizeText } from '../../core/models/model-problem.ts'
+import { hasFoundNoSpace } from '../../disk/full-disk.ts'
 import { dumpCommand, restoreCommand } from '../../main/postgres-commands.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -70,7 +71,7 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
   if (!existsSync(dirname(path))) throw new CliError(`there is no folder ${dirname(path)}`, EXIT.usage)
   const body = { passphrase, withLogs: options.withLogs === true }
   const answer = await ask(options, '/ops/backup', { method: 'POST', body })
-  const header = await refusing(() => keepBackup(answer.body!, path, progress()))
+  const header = await refusing(() => keepBackup(answer.body!, path, progress()), dirname(path))
   // Only now that there is a new one.
   const removed = folder === null || keep === null ? 0 : keepNewest(folder, keep, basename(path))
   if (wantsJson(options)) return printText(`${JSON.stringify({ file: path, ...header })}\n`)
@@ -114,10 +115,14 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
     import('../../main/restore.ts'),
   ])
   const { config } = reading
-  const header = await refusing(async () => {
-    const passphrase = (await headerOf(file)).keys === 'sealed' ? passphraseOf(options) : null
-    return await restoreBackup({ config, file, passphrase, report: progress() })
-  }, StartError)
+  const header = await refusing(
+    async () => {
+      const passphrase = (await headerOf(file)).keys === 'sealed' ? passphraseOf(options) : null
+      return await restoreBackup({ config, file, passphrase, report: progress() })
+    },
+    dataDir,
+    StartError,
+  )
   printText(`${dataDir} is the server as of ${header.createdAt}, of Runyard ${header.version}\n`)
   const hasKeys = header.keys === 'sealed' && options.withoutKeys !== true
   if (!hasKeys && !header.keyIsGiven)
@@ -155,9 +160,10 @@ function progress(): (bytes: number, header: Header) => void {
   }
 }
 
-/** Errors of the work as those of a command. */
+/** Errors of the work as those of a command. @param folder where it writes */
 async function refusing<Value>(
   work: () => Promise<Value>,
+  folder: string,
   ...known: readonly (abstract new (
     ...args: never[]
   ) => Error)[]
@@ -166,11 +172,12 @@ async function refusing<Value>(
     return await work()
   } catch (error) {
     if (error instanceof AppError) throw new CliError(error.message, EXIT.data)
+    if (known.some(kind => error instanceof kind)) throw new CliError((error as Error).message, EXIT.unavailable)
+    if (hasFoundNoSpace(error)) throw new CliError(`the disk of ${folder} is full; make room there`, EXIT.unavailable)
     // Of the disk, or of a connection that the server has ended.
     const { code, cause } = error as NodeJS.ErrnoException
     if (code !== undefined) throw new CliError((error as Error).message, EXIT.unavailable)
     if (cause instanceof Error) throw new CliError(`the server ended the backup (${cause.message})`, EXIT.unavailable)
-    if (known.some(kind => error instanceof kind)) throw new CliError((error as Error).message, EXIT.unavailable)
     throw error
   }
 }

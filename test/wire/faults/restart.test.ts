@@ -461,6 +461,8 @@ test('a full disk: what is kept can be read, the rest is refused with the reason
   const { id } = (await run(server)).json
   const held = (await ask(server, '/v2/hellonode/run', { body: { input: { sleepMs: 2_000 } } })).json.id
   await until('the job to run', async () => (await statusOf(server, 'hellonode', held)).status === 'IN_PROGRESS')
+  const kept = `${temporaryFolder()}/kept.backup`
+  assert.equal((await runCommand(['backup', kept, '--without-keys', '--data-dir', dataDir])).code, 0)
   disk.fill()
   const full = /its disk is full/
   const refused = await until('the disk to be full', async () => {
@@ -480,6 +482,12 @@ test('a full disk: what is kept can be read, the rest is refused with the reason
   const [why] = (await ask(server, '/ops/why/hellonode')).json.explanations
   assert.equal(why.cause, 'store_full')
   assert.equal(server.events('store.full').length, 1)
+  const copy = await runCommand(['backup', `${disk.folder}/a.backup`, '--without-keys', '--data-dir', dataDir])
+  assert.notEqual(copy.code, 0)
+  assert.match(copy.stderr, /disk is full/)
+  const restored = await runCommand(['restore', kept, '--data-dir', `${disk.folder}/other`])
+  assert.equal(restored.code, 69)
+  assert.match(restored.stderr, /^runyard: .*disk .*is full; make room there$/m)
   await server.kill9()
 
   const start = await runCommand(['serve', '--data-dir', dataDir, '--port', '0', '--docker', 'off'])
