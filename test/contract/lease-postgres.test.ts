@@ -106,12 +106,39 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
     const term = await termOn(context, schema, { machine: 'there', boundToMachine: true })
     const { sinceMs, leaseLeftMs, host, ...starting } = (await candidate.active())!
     const named = { epoch: 1, pid: process.pid, url: null, machine: 'there', boundToMachine: true }
-    assert.deepEqual(starting, named)
+    assert.deepEqual(starting, { ...named, agreement: null, workersUrl: undefined })
     assert.ok(leaseLeftMs > 3_000 && leaseLeftMs <= 6_000 && sinceMs > 0 && host !== '')
-    term.reachedAt('http://127.0.0.1:8080')
+    term.reachedAt('http://127.0.0.1:8080', undefined, 'http://127.0.0.1:8082')
     while ((await candidate.active())?.url !== 'http://127.0.0.1:8080') assert.ok(term.isLeader())
+    assert.equal((await candidate.active())?.workersUrl, 'http://127.0.0.1:8082')
     await term.close()
     assert.equal(await candidate.active(), null)
+  })
+
+  test('a candidate whose keys are others than those of who acts is refused, and takes a lease that is free', async context => {
+    const schema = await schemaOf(context)
+    const theirs = { apiKey: 'a', sealsWith: 'b', settings: {} }
+    const first = { published: () => theirs, problemWith: () => null }
+    const term = await termOn(context, schema, { agreement: first })
+    term.reachedAt('http://127.0.0.1:8080')
+    const asked: unknown[] = []
+    const agreement = {
+      published: () => null,
+      problemWith: (given: unknown) => {
+        asked.push(given)
+        return 'with another key'
+      },
+    }
+    const candidate = await candidateOn(context, schema, { agreement })
+    await assert.rejects(
+      candidate.lead(never),
+      /127\.0\.0\.1:8080 acts on the database .* with another key; nothing was/,
+    )
+    assert.deepEqual(asked, [theirs])
+    await term.close()
+    const next = await candidate.lead(never)
+    assert.equal(next.epoch, 2)
+    await next.close()
   })
 
   test('a wait ends with its signal', async context => {
