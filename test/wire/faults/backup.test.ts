@@ -107,7 +107,8 @@ test('a backup is for the operator alone, and a restore takes neither a full fol
 
   const logged = (await ask(server, '/v2/audit?operation=makeBackup')).json.entries
   assert.deepEqual(
-    logged.map(({ outcome }: { outcome: string }) => outcome),
+    // Refused attempts are collected for ten seconds, so those of above may be there or not.
+    logged.map(({ outcome }: { outcome: string }) => outcome).filter((outcome: string) => outcome !== 'refused'),
     ['done'],
   )
 
