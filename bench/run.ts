@@ -58,7 +58,7 @@ const { values, positionals } = parseArgs({
 })
 const isQuick = values.quick
 const effort: Effort = isQuick
-  ? { rounds: Number(values.rounds ?? 1), ms: 1_500, warmMs: 1_500, isQuick }
+  ? { rounds: Number(values.rounds ?? 1), ms: 1_000, warmMs: 1_000, isQuick }
   : { rounds: Number(values.rounds ?? 5), ms: 4_000, warmMs: 1_500, isQuick }
 
 const isWanted = ({ name, quick }: Suite) => (positionals.length === 0 ? quick || !isQuick : positionals.includes(name))
