@@ -16,6 +16,7 @@ import { COUNTS } from './schema/initial/queue-counts.ts'
 import { knownSchema, refusalOf, type SchemaState } from './schema/schema-state.ts'
 import { type ChainPlaceRow, findAnchor, readWhole, type WholeEntryRow } from './tables/audit.ts'
 import { ALIVE, STEP_BACK } from './tables/guards.ts'
+import { readSummed } from './tables/summed-text.ts'
 
 /** Something that is wrong. */
 export interface Flaw {
@@ -164,6 +165,7 @@ function* audits(repair: boolean, nowMs: number): Steps<Flaw[]> {
     ...(yield* releases()),
     ...(yield* sharedGpus()),
     ...(yield* brokenChain()),
+    ...(yield* changedTexts()),
   ]
 }
 
@@ -243,6 +245,50 @@ function* sharedGpus(): Steps<Flaw[]> {
     remedy: 'end all of them but one (runyard workers delete)',
     mends: false,
   }))
+}
+
+/** Texts that are read at once: where they are small, and where each may have megabytes. */
+const SMALL_TEXTS = 500
+const LARGE_TEXTS = 4
+
+/** Texts with a checksum: what they are, their rows after a key and how many of these, how many at once. */
+const SUMMED: readonly (readonly [what: string, sql: string, atOnce: number])[] = [
+  ...(['input', 'output'] as const).flatMap(column => [
+    [`${column}s of jobs`, textsOf('jobs', 'id', column), SMALL_TEXTS] as const,
+    [`large ${column}s of jobs`, textsOf('job_payloads', 'job_id', 'text', `kind = '${column}'`), LARGE_TEXTS] as const,
+    [`${column}s in the history`, textsOf('job_records', 'id', column), LARGE_TEXTS] as const,
+  ]),
+  ['inputs of batches', textsOf('batch_requests', 'id', 'input'), LARGE_TEXTS],
+]
+
+function textsOf(table: string, key: string, column: string, which = 'true'): string {
+  return `SELECT ${key} AS key, ${column} AS text FROM ${table}
+    WHERE ${key} > $1 AND ${column} IS NOT NULL AND ${which} ORDER BY ${key} LIMIT $2`
+}
+
+/** Inputs and results that are not what was stored. */
+function* changedTexts(): Steps<Flaw[]> {
+  const flaws: Flaw[] = []
+  for (const [what, sql, atOnce] of SUMMED) {
+    const changed: string[] = []
+    let count = 0
+    for (let after: string | null = ''; after !== null; ) {
+      const rows: readonly { key: string; text: string }[] = yield* query<{ key: string; text: string }>(sql, [
+        after,
+        atOnce,
+      ])
+      for (const { key, text } of rows) {
+        if (readSummed(text).isWhole) continue
+        count += 1
+        if (changed.length < NAMED) changed.push(key)
+      }
+      after = rows.length < atOnce ? null : rows.at(-1)!.key
+    }
+    if (count === 0) continue
+    const problem = `${count} ${what} are not what was stored: ${changed.join(', ')}${count > NAMED ? ', ...' : ''}`
+    flaws.push({ problem, remedy: 'submit these jobs again, and look at the disk', mends: false })
+  }
+  return flaws
 }
 
 /** Entries of the audit log that are read at once. */

@@ -18,7 +18,16 @@ export const claimCases: Cases = {
     const input = '{"n": 12345678901234567890}'
     const [claimed] = await world.claim(W1, 1, T0 + 5)
     const place = { queuedAtMs: T0, position: T0 }
-    assert.deepEqual(claimed, { id: 'a', attempt: 1, input, ...texts, batchId: null, waitedMs: 5, ...place })
+    assert.deepEqual(claimed, {
+      id: 'a',
+      attempt: 1,
+      input,
+      inputProblem: null,
+      ...texts,
+      batchId: null,
+      waitedMs: 5,
+      ...place,
+    })
     const job = await world.read('a')
     const { status, attempt, workerId, startedAtMs, finishedAtMs } = job
     const wanted = { status: 'IN_PROGRESS', attempt: 1, workerId: W1, startedAtMs: T0 + 5, finishedAtMs: null }

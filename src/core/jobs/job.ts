@@ -139,6 +139,8 @@ export interface ClaimedJob {
   readonly id: JobId
   readonly attempt: number
   readonly input: string
+  /** Why no worker can get this input, as the error of the job; null when it is the one that was stored. */
+  readonly inputProblem: string | null
   readonly policy: string | null
   readonly webhook: string | null
   readonly s3Config: string | null

@@ -144,11 +144,23 @@ export class Takes {
     const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now(), letGoFirst })
     if (claim.jobs.length > 0) {
       this.#dispatch(running, endpointId, claim.jobs)
-      return claim.jobs
+      const whole = await this.#withoutChanged(running, endpointId, claim.jobs)
+      return whole.length > 0 ? whole : await this.#claim(take, takers)
     }
     if (claim.holdsBack || claim.leavesSuspect) take.pending.waitsForLess = true
     if (claim.holdsBack) return 'held_back'
     return claim.leavesSuspect ? 'left' : []
+  }
+
+  /** Jobs without those whose input was changed on the disk: they fail, and no worker runs another input than was submitted. */
+  async #withoutChanged(running: RunningWorker, endpointId: EndpointId, claimed: readonly ClaimedJob[]) {
+    for (const { id, inputProblem } of claimed) {
+      if (inputProblem === null) continue
+      const outcome = { status: 'FAILED', output: null, error: inputProblem, warning: null } as const
+      await this.#parts.jobs.finish(endpointId, id, running.id, outcome)
+      running.settled([id], false)
+    }
+    return claimed.filter(({ inputProblem }) => inputProblem === null)
   }
 
   async #isBusy({ id }: Worker): Promise<boolean> {

@@ -5,6 +5,7 @@ import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
 import type { SqlValue } from '../operations/operation.ts'
 import { guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import { payload, SMALL_BYTES } from './jobs.ts'
+import { changedText, readSummed, SUM_LENGTH, summed } from './summed-text.ts'
 
 /** The columns of a batch; see batches.ts. */
 export const BATCH_COLUMNS =
@@ -120,7 +121,8 @@ export const releaseRequests = `
     execution_timeout_ms, low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
     batch_id, batch_seq, queue)
   SELECT own.id, own.owner, batches.endpoint_id, 'run', 'IN_QUEUE',
-    CASE WHEN octet_length(own.input) <= ${SMALL_BYTES} THEN own.input ELSE NULL END, octet_length(own.input), own.policy, own.webhook, own.s3_config,
+    CASE WHEN octet_length(own.input) <= ${SMALL_BYTES} THEN own.input ELSE NULL END,
+    octet_length(own.input) - CASE WHEN substr(own.input, 1, 1) = '#' THEN ${SUM_LENGTH} ELSE 0 END, own.policy, own.webhook, own.s3_config,
     own.execution_timeout_ms, own.low_priority, own.seq, own.ttl_ms, CAST($3 AS {{integer}}), batches.finalized_at_ms,
     batches.finalized_at_ms + own.ttl_ms, 0, 0, 0, own.batch_id, own.seq, own.batch_id
   FROM batch_requests AS own JOIN batches ON batches.id = own.batch_id
@@ -279,7 +281,11 @@ export function toBatch(row: BatchRow): Batch {
 
 /** A row as a request. */
 export function toBatchRequest(row: BatchRequestRow): BatchRequest {
-  const { id, status, output, error, started_at_ms, finished_at_ms } = row
+  const { id, started_at_ms, finished_at_ms } = row
+  const { text, isWhole } = readSummed(row.output)
+  const { status, output, error } = isWhole
+    ? { ...row, output: text }
+    : { status: 'FAILED' as const, output: null, error: changedText('result') }
   return { id, status, output, error, startedAtMs: started_at_ms, finishedAtMs: finished_at_ms }
 }
 
@@ -287,5 +293,5 @@ export function toBatchRequest(row: BatchRequestRow): BatchRequest {
 export function ofRequest(request: BatchDraftRequest, seq: number): SqlValue[] {
   const { id, executionTimeoutMs, ttlMs, lowPriority, webhook, s3Config, policy, input } = request
   const bytes = input.length + (policy?.length ?? 0) + (s3Config?.length ?? 0)
-  return [seq, id, executionTimeoutMs, ttlMs, lowPriority ? 1 : 0, bytes, webhook, s3Config, policy, input]
+  return [seq, id, executionTimeoutMs, ttlMs, lowPriority ? 1 : 0, bytes, webhook, s3Config, policy, summed(input)]
 }

@@ -5,6 +5,7 @@ import { JOB_STATUSES, type JobStatus } from '../../core/jobs/job.ts'
 import type { JobNote, JobRecord, JobSummary } from '../../core/jobs/job-record.ts'
 import { ENDPOINT_THERE } from './guards.ts'
 import { payload } from './jobs.ts'
+import { changedText, readSummed } from './summed-text.ts'
 
 /** Where the jobs of a list come from: those that are kept, and what is left of others. */
 export type ListedTable = 'jobs' | 'job_records'
@@ -176,15 +177,19 @@ export function toSummary(row: ListedRow): JobSummary {
 
 /** A row as all that is known of a job. @param notes those of a job that is kept */
 export function toRecord(row: RecordRow, notes: readonly JobNote[]): JobRecord {
+  const input = readSummed(row.input)
+  const output = readSummed(row.output)
+  const changed = !input.isWhole ? changedText('input') : !output.isWhole ? changedText('result') : null
   return {
     ...toSummary(row),
+    ...(changed === null ? {} : { error: row.error ?? changed }),
     owner: row.owner,
     endpointId: row.endpoint_id,
     executionTimeoutMs: row.execution_timeout_ms,
     ttlMs: row.ttl_ms,
     lowPriority: row.low_priority === 1,
-    input: row.input,
-    output: row.output,
+    input: input.isWhole ? input.text : null,
+    output: output.isWhole ? output.text : null,
     chunks: row.chunks,
     notes: row.notes === null ? notes : (JSON.parse(row.notes) as JobNote[]),
   }

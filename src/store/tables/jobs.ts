@@ -4,6 +4,7 @@ import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/i
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
 import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE, ENDPOINT_THERE, guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { changedText, readSummed, summed } from './summed-text.ts'
 
 /**
  * The columns of a job in its own table. Its input only goes to workers: a call that waits for a job, or asks for its status, would
@@ -297,8 +298,14 @@ export interface RemovedRow extends SpanRow, Omit<JobRow, 'input' | 'output' | '
   readonly endpoint_gone: number
 }
 
-/** A row as a job. */
+/** A row as a job. One whose result was changed on the disk has failed for whoever reads it. */
 export function toJob(row: JobRow): Job {
+  const { text: output, isWhole } = readSummed(row.output)
+  const job = asJob(row, output)
+  return isWhole ? job : { ...job, status: 'FAILED', output: null, error: changedText('result') }
+}
+
+function asJob(row: JobRow, output: string | null): Job {
   return {
     id: row.id,
     owner: row.owner,
@@ -321,7 +328,7 @@ export function toJob(row: JobRow): Job {
     attempt: row.attempt,
     lostAttempts: row.lost_attempts,
     workerId: row.worker_id,
-    output: row.output,
+    output,
     error: row.error,
     progress: row.progress,
     warning: row.warning,
@@ -332,10 +339,12 @@ export function toJob(row: JobRow): Job {
 
 /** A row as what a worker gets. */
 export function toClaimedJob(row: ClaimedRow): ClaimedJob {
-  const { id, attempt, input, policy, webhook, traceparent, position } = row
+  const { id, attempt, policy, webhook, traceparent, position } = row
+  const { text: input, isWhole } = readSummed(row.input)
   const { s3_config: s3Config, batch_id: batchId, queued_at_ms: queuedAtMs } = row
   const waitedMs = Math.max(0, row.waited_ms)
-  return { id, attempt, input, policy, webhook, s3Config, batchId, traceparent, waitedMs, queuedAtMs, position }
+  const texts = { input, inputProblem: isWhole ? null : changedText('input') }
+  return { id, attempt, ...texts, policy, webhook, s3Config, batchId, traceparent, waitedMs, queuedAtMs, position }
 }
 
 /** A row as the job that it was. What its texts were is not known any more. */
@@ -363,9 +372,18 @@ export interface Payload {
 
 /** A text as it is stored. */
 export function ofPayload(text: string | null): Payload {
+  return asPayload(text, text)
+}
+
+/** An input or a result as it is stored, with its checksum. */
+export function ofSummed(text: string | null): Payload {
+  return asPayload(text, summed(text))
+}
+
+function asPayload(text: string | null, stored: string | null): Payload {
   if (text === null) return { small: null, large: null, bytes: null }
   const bytes = Buffer.byteLength(text)
-  return bytes <= SMALL_BYTES ? { small: text, large: null, bytes } : { small: null, large: text, bytes }
+  return bytes <= SMALL_BYTES ? { small: stored, large: null, bytes } : { small: null, large: stored, bytes }
 }
 
 /** The parameters of `insertJob`. What a job has only after its first attempt is not among them. */
@@ -393,7 +411,7 @@ export function newJobParams(job: Job, input: Payload): SqlValue[] {
 
 /** The parameters of `insertJobs`. */
 export function newJobColumns(jobs: readonly Job[]): SqlValue[][] {
-  const rows = jobs.map(job => newJobParams(job, ofPayload(job.input)))
+  const rows = jobs.map(job => newJobParams(job, ofSummed(job.input)))
   return rows[0]!.map((_, column) => rows.map(row => row[column]!))
 }
 

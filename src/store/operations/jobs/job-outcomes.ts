@@ -33,7 +33,7 @@ import {
   type JobRow,
   MAX_DIAGNOSTICS,
   type MovedRow,
-  ofPayload,
+  ofSummed,
   type RemovedRow,
   type SpanRow,
   toJob,
@@ -54,7 +54,7 @@ export const jobOutcomes = {
   finish: write(
     function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
       const { status, output, error, warning } = outcome
-      const { small, large, bytes } = ofPayload(output)
+      const { small, large, bytes } = ofSummed(output)
       const given = [jobId, workerId, status, small, error, warning, nowMs, bytes]
       const ended = yield* queryOne<EndedRow>(sql.finishJob, given)
       if (ended === null) return null

@@ -11,6 +11,7 @@ import {
   newJobColumns,
   newJobParams,
   ofPayload,
+  ofSummed,
   type RunningRow,
   toClaimedJob,
   toJob,
@@ -130,7 +131,7 @@ export const jobs = {
 
 /** Whether the endpoint is there, so that it has the job now. */
 function* insert(job: Job): Steps<boolean> {
-  const input = ofPayload(job.input)
+  const input = ofSummed(job.input)
   if ((yield* query(sql.insertJob, newJobParams(job, input))).length === 0) return false
   if (input.large !== null) yield* perform(sql.insertInput, [job.id, job.owner, input.large])
   return true
