@@ -98,6 +98,8 @@ export async function soak(options: SoakOptions): Promise<SoakFindings> {
     }
     judgeSoak(evidence)
     isFaultless = ledger.faults.length === 0
+    if (!isFaultless)
+      writeFileSync(join(folder, 'faults.jsonl'), ledger.faults.map(fault => `${JSON.stringify(fault)}\n`).join(''))
     return { rows: soakRows(evidence), faults: ledger.faults }
   } finally {
     onExit()
