@@ -12,7 +12,7 @@ import type { GatewayLoad, Metrics } from '../../ports/metrics.ts'
 import { BackupMetrics } from './backup-metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
 import { GatewayMetrics } from './gateway-metrics.ts'
-import { addProcessMetrics } from './process-metrics.ts'
+import { addLogMetrics, addProcessMetrics } from './process-metrics.ts'
 
 /** What {@link createMetrics} is given. */
 export interface MetricsOptions {
@@ -72,6 +72,7 @@ class PrometheusMetrics implements CountingMetrics {
     this.#clock = clock
     this.#labels = new EndpointLabels(maxEndpoints, endpoint => this.#remove(endpoint))
     if (ofProcess) addProcessMetrics(this.#registry)
+    addLogMetrics(this.#registry)
     this.#gateway = new GatewayMetrics(this.#registry)
     this.#readers = { ...this.#jobReaders(), ...this.#workerReaders(), ...this.#otherReaders() }
     const registers = [this.#registry]

@@ -6,7 +6,7 @@ import { droppedLogLines } from './log.ts'
 const INTERVAL_MS = 100
 const NS = 1e-9
 
-/** Adds memory, processor time, event loop and garbage collection of this process, under their usual names, and the lines that its log lacks. */
+/** Adds memory, processor time, event loop and garbage collection of this process, under their usual names. */
 export function addProcessMetrics(registry: Registry): void {
   // Its own histogram counts the interval as delay. It is replaced below, and rests as long as it can.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 2 ** 31 - 1 })
@@ -32,6 +32,10 @@ export function addProcessMetrics(registry: Registry): void {
         if (figure === 'max') delay.reset()
       },
     })
+}
+
+/** Adds the lines that the log of this process lacks. */
+export function addLogMetrics(registry: Registry): void {
   new Counter({
     registers: [registry],
     name: 'runyard_log_lines_dropped_total',
