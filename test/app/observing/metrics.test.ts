@@ -269,8 +269,8 @@ test('workers with requests are shown as running, and draining ones as that', as
 
 test('the reference names every metric, and no other', async t => {
   const rig = await openRig(t)
-  const { text } = await createMetrics({ clock: rig.clock, ofProcess: false }).expose([], () => NOTHING)
-  const shown = [...text.matchAll(/^# HELP (\S+)/gm)].map(([, name]) => name).sort()
+  const { text } = await createMetrics({ clock: rig.clock, ofProcess: true }).expose([], () => NOTHING)
+  const shown = [...text.matchAll(/^# HELP (runyard_\S+)/gm)].map(([, name]) => name).sort()
   const page = readFileSync(new URL('../../../docs/reference/metrics.md', import.meta.url), 'utf8')
   const told = [...page.matchAll(/^\| `(runyard_\w+)`/gm)].map(([, name]) => name).sort()
   assert.deepEqual(told, shown)
