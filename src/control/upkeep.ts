@@ -135,15 +135,16 @@ export class Upkeep {
   }
 
   async #removeExited(nowMs: number): Promise<boolean> {
+    const wasUntidy = this.#untidy
+    // Until it has been seen to be otherwise: the answer of the store may be lost.
+    this.#untidy = true
     const removed = await this.#ports.store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, MAX.rows)
-    if (removed.length > 0) this.#untidy = true
+    this.#untidy = wasUntidy || removed.length > 0
     return removed.length === MAX.rows
   }
 
   async #trimOutputs(running: number): Promise<boolean> {
     if (!this.#untidy && running === 0) return false
-    // Until it has been seen to be otherwise: the answer of the store may be lost.
-    this.#untidy = true
     const workers = await this.#ports.store.workers.known()
     const { logs } = this.#ports
     const bytes = await logs.trim(new Set(workers.map(({ id }) => id)))
