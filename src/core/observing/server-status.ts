@@ -11,8 +11,8 @@ export interface ServerStatus {
   readonly url: string
   /** The name of the database, without a password. */
   readonly database: string
-  /** The damage of the database that this server has met, with the path of its file and the remedy; null for none. */
-  readonly damage: string | null
+  /** The damage of the database that this server has met, with the path of its file and the remedy; null for none, and left out by older servers. */
+  readonly damage?: string | null
   /** Null for none that is known. */
   readonly active: ActiveStatus | null
 }
@@ -35,7 +35,7 @@ export interface ActiveStatus {
 export function statusLines(status: ServerStatus): string[] {
   const { role, version, pid, host, url, database, damage, active } = status
   const own = `This server: ${ROLES[role]} (pid ${pid} on ${host}, ${url}, version ${version})`
-  const damaged = damage === null ? [] : [`DAMAGED:     ${damage}`]
+  const damaged = damage === null || damage === undefined ? [] : [`DAMAGED:     ${damage}`]
   return [own, `Database:    ${database}`, ...damaged, ...(active === null ? [NOBODY] : activeLines(active))]
 }
 
