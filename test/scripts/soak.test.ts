@@ -31,7 +31,7 @@ function faultless() {
 }
 
 function accept(ledger: Ledger, n: number, expected: ExpectedEnd = 'COMPLETED', kind: LoadKind = 'run', seen?: Seen) {
-  const job = { id: `job${n}`, n, kind, endpoint: 'e', hasWebhook: n === 0, expected }
+  const job = { id: `job${n}`, n, kind, endpoint: 'e', hasWebhook: n === 0, expected, answeredAtMs: 0 }
   ledger.acknowledge(job)
   ledger.ended(job, seen ?? completed(n))
 }

@@ -32,13 +32,14 @@ export function judgeSoak(evidence: SoakEvidence): void {
   const byJob = Map.groupBy(attempts, ({ job }) => job)
   for (const job of ledger.jobs.values()) {
     const seen = ledger.finals.get(job.id)
-    // A job without an end has a fault already.
+    const record = records.get(job.id)
+    if (record === undefined) ledger.fault('lost', job.id, `(${job.kind}) has no record at the end`)
+    // A job whose end nobody saw has a fault already, or its time was over.
     if (seen === undefined) continue
     const what = faultOf(job, seen, byJob.get(job.id) ?? [])
     if (what !== null) ledger.fault('wrong', job.id, `(${job.kind}) ${what}`)
-    const record = records.get(job.id)
-    if (record === undefined) ledger.fault('lost', job.id, `(${job.kind}) has no record at the end`)
-    else if (record !== seen.status) ledger.fault('wrong', job.id, `was ${seen.status} and its record is ${record}`)
+    if (record !== undefined && record !== seen.status)
+      ledger.fault('wrong', job.id, `was ${seen.status} and its record is ${record}`)
     judgeWebhook(ledger, job, seen, ends)
   }
   for (const { id, requests } of ledger.batches.values()) {
@@ -128,6 +129,7 @@ export function soakRows(evidence: SoakEvidence): (readonly [string, string])[] 
     ['memory of the server', memoryText(evidence.memory.map(({ server }) => server))],
     ['memory of the relay', memoryText(evidence.memory.map(({ relay }) => relay))],
     ['data directory', `${evidence.diskMb.start} MB at the start, ${evidence.diskMb.end} MB at the end`],
+    ['results of runsync over before read', counted('results of runsync over before they were read')],
     ['503 without Retry-After', counted('503 without Retry-After')],
     ['load held back', counted('load held back')],
     ...[...ledger.refusals].sort().map(([reason, times]): [string, string] => [`refused ${reason}`, `${times}`]),

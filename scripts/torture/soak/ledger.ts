@@ -27,6 +27,8 @@ export interface SoakJob {
   readonly hasWebhook: boolean
   /** How it has to end; set again when a cancel is answered. */
   expected: ExpectedEnd
+  /** When the server last answered about it, by the monotonic clock; before that, when it was first sent. */
+  answeredAtMs: number
 }
 
 /** A batch that was finalized. */

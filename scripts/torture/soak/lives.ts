@@ -10,8 +10,10 @@ const PATIENCE_MS = 900_000
 const POLL_MS = 400
 /** Every so many jobs have a webhook, and every so many are submitted again with the same key. */
 const EACH = { webhook: 3, submittedAgain: 10 }
-/** When a final state is read again; the result of `runsync` is kept for a minute. */
+/** When a final state is read again. */
 const READ_AGAIN_MS = { run: 600_000, runsync: 30_000 }
+/** The result of `runsync` is kept for a minute: it may be over when no server ran meanwhile. */
+const KEPT_MS = 55_000
 const TIMEOUT_MS = 5_000
 const BATCH = { draft: 4, added: 3 }
 
@@ -165,7 +167,8 @@ async function watchBatch(soak: Soak, endpoint: string, id: string, numbers: rea
   if (first.length !== numbers.length)
     return soak.ledger.fault('lost', id, `is a batch with ${first.length} of ${numbers.length} requests`)
   const jobs = first.map(({ id: job }, index): SoakJob => {
-    return { id: job, n: numbers[index]!, kind: 'batch', endpoint, hasWebhook: false, expected: 'COMPLETED' }
+    const rest = { hasWebhook: false, expected: 'COMPLETED', answeredAtMs: performance.now() } as const
+    return { id: job, n: numbers[index]!, kind: 'batch', endpoint, ...rest }
   })
   for (const job of jobs) soak.ledger.acknowledge(job)
   for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; await sleep(1_000)) {
@@ -202,15 +205,18 @@ async function submit(soak: Soak, how: Submission): Promise<{ job: SoakJob; seen
     idempotencyKey: `soak-${n}`,
     waitMs: how.isSync === true ? 20_000 : 0,
   }
+  const sentAtMs = performance.now()
   const answer = await untilAnswered(soak, call)
   if (answer.status !== 200) throw new Error(`${call.name} of job ${n} ${sentenceOf(answer)}`)
   const id = String(answer.json.id)
-  const job = { id, n, kind: how.kind, endpoint: how.endpoint, hasWebhook, expected: how.expected }
+  const { kind, endpoint, expected } = how
+  const job = { id, n, kind, endpoint, hasWebhook, expected, answeredAtMs: sentAtMs }
   soak.ledger.acknowledge(job)
   if (n % EACH.submittedAgain === 0) {
     const again = await untilAnswered(soak, call)
     soak.ledger.count('jobs submitted again with the same key')
-    if (again.status !== 200 || again.json.id !== id)
+    const isOver = how.isSync === true && again.status === 409 && performance.now() - sentAtMs > KEPT_MS
+    if (!isOver && (again.status !== 200 || again.json.id !== id))
       soak.ledger.fault('twice', id, `was submitted again with the same key: ${sentenceOf(again)}`)
   }
   return { job, seen: answer.json as unknown as Seen }
@@ -222,26 +228,31 @@ async function watch(soak: Soak, job: SoakJob, known?: Seen): Promise<void> {
   if (seen === null) return
   ended(soak, job, seen)
   const readAgainMs = job.kind === 'runsync' ? READ_AGAIN_MS.runsync : READ_AGAIN_MS.run
-  const endedAtMs = performance.now()
   await sleep(upTo(readAgainMs), undefined, { signal: soak.over }).catch(() => {})
-  const answer = await status(soak, job)
-  // The server was away for longer than results of runsync are kept.
-  if (job.kind === 'runsync' && performance.now() - endedAtMs > READ_AGAIN_MS.runsync + 10_000) return
-  if (answer.status === 200) soak.ledger.ended(job, answer.json as unknown as Seen)
-  else soak.ledger.fault('lost', job.id, `(${job.kind}) is ${seen.status}, and later status ${sentenceOf(answer)}`)
+  const again = await read(soak, job)
+  if (again !== null) soak.ledger.ended(job, again)
 }
 
 async function untilFinal(soak: Soak, job: SoakJob): Promise<Seen | null> {
   for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; await sleep(POLL_MS)) {
-    const answer = await status(soak, job)
-    if (answer.status !== 200) {
-      soak.ledger.fault('lost', job.id, `(${job.kind}) status ${sentenceOf(answer)}`)
-      return null
-    }
-    const seen = answer.json as unknown as Seen
-    if (isFinal(seen.status)) return seen
+    const seen = await read(soak, job)
+    if (seen === null || isFinal(seen.status)) return seen
   }
   soak.ledger.fault('lost', job.id, `(${job.kind}) was not final after ${PATIENCE_MS / 1_000} s`)
+  return null
+}
+
+/** The status of a job; null where the server does not know it, which is a fault unless its time is over. */
+async function read(soak: Soak, job: SoakJob): Promise<Seen | null> {
+  const answer = await status(soak, job)
+  const nowMs = performance.now()
+  if (answer.status === 200) {
+    job.answeredAtMs = nowMs
+    return answer.json as unknown as Seen
+  }
+  if (job.kind === 'runsync' && nowMs - job.answeredAtMs > KEPT_MS)
+    soak.ledger.count('results of runsync over before they were read')
+  else soak.ledger.fault('lost', job.id, `(${job.kind}) status ${sentenceOf(answer)}`)
   return null
 }
 
