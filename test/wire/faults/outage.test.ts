@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { partFile, partsIn } from '../../../src/disk/worker-output.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
 import { cpuSeconds, processesOf, relayPid, relayProcesses, workerProcesses } from '../support/processes.ts'
@@ -180,8 +181,9 @@ describe('a relay', { skip, concurrency: 2 }, () => {
 })
 
 function logLines(dataDir: string, workerId: string): number {
-  const file = join(dataDir, 'logs', `${workerId}.log`)
-  return readFileSync(file, 'utf8').split('\n').length
+  const folder = join(dataDir, 'logs', workerId)
+  const texts = partsIn(folder).map(begin => readFileSync(partFile(folder, begin), 'utf8'))
+  return texts.join('').split('\n').length
 }
 
 function cpuOf(dataDir: string, workerId: string): number {
