@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { type EventData, run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { leftOut } from '../../test/wire/support/container-suite.ts'
-import type { Task } from './lanes.ts'
+import { isOverSockets, type Task } from './lanes.ts'
 
 /** Numbers of tests. */
 export interface Counts {
@@ -37,7 +37,7 @@ const FILE_TIMEOUT_MS = 900_000
 /** The summary of the runner at the end of each file. */
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 
-const WITHOUT_HOOKS = join(import.meta.dirname, 'without-async-hooks.ts')
+const WITHOUT_PROMISE_HOOK = `--import=${join(import.meta.dirname, 'without-promise-hook.ts')}`
 /** The file that runs several others. */
 const BATCH = join(import.meta.dirname, 'batch.ts')
 
@@ -52,7 +52,7 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
   const failed = new Set<string>()
   const stream = run({
     ...(isBatch ? { files: [BATCH], argv: files } : { files }),
-    execArgv: [`--import=${WITHOUT_HOOKS}`],
+    execArgv: isOverSockets(task.file) ? [] : [WITHOUT_PROMISE_HOOK],
     timeout: TEST_TIMEOUT_MS,
     signal: AbortSignal.timeout(FILE_TIMEOUT_MS),
     ...(grep.length > 0 ? { testNamePatterns: [...grep] } : {}),
