@@ -281,6 +281,8 @@ class Pods implements KubernetesDriver {
 
   async tidy(alive: ReadonlySet<WorkerId>): Promise<void> {
     const { clock } = this.#options
+    // The first call comes before the cluster has answered, and the next one minutes later.
+    await this.#tried.promise
     if (this.#away !== null) return
     const begunMs = clock.monotonic()
     try {

@@ -52,12 +52,12 @@ export const moveJobs = `UPDATE jobs SET ${POSITION}, ${moved(JOB_INSTANTS)} WHE
 /** $1 by how much the ends of the jobs of a part move that are final. */
 export const moveFinalJobs = `UPDATE jobs SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL AND ${IN_PART}`
 
-/** $1 by how much. What waits or runs besides jobs, and all workers: what is left of their limits stays as it is. */
+/** $1 by how much. What waits or runs besides jobs: what is left of its limits stays as it is. */
 export const moves = [
   `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
   `UPDATE batches SET ${POSITION}, ${moved('turn_at_ms created_at_ms finalized_at_ms expires_at_ms')} WHERE finished_at_ms IS NULL`,
   `UPDATE queued_workers SET ${moved('queued_at_ms download_started_at_ms download_ended_at_ms')}`,
-  `UPDATE workers SET ${moved(WORKER_INSTANTS)}`,
+  `UPDATE workers SET ${moved(WORKER_INSTANTS)} WHERE state <> 'EXITED'`,
   `UPDATE stops SET ${moved('since_ms')}`,
   `UPDATE webhook_deliveries SET ${moved('created_at_ms due_at_ms')} WHERE state = 'PENDING'`,
   'DELETE FROM rate_windows',
@@ -65,6 +65,7 @@ export const moves = [
 
 /** $1 by how much, below zero. What is over does not stay longer because it was over when the time was ahead. */
 export const movesBack = [
+  `UPDATE workers SET ${moved(WORKER_INSTANTS)} WHERE state = 'EXITED'`,
   `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id NOT IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
   `UPDATE batches SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL`,
   `UPDATE webhook_deliveries SET ${moved('over_at_ms')} WHERE state <> 'PENDING'`,
