@@ -6,6 +6,7 @@ import { Loop } from '../control/loop.ts'
 import { Placer } from '../control/placer.ts'
 import { Reaper } from '../control/reaper.ts'
 import { Remover } from '../control/remover.ts'
+import { Sweeper } from '../control/sweeper.ts'
 import type { Recorders } from '../control/upkeep.ts'
 import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
@@ -42,6 +43,7 @@ export class Loops {
   readonly #autoscaling: Loop
   readonly #healthChecking: Loop
   readonly #reaping: Loop
+  readonly #sweeping: Loop
   readonly #removing: Loop
   readonly #dispatching: Loop
   readonly #backingUp: Loop
@@ -50,6 +52,7 @@ export class Loops {
   readonly #healthChecker: HealthChecker
   readonly #meter: WorkerUsageMeter
   readonly #reaper: Reaper
+  readonly #sweeper: Sweeper
   readonly #remover: Remover
   readonly #dispatcher: WebhookDispatcher
   /** Null where no backups are made. */
@@ -66,6 +69,7 @@ export class Loops {
     this.#autoscaling = new Loop('autoscaler', ports)
     this.#healthChecking = new Loop('prober', ports)
     this.#reaping = new Loop('reaper', ports)
+    this.#sweeping = new Loop('sweeper', ports)
     this.#removing = new Loop('remover', ports)
     this.#dispatching = new Loop('courier', ports)
     this.#backingUp = new Loop('backups', ports)
@@ -84,11 +88,12 @@ export class Loops {
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing, freezing }, this.#healthChecking.wake)
     this.#reaper = new Reaper(
       ports,
-      { fleet, freezing, running, jobs, batches, quotas: this.#quotas },
+      { fleet, freezing, running, quotas: this.#quotas },
       new WorkerWatchdog(ports, services.workers),
       recordRules,
       services.recorders,
     )
+    this.#sweeper = new Sweeper(ports, { jobs, batches })
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
     this.#backups =
@@ -108,6 +113,7 @@ export class Loops {
       earliest([await this.#healthChecker.step(nowMs), await this.#meter.step(nowMs)]),
     )
     this.#reaping.start(nowMs => this.#reaper.step(nowMs))
+    this.#sweeping.start(nowMs => this.#sweeper.step(nowMs))
     this.#removing.start(() => this.#remover.step())
     this.#dispatching.start(nowMs => this.#dispatcher.step(nowMs))
     const backups = this.#backups
@@ -121,9 +127,9 @@ export class Loops {
     return this.#autoscaling.stop()
   }
 
-  /** Ends of workers are noticed no more. */
-  stopReaping(): Promise<void> {
-    return this.#reaping.stop()
+  /** Ends of workers are noticed no more, and no job is timed out. */
+  async stopReaping(): Promise<void> {
+    await Promise.all([this.#reaping.stop(), this.#sweeping.stop()])
   }
 
   /** No webhook is called any more. @param forMs how long open calls may take to end */
@@ -152,6 +158,7 @@ export class Loops {
       this.#autoscaling,
       this.#healthChecking,
       this.#reaping,
+      this.#sweeping,
       this.#removing,
       this.#dispatching,
       ...ofBackupsAndTime,

@@ -3,8 +3,6 @@ import type { Worker } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
-import type { Batches } from '../services/jobs/batches.ts'
-import type { Jobs } from '../services/jobs/jobs.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { Freezing } from '../services/workers/freezing.ts'
 import { PlatformReports } from '../services/workers/platform-reports.ts'
@@ -19,7 +17,7 @@ export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 
 /**
- * Records exits of workers and what their platforms report, times out and expires jobs, ends workers that do not let go of ended jobs, has those frozen and thawed with which
+ * Records exits of workers and what their platforms report, ends workers that do not let go of ended jobs, has those frozen and thawed with which
  * the driver failed, and runs the watchdog and the upkeep.
  */
 export class Reaper {
@@ -27,9 +25,7 @@ export class Reaper {
   readonly #fleet: Fleet
   readonly #freezing: Freezing
   readonly #running: RunningWorkers
-  readonly #jobs: Jobs
   readonly #watchdog: WorkerWatchdog
-  readonly #batches: Batches
   readonly #platforms: PlatformReports
   readonly #upkeep: Upkeep
 
@@ -39,8 +35,6 @@ export class Reaper {
       fleet: Fleet
       freezing: Freezing
       running: RunningWorkers
-      jobs: Jobs
-      batches: Batches
       quotas: Quotas
     },
     watchdog: WorkerWatchdog,
@@ -51,8 +45,6 @@ export class Reaper {
     this.#fleet = services.fleet
     this.#freezing = services.freezing
     this.#running = services.running
-    this.#jobs = services.jobs
-    this.#batches = services.batches
     this.#platforms = new PlatformReports(ports, services)
     this.#watchdog = watchdog
     this.#upkeep = new Upkeep(ports, records, recorders, services.quotas)
@@ -71,11 +63,8 @@ export class Reaper {
     await this.#replaceStuck(alive, nowMs)
     await this.#freezing.retry(alive)
     await this.#watchdog.inspect(alive, nowMs)
-    const moreJobs = await this.#jobs.sweep()
-    const more = (await this.#batches.sweep()) || moreJobs
     await this.#upkeep.step(nowMs)
-    const deadline = await this.#ports.store.jobOutcomes.nextDeadline()
-    return more ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))
+    return nowMs + TICK_MS
   }
 
   async #recordExits(workers: readonly Worker[]): Promise<Worker[]> {

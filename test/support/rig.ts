@@ -443,6 +443,17 @@ export class Rig {
     return { endpoint, worker: this.worker(-1) }
   }
 
+  /** From now on the driver does not say how workers are. @returns ends that */
+  hangDriver(): () => void {
+    const observe = this.#driver.observe.bind(this.#driver)
+    const hung = Promise.withResolvers<void>()
+    this.#driver.observe = async worker => {
+      await hung.promise
+      return observe(worker)
+    }
+    return hung.resolve
+  }
+
   /** Changes an endpoint; omitted fields stay. */
   async change(id: EndpointId, fields: EndpointFields): Promise<void> {
     const input = { id, name: 'changed', ...fields }

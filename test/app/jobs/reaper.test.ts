@@ -24,6 +24,16 @@ test('a job that runs longer than its execution timeout is TIMED_OUT, and its wo
   assert.equal((await rig.health(endpoint)).jobs.failed, 1)
 })
 
+test('a job times out while the driver hangs', async t => {
+  const rig = await openRig(t)
+  const { endpoint, id } = await oneRunning(rig, { executionTimeout: 5_000 })
+  const release = rig.hangDriver()
+  await rig.clock.advance(7_000)
+  const { status } = (await rig.status(endpoint, id)).json
+  release()
+  assert.equal(status, 'TIMED_OUT')
+})
+
 test('the execution timeout of the endpoint applies to jobs without their own', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ executionTimeoutMs: 8_000 })
@@ -186,13 +196,13 @@ test('a worker that starts slowly is not treated as ended', async t => {
   assert.equal(rig.happened('worker.exited').length, 0)
 })
 
-test('the reaper continues after a failure of the store', async t => {
+test('the sweeper continues after a failure of the store', async t => {
   const rig = await openRig(t)
   const { endpoint, id } = await oneRunning(rig, { executionTimeout: 5_000 })
   rig.failNext('jobOutcomes.timeOutOverdue', 'before', 8)
   await rig.clock.advance(10_000)
   assert.equal((await rig.job(endpoint, id)).status, 'TIMED_OUT')
-  assert.ok(rig.happened('loop.failed').every(({ loop }) => loop === 'reaper'))
+  assert.ok(rig.happened('loop.failed').every(({ loop }) => loop === 'sweeper'))
 })
 
 test('a worker that stops a cancelled job while its take is open is noticed in time, and kept', async t => {

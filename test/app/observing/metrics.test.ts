@@ -118,7 +118,7 @@ test('webhooks, requests and failing loops are counted', async t => {
   assert.equal(value('runyard_http_requests_total{surface="jobs",status="4xx"}'), 1)
   assert.equal(value('runyard_http_requests_total{surface="jobs",status="2xx"}'), 1)
   assert.equal(value('runyard_http_request_seconds_count{surface="worker"}'), 2)
-  assert.equal(value('runyard_loop_failures_total{loop="reaper"}'), 1)
+  assert.equal(value('runyard_loop_failures_total{loop="sweeper"}'), 1)
 })
 
 test('more endpoints than the limit are counted together, and a deleted one takes its series with it', async t => {
