@@ -82,7 +82,8 @@ export const LIVES: Readonly<Record<LoadKind, Life>> = {
 
 async function plain(soak: Soak, submission: Submission): Promise<void> {
   const { job, seen } = await submit(soak, submission)
-  await watch(soak, job, seen)
+  // The response of `run` has the status alone, which is final when an earlier response was cut off.
+  await watch(soak, job, submission.isSync === true ? seen : undefined)
 }
 
 async function cancelled(soak: Soak): Promise<void> {
