@@ -58,8 +58,9 @@ export interface WorkerLogs {
   /**
    * Divides the output here: lines in front of this moment and lines behind it get different times, also where nobody reads. Does nothing while
    * many other outputs are in use.
+   * @param moment at the end of a job lines that are on their way to the output, and arrive before the next job begins, count as in front
    */
-  mark(worker: WorkerId): void
+  mark(worker: WorkerId, moment: 'begin' | 'end'): void
   /** Calls `listener` soon after each growth of the output, until the returned function is called. It must not throw. */
   watch(worker: WorkerId, listener: () => void): () => void
   /**

@@ -243,17 +243,38 @@ test('a mark divides an output: lines in front of it are earlier, and lines behi
     const startMs = systemClock.now()
     await write(worker, 'before\n')
     const beforeMarkMs = systemClock.now()
-    logs.mark(worker)
+    logs.mark(worker, 'begin')
     const markedMs = systemClock.now()
     await write(worker, 'behind\n')
     // The time of a file is coarse: it may be before the mark.
     await utimes(join(folder, 'logs', 'a', '0.log'), startMs / 1000 - 1, startMs / 1000 - 1)
-    logs.mark('without output' as WorkerId)
+    logs.mark('without output' as WorkerId, 'begin')
     while (systemClock.now() <= markedMs + 1);
     const [before, behind] = await rest(logs, worker, 0)
     assert.ok(before!.tsMs <= markedMs, `${before!.tsMs} is not in front of ${markedMs}`)
     assert.ok(behind!.tsMs > before!.tsMs, `${behind!.tsMs} is not behind ${before!.tsMs}`)
     assert.ok(behind!.tsMs > beforeMarkMs, `${behind!.tsMs} is not behind ${beforeMarkMs}`)
+  } finally {
+    await close()
+  }
+})
+
+test('what arrives soon after the end of a job counts as printed before it, unless another job has begun', async () => {
+  const { logs, write, close } = await openFiles()
+  const worker = 'a' as WorkerId
+  try {
+    await write(worker, 'loading\n')
+    logs.mark(worker, 'begin')
+    logs.mark(worker, 'end')
+    const endedMs = systemClock.now()
+    while (systemClock.now() <= endedMs + 1);
+    await write(worker, 'of the first job\n')
+    logs.mark(worker, 'begin')
+    while (systemClock.now() <= endedMs + 3);
+    await write(worker, 'of the second job\n')
+    const [, first, second] = await rest(logs, worker, 0)
+    assert.ok(first!.tsMs <= endedMs, `${first!.tsMs} is behind ${endedMs}`)
+    assert.ok(second!.tsMs > endedMs, `${second!.tsMs} is not behind ${endedMs}`)
   } finally {
     await close()
   }

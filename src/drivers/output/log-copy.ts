@@ -37,8 +37,10 @@ export const COPY_RATE: ByteRate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes
 
 /** A note is behind the log by as much, which costs nothing but reading it again. */
 const NOTE_MS = 1_000
-/** Pause behind a small piece: engines send each line by itself, and to write each by itself would be most of the work. */
+/** Pause behind small pieces that come often: engines send each line by itself, and to write each by itself would be most of the work. */
 const GATHER_MS = 100
+/** So many pieces in that time are written as they come. */
+const AT_ONCE = 16
 const SMALL_BYTES = 32 * 1024
 const AGAIN_MS = 500
 /** Size of the end of the output that is searched for the message of an init that could not start a program. */
@@ -113,19 +115,23 @@ export class LogCopy {
 
   /** Copies what there is, and what comes until it ends. */
   async #copy(): Promise<boolean> {
-    const { read, logFolder, budget } = this.#options
+    const { read, logFolder, budget, clock } = this.#options
     const log = await OutputWriter.open(logFolder)
     try {
       const pieces = await read(this.#position.place.since, this.#closed.signal)
       // What was written after the last note is there already.
       let skip = Math.max(0, log.end - this.#end)
       this.#position.begin()
+      let [sinceMs, pieceCount] = [Number.NEGATIVE_INFINITY, 0]
       for await (const entries of pieces) {
         const fresh = entries.filter(entry => this.#position.isNew(entry))
         skip = await this.#write(log, fresh, skip)
         const bytes = entries.reduce((sum, { text }) => sum + text.length, 0)
         await budget.take(bytes + entries.length * ENTRY_COST)
-        if (bytes < SMALL_BYTES && !this.#over) await this.#pause(GATHER_MS)
+        const nowMs = clock.monotonic()
+        if (nowMs - sinceMs >= GATHER_MS) [sinceMs, pieceCount] = [nowMs, 0]
+        pieceCount += 1
+        if (bytes < SMALL_BYTES && pieceCount > AT_ONCE && !this.#over) await this.#pause(GATHER_MS)
       }
       return true
     } finally {

@@ -171,7 +171,7 @@ export class Takes {
   #dispatch(running: RunningWorker, endpointId: EndpointId, claimed: readonly ClaimedJob[]): void {
     const { emit, notifier, logs } = this.#ports
     const { id: workerId } = running
-    logs.mark(workerId)
+    logs.mark(workerId, 'begin')
     running.claimed(claimed.map(({ id }) => id))
     for (const { id: jobId, attempt, waitedMs, queuedAtMs, position, traceparent } of claimed) {
       const traced = { endpointId, jobId, queuedAtMs, position, traceparent }

@@ -97,7 +97,7 @@ export class WorkerCalls {
       if (kept) this.#ports.notifier.publish(`job:${jobId}`)
       return
     }
-    this.#ports.logs.mark(worker.id)
+    this.#ports.logs.mark(worker.id, 'end')
     const running = this.#parts.running.of(worker)
     if (await this.#didNotStart(worker, jobId, reading.outcome)) {
       running.holdsNot(jobId)

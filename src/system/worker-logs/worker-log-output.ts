@@ -14,6 +14,8 @@ const JOURNAL = 'times'
 const RECENT_MS = 100
 /** Times of files are at most so coarse. */
 const COARSE_MS = 50
+/** What a job has printed arrives within this time after its end: its way leads through a pipe. */
+const LATE_MS = 250
 
 /** A part of an output and where it begins. */
 export interface Block {
@@ -40,6 +42,8 @@ export class LogOutput {
   #refreshedMs = Number.NEGATIVE_INFINITY
   /** What is new was written at this instant or after it. The time of the file is a few milliseconds coarse. */
   #notBeforeMs = 0
+  /** When the last job ended; null once another one has begun. */
+  #endedMs: number | null = null
 
   /** @param folder the folder of the output, which need not exist yet. @param maxBytes limit of the output */
   constructor(folder: string, maxBytes: number, now: () => number) {
@@ -75,11 +79,16 @@ export class LogOutput {
     return Math.max(this.#journal.end, this.#parts.at(-1)?.end ?? 0)
   }
 
-  /** Notes the time of what was written, and that what comes is later. A file that cannot be read has its times by the next reader. */
-  mark(): void {
+  /**
+   * Notes the time of what was written, and that what comes is later; of what arrives soon after the end of a job, that it was written before. A
+   * file that cannot be read has its times by the next reader.
+   */
+  mark(moment: 'begin' | 'end'): void {
     try {
       this.refresh()
-      this.#notBeforeMs = this.#now() + 1
+      const nowMs = this.#now()
+      this.#notBeforeMs = nowMs + 1
+      this.#endedMs = moment === 'end' ? nowMs : null
     } catch {}
   }
 
@@ -185,7 +194,10 @@ export class LogOutput {
   }
 
   #note(end: number, { mtimeMs }: Stats): void {
-    this.#journal.note(end, Math.min(this.#now(), Math.max(mtimeMs, this.#notBeforeMs)), this.oldest)
+    const endedMs = this.#endedMs
+    const isLate = endedMs !== null && Math.min(mtimeMs, this.#now()) <= endedMs + LATE_MS
+    const tsMs = isLate ? endedMs : Math.min(this.#now(), Math.max(mtimeMs, this.#notBeforeMs))
+    this.#journal.note(end, tsMs, this.oldest)
   }
 }
 

@@ -52,7 +52,7 @@ export function createWorkerLogs({ folder, clock, maxBytes = OUTPUT_BYTES }: Wor
       output.refresh()
       return output.startOf(tsMs)
     },
-    mark: worker => outputs.mark(worker),
+    mark: (worker, moment) => outputs.mark(worker, moment),
     watch: (worker, listener) => watches.add(worker, listener),
     since: (worker, from) => readSince(outputs, worker, from),
     async trim(keep) {
@@ -115,9 +115,9 @@ class Outputs {
   }
 
   /** Divides an output, unless that would push others out of memory. */
-  mark(worker: string): void {
+  mark(worker: string, moment: 'begin' | 'end'): void {
     if (!this.#open.has(worker) && this.#open.size >= MAX_OPEN) return
-    this.of(worker).mark()
+    this.of(worker).mark(moment)
   }
 
   /** Notes how far an output has grown, and its size. Costs two looks where nothing has changed, since there may be thousands. */
