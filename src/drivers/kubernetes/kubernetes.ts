@@ -11,7 +11,6 @@ import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
-import { reclaimText } from '../../core/workers/platform-report.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
@@ -32,6 +31,7 @@ import { hasPullSecret, podReport } from './pod-report.ts'
 import type { PodSettings } from './pod-spec.ts'
 import { aborted, makePod, StartTurns, stopped } from './pod-starts.ts'
 import { StartProgress } from './start-progress.ts'
+import { lostText } from './start-trouble.ts'
 import { UnclaimedPods } from './unclaimed-pods.ts'
 import { type PodEnding, WorkerPod } from './worker-pod.ts'
 
@@ -499,10 +499,4 @@ class Pods implements KubernetesDriver {
       }
     }
   }
-}
-
-function lostText({ cause }: ObservedExit): string {
-  return cause.kind === 'reclaimed'
-    ? `its pod ${reclaimText(cause.why)}`
-    : 'its pod ended before its program was started'
 }

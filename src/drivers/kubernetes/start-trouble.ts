@@ -1,6 +1,8 @@
 /** Why the program of a pod does not run yet, or never will, from the words of its node. */
 import { parseReference } from '../../core/endpoints/image-reference.ts'
+import { reclaimText } from '../../core/workers/platform-report.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
+import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import { clean, knownRefusal } from '../docker/engine-error.ts'
 import { pullProblem } from '../pull-problem.ts'
 
@@ -65,4 +67,11 @@ function pullTrouble(said: string, image: string, hasCredential: boolean): Start
   const host = parseReference(image)?.registry ?? 'its registry'
   const why = pullProblem(words, hasCredential)
   return { failure: { kind: 'pull_failed', image, host, why, said }, isCertain: LASTING.has(why) }
+}
+
+/** Why a pod ended before its program was started. @param exit as it was observed */
+export function lostText({ cause }: ObservedExit): string {
+  return cause.kind === 'reclaimed'
+    ? `its pod ${reclaimText(cause.why)}`
+    : 'its pod ended before its program was started'
 }

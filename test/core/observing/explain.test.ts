@@ -347,6 +347,8 @@ test('every cause that there is can be the explanation of something', () => {
   reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, before: 3 }).cause)
   reached.add(explainJob(aJob({ lostAttempts: 2 }), busy, context()).cause)
   reached.add('rollout_stopped') // See explain-rollout.test.ts.
+  // See test/app/observing/explainer.test.ts.
+  for (const ofStore of ['store_damaged', 'store_full'] as const) reached.add(ofStore)
   assert.deepEqual([...reached].sort(), [...WAIT_CAUSES].sort())
 })
 
