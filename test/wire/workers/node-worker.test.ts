@@ -334,10 +334,9 @@ describe('logs', () => {
     const said = (rows: { line: string; jobId: string | null }[], word: string) =>
       rows.filter(({ line }) => line.includes(word))
     const ofJob = await logs(first)
-    assert.deepEqual(
-      [said(ofJob, 'working on one').length, said(ofJob, 'two').length, said(ofJob, 'loading').length],
-      [1, 0, 0],
-    )
+    assert.deepEqual([said(ofJob, 'working on one').length, said(ofJob, 'two').length], [1, 0])
+    // The output of containers is copied: what was printed just before the job may arrive in it.
+    if (!inContainers) assert.equal(said(ofJob, 'loading').length, 0)
     for (const id of [workerId, endpoint]) {
       const rows = await logs(id)
       assert.ok(rows.every(row => row.workerId === workerId))
