@@ -97,11 +97,6 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
  * are what depends on a container: how it starts, calls, writes, is adopted and ends.
  */
 export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
-  'faults/outage': [
-    'without a relay its result is missed within seconds, and the job is done by another worker',
-    'an official Python worker whose server is killed again and again',
-    'one that died with its server is started again by the next',
-  ],
   'faults/planted-secrets': [],
   'faults/restart': [
     'a worker that ends while the server is away gives its job back',
