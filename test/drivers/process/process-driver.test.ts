@@ -358,19 +358,29 @@ describe('the end of a process worker', { timeout: 120_000 }, () => {
     await (await machine.life(spec.workerId)).ended
   })
 
-  for (const how of ['killed', 'ended by itself'] as const) {
-    test(`takes a child with it that ignores SIGHUP and SIGTERM, when it is ${how}`, async () => {
-      const driver = machine.driver()
-      const spec = machine.spec('parent')
-      await driver.start(spec)
-      const worker = await machine.life(spec.workerId)
-      const child = await machine.life(spec.workerId, 'child')
-      if (how === 'killed') await driver.kill(spec.workerId)
-      else worker.say('exit')
-      await exitOf(machine.notifier, driver, spec.workerId)
-      await child.ended
-    })
-  }
+  const noMarks = 'problem' in findMarker()
+  const children = [
+    { kind: 'parent', what: 'a child with it that ignores SIGHUP and SIGTERM', skip: false },
+    {
+      kind: 'runaway',
+      what: 'a process with it that has left its session, its parents and its variables',
+      skip: noMarks,
+    },
+  ]
+  for (const { kind, what, skip } of children)
+    for (const how of ['killed', 'ended by itself'] as const) {
+      test(`takes ${what}, when it is ${how}`, { skip }, async () => {
+        const driver = machine.driver()
+        const spec = machine.spec(kind)
+        await driver.start(spec)
+        const worker = await machine.life(spec.workerId)
+        const child = await machine.life(spec.workerId, 'child')
+        if (how === 'killed') await driver.kill(spec.workerId)
+        else worker.say('exit')
+        await exitOf(machine.notifier, driver, spec.workerId)
+        await child.ended
+      })
+    }
 
   test('takes a child with it that has left its group', { skip: platform() !== 'linux' }, async () => {
     const driver = machine.driver()
@@ -380,23 +390,6 @@ describe('the end of a process worker', { timeout: 120_000 }, () => {
     await driver.kill(spec.workerId)
     await child.ended
   })
-
-  const noMarks = 'problem' in findMarker()
-  for (const how of ['killed', 'ended by itself'] as const) {
-    test(`takes a process with it that has left its session, its parents and its variables, when it is ${how}`, {
-      skip: noMarks,
-    }, async () => {
-      const driver = machine.driver()
-      const spec = machine.spec('runaway')
-      await driver.start(spec)
-      const worker = await machine.life(spec.workerId)
-      const child = await machine.life(spec.workerId, 'child')
-      if (how === 'killed') await driver.kill(spec.workerId)
-      else worker.say('exit')
-      await exitOf(machine.notifier, driver, spec.workerId)
-      await child.ended
-    })
-  }
 
   test('takes such a process with it also when the next server sees its end, or nobody', {
     skip: noMarks,
