@@ -54,12 +54,12 @@ export class RestartableServer {
     return this.#child?.pid ?? null
   }
 
-  /** Whether its process has ended, by itself or by a kill. */
+  /** True once its process has ended, by itself or by a kill. */
   get hasEnded(): boolean {
     return this.#child === null || this.#child.exitCode !== null || this.#child.signalCode !== null
   }
 
-  /** How its process ended: exit code or signal. */
+  /** End of its process: exit code or signal. */
   get end(): string {
     return String(this.#child?.exitCode ?? this.#child?.signalCode ?? 'no process')
   }

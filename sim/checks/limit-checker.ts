@@ -2,7 +2,7 @@ import type { JobId } from '../../src/core/ids.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'
 
-/** How long a server that works may take to end a job that is over. */
+/** Longest time that a server that works may take to end a job that is over. */
 const LATE_MS = 10_000
 const RUNNING = `SELECT id, started_at_ms AS started, execution_timeout_ms AS timeout FROM jobs WHERE status = 'IN_PROGRESS'`
 const ONE = 'SELECT id, started_at_ms AS started, execution_timeout_ms AS timeout FROM jobs WHERE id = ?'

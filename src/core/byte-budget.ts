@@ -1,9 +1,9 @@
 /** A rate of bytes that several share in turn. */
 
-/** How much may pass. */
+/** Limit of the bytes that may pass. */
 export interface ByteRate {
   readonly bytesPerSecond: number
-  /** How much may pass at once after a time of less. */
+  /** Bytes that may pass at once after a time of less. */
   readonly burstBytes: number
 }
 

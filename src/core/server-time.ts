@@ -5,7 +5,7 @@ export const CLOCK_STEP_MS = 2_000
 /** A gap above this one before a start may be a wrong clock, and a step that lasts so long may be none: 24 hours. */
 export const CLOCK_DOUBT_MS = 24 * 60 * 60_000
 
-/** What an earlier server has left, as the store has it. */
+/** Time that an earlier server has left, as the store has it. */
 export interface KeptTime {
   /** The start of the machine's system that it was read in; empty where that has no name. */
   readonly boot: string
@@ -16,7 +16,7 @@ export interface KeptTime {
   readonly databaseAgoMs: number | null
 }
 
-/** What the clocks of this machine show at a start. */
+/** Times of the clocks of this machine at a start. */
 export interface ClocksAtStart {
   /** Epoch milliseconds. */
   readonly machineMs: number

@@ -1,7 +1,7 @@
 /** Comparison of secrets that says nothing about how much of one is right. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-/** Whether both are equal. The time that it takes depends on their lengths alone. */
+/** True when both are equal. The time that it takes depends on their lengths alone. */
 export function sameSecret(given: string, wanted: string): boolean {
   return timingSafeEqual(hashOf(given), hashOf(wanted))
 }

@@ -96,7 +96,7 @@ export class OutputWriter {
     return over >= LINE_BYTES || (over >= 0 && this.#endsWithLine)
   }
 
-  /** How much of some bytes belongs to this part: up to the first end of a line with which it is full. */
+  /** Number of bytes that belong to this part: up to the first end of a line with which it is full. */
   #fitting(bytes: Buffer): number {
     const left = this.#partBytes - this.#size
     if (bytes.length < left) return bytes.length
@@ -116,7 +116,7 @@ export class OutputWriter {
     this.#endsWithLine = piece.at(-1) === NEWLINE
   }
 
-  /** Whether somebody else has removed or emptied the part: what comes belongs into a new one. */
+  /** True when somebody else has removed or emptied the part: the next bytes belong into a new one. */
   async #isChanged(): Promise<boolean> {
     const { nlink, size } = await this.#part!.stat()
     return nlink === 0 || size !== this.#size

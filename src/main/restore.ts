@@ -12,7 +12,7 @@ import { openKeys } from '../system/backup/key-seal.ts'
 import { beginRestore, endRestore, mayRestoreInto, notePlaced } from '../system/backup/unfinished-restore.ts'
 import { acquire } from './store.ts'
 
-/** What a restore needs. */
+/** Parts that a restore needs. */
 export interface RestoreOptions {
   readonly config: Config
   readonly file: string

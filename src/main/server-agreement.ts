@@ -1,4 +1,4 @@
-/** What servers of one database have in common, so that a takeover changes nothing for clients: keys, and settings that clients notice. */
+/** Keys and settings that servers of one database have in common, so that clients notice no takeover. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ export class OwnAgreement {
     this.#config = config
   }
 
-  /** What this server publishes while it is active; null while a key is still to be made. */
+  /** Facts that this server publishes while it is active; null while a key is still to be made. */
   published(): ServerAgreement | null {
     const [apiKey] = this.#apiKeys()
     const [sealsWith] = this.#encryptionKeys()

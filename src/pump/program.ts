@@ -7,7 +7,7 @@ import { readBootId, readProcess } from '../drivers/process/process-table.ts'
 import { Pump } from './pump.ts'
 import { pipesFolder, readPump, writePump } from './pump-file.ts'
 
-/** How often pipes are looked for where the system does not say that there is a new one. */
+/** Pause between looks for pipes where the system does not say that there is a new one. */
 const LOOK_MS = 250
 const IDLE_MS = 60_000
 

@@ -127,7 +127,7 @@ class OutputPipe {
     for await (const bytes of this.#socket) yield bytes as Buffer
   }
 
-  /** What cannot be written is counted, and a line says so later: a full disk is no reason for a worker to stand still. */
+  /** Counts bytes that cannot be written, and a line says so later: a full disk is no reason for a worker to stand still. */
   async #write(opened: OutputWriter | null, bytes: Buffer): Promise<OutputWriter | null> {
     const { folder, maxBytes } = this.#parts
     let writer = opened

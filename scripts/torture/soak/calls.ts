@@ -14,7 +14,7 @@ export interface Answer {
   readonly json: Record<string, unknown>
 }
 
-/** What is sent. */
+/** One request. */
 export interface Call {
   /** Its name in the report. */
   readonly name: string
@@ -22,7 +22,7 @@ export interface Call {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly body?: unknown
   readonly idempotencyKey?: string
-  /** How long the server may hold it. */
+  /** Longest time for which the server may hold it. */
   readonly waitMs?: number
 }
 

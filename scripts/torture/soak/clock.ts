@@ -15,7 +15,7 @@ export class SteppedClock {
     this.step(0)
   }
 
-  /** Whether the library was found. */
+  /** True when the library was found. */
   get isThere(): boolean {
     return this.#library !== null
   }

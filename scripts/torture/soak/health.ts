@@ -1,4 +1,4 @@
-/** What is measured of the server and its relay during the soak: memory, and how long nothing was answered. */
+/** Measurements of the server and its relay during the soak: memory, and the longest time without an answer. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { relayPid } from '../../../test/wire/support/processes.ts'

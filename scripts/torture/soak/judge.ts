@@ -8,7 +8,7 @@ import type { FaultKind, Ledger, SoakJob } from './ledger.ts'
 export interface SoakEvidence {
   readonly ledger: Ledger
   readonly attempts: readonly Attempt[]
-  /** What `GET /requests` lists at the end: the status of each job, by id. */
+  /** Jobs that `GET /requests` lists at the end: the status of each one, by id. */
   readonly records: ReadonlyMap<string, string>
   /** Payloads of webhooks, by job and delivery, and the number of requests of each delivery. */
   readonly ends: ReadonlyMap<string, ReadonlyMap<string, Seen>>
@@ -20,7 +20,7 @@ export interface SoakEvidence {
   readonly silence: Readonly<Record<'running' | 'killed', Silence>>
   readonly exitCode: number | null
   readonly leftOver: number
-  /** What was done with the disk and with the clock. */
+  /** Troubles that were made with the disk and with the clock. */
   readonly disk: string
   readonly clock: string
   readonly diskMb: { readonly start: number; readonly end: number }
@@ -70,7 +70,7 @@ function faultOf({ n, id, expected }: SoakJob, seen: Seen, attempts: readonly At
     : null
 }
 
-/** Whether the worker of the job was lost too often, which is a failure that is allowed. */
+/** True when the worker of the job was lost too often, which is a failure that is allowed. */
 function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): boolean {
   return status === 'FAILED' && attempts.length > 0 && error?.includes(`lost ${MAX_LOST_ATTEMPTS} times`) === true
 }

@@ -1,7 +1,7 @@
-/** What the soak was promised and what it saw: acknowledged jobs, their ends, refused calls, violated guarantees. */
+/** Promises to the soak and its observations: acknowledged jobs, their ends, refused calls, violated guarantees. */
 import type { Seen } from '../clients.ts'
 
-/** How a job or request is submitted, and what happens to it. */
+/** Kind of a job or request: the call that submits it, and its fate. */
 export type LoadKind =
   | 'run'
   | 'runsync'
@@ -14,7 +14,7 @@ export type LoadKind =
   | 'batch'
   | 'balanced'
 
-/** How a job has to end: `any` where a cancel came too late. */
+/** Expected end of a job: `any` where a cancel came too late. */
 export type ExpectedEnd = 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'TIMED_OUT' | 'any'
 
 /** A job that the server acknowledged. */
@@ -25,9 +25,9 @@ export interface SoakJob {
   readonly kind: LoadKind
   readonly endpoint: string
   readonly hasWebhook: boolean
-  /** How it has to end; set again when a cancel is answered. */
+  /** Expected end; set again when a cancel is answered. */
   expected: ExpectedEnd
-  /** When the server last answered about it, by the monotonic clock; before that, when it was first sent. */
+  /** Time of the last answer about it, by the monotonic clock; before that, the time at which it was first sent. */
   answeredAtMs: number
 }
 

@@ -10,14 +10,14 @@ const PATIENCE_MS = 900_000
 const POLL_MS = 400
 /** Every so many jobs have a webhook, and every so many are submitted again with the same key. */
 const EACH = { webhook: 3, submittedAgain: 10 }
-/** When a final state is read again. */
+/** Time at which a final state is read again. */
 const READ_AGAIN_MS = { run: 600_000, runsync: 30_000 }
 /** The result of `runsync` is kept for a minute: it may be over when no server ran meanwhile. */
 const KEPT_MS = 55_000
 const TIMEOUT_MS = 5_000
 const BATCH = { draft: 4, added: 3 }
 
-/** What the lives share. */
+/** Parts that the lives share. */
 export interface Soak {
   readonly calls: Calls
   readonly ledger: Ledger
@@ -33,7 +33,7 @@ export interface Soak {
 /** A life: resolves when it is over. */
 export type Life = (soak: Soak) => Promise<void>
 
-/** How a job is submitted. */
+/** Submission of a job. */
 interface Submission {
   readonly kind: LoadKind
   readonly endpoint: string

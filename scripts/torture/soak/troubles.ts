@@ -7,12 +7,12 @@ import type { Ledger } from './ledger.ts'
 
 const LOOK_MS = 200
 const FULL_MS = 20_000
-/** When in the soak the disk gets full, and when the clock is stepped, as shares of its time. */
+/** Times at which the disk gets full and the clock is stepped, as shares of the soak. */
 const AT = { disk: 0.5, clock: 0.7 }
 /** Time after a start without a trouble, so that each one meets a server that makes progress. */
 const MIN_UP_MS = 10_000
 
-/** What the troubles are made with. */
+/** Parts that the troubles need. */
 interface Tools {
   readonly server: RestartableServer
   readonly disk: BoundedDisk
@@ -29,7 +29,7 @@ export class Troubles {
   readonly #tools: Tools
   /** Time from each kill until the server responded again, in milliseconds. */
   readonly downMs: number[] = []
-  /** What was done with the disk and with the clock, for the report. */
+  /** Troubles that were made with the disk and with the clock, for the report. */
   disk = 'none: the soak was too short'
   clock = 'none: the soak was too short'
 

@@ -4,7 +4,7 @@ import { type AuditParts, audited } from '../audited.ts'
 import { jsonText } from '../surface.ts'
 import { addRoute, OPS_ROUTES, type OpsApp } from './route-access.ts'
 
-/** What the routes of the clock need. */
+/** Parts that the routes of the clock need. */
 export interface ClockRouteParts extends AuditParts {
   readonly access: Access
   readonly timeKeeper: TimeKeeper

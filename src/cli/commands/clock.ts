@@ -4,7 +4,7 @@ import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
-/** What `/ops/clock` answers. */
+/** Answer of `/ops/clock`. */
 interface Clocks {
   readonly now: string
   readonly machine: string

@@ -1,4 +1,4 @@
-/** What people read of a store whose disk is full. */
+/** Words for people about a store whose disk is full. */
 import type { Explanation } from './explain.ts'
 
 /** The remedy, as the end of a sentence. */

@@ -1,4 +1,4 @@
-/** What people read of a database that is damaged. */
+/** Words for people about a database that is damaged. */
 import type { Explanation } from './explain.ts'
 
 /** The remedy for damage of the database, as the end of a sentence. */

@@ -1,6 +1,6 @@
 /** Bytes that come piece by piece, such as the response of an engine that sends each line by itself. */
 export interface ByteSource extends AsyncIterable<Uint8Array> {
-  /** What else has come, a piece of it; null for nothing. Left out where pieces do not wait. */
+  /** A piece of the bytes that have come; null for no such piece. Left out where pieces do not wait. */
   read?(): Uint8Array | null
 }
 

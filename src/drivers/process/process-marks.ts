@@ -13,7 +13,7 @@ import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import { hardFileLimit } from './process-table.ts'
 import { isProgram } from './program-files.ts'
 
-/** What gives workers their marks. */
+/** The program that gives workers their marks. */
 export interface Marker {
   /** The path of `prlimit`. */
   readonly program: string
@@ -52,7 +52,7 @@ export function findMarker(path = ''): Marker | LackOfMarks {
   return { problem: `${program} cannot set the limit on the size of files`, action: 'install util-linux' }
 }
 
-/** What is started for a worker, and its mark; null for none. */
+/** The command that is started for a worker, and its mark; null for no mark. */
 export interface MarkedCommand {
   readonly mark: Mark | null
   /** The path of a program. */

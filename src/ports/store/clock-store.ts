@@ -1,13 +1,13 @@
 import type { KeptTime } from '../../core/server-time.ts'
 import type { ClockMark } from '../clock.ts'
 
-/** What the store has of the server's time. */
+/** The server's time, as the store has it. */
 export interface KeptClock extends KeptTime {
-  /** When a step of the machine's clock was noticed that was not followed; null for none. */
+  /** Instant at which a step of the machine's clock was noticed that was not followed; null for no step. */
   readonly stepSinceMs: number | null
   /** Until when retention removes nothing; null unless it waits. */
   readonly heldUntilMs: number | null
-  /** Whether the next start takes the time of the machine's clock. */
+  /** True when the next start takes the time of the machine's clock. */
   readonly isAccepted: boolean
 }
 
@@ -17,7 +17,7 @@ export interface ClockStore {
   read(): Promise<KeptClock | null>
   /** Keeps the present time, and nothing else. */
   keep(mark: ClockMark): Promise<void>
-  /** What retention would remove before an instant is kept until then. Rows that the reader of `heldUntilMs` removes by their age are left to it. */
+  /** Keeps until an instant all rows that retention would remove before it. Rows that the reader of `heldUntilMs` removes by their age are left to it. */
   hold(untilMs: number): Promise<void>
   /** Retention waits no longer. */
   endHold(): Promise<void>

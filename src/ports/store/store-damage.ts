@@ -2,11 +2,11 @@
 import { AppError } from '../../core/errors.ts'
 import { DAMAGE_ACTION, damageText, type MetDamage } from '../../core/observing/store-damage.ts'
 
-/** What a caller of the store gets when the database is damaged. */
+/** Error that callers of the store get when the database is damaged. */
 export class StoreDamaged extends AppError {
   /** The damaged thing, such as `the database file runyard.sqlite`. */
   readonly where: string
-  /** What the database says of it, such as `database disk image is malformed`. */
+  /** Words of the database, such as `database disk image is malformed`. */
   readonly said: string
 
   constructor(where: string, said: string, cause?: unknown) {

@@ -1,7 +1,7 @@
 /** A store whose disk has no room, which refuses changes until it has. */
 import { AppError } from '../../core/errors.ts'
 
-/** What a caller of the store gets when a change finds no room. */
+/** Error that callers of the store get when a change finds no room. */
 export class StoreFull extends AppError {
   /** Such as `its disk is full`. */
   readonly reason: string
@@ -19,7 +19,7 @@ export interface FullStore {
   readonly sinceMs: number
 }
 
-/** Whether the store has refused changes lately because its disk is full. */
+/** Refusals of changes by the store because its disk is full. */
 export interface StoreRoom {
   /** Null while it takes changes. */
   full(): FullStore | null
