@@ -74,7 +74,7 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
   })
 
   test('an image is downloaded once for all workers that wait for it, with the credential, and its progress is reported', async () => {
-    depot.publish('pulled', '1', 'hello')
+    depot.publish('pulled', '1', 'once')
     const image = `${named('pulled')}:1`
     const told: (number | null | 'pulled')[] = []
     const gate = depot.hold()
@@ -82,7 +82,7 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
     await gate.asked
     const second = outputOf(image)
     gate.release()
-    assert.deepEqual(await Promise.all([first, second]), [['hello'], ['hello']])
+    assert.deepEqual(await Promise.all([first, second]), [['once'], ['once']])
     assert.equal(told[0], null)
     assert.deepEqual(told.slice(-2), [onPodman ? null : 100, 'pulled'])
     const layers = depot.calls.filter(call => call.startsWith('GET /v2/pulled/blobs/'))
