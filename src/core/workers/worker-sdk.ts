@@ -41,6 +41,17 @@ export function mayRunHooks(sdk: string | null): boolean {
   return pythonVersion(sdk) >= 2_000_000 || sdk?.startsWith('RunPod-Python-SDK/unknown') === true
 }
 
+/** Whether a worker on this SDK asks for as many jobs as it has room for in one take, so that its concurrency is known from its takes. */
+export function asksForAllAtOnce(sdk: string | null): boolean {
+  return isOurs(sdk) || pythonVersion(sdk) >= 1_007_001
+}
+
+/** Whether a worker on this SDK asks for each job with a take of its own, and sends results while takes are open. */
+export function takesOneByOne(sdk: string | null): boolean {
+  const version = pythonVersion(sdk)
+  return version > 0 && version < 1_007_001
+}
+
 /** See {@link Omission}. */
 export function omissionOf(sdk: string | null): Omission {
   const version = pythonVersion(sdk)

@@ -11,7 +11,7 @@ import {
   showsBlocking,
   type WorkerActivity,
 } from '../../core/workers/worker-liveness.ts'
-import { omissionOf } from '../../core/workers/worker-sdk.ts'
+import { asksForAllAtOnce, omissionOf, takesOneByOne } from '../../core/workers/worker-sdk.ts'
 import type { Clock } from '../../ports/clock.ts'
 
 /** What a ping says, and what the store has of its worker. */
@@ -71,7 +71,7 @@ const CHUNK_RETRY_MS = 6_000
  *
  * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity} after a time in which
  *   this server did not listen, since nothing may be concluded from a silence that it did not hear.
- * - Asked concurrency: changed by each take.
+ * - Asked concurrency: changed by each take. That it runs several jobs at once is never forgotten.
  * - Completed: changed by each result.
  * - Told stops: a job is noted each time the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
@@ -104,6 +104,7 @@ export class RunningWorker {
   readonly #jobs = new Map<JobId, JobActivity>()
   #isSerial = false
   #asked: AskedConcurrency | null = null
+  #isConcurrent = false
   #completedAtMs = 0
   readonly #toldStops = new Map<JobId, ToldStop>()
   /** Where the reading of its output goes on; null before the first. */
@@ -184,10 +185,17 @@ export class RunningWorker {
    * @param noted the concurrency that the store has
    * @returns the concurrency that it has lately shown
    */
-  asks({ limit, idle }: { limit: number; idle: boolean | null }, noted: number): number {
+  asks({ limit, idle, sdk }: { limit: number; idle: boolean | null; sdk: string | null }, noted: number): number {
+    const wasConcurrent = this.#asked === null && noted > 1 && asksForAllAtOnce(sdk)
+    this.#isConcurrent ||= limit > 1 || wasConcurrent || takesOneByOne(sdk)
     const asked = this.#isSerial ? 1 : limit + (idle === true ? 0 : this.#jobs.size)
     this.#asked = afterAsking(this.#asked, asked, this.#clock.monotonic())
     return concurrencyAsked(this.#asked, noted)
+  }
+
+  /** Whether it was seen to run several jobs at once; or it sends results while takes are open, as its SDK is known to do. */
+  get isConcurrent(): boolean {
+    return this.#isConcurrent
   }
 
   /** Notes that it is being frozen: nothing may be concluded from its silence. */

@@ -1,8 +1,8 @@
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
+import { takeHoldMs } from '../../core/workers/take-hold.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import { HOLD_MS } from '../../core/workers/worker-liveness.ts'
 import { beginsJobsLate } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { QueueDemand } from '../../ports/store/store.ts'
@@ -14,9 +14,6 @@ import type { LostJobs } from './lost-jobs.ts'
 import type { Prestarts } from './prestarts.ts'
 import type { PendingTake, RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
-
-/** How long a take is held while the worker has jobs to stop: with its next one it may say that it holds none. */
-const STOPPING_HOLD_MS = 1_000
 
 /** A worker's request for jobs. */
 export interface TakeRequest {
@@ -69,7 +66,7 @@ export class Takes {
   }
 
   /**
-   * Jobs for a worker that was authenticated: at once when some wait, else as soon as one comes, else none after {@link HOLD_MS}.
+   * Jobs for a worker that was authenticated: at once when some wait, else as soon as one comes, else none after {@link takeHoldMs}.
    * @throws AppError `rate_limited` for a worker that has ended, which slows it down until it is gone
    */
   async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {
@@ -78,7 +75,7 @@ export class Takes {
     const pending = running.beginTake()
     try {
       await this.#record(worker, running, request)
-      const holdMs = await this.#holdMs(worker, request)
+      const holdMs = await this.#holdMs(worker, running, request)
       const take = { worker, running, request, pending, toldStops: running.toldStops }
       return await this.#polls.take({
         endpointId: worker.endpointId,
@@ -101,7 +98,7 @@ export class Takes {
       await stops.letGoAll(worker, running)
       await lostJobs.afterIdleTake(worker, sdk)
     }
-    const capacity = running.asks({ limit, idle }, worker.capacity)
+    const capacity = running.asks({ limit, idle, sdk: sdk ?? worker.sdk }, worker.capacity)
     if (await prestarts.holdBack(worker, { capacity, sdk })) return
     if (worker.state === 'STARTING' || worker.capacity !== capacity || worker.sdk !== sdk) {
       const move = await store.workers.seen(worker.id, capacity, sdk, clock.now())
@@ -109,9 +106,10 @@ export class Takes {
     }
   }
 
-  async #holdMs(worker: Worker, { idle }: TakeRequest): Promise<number> {
-    const isStopping = idle === false && (await this.#ports.store.stops.pending(worker.id)).length > 0
-    return isStopping ? STOPPING_HOLD_MS : HOLD_MS
+  async #holdMs(worker: Worker, { isConcurrent }: RunningWorker, { idle }: TakeRequest): Promise<number> {
+    const isBusy = idle === false
+    const isStopping = isBusy && isConcurrent && (await this.#ports.store.stops.pending(worker.id)).length > 0
+    return takeHoldMs({ isBusy, isStopping, isConcurrent })
   }
 
   /** Claims; ends the wait for jobs once the worker has more to stop, since only its next take can say that it let go of them. */

@@ -93,6 +93,84 @@ test('a take is held for 25 seconds and then answered 204', async t => {
   assert.equal((await polls[0])!.status, 204)
 })
 
+const HELD_FOR_A_SECOND = 1_000
+const HELD_WHOLE = 25_000
+const PYTHON = (version: string) => ({ 'user-agent': `RunPod-Python-SDK/${version} (Linux; x86_64)` })
+
+/** How long a take without a job is held, in ms. */
+async function heldMs(rig: Rig, take: Promise<Answer>): Promise<number> {
+  const sinceMs = rig.clock.now()
+  let endedMs: number | null = null
+  void take.then(({ status }) => {
+    assert.equal(status, 204)
+    endedMs = rig.clock.now()
+  })
+  for (let tick = 0; tick <= 250 && endedMs === null; tick += 1) await rig.clock.advance(100)
+  assert.ok(endedMs !== null)
+  return endedMs - sinceMs
+}
+
+test('a take beside a job is held for a second: a worker that sends its result at the end of that take does so soon', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  for (const headers of [{ 'user-agent': 'runpod-rs/0.4.1' }, {}, PYTHON('1.12.0')]) {
+    const id = await rig.submit(endpoint)
+    assert.equal((await worker.take({ headers })).json.id, id)
+    assert.equal(await heldMs(rig, worker.take({ busy: true, headers })), HELD_FOR_A_SECOND)
+    assert.equal(await heldMs(rig, worker.take({ busy: true, headers })), HELD_FOR_A_SECOND)
+    await worker.done(id)
+    assert.equal((await rig.job(endpoint, id)).status, 'COMPLETED')
+  }
+  assert.equal(await heldMs(rig, worker.take()), HELD_WHOLE)
+})
+
+test('a take beside a job still gets the job that comes while it is held', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  await rig.submit(endpoint)
+  await worker.takeJob()
+  const take = worker.take({ busy: true })
+  await rig.clock.advance(900)
+  const next = await rig.submit(endpoint)
+  assert.equal((await take).json.id, next)
+})
+
+for (const busy of [{ batch: 3 }, {}]) {
+  const kind = busy.batch === undefined ? 'single' : 'batch'
+  test(`a worker that has asked for several jobs is held whole beside one, at a ${kind} take`, async t => {
+    const rig = await openRig(t)
+    const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+    await rig.submit(endpoint)
+    assert.equal((await worker.take({ batch: 4 })).json.length, 1)
+    assert.equal(await heldMs(rig, worker.take({ ...busy, busy: true })), HELD_WHOLE)
+  })
+}
+
+test('the concurrency of a worker that is known to ask for all of it is remembered over a restart of the server', async t => {
+  for (const [sdk, expectedMs] of [
+    ['RunPod-Python-SDK/1.12.0 (Linux; x86_64)', HELD_WHOLE],
+    ['Runyard-Worker-SDK/0.1.0 (linux; x64)', HELD_WHOLE],
+    ['runpod-rs/0.4.1', HELD_FOR_A_SECOND],
+  ] as const) {
+    const rig = await openRig(t)
+    const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+    const headers = { 'user-agent': sdk }
+    await rig.submit(endpoint)
+    assert.equal((await worker.take({ batch: 2, headers })).json.length, 1)
+    await rig.crash()
+    await rig.start()
+    assert.equal(await heldMs(rig, worker.take({ busy: true, headers })), expectedMs, sdk)
+  }
+})
+
+test('old Python SDKs, whose takes beside a job are single and hold up no result, are held whole', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  await rig.submit(endpoint)
+  await worker.take({ headers: PYTHON('1.6.2') })
+  assert.equal(await heldMs(rig, worker.take({ busy: true, headers: PYTHON('1.6.2') })), HELD_WHOLE)
+})
+
 test('a take that ends loses no job: the next take in the poll queue gets the one that came just then', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })

@@ -57,6 +57,15 @@ describe('taking jobs', () => {
     await worker.done(run.json.id, {})
   })
 
+  test('a worker that sends its result only when its next take has ended gets an end of that take after a second', async () => {
+    const id = await taken()
+    const { value, ms } = await timed(() => worker.takeAnswer(true))
+    assert.equal(value.status, 204)
+    assert.ok(ms < 10_000, `the take was held for ${ms} ms`)
+    await worker.done(id, { output: 'late' })
+    assert.equal((await whenFinal(server, endpoint, id, 2_000)).output, 'late')
+  })
+
   test('a held take is answered within 150 ms of a job coming', async () => {
     const latencies: number[] = []
     for (let count = 0; count < 10; count += 1) {
