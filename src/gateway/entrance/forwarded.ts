@@ -63,10 +63,21 @@ export function senderOf(request: ReceivedRequest, isTrusted: (address: string) 
     client: [...forwardedChain(values('x-forwarded-for'), isTrusted), client].join(', '),
     protocol: protocol === undefined ? ofPeer : protocol.toLowerCase() === 'https' ? 'https' : 'http',
     host: forwardedHost ?? host,
-    prefix: prefix?.startsWith('/') === true ? withoutEnd(prefix, '/') : '',
+    prefix: prefix !== undefined && isPath(prefix) ? withoutEnd(prefix, '/') : '',
     rawHeaders: rest,
   }
 }
+
+/**
+ * Whether a prefix is a plain path. Many proxies pass a prefix of their client on, and it is written into redirects and cookies: one such as
+ * `//host` would lead elsewhere.
+ */
+function isPath(prefix: string): boolean {
+  const segments = withoutEnd(prefix, '/').split('/').slice(1)
+  return prefix.startsWith('/') && segments.every(segment => SEGMENT.test(segment) && !/^\.{1,2}$/.test(segment))
+}
+
+const SEGMENT = /^[A-Za-z0-9._~%@:+-]+$/
 
 /** The address of the client: that of the peer, or the one that trusted proxies name. */
 export function clientOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): string {

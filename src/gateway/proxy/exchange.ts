@@ -232,11 +232,11 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     if (state.at !== 'sending') return
     const { reservation, connection, isRenewed } = state
     if (head.status === 101) this.#state = { at: 'switching', head, reservation, connection, isRenewed }
-    else if (head.status < 200) this.#response.inform(withinEndpoint(head, this.#request.prefix))
+    else if (head.status < 200) this.#response.inform(withinEndpoint(head, this.#request))
     else {
       this.#state = { at: 'responding', head, reservation, connection, isRenewed }
       this.#onResponse(reservation)
-      this.#response.head(withinEndpoint(head, this.#request.prefix), reservation.workerId)
+      this.#response.head(withinEndpoint(head, this.#request), reservation.workerId)
     }
   }
 
@@ -278,12 +278,11 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     }
     const { head, reservation } = state
     const { socket, early } = upgrading
-    const { prefix } = this.#request
     this.#onResponse(reservation)
     this.#response.status = 101
     this.#outgoing.detachSocket(socket)
     const pieces = early.take()
-    socket.write(switchingText(withinEndpoint(head, prefix), reservation.workerId, this.#request), 'latin1')
+    socket.write(switchingText(withinEndpoint(head, this.#request), reservation.workerId, this.#request), 'latin1')
     const tunnel = new Tunnel(socket, worker, pieces, rest, tunnelled => this.#onTunnelEnd(reservation, tunnelled))
     this.#state = { at: 'tunnel', tunnel, reservation }
   }

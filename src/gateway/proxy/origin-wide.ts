@@ -1,25 +1,29 @@
-/** Removes fields about a whole origin or domain from responses: several endpoints share one. */
+/** Responses as clients may see them: without fields about a whole origin or domain, which several endpoints share, and with URLs below their path. */
 
 import { namesConsoleCookie } from '../entrance/credentials.ts'
 import { isBeyondOrigin, isOriginWide } from '../http1/fields.ts'
 import type { ResponseHead } from '../http1/response-head.ts'
+import { clientLocation, hasLocation, type SeenAt } from './client-locations.ts'
 
 /**
- * A response with those of its fields that the endpoint may set.
- * @param prefix the path of the endpoint; null where it has a host of its own, so that only what acts beyond its origin concerns others
+ * A response with those of its fields that the endpoint may set, and URLs that lead its client back to the endpoint.
+ * @param seen its prefix is null where the endpoint has a host of its own, so that only what acts beyond its origin concerns others
  * @returns the same object where nothing changes
  */
-export function withinEndpoint(head: ResponseHead, prefix: string | null): ResponseHead {
+export function withinEndpoint(head: ResponseHead, seen: SeenAt): ResponseHead {
   const { headers } = head
+  const { prefix } = seen
   for (let at = 0; at < headers.length; at += 2) {
-    if (isCookie(headers[at]!) || !isKept(headers[at]!, prefix)) {
-      return { ...head, headers: changed(headers, prefix) }
+    const name = headers[at]!
+    if (isCookie(name) || !isKept(name, prefix) || (prefix !== null && hasLocation(name))) {
+      return { ...head, headers: changed(headers, seen) }
     }
   }
   return head
 }
 
-function changed(headers: readonly string[], prefix: string | null): string[] {
+function changed(headers: readonly string[], seen: SeenAt): string[] {
+  const { prefix } = seen
   const kept: string[] = []
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at]!
@@ -27,7 +31,8 @@ function changed(headers: readonly string[], prefix: string | null): string[] {
       const cookie = headers[at + 1]!
       // Nobody is signed in to the console by an endpoint.
       if (!namesConsoleCookie(cookie.split(';', 1)[0]!)) kept.push(name, narrowed(cookie, prefix))
-    } else if (isKept(name, prefix)) kept.push(name, headers[at + 1]!)
+    } else if (hasLocation(name)) kept.push(name, clientLocation(name, headers[at + 1]!, seen))
+    else if (isKept(name, prefix)) kept.push(name, headers[at + 1]!)
   }
   return kept
 }

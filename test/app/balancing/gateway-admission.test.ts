@@ -337,6 +337,11 @@ test('forwarded headers of clients are removed, and those of trusted proxies are
     peer: 'fd00::9',
   })
   assert.deepEqual([v6.client, v6.prefix], ['2001:db8::1, fd00::9', null])
+  // A proxy may pass on what its client says, and redirects have the prefix in them.
+  for (const hostile of ['//evil.example', '/\\evil.example', '/a/../..', '/a; Domain=x', '/a?b', '/a b', 'evil']) {
+    const named = [BEARER, ['X-Forwarded-Prefix', hostile]] as const
+    assert.equal((await admitted(gate, id, { headers: named, prefix, peer: '10.0.0.9' })).prefix, prefix, hostile)
+  }
 })
 
 test('the paths with which workers sleep and wake are for the server alone', async t => {

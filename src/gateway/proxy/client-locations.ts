@@ -1,0 +1,99 @@
+/** URLs in response fields of a worker that serves below a path of a shared host, as its client has to call them. */
+import { textBefore } from '../../core/text-parts.ts'
+import type { ProxyRequest } from './proxy-request.ts'
+
+/** What of a request says where its endpoint is for the client. */
+export type SeenAt = Pick<ProxyRequest, 'endpointId' | 'prefix' | 'host' | 'protocol'>
+
+/**
+ * The fields whose URLs clients follow or keep; proxies such as Apache and nginx adjust the same ones. All other fields and bodies are the
+ * application's own, which knows its prefix from `X-Forwarded-Prefix`.
+ */
+export function hasLocation(name: string): boolean {
+  switch (name.length) {
+    case 7:
+      return name.toLowerCase() === 'refresh'
+    case 8:
+      return name.toLowerCase() === 'location'
+    case 16:
+      return name.toLowerCase() === 'content-location'
+    default:
+      return false
+  }
+}
+
+/**
+ * The value of such a field for the client.
+ * @param value of the worker's field, already checked for control characters
+ */
+export function clientLocation(name: string, value: string, at: SeenAt): string {
+  const { prefix } = at
+  if (prefix === null) return value
+  if (name.toLowerCase() !== 'refresh') return clientUrl(value, prefix, at)
+  const url = REFRESH.exec(value)?.[0].length
+  return url === undefined ? value : value.slice(0, url) + clientUrl(value.slice(url), prefix, at)
+}
+
+/** `5; url='` and the like: up to the URL of a `Refresh`. */
+const REFRESH = /^[\d.]+[ \t]*[;,][ \t]*(?:url[ \t]*=[ \t]*)?["']?/i
+
+/** The begin of an absolute URL, or of one that begins with its host. */
+const BEFORE_HOST = /^(?:(https?):)?\/\//i
+
+/** A URL below the prefix, where it is a path or has the host of the request. */
+function clientUrl(url: string, prefix: string, at: SeenAt): string {
+  const { host, protocol } = at
+  const found = BEFORE_HOST.exec(url)
+  if (found === null) return url.startsWith('/') ? belowPrefix(url, prefix, at) : url
+  const [before, scheme = protocol] = found
+  const authority = textBefore(url.slice(before.length), '/', '?', '#', '\\')
+  const rest = url.slice(before.length + authority.length)
+  if (hostAndPort(authority, scheme) !== hostAndPort(host, protocol)) return url
+  const path = belowPrefix(rest.startsWith('/') ? rest : `/${rest}`, prefix, at)
+  // A client of HTTP/1.0 may have named no host, and a URL needs one.
+  if (authority === '') return path
+  // A worker that does not read X-Forwarded-Proto takes its client for one of plain HTTP, and would send its key there.
+  if (protocol === 'https' && scheme.toLowerCase() === 'http') return `https://${host}${path}`
+  return before + authority + path
+}
+
+/** Applications that know their prefix name it themselves: with that of a proxy in front of the server, or without. */
+function belowPrefix(path: string, prefix: string, { endpointId }: SeenAt): string {
+  // `/../x` is `/x` for a client, and would leave the prefix.
+  const plain = DOTS.test(path) ? withoutDots(path) : path
+  const own = `/lb/${endpointId}`
+  if (isBelow(plain, prefix)) return plain
+  const outer = prefix.endsWith(own) ? prefix.slice(0, -own.length) : ''
+  return isBelow(plain, own) && outer !== '' ? outer + plain : prefix + plain
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  return path.startsWith(prefix) && (path.length === prefix.length || '/?#'.includes(path[prefix.length]!))
+}
+
+/** A segment of one or two dots, with the separators that browsers know. */
+const DOTS = /[/\\](?:\.|%2e){1,2}(?:[/\\?#]|$)/i
+const ONE_DOT = /^(?:\.|%2e)$/i
+const TWO_DOTS = /^(?:\.|%2e){2}$/i
+
+/** RFC 3986, 5.2.4. */
+function withoutDots(path: string): string {
+  const end = textBefore(path, '?', '#').length
+  const segments = path.slice(1, end).split(/[/\\]/)
+  const kept: string[] = []
+  for (const segment of segments) {
+    if (TWO_DOTS.test(segment)) kept.pop()
+    else if (!ONE_DOT.test(segment)) kept.push(segment)
+  }
+  const last = segments.at(-1) ?? ''
+  if (ONE_DOT.test(last) || TWO_DOTS.test(last)) kept.push('')
+  return `/${kept.join('/')}${path.slice(end)}`
+}
+
+/** Without case, a dot at the end of the name, and the port of the scheme. */
+function hostAndPort(authority: string, scheme: string): string {
+  const standard = scheme.toLowerCase() === 'https' ? ':443' : ':80'
+  const lower = authority.toLowerCase()
+  const bare = lower.endsWith(standard) ? lower.slice(0, -standard.length) : lower
+  return bare.replace(/\.(?=:\d*$|$)/, '')
+}
