@@ -9,8 +9,8 @@ export interface Addresses {
   /** Origin of load-balancing endpoints. Default: the origin of REST and GraphQL. */
   readonly balancedUrl?: string
   /**
-   * Domain whose subdomains are load-balancing endpoints, with scheme and port of their origin. Without it they are
-   * subdomains of `lb.localhost` if that origin is this machine, and paths below the origin otherwise.
+   * Domain whose subdomains are load-balancing endpoints, with scheme and port of their origin. Without it they are paths below the origin,
+   * and for browsers subdomains of `lb.localhost` if that origin is this machine.
    */
   readonly lbDomain?: string | null
   /** Origin of the console, which it has for itself; none unless given. */
@@ -20,12 +20,24 @@ export interface Addresses {
 /** Hosts that names below `localhost` resolve to. Other loopback addresses are not among them. */
 const OF_LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** URL of a load-balancing endpoint, without a trailing slash. */
+/** URL of a load-balancing endpoint for programs, without a trailing slash: below `/lb/` unless there is a domain, since few programs resolve names below localhost. */
 export function balancedUrl(addresses: Addresses, id: EndpointId): string {
   const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
-  const { protocol, hostname, port } = new URL(origin)
-  // Each endpoint has its own origin, so that its pages cannot act as another endpoint or as the API.
-  const domain = lbDomain ?? (OF_LOOPBACK.has(hostname) ? 'lb.localhost' : null)
-  if (domain === null) return `${origin}/lb/${id}`
-  return `${protocol}//${id}.${domain}${port === '' ? '' : `:${port}`}`
+  return lbDomain === null ? `${origin}/lb/${id}` : atHost(origin, `${id}.${lbDomain}`)
+}
+
+/**
+ * URL of a load-balancing endpoint for browsers, without a trailing slash: an origin that it has for itself, so that its pages cannot act as
+ * another endpoint or as the API. Null where it has none.
+ */
+export function browserUrl(addresses: Addresses, id: EndpointId): string | null {
+  const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
+  const domain = lbDomain ?? (OF_LOOPBACK.has(new URL(origin).hostname) ? 'lb.localhost' : null)
+  return domain === null ? null : atHost(origin, `${id}.${domain}`)
+}
+
+/** Another host with the scheme and the port of an origin. */
+function atHost(origin: string, host: string): string {
+  const { protocol, port } = new URL(origin)
+  return `${protocol}//${host}${port === '' ? '' : `:${port}`}`
 }

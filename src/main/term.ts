@@ -1,5 +1,5 @@
 /** The time in which a server acts: settings become ports, ports an application, which answers until the term ends. */
-import { type Addresses, balancedUrl } from '../api/addresses.ts'
+import { type Addresses, balancedUrl, browserUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
 import { type App, createApp } from '../app.ts'
 import { FULL_SCOPE, METRICS_SCOPE } from '../core/accounts/permission.ts'
@@ -35,8 +35,8 @@ import { isBoundToMachine, openStore, relayTermOf } from './store.ts'
 
 /** What a server serves while it is active. */
 export interface ActingServer {
-  /** Where a load-balancing endpoint is reached. */
-  addressOf(endpoint: { readonly id: EndpointId }): string
+  /** Where programs and browsers reach a load-balancing endpoint; null for no origin of its own. */
+  addressesOf(endpoint: { readonly id: EndpointId }): { readonly base: string; readonly browser: string | null }
   /** Makes an address of the console that signs in once, as the operator; null where there is no console. */
   consoleLink(): Promise<string | null>
   readonly folders: readonly ServedFolder[]
@@ -174,7 +174,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   await warnOfExposure(app, config, log)
   warnOfBackups(config, log)
   return {
-    addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
+    addressesOf: servedAt(url, origins),
     consoleLink: consoleLinkOf(app, origins, apiKey),
     folders: served,
     hardware: await hardware,
@@ -200,6 +200,12 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     },
     close: () => opened.disposeAsync(),
   }
+}
+
+/** @param url where this machine reaches the endpoints */
+function servedAt(url: string, origins: Addresses): ActingServer['addressesOf'] {
+  const here = { publicUrl: url, queueUrl: url }
+  return ({ id }) => ({ base: balancedUrl(here, id), browser: browserUrl(origins, id) })
 }
 
 /** What the application gets of the settings, and of this run. */

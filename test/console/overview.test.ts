@@ -43,6 +43,7 @@ test('no program has a key in it', () => {
 test('a server behind an endpoint is called at its own address, and not by clients of jobs', () => {
   const base = 'http://127.0.0.1:8080/lb/mine'
   const balanced = { ...QUEUE, type: 'LOAD_BALANCER', requestUrls: { base, health: `${base}/ping` } } as const
+  const browserUrl = 'http://mine.lb.localhost:8080'
   assert.deepEqual(
     snippetsOf(balanced).map(({ id }) => id),
     ['curl', 'python', 'javascript'],
@@ -51,6 +52,10 @@ test('a server behind an endpoint is called at its own address, and not by clien
   assert.deepEqual(
     addressesOf(balanced).map(({ url }) => url),
     [base, `${base}/ping`],
+  )
+  assert.deepEqual(
+    addressesOf({ ...balanced, browserUrl }).map(({ url }) => url),
+    [base, browserUrl, `${base}/ping`],
   )
   assert.ok(addressesOf(QUEUE).some(({ url }) => url === `${at}/openai/v1`))
 })

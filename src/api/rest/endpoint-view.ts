@@ -4,7 +4,7 @@ import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { shownHealthPath } from '../../core/endpoints/serving.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
-import { type Addresses, balancedUrl } from '../addresses.ts'
+import { type Addresses, balancedUrl, browserUrl } from '../addresses.ts'
 import type { EndpointBody, ReleaseConfiguration } from './schemas/endpoint.ts'
 
 /** The full REST representation of an endpoint with the container configuration of its template. */
@@ -15,6 +15,7 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
     name,
     type,
     requestUrls: requestUrls(endpoint, template, addresses),
+    ...(type === 'LOAD_BALANCER' ? { browserUrl: browserUrl(addresses, id) } : {}),
     workers: workersBody(endpoint),
     scaling: scalingBody(endpoint),
     corsOrigins: [...endpoint.corsOrigins],

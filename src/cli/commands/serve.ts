@@ -169,7 +169,7 @@ function trustLines(certificate: RunningServer['certificate']): string[] {
 function folderLines(
   { folder, endpoint }: ServedFolder,
   { url, apiKeyFile, certificate }: RunningServer,
-  { addressOf }: ActingServer,
+  { addressesOf }: ActingServer,
 ): string[] {
   const { id, name, type, compute } = endpoint
   const hardware = `on ${computeText(compute)}`
@@ -181,8 +181,9 @@ function folderLines(
     `  ${hardware}, up to ${workersText(endpoint.workersMax)}`,
   ]
   if (type === 'LOAD_BALANCER') {
-    const base = addressOf(endpoint)
-    return [...head, `  ${base}/`, 'Try it:', `  curl -sS ${base}/ ${key}`]
+    const { base, browser } = addressesOf(endpoint)
+    const inBrowsers = browser === null ? [] : [`  ${browser}/ in browsers`]
+    return [...head, `  ${base}/`, ...inBrowsers, 'Try it:', `  curl -sS ${base}/ ${key}`]
   }
   const run = `${url}/v2/${id}`
   const json = `-H 'Content-Type: application/json' -d '{"input": {"name": "World"}}'`

@@ -55,7 +55,7 @@ test('a key signs in, and the page is told who is signed in and where the APIs a
       version: 'unknown',
       url: 'http://localhost:8080',
       queueUrl: 'http://localhost:8080',
-      lbUrl: 'http://{id}.lb.localhost:8080',
+      lbUrl: 'http://localhost:8080/lb/{id}',
     },
   })
   const cookie = answer.headers.get('set-cookie') ?? ''

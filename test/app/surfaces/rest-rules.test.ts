@@ -82,7 +82,11 @@ const CASES: readonly Case[] = [
     ['GET', 'serverless/:balancer'],
     200,
     {
-      requestUrls: { base: 'http://:balancer.lb.localhost:8080', health: 'http://:balancer.lb.localhost:8080/health' },
+      requestUrls: {
+        base: 'http://localhost:8080/lb/:balancer',
+        health: 'http://localhost:8080/lb/:balancer/health',
+      },
+      browserUrl: 'http://:balancer.lb.localhost:8080',
     },
   ],
   [

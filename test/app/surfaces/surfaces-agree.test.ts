@@ -69,7 +69,7 @@ async function agreed(rig: Rig, id: EndpointId): Promise<{ rest: Shown; graphql:
   const graphql = (await rig.graphql(query, { id })).myself.endpoint
   const shown = (await rig.ask('GET', `/v2/serverless/${id}`)).json
   assert.deepEqual(EndpointBody.safeParse(shown).error, undefined, 'REST shows what its document says')
-  const { requestUrls: _, ...rest } = shown
+  const { requestUrls: _, browserUrl: __, ...rest } = shown
   assert.deepEqual(rest, asRest(graphql))
   assert.equal(graphql.networkVolumeId, rest.networkVolumes[0] ?? null)
   return { rest, graphql }

@@ -131,8 +131,8 @@ describe('origins', () => {
     await send('/healthz', /^HTTP\/1.1 400 [\s\S]*names no host/)
   })
 
-  test('an endpoint is given out with a host of its own, where it says what it likes about its origin', async () => {
-    assert.equal(endpoint.base, `http://${endpoint.id}.lb.localhost:${server.port}`)
+  test('an endpoint is given out to browsers with a host of its own, where it says what it likes about its origin', async () => {
+    assert.equal(endpoint.browserUrl, `http://${endpoint.id}.lb.localhost:${server.port}`)
     const path = `/fields?fields=${encodeURIComponent(JSON.stringify(FIELDS))}`
     const { status, headers } = await call(endpoint, path, { byHost: true })
     assert.equal(status, 200)

@@ -123,7 +123,7 @@ describe('commands for resources', () => {
     const flags = ['--image', 'ghcr.io/someone/server:1', '--cpu', '[{"id":"cpu3g","vcpuCount":2}]']
     const made = await shown('endpoints', 'create', '--type', 'LOAD_BALANCER', '--name', 'api', ...flags)
     assert.deepEqual(made.scaling, { type: 'REQUEST_COUNT', requestCount: 4 })
-    assert.equal(made.requestUrls.base, `http://${made.id}.lb.localhost:${server.port}`)
+    assert.equal(made.requestUrls.base, `${server.url}/lb/${made.id}`)
     assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
   })
 

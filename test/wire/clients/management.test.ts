@@ -102,10 +102,11 @@ describe('REST', () => {
       ],
     )
     const balancer = await makeEndpoint(server, { folder, settings: { type: 'LB', workersMax: 0 } })
-    const { requestUrls, type } = (await ask(server, `/v2/serverless/${balancer}`)).json
+    const { requestUrls, browserUrl, type } = (await ask(server, `/v2/serverless/${balancer}`)).json
     assert.equal(type, 'LOAD_BALANCER')
-    const base = `http://${balancer}.lb.localhost:${server.port}`
+    const base = `${server.url}/lb/${balancer}`
     assert.deepEqual(requestUrls, { base, health: `${base}/ping` })
+    assert.equal(browserUrl, `http://${balancer}.lb.localhost:${server.port}`)
   })
 
   const refusals: [what: string, path: string, request: object, status: number, title: string][] = [

@@ -1,9 +1,11 @@
 /** Real servers as workers of load-balancing endpoints: their own paths behind one address, from zero, and who gets what. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import {
   type Balanced,
   balancedEndpoint,
@@ -18,7 +20,7 @@ import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, healthOf } from '../support/client.ts'
 import { explanationOf } from '../support/containers.ts'
 import { leaderOf, workerProcesses } from '../support/processes.ts'
-import { skip } from '../support/python.ts'
+import { python, skip } from '../support/python.ts'
 import { runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -53,12 +55,28 @@ describe('servers as workers', { timeout: 240_000 }, () => {
     assert.deepEqual([made.status, made.json], [201, { item: 8, name: 'tea', price: 2.5 }])
     const below = `Path=/lb/${fastApi.id}`
     const cookies = [`first=1; ${below}`, `second=2; ${below}`]
-    assert.deepEqual([made.headers.location, made.headers['set-cookie']], ['/items/8', cookies])
+    assert.deepEqual([made.headers.location, made.headers['set-cookie']], [`/lb/${fastApi.id}/items/8`, cookies])
     const removed = await call(fastApi, '/items/8', { method: 'DELETE', byHost: true })
     assert.deepEqual([removed.status, removed.text], [204, ''])
     assert.equal((await call(fastApi, '/nowhere')).json.detail, 'Not Found')
     const { paths } = (await call(fastApi, '/openapi.json')).json
     assert.ok(Object.keys(paths).includes('/items/{item}'))
+  })
+
+  test('clients of Python call the address that REST shows, and follow the redirects of FastAPI to its slash', {
+    skip,
+  }, async () => {
+    const fastApi = await balancedEndpoint(server, inFastApi)
+    const script = `
+import json, sys, httpx, requests
+base, key = sys.argv[1:]
+headers = {"Authorization": f"Bearer {key}"}
+asked = {"url": f"{base}/things", "params": {"q": "tea"}, "headers": headers}
+answers = [requests.get(**asked), httpx.get(**asked, follow_redirects=True)]
+print(json.dumps([[answer.status_code, str(answer.url), answer.json()] for answer in answers]))`
+    const { stdout } = await promisify(execFile)(python, ['-c', script, fastApi.base, server.apiKey])
+    const expected = [200, `${server.url}/lb/${fastApi.id}/things/?q=tea`, { things: [], q: 'tea' }]
+    assert.deepEqual(JSON.parse(stdout), [expected, expected])
   })
 
   test('what a server sees of a request is what its client sent, without the key', { skip }, async () => {

@@ -21,6 +21,8 @@ export interface Balanced {
   readonly id: string
   /** Its address below the server's own. */
   readonly base: string
+  /** The address of its origin, for browsers. */
+  readonly browserUrl: string | null
   /** The address of its health check. */
   readonly health: string
 }
@@ -50,7 +52,8 @@ export async function balancedEndpoint(server: Server, wish: BalancedWish): Prom
     },
   })
   if (json?.id === undefined) throw new Error(body)
-  return { server, id: json.id, base: json.requestUrls.base, health: json.requestUrls.health }
+  const { id, requestUrls, browserUrl } = json
+  return { server, id, base: requestUrls.base, browserUrl, health: requestUrls.health }
 }
 
 /** Changes an endpoint; what is left out is kept. */

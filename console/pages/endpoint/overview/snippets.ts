@@ -10,7 +10,7 @@ export interface Snippet {
   readonly text: string
 }
 
-type Called = Pick<Endpoint, 'id' | 'type' | 'requestUrls' | 'modelReferences'>
+type Called = Pick<Endpoint, 'id' | 'type' | 'requestUrls' | 'browserUrl' | 'modelReferences'>
 
 /** An address of an endpoint, with what it is for. */
 export interface Address {
@@ -20,10 +20,11 @@ export interface Address {
 }
 
 /** The addresses of an endpoint. */
-export function addressesOf({ id, requestUrls }: Called): readonly Address[] {
+export function addressesOf({ id, requestUrls, browserUrl }: Called): readonly Address[] {
   if ('base' in requestUrls) {
     return [
       { name: 'Your server', method: null, url: requestUrls.base },
+      ...(browserUrl == null ? [] : [{ name: 'In browsers', method: null, url: browserUrl }]),
       { name: 'Health', method: 'GET', url: requestUrls.health },
     ]
   }

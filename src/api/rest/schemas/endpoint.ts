@@ -218,6 +218,8 @@ export const EndpointBody = z
     name: z.string(),
     type: EndpointType,
     requestUrls: z.union([QueueRequestUrls, LoadBalancingRequestUrls]).openapi('EndpointRequestUrls'),
+    /** An addition to the public contract, of load-balancing endpoints: their own origin, null for none. */
+    browserUrl: Uri.nullable().optional(),
     gpu: GpuShown.nullable().optional(),
     cpu: z.array(CpuShown).min(1).optional(),
     workers: WorkersShown,
