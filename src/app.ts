@@ -133,7 +133,7 @@ export function createApp(plain: Ports, config: AppConfig, requests?: Targets & 
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders, audit, timeKeeper })
   const services = { accounts, jobs, workers, balancing, resources, observing, endpoints, auditing }
   const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)
-  const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id))
+  const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id), emit)
   const { access, sharing, keys, sessions } = accounts
   const { store, driver, machine } = ports
 

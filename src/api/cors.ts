@@ -1,6 +1,9 @@
 /** CORS of the job operations: which web pages may call them from a browser, each time with a key in the request. */
 
+import { pageRefusal, shownOrigin } from '../core/endpoints/page-refusal.ts'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
+import type { Emit } from '../events.ts'
+import { jsonText } from './surface.ts'
 
 /** The value that allows every page. */
 export const ANY_ORIGIN = '*'
@@ -17,18 +20,24 @@ export type OriginsOfEndpoint = (id: EndpointId) => Promise<readonly string[]>
 export class CorsOrigins {
   readonly #origins: ReadonlySet<string>
   readonly #ofEndpoint: OriginsOfEndpoint
+  readonly #emit: Emit
 
   /** @param origins such as `https://app.example`, or {@link ANY_ORIGIN} */
-  constructor(origins: readonly string[], ofEndpoint: OriginsOfEndpoint) {
+  constructor(origins: readonly string[], ofEndpoint: OriginsOfEndpoint, emit: Emit) {
     this.#origins = new Set(origins)
     this.#ofEndpoint = ofEndpoint
+    this.#emit = emit
   }
 
-  /** The response to the question of a browser whether a page may send a request; null for anything else, and where no page may. */
+  /**
+   * The response to the question of a browser whether a page may send a request; null for anything else, and where the endpoint cannot be read.
+   * A browser shows its page nothing of a refusal, so the log and the body of the response say what allows the page.
+   */
   async preflight(request: Request): Promise<Response | null> {
-    if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return null
-    const origin = await this.#allowed(request)
-    if (origin === null) return null
+    if (!isPreflight(request)) return null
+    const origin = await this.#allowed(request).catch(() => undefined)
+    if (origin === undefined) return null
+    if (origin === null) return this.#refuse(request)
     const asked = request.headers.get('access-control-request-headers')
     const headers = {
       'access-control-allow-origin': origin,
@@ -45,7 +54,8 @@ export class CorsOrigins {
   /** Lets the page of a request read the response, where it may. */
   async allow(request: Request, response: Response): Promise<void> {
     if (this.#origins.size > 0 || request.headers.has('origin')) response.headers.append('vary', 'origin')
-    const origin = await this.#allowed(request)
+    // Without the database no request does anything, so no page has to read the answer.
+    const origin = await this.#allowed(request).catch(() => null)
     if (origin === null) return
     response.headers.set('access-control-allow-origin', origin)
     response.headers.set('access-control-expose-headers', EXPOSED)
@@ -54,6 +64,7 @@ export class CorsOrigins {
   /**
    * The origin that a page of this request is allowed by; null where it may not. No cookies are allowed
    * (`Access-Control-Allow-Credentials`), since a key is in a header that the page has to set.
+   * @throws AppError `unavailable` where the endpoint cannot be read
    */
   async #allowed(request: Request): Promise<string | null> {
     const origin = request.headers.get('origin')
@@ -62,10 +73,28 @@ export class CorsOrigins {
     if (found !== null) return found
     const id = new URL(request.url).pathname.split('/')[2] ?? ''
     if (!isEndpointId(id)) return null
-    // Without the database no request does anything, so no page has to read the answer.
-    const ofEndpoint = await this.#ofEndpoint(id).catch(() => [])
-    return allowedBy(new Set(ofEndpoint), origin)
+    return allowedBy(new Set(await this.#ofEndpoint(id)), origin)
   }
+
+  /** Null where the path names no endpoint. */
+  #refuse(request: Request): Response | null {
+    const id = new URL(request.url).pathname.split('/')[2] ?? ''
+    if (!isEndpointId(id)) return null
+    const origin = shownOrigin(request.headers.get('origin') ?? '')
+    this.#emit('page.refused', { origin, endpointId: id })
+    return jsonText(JSON.stringify({ error: pageRefusal(origin, id) }), 403)
+  }
+}
+
+/** The response to the question of a browser about anything but job operations. */
+export function managementRefusal(): Response {
+  const error = 'pages of other origins may call only the job operations of endpoints, never management'
+  return jsonText(JSON.stringify({ error }), 403)
+}
+
+/** Whether a request is the question of a browser whether a page may send another one. */
+export function isPreflight({ method, headers }: Request): boolean {
+  return method === 'OPTIONS' && headers.has('origin') && headers.has('access-control-request-method')
 }
 
 function allowedBy(origins: ReadonlySet<string>, origin: string): string | null {

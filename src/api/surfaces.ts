@@ -5,7 +5,7 @@ import type { Emit } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
 import { consoleUrlOf, isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
 import { type ConsoleParts, consoleAnswer } from './console/surface.ts'
-import type { CorsOrigins } from './cors.ts'
+import { type CorsOrigins, isPreflight, managementRefusal } from './cors.ts'
 import { jsonText, type Surface, type SurfaceEnv, type SurfaceName } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
 
@@ -74,7 +74,8 @@ export function dispatch(
   const isConsole = isConsoleHost(urlOfConsole)
   const ofOtherHosts = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
     if (surface === null) return nowhere(request, offered.has('console') ? urlOfConsole() : null)
-    if (!CALLED_BY_PAGES.has(surface)) return surfaces[surface](request, env)
+    if (!CALLED_BY_PAGES.has(surface))
+      return isPreflight(request) ? managementRefusal() : surfaces[surface](request, env)
     const response = (await cors.preflight(request)) ?? (await surfaces[surface](request, env))
     await cors.allow(request, response)
     return response

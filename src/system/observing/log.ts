@@ -1,4 +1,6 @@
 import pino, { type Logger } from 'pino'
+import { pageRefusal } from '../../core/endpoints/page-refusal.ts'
+import type { EndpointId } from '../../core/ids.ts'
 import { clockDifference } from '../../core/server-time.ts'
 import { textBefore } from '../../core/text-parts.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
@@ -12,6 +14,7 @@ export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'key.failed': 'warn',
   'right.refused': 'warn',
+  'page.refused': 'warn',
   'job.accepted': 'debug',
   'job.moved': 'debug',
   'job.expired': 'debug',
@@ -119,6 +122,7 @@ function rememberedTime(): () => string {
 const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string | null } = {
   'key.failed': ({ address }) => address,
   'right.refused': ({ keyId }) => keyId,
+  'page.refused': ({ origin, endpointId }) => `${origin} ${endpointId}`,
   // While a disk is full or a database is away, each request fails for the same cause.
   'request.failed': ({ surface, status, problem }) =>
     status === 503 ? `${surface} ${textBefore(problem, '\n')}` : null,
@@ -161,6 +165,7 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'folder.setting_up': ({ command }) => `running ${command}`,
   'folder.not_set_up': ({ folder, file }) =>
     `${folder} has ${file} and no packages of its own; --setup installs them, else its handler has those of this machine`,
+  'page.refused': ({ origin, endpointId }) => pageRefusal(String(origin), endpointId as EndpointId),
   'backup.failed': ({ problem }) => `there is no new backup: ${problem}`,
   'clock.stepped': ({ byMs }) =>
     `the clock of this machine is ${clockDifference(Number(byMs))} the time of the server, which goes on as before; runyard clock says more`,

@@ -39,10 +39,11 @@ test('other pages may not, and no page may call management', async t => {
   const rig = await openRig(t, { corsOrigins: [PAGE] })
   const endpoint = await rig.endpoint()
   const other = await rig.open(`/v2/${endpoint}/run`, preflight('https://evil.example'), 'OPTIONS')
-  assert.deepEqual([other.status, other.headers.get('access-control-allow-origin')], [405, null])
+  assert.deepEqual([other.status, other.headers.get('access-control-allow-origin')], [403, null])
   for (const path of ['/v2/serverless', '/graphql', '/v2/account/keys']) {
     const asked = await rig.open(path, preflight(PAGE), 'OPTIONS')
-    assert.notEqual(asked.status, 204)
+    assert.equal(asked.status, 403, path)
+    assert.match(await asked.text(), /may call only the job operations of endpoints, never management/)
     assert.equal(asked.headers.get('access-control-allow-origin'), null, path)
   }
 })
@@ -56,7 +57,7 @@ test('a star stands for all pages, without a setting there are none', async t =>
   const second = await closed.endpoint()
   const answer = await closed.ask('POST', `/v2/${second}/run`, { body: { input: {} }, headers: { origin: PAGE } })
   assert.deepEqual([answer.status, answer.headers.get('access-control-allow-origin')], [200, null])
-  assert.equal((await closed.open(`/v2/${second}/run`, preflight(PAGE), 'OPTIONS')).status, 405)
+  assert.equal((await closed.open(`/v2/${second}/run`, preflight(PAGE), 'OPTIONS')).status, 403)
 })
 
 test('an endpoint names pages of its own, and no other endpoint has them', async t => {
@@ -74,12 +75,12 @@ test('an endpoint names pages of its own, and no other endpoint has them', async
     ]
   }
   assert.deepEqual(await allowed(mine), [204, PAGE, PAGE])
-  assert.deepEqual(await allowed(other), [405, null, null])
-  assert.deepEqual(await allowed('nothing1'), [405, null, null])
+  assert.deepEqual(await allowed(other), [403, null, null])
+  assert.deepEqual(await allowed('nothing1'), [403, null, null])
   const wrong = await rig.open(`/v2/${mine}/run`, preflight('https://evil.example'), 'OPTIONS')
-  assert.equal(wrong.status, 405)
+  assert.equal(wrong.status, 403)
   await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: [] } })
-  assert.deepEqual(await allowed(mine), [405, null, null])
+  assert.deepEqual(await allowed(mine), [403, null, null])
 })
 
 test('what is no origin is refused with its form', async t => {
@@ -106,4 +107,29 @@ test('pages that call an endpoint with a star are answered while the database is
   await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: ['*'] } })
   rig.failNext('endpoints.find', 'before', 5)
   assert.equal((await rig.open(`/v2/${mine}/run`, preflight(PAGE), 'OPTIONS')).status, 405)
+})
+
+test('a refusal of a page names what allows it, in its body and as an event, the same for an endpoint that does not exist', async t => {
+  const rig = await openRig(t)
+  const mine = await rig.endpoint()
+  const refusal = async (id: string, origin: string) => {
+    const answer = await rig.open(`/v2/${id}/runsync`, preflight(origin), 'OPTIONS')
+    return [answer.status, ((await answer.json()) as { error: string }).error] as const
+  }
+  for (const id of [mine, 'nothing1']) {
+    const [status, error] = await refusal(id, PAGE)
+    assert.equal(status, 403)
+    assert.match(
+      error,
+      new RegExp(`runyard endpoints update ${id} --cors-origins ${PAGE}".* --cors-origin of runyard serve`),
+    )
+  }
+  for (const origin of ['null', '*', `https://${'a'.repeat(300)}`, 'https://app.example\u0085x'])
+    assert.match((await refusal(mine, origin))[1], /^a page without an origin, .* serve the page over http/)
+  const refused = rig.happened('page.refused').map(({ origin, endpointId }) => ({ origin, endpointId }))
+  assert.deepEqual(refused.slice(0, 2), [
+    { origin: PAGE, endpointId: mine },
+    { origin: PAGE, endpointId: 'nothing1' },
+  ])
+  assert.equal(refused.length, 6)
 })

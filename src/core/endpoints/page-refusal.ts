@@ -1,0 +1,27 @@
+import type { EndpointId } from '../ids.ts'
+import { isPageOrigin } from './endpoint.ts'
+
+/** What browsers name as the origin of a page that has none: of a file, of a frame in a sandbox. */
+const NO_ORIGIN = 'null'
+
+/** Maximum length of an origin that is shown. */
+const MAX_SHOWN = 200
+
+/**
+ * The origin of a page as it is shown: `null` for a page without one.
+ * @param origin the `Origin` of a request, which may be any text
+ */
+export function shownOrigin(origin: string): string {
+  return origin.length <= MAX_SHOWN && origin !== '*' && isPageOrigin(origin) ? origin : NO_ORIGIN
+}
+
+/**
+ * Why a page may not call an endpoint, and who can allow it, for people. The same whether the endpoint exists.
+ * @param origin as {@link shownOrigin} returns it
+ */
+export function pageRefusal(origin: string, id: EndpointId): string {
+  if (origin === NO_ORIGIN)
+    return `a page without an origin, such as one of a file, may not call endpoint ${id}: serve the page over http, and name its origin with --cors-origins`
+  const update = `runyard endpoints update ${id} --cors-origins ${origin}`
+  return `pages of ${origin} may not call endpoint ${id}: allow them with "${update}", or for all endpoints with --cors-origin of runyard serve`
+}
