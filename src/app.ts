@@ -117,7 +117,7 @@ export function createApp(plain: Ports, config: AppConfig, requests?: Targets & 
   const accounts = createAccountServices(ports, config)
   const jobs = createJobServices(ports, config, accounts)
   const workers = createWorkerServices(ports, jobs, auditing, addresses, signals)
-  const balancing = createBalancingServices(ports, config, accounts, signals, requests)
+  const balancing = createBalancingServices(ports, config, accounts, signals, addresses, requests)
   recorders.metrics.countRequests(loads => balancing.balancing.loaded(loads))
   const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts, endpoints, workers)

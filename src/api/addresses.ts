@@ -1,3 +1,4 @@
+import { AppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 
 /** Origins used in responses, without a trailing slash. Known once the server listens. */
@@ -40,4 +41,21 @@ export function browserUrl(addresses: Addresses, id: EndpointId): string | null 
 function atHost(origin: string, host: string): string {
   const { protocol, port } = new URL(origin)
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`
+}
+
+/** URL of the job operations of a queue endpoint, without a trailing slash. */
+export function jobsUrl({ queueUrl: origin }: Addresses, id: EndpointId): string {
+  return `${origin}/v2/${id}`
+}
+
+/**
+ * The error of a job operation on a load-balancing endpoint. Clients compare the beginning of its message.
+ * @param below what follows the address for this call, such as `/v1`
+ */
+export function notForBalanced(addresses: Addresses, id: EndpointId, below = ''): AppError {
+  const where = `${balancedUrl(addresses, id)}${below}`
+  return new AppError(
+    'invalid',
+    `not allowed for LB API: endpoint ${id} takes requests, not jobs; its address is ${where}`,
+  )
 }

@@ -1,3 +1,5 @@
+import { jobsUrl } from '../api/addresses.ts'
+import type { EndpointId } from '../core/ids.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { Forwarder } from '../gateway/proxy/forwarder.ts'
 import { RequestQueues } from '../gateway/queue/request-queues.ts'
@@ -6,7 +8,7 @@ import type { Targets, Traffic } from '../ports/targets.ts'
 import { Balancing } from '../services/balancing/balancing.ts'
 import { canResume } from '../services/balancing/can-resume.ts'
 import type { AccountServices } from './account-services.ts'
-import type { AppConfig, Stopping } from './config.ts'
+import type { AppConfig, LateAddresses, Stopping } from './config.ts'
 
 /** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */
 export interface BalancingServices {
@@ -23,6 +25,7 @@ export function createBalancingServices(
   config: AppConfig,
   { access }: AccountServices,
   { stopping }: Stopping,
+  addresses: LateAddresses,
   requests?: Targets & Traffic,
 ): BalancingServices {
   const { clock, store } = ports
@@ -37,7 +40,9 @@ export function createBalancingServices(
     { bodyBytes: config.balancedBodyBytes },
   )
   const rules = config.admission === undefined ? {} : { rules: config.admission }
-  const gateway = new Gateway(ports, { access, forwarding: forwarder, traffic: requestQueues, stopping, ...rules })
+  const queueAddressOf = (id: EndpointId) => jobsUrl(addresses.current(), id)
+  const passing = { access, forwarding: forwarder, traffic: requestQueues, stopping, queueAddressOf }
+  const gateway = new Gateway(ports, { ...passing, ...rules })
   return {
     requestQueues,
     balancing,

@@ -65,7 +65,7 @@ export function createSurfaces(
     stopping,
     addresses: addresses.current,
   }
-  const asked = { ...common, ...jobs, endpoints: endpoints.known, clock, stopping }
+  const asked = { ...common, ...jobs, endpoints: endpoints.known, clock, stopping, addresses: addresses.current }
   const consoleParts = { ...common, sessions: accounts.sessions, store, files, addresses: addresses.current, version }
   const byName = {
     rest: restSurface(common, restRoutes(routes)),

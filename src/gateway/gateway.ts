@@ -17,6 +17,7 @@ import {
   CLOSED,
   GatewayAdmission,
   keyMissing,
+  type QueueAddressOf,
 } from './entrance/admission.ts'
 import type { Preflight } from './entrance/cors.ts'
 import { refuseUpgrade, respondError } from './entrance/error-response.ts'
@@ -31,6 +32,8 @@ export interface GatewayParts {
   readonly forwarding: Forwarding
   readonly traffic: Traffic
   readonly rules?: AdmissionRules
+  /** Where the jobs of a queue endpoint go. */
+  readonly queueAddressOf: QueueAddressOf
   /** Aborts when the server begins to stop: no further request is admitted. */
   readonly stopping: AbortSignal
 }
@@ -51,7 +54,7 @@ export class Gateway implements Entrance {
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit' | 'tracing'>, parts: GatewayParts) {
     this.#ports = ports
     this.#parts = parts
-    this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED)
+    this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED, parts.queueAddressOf)
   }
 
   /** Responds to a request in every case. */

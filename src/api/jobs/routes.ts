@@ -24,6 +24,7 @@ import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
 import type { JobStories } from '../../services/observing/job-stories.ts'
+import { type Addresses, balancedUrl, notForBalanced } from '../addresses.ts'
 import { type AuditParts, audited, changedBy } from '../audited.ts'
 import { type BodyRoom, requestOf } from '../body.ts'
 import {
@@ -49,6 +50,7 @@ export interface JobSurfaceParts extends AuditParts {
   readonly balancing: Balancing
   readonly clock: Clock
   readonly access: Access
+  readonly addresses: () => Addresses
   readonly endpoints: KnownEndpoints
   readonly jobs: Jobs
   readonly jobRecords: JobRecords
@@ -225,9 +227,18 @@ export function jobSurface(parts: JobSurfaceParts): Surface {
       return refuse(parts, call, new AppError('method_not_allowed', message, { allow: route.methods }))
     })
   }
-  app.notFound(call => refuse(parts, call, new AppError('not_found', 'there is no such operation')))
+  app.notFound(call => refuse(parts, call, noSuchOperation(parts, call)))
   app.onError((error, call) => refuse(parts, call, error))
   return async (request, env) => app.fetch(request, env)
+}
+
+/** Paths of a load-balancing endpoint are not below `/v2`. */
+function noSuchOperation({ addresses }: JobSurfaceParts, call: Call): AppError {
+  const message = 'there is no such operation'
+  const id = new URL(call.req.url).pathname.split('/')[2] ?? ''
+  if (!isEndpointId(id)) return new AppError('not_found', message)
+  const where = balancedUrl(addresses(), id)
+  return new AppError('not_found', `${message} of a queue; a load-balancing endpoint has its paths below ${where}`)
 }
 
 async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise<Response> {
@@ -243,8 +254,7 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
     else parts.access.requireJobs(whose, level, id)
   }
   requireRight(caller)
-  if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true)
-    throw new AppError('invalid', 'not allowed for LB API')
+  if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true) throw notForBalanced(parts.addresses(), id)
   if (route.limit !== undefined) {
     call.env.delivery.onSettled(await parts.access.countJobs(caller, id, route.limit))
   }

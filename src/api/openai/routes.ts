@@ -7,6 +7,7 @@ import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
+import { type Addresses, notForBalanced } from '../addresses.ts'
 import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
@@ -26,6 +27,7 @@ const PAYLOAD_BYTES = 20_971_520
 /** Dependencies of the OpenAI route. */
 export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
   readonly access: Access
+  readonly addresses: () => Addresses
   readonly endpoints: KnownEndpoints
   readonly room: BodyRoom
   readonly bodies: BodyParser
@@ -54,7 +56,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   const endpoint = await parts.endpoints.find(caller.owner, id)
   const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', id)
   requireRight(caller)
-  if (endpoint.type === 'LOAD_BALANCER') throw new AppError('invalid', 'not allowed for LB API')
+  if (endpoint.type === 'LOAD_BALANCER') throw notForBalanced(parts.addresses(), id, '/v1')
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const route = pathname.slice(`/v2/${id}/openai`.length)
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')

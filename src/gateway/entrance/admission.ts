@@ -2,7 +2,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { comparablePath } from '../../core/endpoints/sleep-hooks.ts'
 import { AppError, notFound } from '../../core/errors.ts'
-import { DEFAULT_OWNER } from '../../core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
@@ -12,7 +12,7 @@ import { type Preflight, preflightOf } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
 import { type CachedEndpoint, EndpointCache } from './endpoint-cache.ts'
 import { addressList, clientOf, senderOf } from './forwarded.ts'
-import { pathReserved } from './refusal.ts'
+import { notForQueue, pathReserved } from './refusal.ts'
 import type { GatewayRoute } from './route.ts'
 
 /** Which requests an installation admits without a key, and which proxies it trusts. */
@@ -42,6 +42,9 @@ export interface ArrivingRequest {
 /** The result of admission: a request for a worker, or the response to a preflight. */
 export type Admitted = ProxyRequest | Preflight
 
+/** URL of the job operations of a queue endpoint, without a trailing slash. */
+export type QueueAddressOf = (id: EndpointId) => string
+
 /** The valid API keys of a request, and the caller whose permission admits it; null for an open endpoint. */
 interface KeyCheck {
   readonly validKeys: ReadonlySet<string>
@@ -58,6 +61,7 @@ export class GatewayAdmission {
   readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
   readonly #endpoints: EndpointCache
   readonly #keyFilter: ApiKeyFilter
+  readonly #queueAddressOf: QueueAddressOf
   readonly #open: ReadonlySet<string>
   readonly #isTrusted: (address: string) => boolean
 
@@ -65,7 +69,9 @@ export class GatewayAdmission {
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>,
     access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>,
     { open, trustedProxies }: AdmissionRules,
+    queueAddressOf: QueueAddressOf,
   ) {
+    this.#queueAddressOf = queueAddressOf
     this.#access = access
     this.#endpoints = new EndpointCache(ports)
     this.#keyFilter = new ApiKeyFilter(ports, access)
@@ -135,16 +141,16 @@ export class GatewayAdmission {
     { validKeys, caller }: KeyCheck,
   ): ProxyRequest {
     const { route, rawHeaders, method } = arriving
-    if (known?.endpoint.type !== 'LOAD_BALANCER') {
-      throw known === null ? notFound('endpoint', route.endpointId) : new AppError('invalid', 'not allowed for QB API')
-    }
+    const { endpointId } = route
+    if (known === null) throw notFound('endpoint', endpointId)
+    if (known.endpoint.type !== 'LOAD_BALANCER') throw notForQueue(endpointId, this.#queueAddressOf(endpointId))
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped
     if (known.reserved.length > 0 && known.reserved.includes(comparablePath(path))) throw pathReserved()
     const sender = senderOf({ ...arriving, rawHeaders: stripped.rawHeaders }, this.#isTrusted)
     const mounted = sender.prefix + (route.prefix ?? '')
     return {
-      endpointId: route.endpointId,
+      endpointId,
       requestId: arriving.requestId,
       path,
       prefix: mounted === '' ? null : mounted,

@@ -67,6 +67,12 @@ export function endpointGone(id: EndpointId): AppError {
   return notFound('endpoint', id)
 }
 
+/** The endpoint has a queue. @param address of its job operations */
+export function notForQueue(id: EndpointId, address: string): AppError {
+  const where = `jobs go to ${address}/run, calls of OpenAI clients to ${address}/openai/v1`
+  return new AppError('invalid', `not allowed for QB API: endpoint ${id} takes jobs, not requests; ${where}`)
+}
+
 /** The path is one with which the server has a worker sleep or wake. */
 export function pathReserved(): AppError {
   return new AppError('not_found', 'this path is for the server alone, which has workers sleep and wake with it')

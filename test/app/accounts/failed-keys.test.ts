@@ -115,7 +115,7 @@ test('tokens of an application beside a valid key, or for an endpoint that needs
   const id = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
   const closed = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4, name: 'closed' })
   const { access } = servicesOf(rig)
-  const gate = new GatewayAdmission(rig.ports, access, { ...CLOSED, open: [id] })
+  const gate = new GatewayAdmission(rig.ports, access, { ...CLOSED, open: [id] }, () => '')
   t.after(() => gate.close())
   const admit = async (endpointId: EndpointId, path: string, keys: readonly string[]) => {
     const rawHeaders = keys.flatMap(key => ['Authorization', `Bearer ${key}`])

@@ -16,12 +16,14 @@ import { servicesOf } from '../../support/services.ts'
 
 const PEER = '203.0.113.7'
 
+const addressOf = (id: EndpointId) => `https://runyard.example/v2/${id}`
+
 /** A gate, and an endpoint behind it. */
 async function openGate(t: TestContext, rules: Partial<AdmissionRules> = {}) {
   const rig = await openRig(t)
   const id = await balanced(rig)
   const { access } = servicesOf(rig)
-  const gate = new GatewayAdmission(rig.ports, access, { ...CLOSED, ...rules })
+  const gate = new GatewayAdmission(rig.ports, access, { ...CLOSED, ...rules }, addressOf)
   t.after(() => gate.close())
   return { rig, id, gate, access }
 }
@@ -154,7 +156,7 @@ test('other subprotocols are forwarded, and where there was none the response na
 test('a key that was just checked needs no wait, and is refused from the moment of its revocation', async t => {
   const { rig, id } = await openGate(t)
   const { access, keys } = servicesOf(rig)
-  const gate = new GatewayAdmission(rig.ports, access, CLOSED)
+  const gate = new GatewayAdmission(rig.ports, access, CLOSED, addressOf)
   t.after(() => gate.close())
   const operator = await access.authenticate(KEY)
   const headersOf = (key: string) => [['Authorization', `Bearer ${key}`]] as const
@@ -195,7 +197,11 @@ test('an unknown endpoint and one of another account are both 404, and a queue e
   assert.deepEqual(await refused(gate, 'nobody' as EndpointId), [404, 'endpoint nobody not found'])
   assert.deepEqual(await refused(gate, id, { headers }), [404, `endpoint ${id} not found`])
   const queue = await rig.endpoint()
-  assert.deepEqual(await refused(gate, queue), [400, 'not allowed for QB API'])
+  const [status, error] = await refused(gate, queue)
+  assert.equal(status, 400)
+  const address = addressOf(queue)
+  assert.ok(error.startsWith(`not allowed for QB API: endpoint ${queue} takes jobs`), error)
+  assert.ok(error.endsWith(`jobs go to ${address}/run, calls of OpenAI clients to ${address}/openai/v1`), error)
   assert.equal((await refused(gate, queue, { headers }))[0], 404)
 })
 
@@ -221,7 +227,7 @@ test('a public endpoint needs no key, by its id or its name, and the token of th
   const own = ['Authorization', 'Bearer of-the-application'] as const
   const { rig, id } = await openGate(t)
   const named = await balanced(rig, { name: 'chat' })
-  const gate = new GatewayAdmission(rig.ports, servicesOf(rig).access, { ...CLOSED, open: [id, 'chat'] })
+  const gate = new GatewayAdmission(rig.ports, servicesOf(rig).access, { ...CLOSED, open: [id, 'chat'] }, addressOf)
   t.after(() => gate.close())
   for (const endpoint of [id, named]) {
     assert.deepEqual((await admitted(gate, endpoint, { headers: [own] })).rawHeaders, own)

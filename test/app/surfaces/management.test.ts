@@ -81,8 +81,22 @@ test('the type of an endpoint changes only while it has no unfinished job', asyn
   assert.match(await refusal(rig, SAVE, { input }), /cannot change while it has unfinished jobs/)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
   await rig.graphql(SAVE, { input })
-  const refused = await rig.ask('POST', `/v2/${endpoint}/run`, { body: { input: {} } })
-  assert.deepEqual([refused.status, refused.json], [400, { error: 'not allowed for LB API' }])
+  const { requestUrls } = (await rig.ask('GET', `/v2/serverless/${endpoint}`)).json
+  const wrongType = `not allowed for LB API: endpoint ${endpoint} takes requests, not jobs; its address is ${requestUrls.base}`
+  for (const [operation, shown] of [
+    ['run', { error: wrongType }],
+    ['runsync', { error: wrongType }],
+    [
+      'openai/v1/chat/completions',
+      { error: { message: `${wrongType}/v1`, type: 'invalid_request_error', param: null, code: 'invalid' } },
+    ],
+  ] as const) {
+    const refused = await rig.ask('POST', `/v2/${endpoint}/${operation}`, { body: { input: {} } })
+    assert.deepEqual([refused.status, refused.json], [400, shown])
+  }
+  const elsewhere = await rig.ask('POST', `/v2/${endpoint}/v1/chat`, { body: {} })
+  assert.equal(elsewhere.status, 404)
+  assert.ok(elsewhere.json.error.endsWith(`a load-balancing endpoint has its paths below ${requestUrls.base}`))
   assert.equal((await rig.ask('GET', `/v2/${endpoint}/health`)).status, 200)
 })
 

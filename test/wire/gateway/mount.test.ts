@@ -50,7 +50,10 @@ async function openWorld(t: TestContext, { rules, listening, lbDomain, serve = e
   const stopping = new AbortController()
   const forwarding = new Forwarder({ clock: systemClock, reservations: lines, nextTurn: setImmediate })
   const { access } = servicesOf(rig)
-  const parts = { access, forwarding, traffic: lines, stopping: stopping.signal, rules: { ...CLOSED, ...rules } }
+  const queueAddressOf = (queue: string) => `http://x/v2/${queue}`
+  const signal = stopping.signal
+  const given = { access, forwarding, traffic: lines, stopping: signal, rules: { ...CLOSED, ...rules } }
+  const parts = { ...given, queueAddressOf }
   const gateway = new Gateway(rig.ports, parts)
   const surface = async (request: Request) => new Response(`the rest: ${new URL(request.url).pathname}`)
   const mount = { entrance: gateway, domain: lbDomain ?? null, ownHosts: [], closedHosts: [] }
@@ -181,10 +184,11 @@ test('a refusal is JSON, is not kept, and says when to come again', async t => {
     assert.ok(text.includes(`${field}\r\n`), text)
   }
   const queue = await rig.endpoint()
+  const notForQueue = `not allowed for QB API: endpoint ${queue} takes jobs, not requests; jobs go to http://x/v2/${queue}/run, calls of OpenAI clients to http://x/v2/${queue}/openai/v1`
   const elsewhere = (endpoint: string) => `Host: ${endpoint}.localhost\r\n${BEARER}`
-  assert.deepEqual(refusal(await whole(ask('GET /', elsewhere(queue)))), [400, 'not allowed for QB API'])
+  assert.deepEqual(refusal(await whole(ask('GET /', elsewhere(queue)))), [400, notForQueue])
   assert.deepEqual(refusal(await whole(ask('GET /', elsewhere('nobody')))), [404, 'endpoint nobody not found'])
-  assert.deepEqual(refusal(await ask('GET /', elsewhere(queue) + UPGRADE).untilEnd()), [400, 'not allowed for QB API'])
+  assert.deepEqual(refusal(await ask('GET /', elsewhere(queue) + UPGRADE).untilEnd()), [400, notForQueue])
   assert.deepEqual(refusal(await ask('GET /', UPGRADE).untilEnd()), [401, 'the API key is missing'])
   stopping.abort()
   const late = await whole(ask(`GET /lb/${id}/a`, `Host: x\r\n${BEARER}`))

@@ -64,7 +64,7 @@ export const CANCEL: readonly Row[] = [
     ask: 'POST /cancel/x',
     at: 'balancer',
     answers: '400 Bad Request',
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]
 
@@ -104,7 +104,7 @@ export const RETRY: readonly Row[] = [
     ask: 'POST /retry/x',
     at: 'balancer',
     answers: '400 Bad Request',
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]
 
@@ -151,7 +151,7 @@ export const PURGE: readonly Row[] = [
     ask: 'POST /purge-queue',
     at: 'balancer',
     answers: '400 Bad Request',
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]
 
@@ -190,7 +190,7 @@ export const HEALTH: readonly Row[] = [
     says: 'an operation that there is not',
     ask: 'POST /fly',
     answers: '404 Not Found',
-    body: '{"error": "there is no such operation"}',
+    body: '{"error": <no-operation>}',
   },
 ]
 

@@ -8,6 +8,10 @@ const WORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   'sync-id': value => typeof value === 'string' && new RegExp(`^sync-${UUID}-u1$`).test(value),
   worker: value => typeof value === 'string' && /^[a-z0-9]+$/.test(value),
   sentence: value => typeof value === 'string' && / /.test(value),
+  'not-for-lb': value =>
+    typeof value === 'string' && /^not allowed for LB API: .*; its address is https?:\/\/\S+$/.test(value),
+  'no-operation': value =>
+    typeof value === 'string' && /^there is no such operation of a queue; .* below https?:\/\/\S+$/.test(value),
   secret: value => typeof value === 'string' && /^whsec_[A-Za-z0-9+/]+=*$/.test(value),
   instant: value => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value),
 }

@@ -86,7 +86,7 @@ export const STATUS: readonly Row[] = [
     answers: '404 Not Found',
     body: '{"error": "job never not found"}',
   },
-  { says: 'no job', ask: 'GET /status', answers: '404 Not Found', body: '{"error": "there is no such operation"}' },
+  { says: 'no job', ask: 'GET /status', answers: '404 Not Found', body: '{"error": <no-operation>}' },
   {
     says: 'only GET and POST',
     ask: 'DELETE /status/{job}',
@@ -108,7 +108,7 @@ export const STATUS: readonly Row[] = [
     ask: 'GET /status/x',
     at: 'balancer',
     answers: '400 Bad Request',
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]
 
@@ -194,6 +194,6 @@ export const STATUS_SYNC: readonly Row[] = [
     ask: 'GET /status-sync/x',
     at: 'balancer',
     answers: '400 Bad Request',
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]

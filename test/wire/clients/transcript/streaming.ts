@@ -199,6 +199,6 @@ export const STREAM: readonly Row[] = [
     ask: 'GET /stream/x',
     at: 'balancer',
     answers: '400 Bad Request',
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]

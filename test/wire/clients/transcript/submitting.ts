@@ -159,7 +159,7 @@ export const RUN: readonly Row[] = [
     at: 'balancer',
     send: '{"input": {}}',
     answers: BAD,
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]
 
@@ -259,6 +259,6 @@ export const RUNSYNC: readonly Row[] = [
     at: 'balancer',
     send: '{"input": {}}',
     answers: BAD,
-    body: '{"error": "not allowed for LB API"}',
+    body: '{"error": <not-for-lb>}',
   },
 ]
