@@ -1,7 +1,8 @@
 import { JOB_RECORD_RULES } from '../core/jobs/job-record.ts'
 import { flag, megabytes, setting, wholeNumber } from './setting.ts'
 
-const DAY_MS = 24 * 60 * 60_000
+const HOUR_MS = 60 * 60_000
+const DAY_MS = 24 * HOUR_MS
 const MEGABYTE = 1024 * 1024
 
 /** The settings of what is kept of jobs when their results are removed. */
@@ -27,6 +28,20 @@ export const JOB_RECORD_SETTINGS = {
       String(JOB_RECORD_RULES.maxBytes / MEGABYTE),
       megabytes(1, 10_000_000),
       'maximum size of the records of an account',
+    ),
+    failedInputsKeptMs: setting(
+      '--failed-input-hours',
+      '<number>',
+      String(JOB_RECORD_RULES.failedInputsKeptMs / HOUR_MS),
+      wholeNumber(0, 9_600, HOUR_MS),
+      'how long inputs of failed jobs are kept in their records, for replay; 0 for none',
+    ),
+    failedInputsMaxBytes: setting(
+      '--failed-input-mb',
+      '<megabytes>',
+      String(JOB_RECORD_RULES.failedInputsMaxBytes / MEGABYTE),
+      megabytes(1, 1_000_000),
+      'maximum size of these inputs of an account; the oldest go first',
     ),
     payloads: flag('--keep-payloads', 'keep inputs and outputs of jobs in their records, too'),
   },

@@ -42,6 +42,12 @@ async function remove(world: World, changes: Partial<JobRecordRules> = {}, nowMs
   while ((await world.store.jobOutcomes.removeExpired(nowMs, 100, rules)).more);
 }
 
+/** The inputs that records have. */
+async function keptInputs(world: World, ...names: string[]): Promise<(string | null | undefined)[]> {
+  const records = names.map(name => world.store.jobRecords.find(E1, jobId(name), LATER, true))
+  return (await Promise.all(records)).map(record => record?.input)
+}
+
 /** What is kept of jobs when their results are removed. */
 export const jobRecordCases: Cases = {
   'a job leaves a record when it is removed: state, times, attempts, worker, error and sizes': async world => {
@@ -84,6 +90,61 @@ export const jobRecordCases: Cases = {
       assert.deepEqual([record?.input, record?.output], [input, large])
     }
   },
+
+  'a record has the input of a failed or timed out job for a time, and no other input': async world => {
+    const large = JSON.stringify({ text: 'x'.repeat(5_000) })
+    await world.worker()
+    for (const [id, outcome] of Object.entries({ done: DONE, broken: BROKEN })) {
+      await world.job(id, { input: large })
+      await world.claim()
+      await world.finish(id, W1, outcome, T0 + 3)
+    }
+    await world.job('waiting', { input: '{"n": 1}' })
+    const rules = { ...JOB_RECORD_RULES, failedInputsKeptMs: 3 * DAY_MS }
+    await remove(world, rules)
+    assert.deepEqual(await keptInputs(world, 'done', 'broken', 'waiting'), [null, large, '{"n": 1}'])
+    const { jobRecords } = world.store
+    assert.equal(await jobRecords.trim(rules, T0 + 3 + 3 * DAY_MS, 100), false)
+    assert.deepEqual(await keptInputs(world, 'broken', 'waiting'), [large, '{"n": 1}'])
+    assert.equal(await jobRecords.trim(rules, T0 + 4 + 3 * DAY_MS, 100), false)
+    assert.deepEqual(await keptInputs(world, 'broken', 'waiting'), [null, '{"n": 1}'])
+    assert.equal((await jobRecords.find(E1, jobId('broken'), LATER, true))?.inputBytes, large.length)
+  },
+
+  'no input is kept where none is to be, and those from before go': async world => {
+    for (const name of ['a', 'b', 'c']) await world.job(name)
+    const { store } = world
+    await store.jobOutcomes.removeExpired(LATER, 1, JOB_RECORD_RULES)
+    const none = { ...JOB_RECORD_RULES, failedInputsKeptMs: 0 }
+    await store.jobOutcomes.removeExpired(LATER, 1, none)
+    await remove(world, { failedInputsMaxBytes: 1 })
+    const inputs = async () => (await keptInputs(world, 'a', 'b', 'c')).filter(input => input !== null)
+    assert.equal((await inputs()).length, 1)
+    assert.equal(await store.jobRecords.trim(none, LATER + 1, 100), false)
+    assert.deepEqual(await inputs(), [])
+    assert.equal((await listed(world)).length, 3)
+  },
+
+  'the oldest inputs of failed jobs go past the limit of their account, a bounded number at once, and records stay':
+    async world => {
+      const { store } = world
+      await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+      await world.job('theirs', { endpointId: E2, owner: STRANGER })
+      const input = JSON.stringify('x'.repeat(98))
+      for (let n = 1; n <= 5; n += 1) await world.job(`j${n}`, { input, queuedAtMs: T0 + n, expiresAtMs: T0 + 100 + n })
+      const all = ['j1', 'j2', 'j3', 'j4', 'j5']
+      const kept = async () => (await keptInputs(world, ...all)).map(text => text !== null)
+      for (let n = 1; n <= 5; n += 1) await remove(world, { failedInputsMaxBytes: 450 }, T0 + 100 + n)
+      assert.deepEqual(await kept(), [false, true, true, true, true])
+      const less = { ...JOB_RECORD_RULES, failedInputsMaxBytes: 199 }
+      assert.equal(await store.jobRecords.trim(less, T0 + 200, 2), true)
+      assert.deepEqual(await kept(), [false, false, false, true, true])
+      assert.equal(await store.jobRecords.trim(less, T0 + 200, 9), false)
+      assert.deepEqual(await kept(), [false, false, false, false, true])
+      assert.equal(await store.jobRecords.remove(E1, jobId('j5'), T0 + 200), 'record')
+      assert.equal(await store.jobRecords.trim({ ...less, failedInputsMaxBytes: 0 }, T0 + 200, 9), false)
+      assert.deepEqual((await listed(world, {}, {}, T0 + 200)).sort(), all.slice(0, 4))
+    },
 
   'no record is left where none are to be kept, and those that are there are not shown': async world => {
     await world.jobs('a', 'b')
@@ -174,14 +235,15 @@ export const jobRecordCases: Cases = {
 
   'records go when their time is over, a bounded number at once': async world => {
     for (let n = 1; n <= 5; n += 1) await world.job(`j${n}`, { queuedAtMs: T0 + n })
-    await remove(world)
+    const rules = { ...JOB_RECORD_RULES, failedInputsKeptMs: 0 }
+    await remove(world, rules)
     const { jobRecords } = world.store
-    const at = LATER + JOB_RECORD_RULES.keptMs
-    assert.equal(await jobRecords.trim(JOB_RECORD_RULES, at, 2), false)
+    const at = LATER + rules.keptMs
+    assert.equal(await jobRecords.trim(rules, at, 2), false)
     assert.equal((await listed(world)).length, 5)
-    assert.equal(await jobRecords.trim(JOB_RECORD_RULES, at + 1, 2), true)
+    assert.equal(await jobRecords.trim(rules, at + 1, 2), true)
     assert.equal((await listed(world)).length, 3)
-    assert.equal(await jobRecords.trim(JOB_RECORD_RULES, at + 1, 4), false)
+    assert.equal(await jobRecords.trim(rules, at + 1, 4), false)
     assert.deepEqual(await listed(world), [])
   },
 

@@ -87,7 +87,18 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
       ...['--account-secrets-mb', '--account-logs-mb'],
     ],
   ],
-  ['Jobs:', ['--history-days', '--history-jobs', '--history-mb', '--keep-payloads', '--seal-payloads']],
+  [
+    'Jobs:',
+    [
+      '--history-days',
+      '--history-jobs',
+      '--history-mb',
+      '--failed-input-hours',
+      '--failed-input-mb',
+      '--keep-payloads',
+      '--seal-payloads',
+    ],
+  ],
   ['Audit log:', ['--audit-retention', '--audit-entries']],
   [
     'Permissions and prices:',

@@ -13,6 +13,10 @@ export interface JobRecordRules {
   readonly maxBytes: number
   /** Whether input and output are kept with the record. */
   readonly payloads: boolean
+  /** How long after the end of a failed or timed out job its input is kept with the record, without `payloads`; 0 for not at all. */
+  readonly failedInputsKeptMs: number
+  /** Limit of bytes of these inputs of an account. Past it the oldest go, and their records stay. */
+  readonly failedInputsMaxBytes: number
 }
 
 /** The rules of a server without settings. */
@@ -21,6 +25,8 @@ export const JOB_RECORD_RULES: JobRecordRules = {
   maxRecords: 500_000,
   maxBytes: 512 * 1024 * 1024,
   payloads: false,
+  failedInputsKeptMs: 24 * 60 * 60_000,
+  failedInputsMaxBytes: 128 * 1024 * 1024,
 }
 
 /** What a record counts as beside its texts, in bytes: the row and its places in indexes. */
@@ -102,6 +108,31 @@ export function recordedEnd(
   if (isFinal(status))
     return { status, error: error?.slice(0, ERROR_READ) ?? null, finishedAtMs: finishedAtMs ?? nowMs }
   return { status: 'TIMED_OUT', error: error?.slice(0, ERROR_READ) ?? EXPIRED_ERROR, finishedAtMs: nowMs }
+}
+
+/**
+ * The bytes of the input of a job that its record keeps for a while because the job failed or timed out; 0 where it keeps none.
+ * @param status how the job ended
+ */
+export function failedInputBytes(status: JobStatus, inputBytes: number, rules: JobRecordRules): number {
+  const isKept = (status === 'FAILED' || status === 'TIMED_OUT') && !rules.payloads && rules.failedInputsKeptMs > 0
+  // A larger one would drop all others and then itself.
+  return isKept && inputBytes <= rules.failedInputsMaxBytes ? inputBytes : 0
+}
+
+/** Why a job cannot be done again as it was, for people. */
+export function inputGone(jobId: JobId): string {
+  const kept = 'inputs of failed jobs are kept for --failed-input-hours, all of later jobs with --keep-payloads'
+  return `the input of job ${jobId} is not kept any more; give one, as with runyard jobs replay --input (${kept})`
+}
+
+/** Why a job cannot be retried of which only the record is left, and what can be done instead, for people. */
+export function onlyRecordLeft({ id, input }: Pick<JobRecord, 'id' | 'input'>): string {
+  const instead =
+    input === null
+      ? inputGone(id)
+      : `submit its input as a new job: runyard jobs replay ${id} (POST /requests/${id}/replay)`
+  return `the result of job ${id} is gone, so it cannot be retried; ${instead}`
 }
 
 /** What a record counts as towards the limit of its account, in bytes. @param payloads bytes of the texts that are kept with it */

@@ -6,6 +6,7 @@ import { isLegal, JOB_STATUSES, type Job, type JobStatus } from '../../core/jobs
 import { type JobListing, MAX_JOBS_READ } from '../../core/jobs/job-list.ts'
 import {
   ANY_JOB,
+  inputGone,
   type JobFilter,
   type JobRecord,
   type JobRecordRules,
@@ -134,10 +135,7 @@ export class JobRecords {
    */
   async replay(endpoint: Endpoint, jobId: JobId, how: Omit<Submitting, 'kind'>): Promise<Job> {
     const { input, executionTimeoutMs, ttlMs, lowPriority } = await this.find(endpoint.id, jobId)
-    if (input === null) {
-      const why = `the input of job ${jobId} is not kept any more; give one, or start the server with --keep-payloads for later jobs`
-      throw new AppError('conflict', why)
-    }
+    if (input === null) throw new AppError('conflict', inputGone(jobId))
     const policy = JSON.stringify({ executionTimeout: executionTimeoutMs, ttl: ttlMs, lowPriority })
     const given = { input, policy, executionTimeoutMs, ttlMs, lowPriority }
     const submission: Submission = { ...given, webhook: null, s3Config: null }

@@ -12,7 +12,7 @@ import {
   lossWords,
   type Transition,
 } from '../../core/jobs/job.ts'
-import { JOB_RECORD_RULES, type JobRecordRules } from '../../core/jobs/job-record.ts'
+import { JOB_RECORD_RULES, type JobRecordRules, onlyRecordLeft } from '../../core/jobs/job-record.ts'
 import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
 import type { TracedJob } from '../../core/observing/job-spans.ts'
@@ -235,12 +235,20 @@ export class Jobs {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
     const move = await store.jobOutcomes.retry(endpointId, jobId, this.#nextPosition(nowMs), nowMs)
-    if (move === null) {
-      const { status } = await this.find(endpointId, jobId)
-      throw new AppError('conflict', `job ${jobId} is ${status}; only FAILED and TIMED_OUT jobs can be retried`)
-    }
+    if (move === null) throw await this.#notRetried(endpointId, jobId)
     this.moved('retry', [move])
     return move.job
+  }
+
+  /** Why a job was not retried. */
+  async #notRetried(endpointId: EndpointId, jobId: JobId): Promise<AppError> {
+    const { store, clock } = this.#ports
+    const nowMs = clock.now()
+    const job = await store.jobs.find(endpointId, jobId, nowMs)
+    if (job !== null)
+      return new AppError('conflict', `job ${jobId} is ${job.status}; only FAILED and TIMED_OUT jobs can be retried`)
+    const record = await store.jobRecords.find(endpointId, jobId, nowMs, this.#records.keptMs > 0)
+    return record === null ? notFound('job', jobId) : new AppError('not_found', onlyRecordLeft(record))
   }
 
   /**

@@ -72,47 +72,65 @@ export const findRecord = `
 export const endpointOfRecord = `
   SELECT endpoint_id FROM job_records WHERE id = $2 AND owner = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
 
-/** $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 what it counts as, $8 whether with its payloads. Of a job that is removed. */
+/**
+ * $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 what it counts as, $8 whether with its payloads, $9 bytes of its input that is
+ * kept for a while, 0 for none. Of a job that is removed.
+ */
 export const insertRecord = `
   INSERT INTO job_records (id, owner, endpoint_id, status, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, started_at_ms,
-    finished_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes, bytes, fingerprint, error, notes, input, output)
+    finished_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes, bytes, failed_input_bytes, fingerprint, error, notes, input, output)
   SELECT id, owner, endpoint_id, $2, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, started_at_ms,
-    CAST($3 AS {{integer}}), attempt, lost_attempts, worker_id, input_bytes, output_bytes, CAST($7 AS {{integer}}), $5, $4, $6,
-    CASE WHEN CAST($8 AS {{integer}}) = 1 THEN ${payload('input')} END, CASE WHEN CAST($8 AS {{integer}}) = 1 THEN ${payload('output')} END
+    CAST($3 AS {{integer}}), attempt, lost_attempts, worker_id, input_bytes, output_bytes, CAST($7 AS {{integer}}), CAST($9 AS {{integer}}), $5, $4, $6,
+    CASE WHEN CAST($8 AS {{integer}}) = 1 OR CAST($9 AS {{integer}}) > 0 THEN ${payload('input')} END, CASE WHEN CAST($8 AS {{integer}}) = 1 THEN ${payload('output')} END
   FROM jobs WHERE id = $1
   ON CONFLICT (id) DO NOTHING`
 
-/** $1 owner, $2 how many more, $3 bytes more. Returns what there is now. */
+/** $1 owner, $2 how many more, $3 bytes more, $4 bytes more of inputs that are kept for a while. Returns what there is now. */
 export const addToSizes = `
-  INSERT INTO job_record_sizes (owner, records, bytes) VALUES ($1, $2, $3)
+  INSERT INTO job_record_sizes (owner, records, bytes, failed_input_bytes) VALUES ($1, $2, $3, $4)
   ON CONFLICT (owner) DO UPDATE SET records = job_record_sizes.records + excluded.records,
-    bytes = job_record_sizes.bytes + excluded.bytes
-  RETURNING records, bytes`
+    bytes = job_record_sizes.bytes + excluded.bytes,
+    failed_input_bytes = job_record_sizes.failed_input_bytes + excluded.failed_input_bytes
+  RETURNING records, bytes, failed_input_bytes`
 
 /** $1 owner. */
 export const dropEmptySizes = 'DELETE FROM job_record_sizes WHERE owner = $1 AND records <= 0'
 
 /** $1 owner, $2 how many. The first to go, with what removing them frees. */
 export const oldestRecords = `
-  SELECT id, finished_at_ms, bytes FROM job_records WHERE owner = $1 ORDER BY finished_at_ms, id LIMIT $2`
+  SELECT id, finished_at_ms, bytes, failed_input_bytes FROM job_records WHERE owner = $1 ORDER BY finished_at_ms, id LIMIT $2`
+
+/** $1 owner, $2 how many. The first inputs to go of those that are kept for a while. */
+export const oldestFailedInputs = `
+  SELECT id, finished_at_ms, failed_input_bytes FROM job_records WHERE owner = $1 AND failed_input_bytes > 0
+  ORDER BY finished_at_ms, id LIMIT $2`
+
+/** $1 ids, as a JSON list. */
+export const dropFailedInputs = `
+  UPDATE job_records SET input = NULL, failed_input_bytes = 0 WHERE id IN ({{id_list}}) AND failed_input_bytes > 0 RETURNING id`
 
 /** $1 ids, as a JSON list. */
 export const deleteRecords = 'DELETE FROM job_records WHERE id IN ({{id_list}})'
 
-/** $1 the instant of the oldest end that is kept, $2 limit of records, $3 limit of bytes, $4 how many. Accounts that have too much. */
+/**
+ * $1 the instant of the oldest end that is kept, $2 limit of records, $3 limit of bytes, $4 how many, $5 and $6 the same instant and limit of
+ * inputs that are kept for a while. Accounts that have too much.
+ */
 export const ownersOverLimit = `
   SELECT owner FROM job_record_sizes
-  WHERE records > $2 OR bytes > $3
+  WHERE records > $2 OR bytes > $3 OR failed_input_bytes > $6
     OR (SELECT MIN(finished_at_ms) FROM job_records WHERE job_records.owner = job_record_sizes.owner) < $1
+    OR (SELECT MIN(finished_at_ms) FROM job_records
+        WHERE job_records.owner = job_record_sizes.owner AND failed_input_bytes > 0) < $5
   ORDER BY owner LIMIT $4`
 
 /** $1 endpoint, $2 job. */
 export const recordToRemove = `
-  SELECT id, owner, bytes FROM job_records WHERE endpoint_id = $1 AND id = $2 {{lock}}`
+  SELECT id, owner, bytes, failed_input_bytes FROM job_records WHERE endpoint_id = $1 AND id = $2 {{lock}}`
 
 /** $1 endpoint, $2 how many. */
 export const recordsLeft = `
-  SELECT id, owner, bytes FROM job_records WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT $2`
+  SELECT id, owner, bytes, failed_input_bytes FROM job_records WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT $2`
 
 /** A row of {@link listJobs}. */
 export interface ListedRow {
@@ -153,7 +171,11 @@ export interface SizeRow {
   readonly owner: OwnerId
   readonly finished_at_ms: number
   readonly bytes: number
+  readonly failed_input_bytes: number
 }
+
+/** A row of {@link addToSizes}. */
+export type SumRow = Pick<SizeRow, 'bytes' | 'failed_input_bytes'> & { readonly records: number }
 
 /** A row as an item of a list. */
 export function toSummary(row: ListedRow): JobSummary {

@@ -40,7 +40,7 @@ test('a job whose result is gone is still in the list, with what became of it', 
   assert.deepEqual((await listed(rig, endpoint, `from=${rig.clock.now()}`)).length, 0)
   const { json } = await rig.ask('GET', `/v2/${endpoint}/requests/${failed}`)
   assert.deepEqual([json.status, json.error, json.attempts], ['FAILED', 'ValueError: 17 is odd', 1])
-  assert.deepEqual([json.input, json.output, json.inputBytes], [null, null, 7])
+  assert.deepEqual([json.input, json.output, json.inputBytes], [{ n: 2 }, null, 7])
 })
 
 test('records go after their time, and none are kept where the server was told so', async t => {
@@ -74,13 +74,56 @@ test('a replay with another input is a new job; without a kept input it needs on
   const { rig, endpoint, done } = await withPast(t)
   const refused = await rig.ask('POST', `/v2/${endpoint}/requests/${done}/replay`, { body: {} })
   assert.equal(refused.status, 409)
-  assert.match(refused.json.error, /input of job .* is not kept any more; .*--keep-payloads/)
+  assert.match(
+    refused.json.error,
+    /input of job .* is not kept any more; .*jobs replay --input .*--failed-input-hours, .*--keep-payloads/,
+  )
   const path = `/v2/${endpoint}/requests/${done}/replay`
   const { json } = await rig.ask('POST', path, { body: { input: { n: 9 } } })
   assert.deepEqual((await rig.ask('GET', `/v2/${endpoint}/requests/${json.id}`)).json.input, { n: 9 })
   assert.equal((await rig.ask('POST', path, { body: { input: 9 } })).status, 400)
   const unknown = `/v2/${endpoint}/requests/00000000-0000-4000-8000-000000000000-u1/replay`
   assert.equal((await rig.ask('POST', unknown, { body: { input: {} } })).status, 404)
+})
+
+test('a failed job is replayed for a day after its result is gone, also one that timed out, and then needs an input', async t => {
+  const { rig, endpoint, worker, failed } = await withPast(t)
+  const expired = await rig.submit(endpoint, { input: { n: 3 }, policy: { ttl: 10_000 } })
+  await rig.clock.leap(HOUR_MS)
+  await rig.clock.advance(2_000)
+  const replay = (id: string) => rig.ask('POST', `/v2/${endpoint}/requests/${id}/replay`)
+  const inputs: unknown[] = []
+  for (const id of [failed, expired]) {
+    const again = (await replay(id)).json.id
+    assert.equal(await worker.takeJob(), again)
+    inputs.push((await rig.ask('GET', `/v2/${endpoint}/requests/${again}`)).json.input)
+    await worker.done(again, { output: 1 })
+  }
+  assert.deepEqual(inputs, [{ n: 2 }, { n: 3 }])
+  await rig.clock.leap(23 * HOUR_MS)
+  await rig.clock.advance(70_000)
+  assert.equal((await replay(failed)).status, 409)
+  assert.equal((await replay(expired)).status, 200)
+  const none = await withPast(t, { jobRecords: { failedInputsKeptMs: 0 } })
+  assert.equal((await none.rig.ask('POST', `/v2/${none.endpoint}/requests/${none.failed}/replay`)).status, 409)
+})
+
+test('a retry of a job whose result is gone says what can be done instead', async t => {
+  const { rig, endpoint, done, failed } = await withPast(t)
+  const refusal = async (id: string) => {
+    const { status, json } = await rig.ask('POST', `/v2/${endpoint}/retry/${id}`)
+    return [status, json.error] as const
+  }
+  const gone = (id: string) => `the result of job ${id} is gone, so it cannot be retried; `
+  const again = `submit its input as a new job: runyard jobs replay ${failed} (POST /requests/${failed}/replay)`
+  assert.deepEqual(await refusal(failed), [404, gone(failed) + again])
+  const [status, error] = await refusal(done)
+  assert.equal(status, 404)
+  assert.ok(
+    error.startsWith(`${gone(done)}the input of job ${done} is not kept any more; give one, as with runyard jobs`),
+  )
+  const unknown = '00000000-0000-4000-8000-000000000000-u1'
+  assert.deepEqual(await refusal(unknown), [404, `job ${unknown} not found`])
 })
 
 test('a replay with the same Idempotency-Key is one job', async t => {

@@ -17,7 +17,7 @@ import {
 import type { RemovedRow } from '../../tables/jobs.ts'
 import { jobToRemove } from '../endpoints/removal-statements.ts'
 import { type OperationsOf, query, queryOne, read, type SqlValue, type Steps, write } from '../operation.ts'
-import { deleteRecords, notesOf, trimOwner } from './kept-records.ts'
+import { deleteRecords, dropFailedInputs, notesOf, trimOwner } from './kept-records.ts'
 import { removeJobs } from './removed-jobs.ts'
 
 /** Accounts whose records one pass of upkeep looks at. */
@@ -63,11 +63,18 @@ export const jobRecords = {
   }),
 
   trim: write(function* (rules: JobRecordRules, nowMs: number, limit: number): Steps<boolean> {
-    const asked = [nowMs - rules.keptMs, rules.maxRecords, rules.maxBytes, OWNERS]
+    const inputs = [nowMs - rules.failedInputsKeptMs, rules.failedInputsMaxBytes]
+    const asked = [nowMs - rules.keptMs, rules.maxRecords, rules.maxBytes, OWNERS, ...inputs]
     const owners = yield* query<{ owner: OwnerId }>(sql.ownersOverLimit, asked)
     let left = limit
-    for (const { owner } of owners) left -= yield* trimOwner(owner, rules, nowMs, left)
-    return owners.length === OWNERS || left <= 0
+    let isCut = owners.length === OWNERS
+    for (const { owner } of owners) {
+      left -= yield* trimOwner(owner, rules, nowMs, left)
+      const inputsOfOwner = yield* dropFailedInputs(owner, rules, nowMs, left)
+      left -= inputsOfOwner.dropped
+      isCut ||= inputsOfOwner.isCut
+    }
+    return isCut || left <= 0
   }),
 } satisfies OperationsOf<JobRecordStore>
 

@@ -1,7 +1,13 @@
 import type { EndpointId, JobId, OwnerId } from '../../../core/ids.ts'
 import { errorFingerprint } from '../../../core/jobs/error-fingerprint.ts'
-import { type JobNote, type JobRecordRules, recordBytes, recordedEnd } from '../../../core/jobs/job-record.ts'
-import type { SizeRow } from '../../tables/job-records.ts'
+import {
+  failedInputBytes,
+  type JobNote,
+  type JobRecordRules,
+  recordBytes,
+  recordedEnd,
+} from '../../../core/jobs/job-record.ts'
+import type { SizeRow, SumRow } from '../../tables/job-records.ts'
 import * as sql from '../../tables/job-records.ts'
 import { diagnosticsOf, type RemovedRow } from '../../tables/jobs.ts'
 import { perform, query, queryOne, type Steps } from '../operation.ts'
@@ -12,40 +18,61 @@ export function* notesOf(jobId: JobId): Steps<JobNote[]> {
   return rows.map(({ at_ms: atMs, worker_id: workerId, text }) => ({ atMs, workerId, text }))
 }
 
+/** Inputs that one step drops at least, if so many are too many. */
+const MIN_DROPPED = 100
+/** About how many bytes of inputs one step drops, at least one input. */
+const DROPPED_BYTES = 16 * 1024 * 1024
+
+/** What an account has more of. */
+interface Sum {
+  readonly records: number
+  readonly bytes: number
+  readonly inputBytes: number
+}
+
+const NOTHING: Sum = { records: 0, bytes: 0, inputBytes: 0 }
+
 /** Keeps records of jobs that are about to be removed, and removes as many old ones of their accounts as are too many then. */
 export function* keepRecords(rows: readonly RemovedRow[], rules: JobRecordRules, nowMs: number): Steps<void> {
-  const more = new Map<OwnerId, { records: number; bytes: number }>()
+  const more = new Map<OwnerId, Sum>()
   for (const row of rows) {
-    const bytes = yield* keepRecord(row, rules, nowMs)
-    const sum = more.get(row.owner) ?? { records: 0, bytes: 0 }
-    more.set(row.owner, { records: sum.records + 1, bytes: sum.bytes + bytes })
+    const { bytes, inputBytes } = yield* keepRecord(row, rules, nowMs)
+    const sum = more.get(row.owner) ?? NOTHING
+    more.set(row.owner, {
+      records: sum.records + 1,
+      bytes: sum.bytes + bytes,
+      inputBytes: sum.inputBytes + inputBytes,
+    })
   }
-  for (const [owner, { records, bytes }] of more) {
-    yield* query(sql.addToSizes, [owner, records, bytes])
+  for (const [owner, { records, bytes, inputBytes }] of more) {
+    yield* query(sql.addToSizes, [owner, records, bytes, inputBytes])
     // Twice as many as came, so that a limit that was lowered is reached soon.
     yield* trimOwner(owner, rules, nowMs, 2 * records)
+    if (inputBytes > 0) yield* dropFailedInputs(owner, rules, nowMs, Math.max(MIN_DROPPED, 2 * records))
   }
 }
 
 /** Returns what the record counts as. */
-function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Steps<number> {
+function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Steps<Omit<Sum, 'records'>> {
   const job = { status: row.status, error: row.error, finishedAtMs: row.finished_at_ms }
   const { status, error, finishedAtMs } = recordedEnd(job, nowMs)
   const notes = row.notes === 0 ? null : JSON.stringify(yield* notesOf(row.id))
   const payloads = rules.payloads ? row.input_bytes + row.output_bytes : 0
   const bytes = recordBytes(error, notes, payloads)
+  const inputBytes = failedInputBytes(status, row.input_bytes, rules)
   const fingerprint = error === null ? null : errorFingerprint(error)
   const kept = rules.payloads ? 1 : 0
-  yield* perform(sql.insertRecord, [row.id, status, finishedAtMs, error, fingerprint, notes, bytes, kept])
-  return bytes
+  const given = [row.id, status, finishedAtMs, error, fingerprint, notes, bytes, kept, inputBytes]
+  yield* perform(sql.insertRecord, given)
+  return { bytes, inputBytes }
 }
 
 /** Removes records of an account past the limits, the oldest first. Returns how many. @param limit maximum number */
 export function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number, limit: number): Steps<number> {
   if (limit < 1) return 0
-  const sizes = yield* queryOne<{ records: number; bytes: number }>(sql.addToSizes, [owner, 0, 0])
+  const sizes = yield* sizesOf(owner)
   const oldest = yield* query<SizeRow>(sql.oldestRecords, [owner, limit])
-  let [records, bytes] = [sizes?.records ?? 0, sizes?.bytes ?? 0]
+  let { records, bytes } = sizes
   const gone: SizeRow[] = []
   for (const row of oldest) {
     const isOver = records > rules.maxRecords || bytes > rules.maxBytes
@@ -58,14 +85,53 @@ export function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number,
   return gone.length
 }
 
+/**
+ * Drops inputs of failed jobs of an account that are past their time or the limit of bytes, the oldest first; their records stay. Returns how
+ * many, and whether it stopped before all of them were gone.
+ * @param limit maximum number
+ */
+export function* dropFailedInputs(
+  owner: OwnerId,
+  rules: JobRecordRules,
+  nowMs: number,
+  limit: number,
+): Steps<{ readonly dropped: number; readonly isCut: boolean }> {
+  if (limit < 1) return { dropped: 0, isCut: true }
+  let { failed_input_bytes: left } = yield* sizesOf(owner)
+  const oldest = yield* query<Omit<SizeRow, 'bytes'>>(sql.oldestFailedInputs, [owner, limit])
+  const gone = new Map<JobId, number>()
+  let freed = 0
+  for (const { id, finished_at_ms, failed_input_bytes } of oldest) {
+    const isOver = left > rules.failedInputsMaxBytes
+    if (freed > DROPPED_BYTES || (!isOver && finished_at_ms >= nowMs - rules.failedInputsKeptMs)) break
+    gone.set(id, failed_input_bytes)
+    freed += failed_input_bytes
+    left -= failed_input_bytes
+  }
+  if (gone.size === 0) return { dropped: 0, isCut: false }
+  const rows = yield* query<{ id: JobId }>(sql.dropFailedInputs, [JSON.stringify([...gone.keys()])])
+  const dropped = rows.reduce((sum, { id }) => sum + (gone.get(id) ?? 0), 0)
+  yield* query(sql.addToSizes, [owner, 0, 0, -dropped])
+  return { dropped: gone.size, isCut: freed > DROPPED_BYTES }
+}
+
+/** What an account has. Others that change it wait until this step is over. */
+function* sizesOf(owner: OwnerId): Steps<SumRow> {
+  const row = yield* queryOne<SumRow>(sql.addToSizes, [owner, 0, 0, 0])
+  return row ?? { records: 0, bytes: 0, failed_input_bytes: 0 }
+}
+
 /** Removes records, and what they count as. */
-export function* deleteRecords(rows: readonly Pick<SizeRow, 'id' | 'owner' | 'bytes'>[]): Steps<void> {
+export function* deleteRecords(
+  rows: readonly Pick<SizeRow, 'id' | 'owner' | 'bytes' | 'failed_input_bytes'>[],
+): Steps<void> {
   if (rows.length === 0) return
   yield* perform(sql.deleteRecords, [JSON.stringify(rows.map(({ id }) => id))])
   const sums = Map.groupBy(rows, ({ owner }) => owner)
   for (const [owner, removed] of sums) {
     const bytes = removed.reduce((sum, row) => sum + row.bytes, 0)
-    yield* query(sql.addToSizes, [owner, -removed.length, -bytes])
+    const inputBytes = removed.reduce((sum, row) => sum + row.failed_input_bytes, 0)
+    yield* query(sql.addToSizes, [owner, -removed.length, -bytes, -inputBytes])
     yield* perform(sql.dropEmptySizes, [owner])
   }
 }

@@ -155,8 +155,9 @@ export const batchRequests = `CREATE TABLE batch_requests (
 ) {{strict}}`
 
 /**
- * What is left of jobs whose result is gone. `bytes` is what a record counts as towards the limit of its account; the sums are in
- * `job_record_sizes`. They are removed with their endpoint in steps, so nothing cascades.
+ * What is left of jobs whose result is gone. `bytes` is what a record counts as towards the limit of its account, `failed_input_bytes` what its
+ * input does that is kept for a while because the job failed, 0 for others; the sums are in `job_record_sizes`. They are removed with their
+ * endpoint in steps, so nothing cascades.
  */
 export const jobRecords = [
   `CREATE TABLE job_records (
@@ -176,6 +177,7 @@ export const jobRecords = [
     input_bytes {{integer}} NOT NULL,
     output_bytes {{integer}},
     bytes {{integer}} NOT NULL,
+    failed_input_bytes {{integer}} NOT NULL,
     fingerprint TEXT,
     error TEXT,
     notes TEXT,
@@ -184,11 +186,13 @@ export const jobRecords = [
   ) {{strict}}`,
   'CREATE INDEX job_records_by_age ON job_records (endpoint_id, queued_at_ms, id)',
   'CREATE INDEX job_records_of_owner ON job_records (owner, finished_at_ms, id)',
+  'CREATE INDEX job_records_failed_inputs ON job_records (owner, finished_at_ms, id) WHERE failed_input_bytes > 0',
 ]
 
 /** How many records an account has, and what they count as. */
 export const jobRecordSizes = `CREATE TABLE job_record_sizes (
   owner TEXT PRIMARY KEY,
   records {{integer}} NOT NULL,
-  bytes {{integer}} NOT NULL
+  bytes {{integer}} NOT NULL,
+  failed_input_bytes {{integer}} NOT NULL
 ) {{strict}}`
