@@ -1,11 +1,11 @@
 /** The configuration of a container. The rules are in docs/guides/containers.md. */
 
 import type { WorkerId } from '../../core/ids.ts'
+import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import type { ContainerServing } from '../../core/workers/container-reach.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { CACHE_PATH, cacheVariables, mountPoint } from '../model-mounts.ts'
-import { parseContainerArgs } from '../process/command-line.ts'
 import { VOLUME_PATH } from '../process/volume-link.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 

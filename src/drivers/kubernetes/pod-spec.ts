@@ -1,10 +1,10 @@
 /** The pod of a worker and its secrets, as they are created. The rules are in docs/adr/0060-workers-are-bare-pods.md. */
 import { posix } from 'node:path'
 import { parseReference } from '../../core/endpoints/image-reference.ts'
+import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { CACHE_PATH, cacheVariables, mountPoint } from '../model-mounts.ts'
-import { parseContainerArgs } from '../process/command-line.ts'
 import { VOLUME_PATH } from '../process/volume-link.ts'
 import { CONTAINER, labelOf, NAMES, ownLabels, podName, pullSecretName } from './names.ts'
 import { type GpuNaming, gpuRequest, nodeAffinity } from './node-choice.ts'

@@ -2,8 +2,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { argsInvalid, parseArgs } from '../../core/workers/command-line.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import { argsInvalid, parseArgs } from './command-line.ts'
 import { exists, isProgram } from './program-files.ts'
 import { findPython } from './python-environment.ts'
 

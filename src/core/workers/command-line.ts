@@ -1,5 +1,5 @@
 /** Start commands: one string that a person wrote, as words. No shell ever sees it. */
-import { WorkerStartError } from '../../core/workers/start-failure.ts'
+import { WorkerStartError } from './start-failure.ts'
 
 /** Args that are no command line. */
 export function argsInvalid(problem: string, cause?: unknown): WorkerStartError {

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AppError } from '../../../src/core/errors.ts'
-import { parseArgs, splitCommandLine } from '../../../src/drivers/process/command-line.ts'
+import { parseArgs, splitCommandLine } from '../../../src/core/workers/command-line.ts'
 
 const cases: [text: string, words: string[]][] = [
   ['', []],
