@@ -7,6 +7,7 @@ import {
   parseGpuIds,
   type Scaler,
 } from '../../core/endpoints/endpoint.ts'
+import { parseInstanceId } from '../../core/endpoints/instance-id.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import { listItems } from '../../core/text-parts.ts'
 import { type GivenTemplateInput, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
@@ -152,12 +153,6 @@ function readInstance(id: string, failures: string[]): CpuConfig[] {
   if (config !== null) return [config]
   failures.push(`instanceIds: '${id}' is not of the form flavor-vcpus-memory, such as cpu3g-4-16`)
   return []
-}
-
-/** CPU configuration of an id such as `cpu3g-4-16`; null for other text. */
-export function parseInstanceId(id: string): CpuConfig | null {
-  const parts = /^([a-z0-9]+)-([1-9]\d{0,3})-([1-9]\d{0,5})$/.exec(id)
-  return parts === null ? null : { flavor: parts[1]!, vcpuCount: Number(parts[2]) }
 }
 
 /** The list takes precedence over the single value, which clients also send, empty. */

@@ -1,7 +1,7 @@
 import { type Endpoint, formatGpuIds } from '../../core/endpoints/endpoint.ts'
+import { formatInstanceId } from '../../core/endpoints/instance-id.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
-import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
 import { gpuCountOf, type QueuedWorker } from '../../core/workers/placement.ts'
@@ -22,10 +22,7 @@ export function endpointView(endpoint: Endpoint) {
     templateId: endpoint.templateId,
     gpuIds: formatGpuIds(compute),
     gpuCount: gpu?.count ?? null,
-    instanceIds:
-      compute.kind === 'cpu'
-        ? compute.configs.map(({ flavor, vcpuCount }) => `${flavor}-${vcpuCount}-${cpuMemoryGb(flavor, vcpuCount)}`)
-        : [],
+    instanceIds: compute.kind === 'cpu' ? compute.configs.map(formatInstanceId) : [],
     computeType: compute.kind === 'cpu' ? 'CPU' : 'GPU',
     allowedCudaVersions: gpu?.allowedCudaVersions.join(',') ?? null,
     minCudaVersion: gpu?.minCudaVersion ?? null,
