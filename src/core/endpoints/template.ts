@@ -72,6 +72,12 @@ export const TEMPLATE_DEFAULTS = {
   allowedCudaVersions: [],
 } as const
 
+/** Whether a template is the same after a change. The order of variables is no part of it. */
+export function isUnchanged(template: Template, before: Template): boolean {
+  const text = ({ env, ...fields }: Template) => JSON.stringify([fields, Object.entries(env).sort()])
+  return text(template) === text(before)
+}
+
 /** Limit of variables in one environment. */
 export const MAX_ENV_VARIABLES = 200
 /** Limit of characters of an image reference, of a command line and of the value of a variable. */

@@ -8,8 +8,8 @@ import {
   workersMustSee,
 } from '../../core/endpoints/endpoint.ts'
 import { canaryProblem } from '../../core/endpoints/rollout-facts.ts'
-import { servingChangeProblems } from '../../core/endpoints/saved-env.ts'
-import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
+import { isSameEnv, savedEnv, servingChangeProblems } from '../../core/endpoints/saved-env.ts'
+import { isUnchanged, TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import { typesHere } from '../../core/hardware/inventory.ts'
@@ -219,7 +219,10 @@ export class Endpoints {
       const template = await this.#ports.store.templates.find(owner, before.templateId)
       if (template === null) return null
       const wanted = settled(changes, before, template)
-      const content = this.#withSavedImage(settled(templateChanges, before, template))
+      const given = this.#withSavedImage(settled(templateChanges, before, template))
+      // The same variables stay where they are, some at the endpoint and some in its template.
+      const isEnvKept = wanted.env === undefined && isSameEnv(given.env ?? {}, savedEnv(before, template))
+      const content: Partial<TemplateInput> = isEnvKept ? omitted(given, 'env') : given
       const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
       const own = await this.#changedTemplate(template, merged.name, content)
       const problems = await this.#problems(owner, merged, before)
@@ -417,7 +420,7 @@ export class Endpoints {
     content: Partial<TemplateInput>,
   ): Promise<Template | undefined> {
     const changed: Template = { ...template, ...content }
-    if (JSON.stringify(changed) === JSON.stringify(template)) return undefined
+    if (isUnchanged(changed, template)) return undefined
     const shared = template.listed || (await this.#ports.store.templates.users(template.id)).length > 1
     return shared ? this.#ownTemplate(template.owner, endpointName, changed) : changed
   }
@@ -505,6 +508,11 @@ type Decide = (before: Endpoint) => Promise<Change | null>
 /** A change that may be saved. */
 interface PlannedChange extends Change {
   readonly before: Endpoint
+}
+
+function omitted<Value extends object, Name extends keyof Value>(value: Value, name: Name): Omit<Value, Name> {
+  const { [name]: _, ...rest } = value
+  return rest
 }
 
 function settled<Value extends object>(given: GivenEndpoint<Value>, endpoint: Endpoint, template: Template): Value {

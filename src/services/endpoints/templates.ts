@@ -1,5 +1,11 @@
 import { servingChangeProblems } from '../../core/endpoints/saved-env.ts'
-import { isFolderImage, type Template, type TemplateInput, templateProblems } from '../../core/endpoints/template.ts'
+import {
+  isFolderImage,
+  isUnchanged,
+  type Template,
+  type TemplateInput,
+  templateProblems,
+} from '../../core/endpoints/template.ts'
 import { type AppError, invalidFields, invalidRequest, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem, problemSentence } from '../../core/field-problem.ts'
 import type { OwnerId, TemplateId } from '../../core/ids.ts'
@@ -69,7 +75,7 @@ export class Templates {
   }
 
   /**
-   * Changes what is given and keeps the rest. Every endpoint that uses the template gets a new version.
+   * Changes what is given and keeps the rest. Every endpoint that uses the template gets a new version, unless nothing changes.
    * @throws AppError `not_found`, `invalid` with all failures, `forbidden` as services/endpoints/host-folders.ts says, or `conflict` when
    *   others keep changing it
    */
@@ -77,10 +83,12 @@ export class Templates {
     const { store, notifier, emit, clock } = this.#ports
     const { template, users } = await retryOnConflict(`template ${id}`, async () => {
       const { template, before } = await this.#checkedChange(by, id, changes)
+      if (isUnchanged(template, before)) return { template: before, users: null }
       const users = await store.templates.replace(template, before, clock.now())
       if (users === null) throw nameTaken(template.name)
       return users === 'changed' ? null : { template, users }
     })
+    if (users === null) return template
     this.#saved(id)
     for (const endpointId of users) {
       const endpoint = await store.endpoints.find(endpointId)
