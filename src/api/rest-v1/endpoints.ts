@@ -1,13 +1,16 @@
 import {
   type Compute,
+  type CpuConfig,
   type Endpoint,
   type EndpointConfig,
+  type FlashBoot,
   type Scaler,
   withDefaults,
 } from '../../core/endpoints/endpoint.ts'
+import { formatInstanceId, parseInstanceId } from '../../core/endpoints/instance-id.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { AppError } from '../../core/errors.ts'
-import { cpuMemoryGb, poolsOfTypes, typesOfPools } from '../../core/hardware/catalog.ts'
+import { poolsOfTypes, typesOfPools } from '../../core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import { gpuCountOf } from '../../core/workers/placement.ts'
@@ -57,9 +60,7 @@ export function changedConfig(fields: Fields, before: EndpointConfig | null): Pa
     ...(fields.workersMax === undefined ? {} : { workersMax: fields.workersMax }),
     ...(fields.idleTimeout === undefined ? {} : { idleTimeoutS: fields.idleTimeout }),
     ...(fields.executionTimeoutMs === undefined ? {} : { executionTimeoutMs: fields.executionTimeoutMs }),
-    ...(fields.flashboot === undefined
-      ? {}
-      : { flashboot: fields.flashboot ? ('FLASHBOOT' as const) : ('OFF' as const) }),
+    ...(fields.flashboot === undefined ? {} : { flashboot: flashboot(fields.flashboot, before?.flashboot ?? 'OFF') }),
     ...(fields.env === undefined ? {} : { env: fields.env }),
     ...(fields.dataCenterIds === undefined ? {} : { locations: fields.dataCenterIds ?? [] }),
     ...(volumes !== undefined
@@ -70,6 +71,12 @@ export function changedConfig(fields: Fields, before: EndpointConfig | null): Pa
   }
 }
 
+/** @param before the present choice, which stays where this version shows it so */
+function flashboot(isOn: boolean, before: FlashBoot): FlashBoot {
+  if (isOn === (before !== 'OFF')) return before
+  return isOn ? 'FLASHBOOT' : 'OFF'
+}
+
 function changedScaler({ scalerType, scalerValue }: Fields, before: Scaler): Scaler | null {
   if (scalerType === undefined && scalerValue === undefined) return null
   const type = scalerType ?? before.type
@@ -78,28 +85,50 @@ function changedScaler({ scalerType, scalerValue }: Fields, before: Scaler): Sca
   return type === 'QUEUE_DELAY' ? { type, queueDelayS: value } : { type, requestCount: value }
 }
 
+/** Hardware that is sent as it is shown stays as it is: this version shows less of it than is kept. */
 function changedCompute(fields: Fields, before: Compute | null): Compute | null {
+  const shown = before === null ? null : hardwareView(before)
   if (fields.cpuFlavorIds !== undefined && fields.cpuFlavorIds.length > 0 && fields.computeType !== 'GPU') {
-    const vcpuCount = fields.vcpuCount ?? (before?.kind === 'cpu' ? before.configs[0]?.vcpuCount : undefined) ?? VCPUS
-    return { kind: 'cpu', configs: fields.cpuFlavorIds.map(flavor => ({ flavor, vcpuCount })) }
+    const { cpuFlavorIds, vcpuCount = shown?.vcpuCount || VCPUS } = fields
+    if (before?.kind === 'cpu' && isSameText([cpuFlavorIds, vcpuCount], [shown!.cpuFlavorIds, shown!.vcpuCount]))
+      return null
+    const configs = cpuFlavorIds.map(flavor => ({ flavor, vcpuCount }))
+    return { kind: 'cpu', configs: before === null ? namedConfigs(fields.instanceIds, configs) : configs }
   }
   if (before?.kind === 'cpu') {
-    if (fields.vcpuCount === undefined) return null
+    if (fields.vcpuCount === undefined || fields.vcpuCount === shown!.vcpuCount) return null
     const vcpuCount = fields.vcpuCount
     return { kind: 'cpu', configs: before.configs.map(({ flavor }) => ({ flavor, vcpuCount })) }
   }
   const { gpuTypeIds, gpuCount, allowedCudaVersions, minCudaVersion } = fields
   const touched = [gpuTypeIds, gpuCount, allowedCudaVersions, minCudaVersion].some(value => value !== undefined)
   if (!touched || (before === null && gpuTypeIds === undefined)) return null
+  const isKept = before !== null && (gpuTypeIds === undefined || isSameText(gpuTypeIds, shown!.gpuTypeIds))
   return {
     kind: 'gpu',
-    ...(gpuTypeIds === undefined
-      ? { pools: before!.pools, excludedTypes: before!.excludedTypes }
-      : selection(gpuTypeIds)),
+    ...(isKept ? { pools: before.pools, excludedTypes: before.excludedTypes } : selection(gpuTypeIds!)),
     count: gpuCount ?? before?.count ?? 1,
     allowedCudaVersions: allowedCudaVersions ?? before?.allowedCudaVersions ?? [],
     minCudaVersion: minCudaVersion === undefined ? (before?.minCudaVersion ?? null) : minCudaVersion || null,
   }
+}
+
+/** The configurations that instance ids name, where they agree with the flavors and the count beside them; else these. */
+function namedConfigs(ids: readonly string[] = [], wanted: readonly CpuConfig[]): readonly CpuConfig[] {
+  const named = ids.flatMap(id => parseInstanceId(id) ?? [])
+  const agree =
+    named.length === ids.length &&
+    named[0]?.vcpuCount === wanted[0]?.vcpuCount &&
+    isSameText(flavorsOf(named), flavorsOf(wanted))
+  return agree ? named : wanted
+}
+
+function flavorsOf(configs: readonly CpuConfig[]): string[] {
+  return configs.map(({ flavor }) => flavor)
+}
+
+function isSameText(some: unknown, others: unknown): boolean {
+  return JSON.stringify(some) === JSON.stringify(others)
 }
 
 /** Selects exactly these GPU types: their pools, with the other types excluded. */
@@ -112,24 +141,31 @@ function selection(gpuTypeIds: readonly string[]): { pools: readonly string[]; e
   return { pools, excludedTypes: typesOfPools(pools).filter(type => !gpuTypeIds.includes(type)) }
 }
 
+/** Hardware as this version shows it: the count of vCPUs is that of the first configuration. */
+function hardwareView(compute: Compute) {
+  const gpu = compute.kind === 'gpu' ? compute : null
+  const configs = compute.kind === 'cpu' ? compute.configs : []
+  return {
+    computeType: gpu === null ? 'CPU' : 'GPU',
+    gpuTypeIds: gpu === null ? [] : typesOfPools(gpu.pools).filter(type => !gpu.excludedTypes.includes(type)),
+    gpuCount: gpu?.count ?? 0,
+    cpuFlavorIds: flavorsOf(configs),
+    vcpuCount: configs[0]?.vcpuCount ?? 0,
+    instanceIds: configs.map(formatInstanceId),
+    allowedCudaVersions: gpu?.allowedCudaVersions ?? [],
+    minCudaVersion: gpu?.minCudaVersion ?? null,
+  }
+}
+
 /** An endpoint as this version shows it. */
 export function endpointView(endpoint: Endpoint, more: { template?: Template; workers?: readonly Worker[] }) {
   const { compute, scaler, networkVolumeIds } = endpoint
-  const gpu = compute.kind === 'gpu' ? compute : null
-  const configs = compute.kind === 'cpu' ? compute.configs : []
   return {
     id: endpoint.id,
     name: endpoint.name,
     userId: endpoint.owner,
     templateId: endpoint.templateId,
-    computeType: gpu === null ? 'CPU' : 'GPU',
-    gpuTypeIds: gpu === null ? [] : typesOfPools(gpu.pools).filter(type => !gpu.excludedTypes.includes(type)),
-    gpuCount: gpu?.count ?? 0,
-    cpuFlavorIds: configs.map(({ flavor }) => flavor),
-    vcpuCount: configs[0]?.vcpuCount ?? 0,
-    instanceIds: configs.map(({ flavor, vcpuCount }) => `${flavor}-${vcpuCount}-${cpuMemoryGb(flavor, vcpuCount)}`),
-    allowedCudaVersions: gpu?.allowedCudaVersions ?? [],
-    minCudaVersion: gpu?.minCudaVersion ?? null,
+    ...hardwareView(compute),
     workersMin: endpoint.workersMin,
     workersMax: endpoint.workersMax,
     idleTimeout: endpoint.idleTimeoutS,

@@ -11,9 +11,12 @@ export const EndpointFields = {
   templateId: Name.optional(),
   computeType: z.enum(['GPU', 'CPU']).optional(),
   gpuTypeIds: Ids.optional(),
-  gpuCount: z.int().min(1).max(64).optional(),
+  /** 0 as it is shown of a CPU endpoint. */
+  gpuCount: z.int().min(0).max(64).optional(),
   cpuFlavorIds: Ids.optional(),
-  vcpuCount: z.int().min(1).max(32).optional(),
+  /** 0 as it is shown of a GPU endpoint. */
+  vcpuCount: z.int().min(0).max(32).optional(),
+  instanceIds: Ids.optional(),
   workersMin: z.int().min(0).optional(),
   workersMax: z.int().min(0).optional(),
   idleTimeout: z.int().min(1).max(3600).optional(),

@@ -1,6 +1,6 @@
 import type { Template, TemplateInput } from '../../core/endpoints/template.ts'
 import type { RegistryId } from '../../core/ids.ts'
-import { readJson } from '../../core/json/json-text.ts'
+import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import type { Members } from '../rest/route.ts'
 import type { TemplateFields } from './schemas.ts'
 
@@ -29,31 +29,40 @@ export function templateChanges(fields: Fields, args: string): Partial<TemplateI
   }
 }
 
-/** Stores a list of arguments as JSON text, as the other surfaces accept it. */
+/**
+ * Stores lists of words as JSON text, as the other surfaces accept it. The lists that are shown leave the command line as it is, and so
+ * does its text as one word, as earlier releases showed it.
+ */
 function commandLine({ dockerEntrypoint, dockerStartCmd }: Fields, args: string): Partial<TemplateInput> {
   if (dockerEntrypoint === undefined && dockerStartCmd === undefined) return {}
-  const before = wordLists(args)
-  const entrypoint = dockerEntrypoint ?? before.entrypoint
-  const cmd = dockerStartCmd ?? before.cmd
+  const shown = shownWords(args)
+  const entrypoint = dockerEntrypoint ?? shown.entrypoint
+  const cmd = dockerStartCmd ?? shown.cmd
+  if (isSame(entrypoint, shown.entrypoint) && (isSame(cmd, shown.cmd) || (args !== '' && isSame(cmd, [args]))))
+    return {}
   if (entrypoint.length === 0 && cmd.length === 0) return { args: '' }
   return {
     args: JSON.stringify({ ...(cmd.length > 0 ? { cmd } : {}), ...(entrypoint.length > 0 ? { entrypoint } : {}) }),
   }
 }
 
-function wordLists(args: string): { entrypoint: string[]; cmd: string[] } {
-  const empty = { entrypoint: [], cmd: [] }
-  if (args === '') return empty
-  const reading = readJson(args)
-  const parsed = reading.ok ? (reading.value as { entrypoint?: unknown; cmd?: unknown } | null) : null
-  const words = (value: unknown) => (Array.isArray(value) ? value.map(String) : [])
-  if (typeof parsed !== 'object' || parsed === null) return { ...empty, cmd: [args] }
-  return { entrypoint: words(parsed.entrypoint), cmd: words(parsed.cmd) }
+/** The words of a command line in its two parts. One that cannot be read, so that no worker starts with it, is one word. */
+function shownWords(args: string): { readonly entrypoint: readonly string[]; readonly cmd: readonly string[] } {
+  try {
+    const { entrypoint, cmd } = parseContainerArgs(args)
+    return { entrypoint: entrypoint ?? [], cmd: cmd ?? [] }
+  } catch {
+    return { entrypoint: [], cmd: [args] }
+  }
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((item, index) => item === others[index])
 }
 
 /** A template as this version shows it. */
 export function templateView(template: Template) {
-  const { entrypoint, cmd } = wordLists(template.args)
+  const { entrypoint, cmd } = shownWords(template.args)
   return {
     id: template.id,
     name: template.name,

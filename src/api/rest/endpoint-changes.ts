@@ -116,7 +116,7 @@ export function givenCompute({ gpu, cpu }: Partial<Created>): Compute | null {
 /** The request's CUDA limit, or the CUDA versions of the template. */
 function newCompute(body: Created, template: Template | null): Compute {
   const compute = givenCompute(body)!
-  const limited = body.gpu?.allowedCudaVersions !== undefined || body.gpu?.minCudaVersion !== undefined
+  const limited = body.gpu?.allowedCudaVersions !== undefined || body.gpu?.minCudaVersion != null
   if (compute.kind === 'cpu' || limited) return compute
   return { ...compute, allowedCudaVersions: template?.allowedCudaVersions ?? [] }
 }
@@ -127,7 +127,7 @@ function changedCompute({ gpu, cpu }: Changed, before: Compute): Compute | undef
   if (gpu === undefined || before.kind === 'cpu') return undefined
   const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = gpu
   const listed = allowedCudaVersions !== undefined && allowedCudaVersions.length > 0
-  const floored = minCudaVersion !== undefined && minCudaVersion !== ''
+  const floored = minCudaVersion != null && minCudaVersion !== ''
   return {
     kind: 'gpu',
     pools: pools ?? before.pools,

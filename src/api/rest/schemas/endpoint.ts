@@ -98,7 +98,7 @@ const GpuCreated = z
     excludedTypes: ExcludedTypes.optional(),
     count: GpuCount.default(1),
     allowedCudaVersions: CudaVersions.optional(),
-    minCudaVersion: CudaVersion.optional(),
+    minCudaVersion: CudaVersion.nullable().optional(),
   })
   .openapi('CreateEndpointGpuConfig')
 
@@ -111,6 +111,7 @@ const GpuChanged = z
     minCudaVersion: z
       .string()
       .regex(/^$|^\d+\.\d+$/, 'must be of the form major.minor, or empty')
+      .nullable()
       .optional(),
   })
   .openapi('UpdateEndpointGpuConfig')
