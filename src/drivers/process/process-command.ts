@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
-import { argsInvalid, parseArgs } from '../../core/workers/command-line.ts'
+import { argsInvalid, parseArgs, splitCommandLine } from '../../core/workers/command-line.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import { exists, isProgram } from './program-files.ts'
 import { findPython } from './python-environment.ts'
@@ -42,8 +42,9 @@ export async function resolveCommand(
   purpose: Purpose,
 ): Promise<Command> {
   if (!image.startsWith(SCHEME)) throw new WorkerStartError({ kind: 'engine_not_configured', image })
-  const words = parseArgs(args)
+  const given = parseArgs(args)
   const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
+  const words = await splitSingle(given, folder)
   // All at once: a caller waits for each read of the disk.
   const [pythonFolder, file] = await Promise.all([
     findPython(folder, sources.hostEnv.HOME),
@@ -53,6 +54,13 @@ export async function resolveCommand(
   if (words.length > 0) return { folder, words, pythonFolder }
   if (file === null) throw new WorkerStartError({ kind: 'handler_missing', folder, files: FILES[purpose] })
   return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
+}
+
+/** A single word with blanks that names no program is a whole command line, which clients send as a list of one text. */
+async function splitSingle(words: readonly string[], folder: string): Promise<readonly string[]> {
+  const [word = ''] = words
+  if (words.length !== 1 || !/\S\s+\S/.test(word) || (await exists(resolve(folder, word)))) return words
+  return splitCommandLine(word)
 }
 
 /** An image with the absolute path of its folder; one that names none stays as it is. @param roots a relative path is below the first */

@@ -234,6 +234,13 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     assert.deepEqual(told.words, ['two words', '"'])
   })
 
+  test('may be one text in that JSON, unless a program has its name', async () => {
+    const text = JSON.stringify({ cmd: [`${process.execPath} worker.mjs 'two words' b`] })
+    assert.deepEqual((await report(machine.spec('', { args: text }))).words, ['two words', 'b'])
+    await program('app/my run', 46)
+    assert.equal(await codeOf('dir:app', JSON.stringify({ cmd: ['./my run'] })), 46)
+  })
+
   test('is a handler for this Node where there is no other', async () => {
     await mkdir(join(machine.root, 'node'))
     await writeFile(join(machine.root, 'node', 'handler.mjs'), 'process.exit(41)')
