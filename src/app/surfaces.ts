@@ -4,6 +4,7 @@ import { graphqlSurface } from '../api/graphql/surface.ts'
 import { jobSurface } from '../api/jobs/routes.ts'
 import { openAiSurface } from '../api/openai/routes.ts'
 import { opsSurface } from '../api/ops/surface.ts'
+import { absentRoutes } from '../api/rest/routes/absent.ts'
 import { restRoutes } from '../api/rest/routes.ts'
 import { restSurface } from '../api/rest/surface.ts'
 import { V1_ERRORS, v1Routes } from '../api/rest-v1/routes.ts'
@@ -68,7 +69,7 @@ export function createSurfaces(
   const asked = { ...common, ...jobs, endpoints: endpoints.known, clock, stopping, addresses: addresses.current }
   const consoleParts = { ...common, sessions: accounts.sessions, store, files, addresses: addresses.current, version }
   const byName = {
-    rest: restSurface(common, restRoutes(routes)),
+    rest: restSurface(common, [...absentRoutes(routes), ...restRoutes(routes)]),
     restV1: restSurface(common, v1Routes(routes), V1_ERRORS),
     graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...endpoints, store }),
     jobs: jobSurface({

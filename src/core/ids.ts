@@ -31,6 +31,7 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'serverless',
   'templates',
   'network-volumes',
+  'global-volumes',
   'registries',
   'catalog',
   'billing',

@@ -23,6 +23,7 @@ import {
   type Surface,
   type SurfaceEnv,
 } from '../surface.ts'
+import { absenceAt } from './absent.ts'
 import { restSentence } from './field-names.ts'
 import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
@@ -94,18 +95,23 @@ export function restSurface(
   for (const [path, allow] of methodsByPath(routes)) {
     app.all(honoPath(path), async context => {
       await authenticate(context.env, context.req.raw)
-      const message = `this path takes ${allow.join(', ')}, not ${context.req.method}`
+      const message = withReason(`this path takes ${allow.join(', ')}, not ${context.req.method}`, context.req.path)
       throw new AppError('method_not_allowed', message, { allow })
     })
   }
   app.notFound(async context => {
     await authenticate(context.env, context.req.raw)
-    throw new AppError('not_found', `there is nothing at ${context.req.path}`)
+    throw new AppError('not_found', withReason(`there is nothing at ${context.req.path}`, context.req.path))
   })
   app.onError(error => {
     throw error
   })
   return (request, env) => answered(parts, app, request, env, format)
+}
+
+function withReason(message: string, path: string): string {
+  const reason = absenceAt(path)
+  return reason === null ? message : `${message}: ${reason}`
 }
 
 async function answered(

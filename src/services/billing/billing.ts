@@ -47,6 +47,12 @@ export interface Bill {
   readonly totals: Amounts
 }
 
+function boundsOf(time: BillingTime, nowMs: number): readonly number[] {
+  const result = billingBounds(time, nowMs)
+  if ('problems' in result) throw invalidFields(result.problems)
+  return result.bounds
+}
+
 /** What usage costs, at the prices that are in force now. */
 export class Billing {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -63,6 +69,12 @@ export class Billing {
     return 'problems' in result ? result.problems : []
   }
 
+  /** The time that is asked for, in whole buckets. @throws AppError `invalid` with everything wrong with it */
+  span(time: BillingTime): Pick<Bill, 'size' | 'startMs' | 'endMs'> {
+    const bounds = boundsOf(time, this.#ports.clock.now())
+    return { size: time.size, startMs: bounds[0]!, endMs: bounds.at(-1)! }
+  }
+
   /**
    * What an owner's endpoints, or one of them, have used and cost; those that are gone included, and workers that run
    * up to now. There is no record where nothing was used, nor for an endpoint that is not the owner's.
@@ -71,9 +83,7 @@ export class Billing {
   async bill(owner: OwnerId, time: BillingTime, endpointId: EndpointId | null): Promise<Bill> {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
-    const result = billingBounds(time, nowMs)
-    if ('problems' in result) throw invalidFields(result.problems)
-    const { bounds } = result
+    const bounds = boundsOf(time, nowMs)
     const asked: UsageQuery = { owner, endpointId, bounds }
     const [jobs, workers] = await Promise.all([store.usage.jobs(asked), store.usage.workers(asked, nowMs)])
     if (jobs.nextMs !== null || workers.nextMs !== null) {

@@ -1,6 +1,7 @@
 /** Every operation of every surface against every kind of key: who may do it, who may not, and to whom it does not exist. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { absentRoutes } from '../../../src/api/rest/routes/absent.ts'
 import { type RouteParts, restRoutes } from '../../../src/api/rest/routes.ts'
 import { v1Routes } from '../../../src/api/rest-v1/routes.ts'
 import type { KeyScope } from '../../../src/core/accounts/permission.ts'
@@ -53,10 +54,11 @@ const JOBS: readonly (readonly [method: string, path: string, needs: 'read' | 'w
 /** Of each operation of both versions of REST: its method, a path with ids of things that are not there (and a query, for one with an endless response), its right. */
 function managed(): { method: string; path: string; needs: Need }[] {
   const parts = {} as RouteParts
-  return [...restRoutes(parts), ...v1Routes(parts)].flatMap(({ contract: { method, path, level } }) =>
-    level === 'open'
-      ? []
-      : [{ method: method.toUpperCase(), path: withoutEnd(path.replaceAll(/\{\w+\}/g, 'nothing')), needs: level }],
+  return [...absentRoutes(parts), ...restRoutes(parts), ...v1Routes(parts)].flatMap(
+    ({ contract: { method, path, level } }) =>
+      level === 'open'
+        ? []
+        : [{ method: method.toUpperCase(), path: withoutEnd(path.replaceAll(/\{\w+\}/g, 'nothing')), needs: level }],
   )
 }
 

@@ -85,6 +85,14 @@ test('buckets of every size have the same total, to which their records add up',
     assert.equal(sum, Math.round(metadata.totals.totalAmount * 1e6), size)
     assert.deepEqual([metadata.recordCount, metadata.uniqueServerlessCount], [records.length, 2])
     sums.push(metadata.totals)
+    // The bill over all kinds has one record for each span of time.
+    const whole = (await rig.ask('GET', `/v2/billing?bucketSize=${size}&${time}`)).json
+    const starts = new Set(records.map((record: { startTime: string }) => record.startTime))
+    assert.equal(whole.metadata.recordCount, starts.size)
+    assert.equal(whole.metadata.totals.totalAmount, metadata.totals.totalAmount)
+    const parts = (name: string) =>
+      whole.records.reduce((sum: number, record: Record<string, number>) => sum + Math.round(record[name]! * 1e6), 0)
+    assert.deepEqual([parts('totalAmount'), parts('serverlessGpuAmount') + parts('serverlessCpuAmount')], [sum, sum])
   }
   for (const sum of sums) assert.deepEqual(sum, sums[0])
   const one = await bill(rig, `?serverlessId=${second}&bucketSize=year&${time}`)

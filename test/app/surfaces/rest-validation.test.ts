@@ -187,7 +187,7 @@ test('a body over its limit is 413, an unknown path 404 and another method 405 w
   const rig = await openRig(t)
   const large = await rig.ask('POST', '/v2/serverless', { body: { name: 'x'.repeat(2 * 1024 * 1024) } })
   assert.deepEqual([large.status, large.json.status], [413, 413])
-  const unknown = await rig.ask('GET', '/v2/pods')
+  const unknown = await rig.ask('GET', '/v2/pods/p1')
   assert.deepEqual([unknown.status, unknown.json.title], [404, 'Not Found'])
   const method = await rig.ask('PUT', '/v2/serverless')
   assert.deepEqual([method.status, method.headers.get('allow')], [405, 'GET, HEAD, POST'])
