@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Page } from '../wire/support/chromium.ts'
 import { ask } from '../wire/support/client.ts'
@@ -11,7 +12,7 @@ import { Visitor } from './support/console.ts'
 
 const ARGS = ['--worker', `${root}/test/browser/fixtures/counting`]
 
-describe('logs in the console', { skip: browserSkip, timeout: 240_000 }, () => {
+describe('logs in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
   let server: Server
   let browser: Browser
   before(async () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Locator } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
@@ -28,7 +29,7 @@ class Clicks {
   }
 }
 
-describe('mending in the console', { skip: browserSkip, timeout: 240_000 }, () => {
+describe('mending in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -59,13 +60,17 @@ describe('mending in the console', { skip: browserSkip, timeout: 240_000 }, () =
     const { json: waiting } = await ask(server, '/v2/picky/run', { body: { input: { b: 2 } } })
     const { visitor, clicks, item } = await atHome()
     // What is wrong is said in the words of the worker.
-    await item('picky').getByText('no such model: broken').waitFor({ timeout: 60_000 })
+    await item('picky')
+      .getByText('no such model: broken')
+      .waitFor({ timeout: patient(60_000) })
     const button = item('picky').getByRole('button', { name: /^Roll back to release \d+/ })
     await clicks.on(button)
     const dialog = visitor.page.getByRole('dialog')
     await dialog.getByText('MODEL').first().waitFor()
     await clicks.on(dialog.getByRole('button', { name: /^Roll back to release \d+/ }))
-    await item('picky').getByRole('heading', { name: 'Mended' }).waitFor({ timeout: 60_000 })
+    await item('picky')
+      .getByRole('heading', { name: 'Mended' })
+      .waitFor({ timeout: patient(60_000) })
     const done = await until('the job to be done', async () => {
       const { json } = await ask(server, `/v2/picky/status/${waiting.id}`)
       return json.status === 'COMPLETED' && json
@@ -80,7 +85,9 @@ describe('mending in the console', { skip: browserSkip, timeout: 240_000 }, () =
     const { visitor, clicks, item } = await atHome()
     await clicks.on(item('hello-node').getByRole('button', { name: 'Allow 1 worker' }))
     await clicks.on(visitor.page.getByRole('dialog').getByRole('button', { name: 'Allow 1 worker' }))
-    await item('hello-node').getByRole('heading', { name: 'Mended' }).waitFor({ timeout: 60_000 })
+    await item('hello-node')
+      .getByRole('heading', { name: 'Mended' })
+      .waitFor({ timeout: patient(60_000) })
     const { json } = await ask(server, `/v2/hellonode/status/${waiting.id}`)
     assert.equal(json.status, 'COMPLETED')
     visitor.assertClean()

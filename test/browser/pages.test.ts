@@ -1,6 +1,7 @@
 /** Every page of the console, for everybody: both themes, wide and narrow, by keyboard, by screen reader, with few rights. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser } from '../wire/support/chromium.ts'
 import { ask } from '../wire/support/client.ts'
@@ -24,7 +25,7 @@ const LOOKS = [
 /** A name that a careless page would run, and that is as long as names may be. */
 const HOSTILE = `<img src=x onerror="globalThis.wasRun=1"><script>globalThis.wasRun=1</script>${'x'.repeat(110)}`
 
-describe('the pages of the console', { skip: browserSkip, timeout: 280_000 }, () => {
+describe('the pages of the console', { skip: browserSkip, timeout: patient(280_000) }, () => {
   let server: Server
   let browser: Browser
   let job: string

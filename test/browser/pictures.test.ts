@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Page } from '../wire/support/chromium.ts'
 import { ask } from '../wire/support/client.ts'
@@ -63,7 +64,7 @@ const PICTURES: readonly Picture[] = [
   },
 ]
 
-describe('the pictures of the documentation', { skip: browserSkip, timeout: 240_000 }, () => {
+describe('the pictures of the documentation', { skip: browserSkip, timeout: patient(240_000) }, () => {
   let browser: Browser
   let showcase: Showcase
   before(async () => {

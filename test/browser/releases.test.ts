@@ -1,6 +1,7 @@
 /** Changes of an endpoint in the console: seen before they are saved, taken back, and not lost to another person's. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Page } from '../wire/support/chromium.ts'
 import { ask } from '../wire/support/client.ts'
@@ -8,7 +9,7 @@ import { root, type Server, startServer } from '../wire/support/server.ts'
 import { until } from '../wire/support/until.ts'
 import { Visitor } from './support/console.ts'
 
-describe('releases in the console', { skip: browserSkip, timeout: 240_000 }, () => {
+describe('releases in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
   let server: Server
   let browser: Browser
   before(async () => {

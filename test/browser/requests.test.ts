@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Locator, Page } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
@@ -13,7 +14,7 @@ import { Visitor } from './support/console.ts'
 /** Longest time from the acceptance of a job to its row, in ms; far more than it takes where nothing else runs. */
 const SEEN_WITHIN_MS = 3_000
 
-describe('requests in the console', { skip: browserSkip, timeout: 240_000 }, () => {
+describe('requests in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
   const folder = temporaryFolder()
   let server: Server
   let browser: Browser

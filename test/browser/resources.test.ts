@@ -1,13 +1,14 @@
 /** Things of an account in the console: made, used, and taken away again; and what another account sees of them. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Locator, Page } from '../wire/support/chromium.ts'
 import { ask } from '../wire/support/client.ts'
 import { root, type Server, startServer } from '../wire/support/server.ts'
 import { Visitor } from './support/console.ts'
 
-describe('what an account has, in the console', { skip: browserSkip, timeout: 240_000 }, () => {
+describe('what an account has, in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
   let server: Server
   let browser: Browser
   before(async () => {

@@ -1,6 +1,7 @@
 /** Signing in to the console, and staying signed in. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { makeTenant } from '../wire/attacks/tenant.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser } from '../wire/support/chromium.ts'
@@ -8,7 +9,7 @@ import { ask } from '../wire/support/client.ts'
 import { runCommand, type Server, startServer } from '../wire/support/server.ts'
 import { Visitor } from './support/console.ts'
 
-describe('signing in to the console', { skip: browserSkip, timeout: 180_000 }, () => {
+describe('signing in to the console', { skip: browserSkip, timeout: patient(180_000) }, () => {
   let server: Server
   let browser: Browser
   before(async () => {

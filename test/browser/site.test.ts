@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, join, relative } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Page } from '../wire/support/chromium.ts'
 import { atEnd } from '../wire/support/cleanup.ts'
@@ -49,7 +50,7 @@ async function startFileServer(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-describe('the site of the documentation', { skip, timeout: 120_000 }, () => {
+describe('the site of the documentation', { skip, timeout: patient(120_000) }, () => {
   let browser: Browser
   let origin: string
   before(async () => {

@@ -9,6 +9,7 @@ import { type ObservedExit, observedExitText } from '../../src/core/workers/work
 import type { Driver, WorkerSpec } from '../../src/ports/driver.ts'
 import type { Notifier } from '../../src/ports/notifier.ts'
 import { statusAt } from '../support/answers.ts'
+import { patient } from '../support/patience.ts'
 import { platformContract } from './driver-platform.ts'
 
 /**
@@ -103,7 +104,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>,
       afterEach(() => harness.close())
       contract(() => harness)
     })
-  describe(`the ${name} driver`, { timeout: 280_000, concurrency: traits.waits === true ? 5 : 1 }, () => {
+  describe(`the ${name} driver`, { timeout: patient(280_000), concurrency: traits.waits === true ? 5 : 1 }, () => {
     part('ends of workers', endContract)
     part('starts and adoptions', startContract)
     part('freezes', (traits.freezes ?? true) ? freezeContract : withoutFreezes)

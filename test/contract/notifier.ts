@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
+import { patient } from '../support/patience.ts'
 
 /** A notifier, or several ends of one: what is published at `sender` arrives at `receiver`. */
 export interface NotifierHarness {
@@ -12,7 +13,7 @@ export interface NotifierHarness {
 
 /** Runs the contract. */
 export function notifierContract(name: string, open: () => Promise<NotifierHarness>): void {
-  describe(`the ${name} notifier`, { timeout: 60_000 }, () => {
+  describe(`the ${name} notifier`, { timeout: patient(60_000) }, () => {
     let harness: NotifierHarness
     beforeEach(async () => {
       harness = await open()

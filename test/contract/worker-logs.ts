@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { LogLine, WorkerLogs } from '../../src/ports/worker-logs.ts'
+import { patient } from '../support/patience.ts'
 
 /** A keeper of outputs whose limit is 400 kB, and workers that write. */
 export interface WorkerLogsHarness {
@@ -64,7 +65,7 @@ export async function* follow(
 
 /** Runs the contract. */
 export function workerLogsContract(name: string, open: () => Promise<WorkerLogsHarness>): void {
-  describe(`the ${name} worker logs`, { timeout: 60_000 }, () => {
+  describe(`the ${name} worker logs`, { timeout: patient(60_000) }, () => {
     let harness: WorkerLogsHarness
     const abort = { controller: new AbortController() }
     beforeEach(async () => {

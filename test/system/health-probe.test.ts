@@ -5,6 +5,7 @@ import { type AddressInfo, createServer as createSocketServer, type Server, type
 import { type TestContext, test } from 'node:test'
 import type { SocketAddress } from '../../src/core/workers/socket-address.ts'
 import { createHealthProbes } from '../../src/system/http/health-probe.ts'
+import { patient } from '../support/patience.ts'
 
 async function listening(context: TestContext, server: Server): Promise<SocketAddress> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -82,7 +83,9 @@ test('a server that accepts and says nothing is given up after the time', async 
   assert.deepEqual(answer, { problem: 'no answer within 0.05 s', refused: false })
 })
 
-test('a body without an end neither delays the response nor is read without end', { timeout: 20_000 }, async t => {
+test('a body without an end neither delays the response nor is read without end', {
+  timeout: patient(20_000),
+}, async t => {
   let closed = () => {}
   const over = new Promise<void>(resolve => (closed = resolve))
   const address = await answering(t, (_request, response) => {

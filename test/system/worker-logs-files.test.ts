@@ -10,6 +10,7 @@ import type { PlacedLine, WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 import { follow, plain, workerLogsContract } from '../contract/worker-logs.ts'
+import { patient } from '../support/patience.ts'
 
 workerLogsContract('file', openFiles)
 
@@ -115,7 +116,7 @@ test('an output of newlines is read in pages of bounded length, and nothing is l
   }
 })
 
-test('following continues after another program has emptied the file', { timeout: 60_000 }, async () => {
+test('following continues after another program has emptied the file', { timeout: patient(60_000) }, async () => {
   const { logs, write, close } = await openFiles()
   const worker = 'a' as WorkerId
   const abort = new AbortController()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isJsonObject, memberTexts, readJson } from '../../../src/core/json/json-text.ts'
+import { patient } from '../../support/patience.ts'
 
 const BLANKS = fc.array(fc.constantFrom(' ', '\n', '\t', '\r'), { maxLength: 3 }).map(blanks => blanks.join(''))
 
@@ -126,7 +127,7 @@ for (const [what, text] of large) {
 const hostile = ['\\"'.repeat(200_000), '"'.repeat(199_999), '"\\'.repeat(1_000_000), `"${'\\'.repeat(2_000_000)}`]
 
 for (const text of hostile) {
-  test(`much text that begins with ${text.slice(0, 4)} are refused without delay`, { timeout: 5_000 }, () => {
+  test(`much text that begins with ${text.slice(0, 4)} are refused without delay`, { timeout: patient(5_000) }, () => {
     assert.ok(!readJson(text, true).ok)
   })
 }

@@ -11,12 +11,13 @@ import type { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { everyEndpoint } from '../../support/worker-spec.ts'
 
 /** Ends well when the kernel lets it have exactly what CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE allow. */
 const RIGHTS = 'grep -qx "CapBnd:.00000000000004fb" /proc/self/status && grep -qx "NoNewPrivs:.1" /proc/self/status'
 
-describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => {
+describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) }, () => {
   let machine: DockerMachine
   let driver: DockerDriver
   before(async () => {

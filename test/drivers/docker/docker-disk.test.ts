@@ -14,6 +14,7 @@ import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { noDocker, openDockerMachine } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { fastClock, type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
 import { PLAIN_WORKER } from '../../support/worker-spec.ts'
 
@@ -25,7 +26,7 @@ test('a container has done something wrong when it has written more than its dis
   assert.deepEqual(diskFault(5_000_000_001, 5), { kind: 'disk_full', limitGb: 5, of: 'container' })
 })
 
-describe('a container on an engine that is there', { skip: noDocker, timeout: 60_000 }, () => {
+describe('a container on an engine that is there', { skip: noDocker, timeout: patient(60_000) }, () => {
   test('is ended when it writes more than its limit, with that reason, and other containers are not', async () => {
     const machine = await openDockerMachine()
     try {
@@ -112,7 +113,7 @@ async function openPlayed(context: TestContext, written: () => number) {
 const worker = 'w' as WorkerId
 const HANDLE = '{"container":"c","process":null}'
 
-test('the disk of a container of an earlier run is watched too', { timeout: 20_000 }, async context => {
+test('the disk of a container of an earlier run is watched too', { timeout: patient(20_000) }, async context => {
   const { driver, notifier, killed } = await openPlayed(context, () => 2_000_000_001)
   assert.equal(await driver.adopt(worker, HANDLE), true)
   const exit = await exitOf(notifier, driver, worker)
@@ -120,7 +121,7 @@ test('the disk of a container of an earlier run is watched too', { timeout: 20_0
   assert.deepEqual(killed, ['SIGKILL'])
 })
 
-test('so is that of one that was taken over while the engine was away', { timeout: 20_000 }, async context => {
+test('so is that of one that was taken over while the engine was away', { timeout: patient(20_000) }, async context => {
   const { driver, notifier, hangUp, listen } = await openPlayed(context, () => 3_000_000_000)
   await driver.check('image', '')
   await hangUp()
@@ -130,7 +131,7 @@ test('so is that of one that was taken over while the engine was away', { timeou
   assert.match(observedExitText(await exitOf(notifier, driver, worker)), /wrote more than the 2 GB/)
 })
 
-test('an engine that does not report disk use ends no container', { timeout: 20_000 }, async context => {
+test('an engine that does not report disk use ends no container', { timeout: patient(20_000) }, async context => {
   let asked = 0
   const { driver, killed } = await openPlayed(context, () => {
     asked += 1
@@ -142,7 +143,7 @@ test('an engine that does not report disk use ends no container', { timeout: 20_
 })
 
 test('the engine bounds the disk of a container where it can, and gets a call without the bound where it cannot', {
-  timeout: 20_000,
+  timeout: patient(20_000),
 }, async context => {
   const { driver, answers } = await openPlayed(context, () => 0)
   const bodies: { HostConfig: { StorageOpt?: unknown }; Labels: Record<string, string> }[] = []

@@ -7,6 +7,7 @@ import { startFailureText } from '../../../src/core/workers/start-failure.ts'
 import { Engine } from '../../../src/drivers/docker/engine.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { systemClock } from '../../../src/system/clock.ts'
+import { patient } from '../../support/patience.ts'
 import { fastClock, type Played, playEngine } from '../../support/played-engine.ts'
 
 /** Why there is no engine, for people; null when there is one. */
@@ -56,7 +57,7 @@ async function play(context: TestContext, played: Played, clock = fastClock) {
   }
 }
 
-test('the API is spoken in a version that the engine knows', { timeout: 20_000 }, async context => {
+test('the API is spoken in a version that the engine knows', { timeout: patient(20_000) }, async context => {
   const spoken = async (ApiVersion: string, MinAPIVersion: string) => {
     const played = { version: { ApiVersion, MinAPIVersion }, answers: new Map() }
     const { engine, paths } = await play(context, played, systemClock)
@@ -69,7 +70,9 @@ test('the API is spoken in a version that the engine knows', { timeout: 20_000 }
   assert.match(String(await spoken('', '')), /does not speak the API of Docker/)
 })
 
-test('one that does not answer is reported, and used as soon as it does', { timeout: 20_000 }, async context => {
+test('one that does not answer is reported, and used as soon as it does', {
+  timeout: patient(20_000),
+}, async context => {
   const answers = new Map([['/info', () => {}]])
   const played = await play(context, { answers })
   assert.match(String(await absence(played.engine)), /does not answer as it should at unix:.*: no answer within 5 s/)
@@ -78,7 +81,7 @@ test('one that does not answer is reported, and used as soon as it does', { time
   assert.equal(await played.engine.absence(), null)
 })
 
-test('one that goes is noticed by its events, and found again', { timeout: 20_000 }, async context => {
+test('one that goes is noticed by its events, and found again', { timeout: patient(20_000) }, async context => {
   const played = await play(context, { answers: new Map() })
   await played.until(() => played.ups() === 1)
   await played.hangUp()
@@ -89,7 +92,7 @@ test('one that goes is noticed by its events, and found again', { timeout: 20_00
   await played.until(() => played.ups() === 2)
 })
 
-test('one that is found while the server lets go of it is let go of', { timeout: 20_000 }, async context => {
+test('one that is found while the server lets go of it is let go of', { timeout: patient(20_000) }, async context => {
   const ended = Promise.withResolvers<void>()
   const answers = new Map<string, (response: ServerResponse) => void>()
   const played = await play(context, { answers }, systemClock)
@@ -102,7 +105,7 @@ test('one that is found while the server lets go of it is let go of', { timeout:
   assert.equal(played.ups(), 0)
 })
 
-test('one that hangs while its events stay open counts as unavailable', { timeout: 20_000 }, async context => {
+test('one that hangs while its events stay open counts as unavailable', { timeout: patient(20_000) }, async context => {
   const answers = new Map<string, (response: ServerResponse) => void>()
   const played = await play(context, { answers })
   await played.until(() => played.ups() === 1)
@@ -110,7 +113,7 @@ test('one that hangs while its events stay open counts as unavailable', { timeou
   await played.until(() => played.aways() === 1)
 })
 
-test('a call costs no more when many others are open', { timeout: 20_000 }, async context => {
+test('a call costs no more when many others are open', { timeout: patient(20_000) }, async context => {
   const answers = new Map([['/follow', (response: ServerResponse) => response.flushHeaders()]])
   const { engine } = await play(context, { answers }, systemClock)
   await engine.absence()
@@ -126,7 +129,9 @@ test('a call costs no more when many others are open', { timeout: 20_000 }, asyn
   assert.ok(alone < 2_000, `${alone} characters`)
 })
 
-test('a call without a response ends by its deadline, and a 503 is reported', { timeout: 20_000 }, async context => {
+test('a call without a response ends by its deadline, and a 503 is reported', {
+  timeout: patient(20_000),
+}, async context => {
   const busy = (response: ServerResponse) => response.writeHead(503).end('{"message":"node is busy"}')
   const answers = new Map<string, (response: ServerResponse) => void>([
     ['/busy', busy],
@@ -142,7 +147,7 @@ test('a call without a response ends by its deadline, and a 503 is reported', { 
   })
 })
 
-test('events come whole however they are cut', { timeout: 20_000 }, async context => {
+test('events come whole however they are cut', { timeout: patient(20_000) }, async context => {
   const played = await play(context, { answers: new Map() })
   await played.until(() => played.ups() === 1)
   const event = (Action: string) => `${JSON.stringify({ Action, Actor: { ID: 'c', Attributes: { exitCode: '7' } } })}\n`

@@ -8,6 +8,7 @@ import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts'
+import { patient } from '../../support/patience.ts'
 import { type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
 
 const worker = 'w' as WorkerId
@@ -100,7 +101,7 @@ async function openPlayed(context: TestContext, { runs, takesSignals }: Custom) 
 
 for (const [name, custom] of Object.entries({ DOCKER, PODMAN })) {
   test(`a container is frozen and thawed by an engine like ${name}, and adopted`, {
-    timeout: 20_000,
+    timeout: patient(20_000),
   }, async context => {
     const { driver, done, open } = await openPlayed(context, custom)
     await driver.freeze(worker)
@@ -118,7 +119,7 @@ for (const [name, custom] of Object.entries({ DOCKER, PODMAN })) {
   })
 }
 
-test('a frozen container gets SIGTERM before it goes on', { timeout: 20_000 }, async context => {
+test('a frozen container gets SIGTERM before it goes on', { timeout: patient(20_000) }, async context => {
   const { driver, done } = await openPlayed(context, DOCKER)
   await driver.freeze(worker)
   await driver.terminate(worker)
@@ -128,7 +129,7 @@ test('a frozen container gets SIGTERM before it goes on', { timeout: 20_000 }, a
 })
 
 test('where the engine takes no signal for a paused container, it goes on first', {
-  timeout: 20_000,
+  timeout: patient(20_000),
 }, async context => {
   const { driver, done, container } = await openPlayed(context, PODMAN)
   await driver.freeze(worker)
@@ -139,7 +140,9 @@ test('where the engine takes no signal for a paused container, it goes on first'
   assert.deepEqual(done.slice(4), ['no SIGKILL', 'unpause', 'SIGKILL'])
 })
 
-test('a container that the engine cannot pause runs on, and the call says why', { timeout: 20_000 }, async context => {
+test('a container that the engine cannot pause runs on, and the call says why', {
+  timeout: patient(20_000),
+}, async context => {
   const { driver, refusing, container, paths } = await openPlayed(context, DOCKER)
   refusing.add('pause')
   await assert.rejects(driver.freeze(worker), { code: 'unavailable', message: /the container cannot be frozen now/ })
@@ -150,7 +153,9 @@ test('a container that the engine cannot pause runs on, and the call says why', 
   assert.equal(container.paused, false)
 })
 
-test('a container that the engine could not thaw is thawed when the engine can', { timeout: 20_000 }, async context => {
+test('a container that the engine could not thaw is thawed when the engine can', {
+  timeout: patient(20_000),
+}, async context => {
   const { driver, refusing, container } = await openPlayed(context, DOCKER)
   await driver.freeze(worker)
   refusing.add('unpause')
@@ -159,7 +164,9 @@ test('a container that the engine could not thaw is thawed when the engine can',
   while (container.paused) await new Promise<void>(resolve => systemClock.after(10, resolve))
 })
 
-test('what an engine has lost of its pauses is frozen again when it is back', { timeout: 20_000 }, async context => {
+test('what an engine has lost of its pauses is frozen again when it is back', {
+  timeout: patient(20_000),
+}, async context => {
   const { driver, container, hangUp, listen } = await openPlayed(context, DOCKER)
   await driver.freeze(worker)
   await hangUp()

@@ -10,6 +10,7 @@ import { amdDevices } from '../../../src/drivers/docker/amd-devices.ts'
 import type { GpuContext } from '../../../src/drivers/docker/container-gpus.ts'
 import { type ContainerContext, containerSpec } from '../../../src/drivers/docker/container-spec.ts'
 import { noDocker, openDockerMachine } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { PLAIN_WORKER } from '../../support/worker-spec.ts'
 
 const amd = (index: number, uuid: string | null = null): AssignedGpu => ({
@@ -133,7 +134,7 @@ test('without the list of the kernel the usual numbers are taken, and the engine
 
 test('a GPU of AMD whose device the engine does not have is the reason why a worker does not start', {
   skip: noDocker !== false ? noDocker : statSync('/dev/kfd', { throwIfNoEntry: false }) ? 'there is one here' : false,
-  timeout: 60_000,
+  timeout: patient(60_000),
 }, async () => {
   const machine = await openDockerMachine()
   try {

@@ -9,12 +9,13 @@ import type { ImagePins, RegistryCredential, StartWatch } from '../../../src/por
 import { systemClock } from '../../../src/system/clock.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { openRegistry, type TestRegistry } from '../../support/registry.ts'
 import { everyEndpoint } from '../../support/worker-spec.ts'
 
 const DAY = 24 * 3_600_000
 
-describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () => {
+describe('the images of containers', { skip: noDocker, timeout: patient(120_000) }, () => {
   let machine: DockerMachine
   let driver: DockerDriver
   let depot: TestRegistry

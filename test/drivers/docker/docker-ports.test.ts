@@ -14,12 +14,13 @@ import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts
 import { exitOf } from '../../contract/driver.ts'
 import { statusAt } from '../../support/answers.ts'
 import { type DockerMachine, noDocker, openDockerMachine } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { fastClock, playEngine } from '../../support/played-engine.ts'
 
 const soon = () => new Promise<void>(resolve => fastClock.after(500, resolve))
 const SERVER = 'cd /; for p in $PORT $PORT_HEALTH; do python3 -m http.server $p & done; wait'
 
-describe('the ports of a container', { skip: noDocker, timeout: 120_000 }, () => {
+describe('the ports of a container', { skip: noDocker, timeout: patient(120_000) }, () => {
   let machine: DockerMachine
   before(async () => {
     machine = await openDockerMachine()
@@ -145,7 +146,7 @@ describe('the ports of a container', { skip: noDocker, timeout: 120_000 }, () =>
 })
 
 test('a container that got another address while its engine was away is reached there', {
-  timeout: 20_000,
+  timeout: patient(20_000),
 }, async context => {
   const inspected = (address: string) => (response: ServerResponse) =>
     void response.end(

@@ -8,6 +8,7 @@ import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts'
+import { patient } from '../../support/patience.ts'
 import { type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
 
 const worker = 'w' as WorkerId
@@ -70,7 +71,7 @@ async function openPlayed(context: TestContext, fails = 0) {
   return { driver, sent, compared }
 }
 
-test('it gets one SIGTERM, and SIGKILL after that', { timeout: 20_000 }, async context => {
+test('it gets one SIGTERM, and SIGKILL after that', { timeout: patient(20_000) }, async context => {
   const { driver, sent, compared } = await openPlayed(context)
   await driver.terminate(worker)
   await compared(3)
@@ -80,7 +81,7 @@ test('it gets one SIGTERM, and SIGKILL after that', { timeout: 20_000 }, async c
   assert.deepEqual(sent.slice(0, 2), ['SIGTERM', 'SIGKILL'])
 })
 
-test('a signal that the engine refused is sent again later', { timeout: 20_000 }, async context => {
+test('a signal that the engine refused is sent again later', { timeout: patient(20_000) }, async context => {
   const { driver, sent, compared } = await openPlayed(context, 2)
   await driver.terminate(worker)
   assert.deepEqual(sent, [])

@@ -9,9 +9,10 @@ import { readPump } from '../../../src/pump/pump-file.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { follow } from '../../contract/worker-logs.ts'
+import { patient } from '../../support/patience.ts'
 
 test('a worker runs and writes on when its server is killed, and the next server takes it over', {
-  timeout: 60_000,
+  timeout: patient(60_000),
 }, async () => {
   const machine = await openMachine()
   try {
@@ -50,7 +51,7 @@ test('a worker runs and writes on when its server is killed, and the next server
 })
 
 test('what a worker prints before it ends is whole when its end is known, whoever is slow to read it', {
-  timeout: 60_000,
+  timeout: patient(60_000),
 }, async () => {
   const machine = await openMachine()
   try {
@@ -66,7 +67,9 @@ test('what a worker prints before it ends is whole when its end is known, whoeve
   }
 })
 
-test('a worker that prints line by line is as fast as one that prints at once', { timeout: 60_000 }, async () => {
+test('a worker that prints line by line is as fast as one that prints at once', {
+  timeout: patient(60_000),
+}, async () => {
   const machine = await openMachine()
   try {
     const driver = machine.driver()
@@ -82,7 +85,7 @@ test('a worker that prints line by line is as fast as one that prints at once', 
 })
 
 test('workers that print without end fill no disk, with lines and without one, also while no server runs', {
-  timeout: 60_000,
+  timeout: patient(60_000),
 }, async () => {
   const machine = await openMachine()
   try {
@@ -113,7 +116,7 @@ test('workers that print without end fill no disk, with lines and without one, a
 })
 
 test('a worker whose pump is killed or stopped prints on, and its lines are read by the next one', {
-  timeout: 60_000,
+  timeout: patient(60_000),
 }, async () => {
   const machine = await openMachine()
   const pump = () => readPump(join(machine.folder, 'pump'))!.pid
@@ -148,7 +151,7 @@ test('a worker whose pump is killed or stopped prints on, and its lines are read
 })
 
 test('a worker goes on while its output cannot be written, and the output says how much is missing', {
-  timeout: 60_000,
+  timeout: patient(60_000),
 }, async () => {
   const machine = await openMachine()
   try {

@@ -12,6 +12,7 @@ import type { ProcessIdentity } from '../../../src/drivers/process/process-table
 import type { Driver, WorkerSpec } from '../../../src/ports/driver.ts'
 import { exitOf, isRefusal } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { patient } from '../../support/patience.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
 
 /** Why the driver can never start this, for people; empty when it can. */
@@ -52,7 +53,7 @@ async function codeOf(
   return (await exitOf(machine.notifier, driver, spec.workerId)).code
 }
 
-describe('the environment of a process worker', { timeout: 120_000 }, () => {
+describe('the environment of a process worker', { timeout: patient(120_000) }, () => {
   test('is exactly the list, whatever the server was started with', async () => {
     const path = '/usr/bin:/bin'
     const secrets = { AWS_SECRET_ACCESS_KEY: 'x', RUNPOD_API_KEY: 'x', RUNYARD_API_KEY: 'x', NODE_OPTIONS: '--inspect' }
@@ -157,7 +158,7 @@ describe('the environment of a process worker', { timeout: 120_000 }, () => {
   })
 })
 
-describe('the folder of a process worker', { timeout: 120_000 }, () => {
+describe('the folder of a process worker', { timeout: patient(120_000) }, () => {
   const refused = async (image: string, sentence: RegExp, roots = [machine.root]) => {
     const driver = machine.driver({ roots })
     assert.match(await problemOf(driver, image, ''), sentence)
@@ -345,7 +346,7 @@ test('a worker whose private folder cannot be made is not started, and the reaso
   )
 })
 
-describe('the end of a process worker', { timeout: 120_000 }, () => {
+describe('the end of a process worker', { timeout: patient(120_000) }, () => {
   test('is reported with the signal that ended it', async () => {
     const driver = machine.driver()
     const spec = machine.spec('crashing')
@@ -454,7 +455,7 @@ describe('the end of a process worker', { timeout: 120_000 }, () => {
   })
 })
 
-describe('the identity of a process worker', { timeout: 120_000 }, () => {
+describe('the identity of a process worker', { timeout: patient(120_000) }, () => {
   test('is more than its pid: another process with that pid is left alone', async () => {
     const first = machine.driver()
     const spec = machine.spec('stubborn')

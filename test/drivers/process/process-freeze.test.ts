@@ -9,6 +9,7 @@ import { listProcesses, parsePs, readProcess } from '../../../src/drivers/proces
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { follow } from '../../contract/worker-logs.ts'
+import { patient } from '../../support/patience.ts'
 
 let machine: Machine
 let driver: ProcessDriver
@@ -18,7 +19,7 @@ beforeEach(async () => {
 })
 afterEach(() => machine.close())
 
-describe('a frozen process worker', { timeout: 60_000 }, () => {
+describe('a frozen process worker', { timeout: patient(60_000) }, () => {
   for (const behaviour of ['parent', 'daemons', 'runaway'] as const) {
     const skip =
       behaviour === 'parent' ? false : behaviour === 'daemons' ? platform() !== 'linux' : 'problem' in findMarker()

@@ -9,6 +9,7 @@ import { observedExitText, portConflictText } from '../../../src/core/workers/wo
 import { FreePorts, PORT_RANGE, portsOf } from '../../../src/drivers/served-ports.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { patient } from '../../support/patience.ts'
 
 const SERVES = { port: 80, healthPort: 81 }
 
@@ -20,7 +21,7 @@ function listen(port: number): Promise<Server> {
   })
 }
 
-describe('the ports of a process worker', { timeout: 60_000 }, () => {
+describe('the ports of a process worker', { timeout: patient(60_000) }, () => {
   let machine: Machine
   beforeEach(async () => {
     machine = await openMachine()
@@ -114,7 +115,7 @@ describe('the ports of a process worker', { timeout: 60_000 }, () => {
 
 describe('a port that the variables of a process worker name', {
   skip: platform() !== 'linux',
-  timeout: 60_000,
+  timeout: patient(60_000),
 }, () => {
   let machine: Machine
   beforeEach(async () => {

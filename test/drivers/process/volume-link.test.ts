@@ -6,9 +6,10 @@ import type { VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { VolumeLink } from '../../../src/drivers/process/volume-link.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { patient } from '../../support/patience.ts'
 import { everyEndpoint } from '../../support/worker-spec.ts'
 
-describe('the link to the network volume of process workers', { timeout: 60_000 }, () => {
+describe('the link to the network volume of process workers', { timeout: patient(60_000) }, () => {
   let machine: Machine
   let path: string
   beforeEach(async () => {

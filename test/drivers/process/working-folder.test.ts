@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { exitOf, isRefusal } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { patient } from '../../support/patience.ts'
 
 let machine: Machine
 let app: string
@@ -39,7 +40,7 @@ async function run(script: string, changes: Partial<WorkerSpec> = {}) {
   }
 }
 
-describe('the folder in which a process worker starts', { timeout: 120_000 }, () => {
+describe('the folder in which a process worker starts', { timeout: patient(120_000) }, () => {
   test('is its own: two workers of one image share nothing that they write there', async () => {
     const [first, second] = [await folderOf(), await folderOf()]
     assert.notEqual(first, second)

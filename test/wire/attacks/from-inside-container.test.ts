@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { engineUrl, noDocker, onPodman } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { ask, healthOf, runJob } from '../support/client.ts'
 import { containerEndpoint } from '../support/containers.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
@@ -36,7 +37,7 @@ print(len(pids))
 const MEMORY_BOMB = `python3 -c 'a = []
 while True: a.append(bytearray(64 << 20))'; echo $?`
 
-describe('from inside of a container', { skip: noDocker, timeout: 280_000 }, () => {
+describe('from inside of a container', { skip: noDocker, timeout: patient(280_000) }, () => {
   let server: ProbedServer
   let endpoint: string
   let other: string

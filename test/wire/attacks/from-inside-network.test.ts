@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
 import { tryCage } from '../../../src/drivers/cage/trial.ts'
+import { patient } from '../../support/patience.ts'
 import { type Balanced, balancedEndpoint, call } from '../support/balanced.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { makeEndpoint, runJob } from '../support/client.ts'
@@ -104,7 +105,7 @@ async function listener(): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-describe('the network of a caged process', { skip: skipUnless(true), timeout: 180_000 }, () => {
+describe('the network of a caged process', { skip: skipUnless(true), timeout: patient(180_000) }, () => {
   let server: ProbedServer
   let endpoint: string
   let balanced: Balanced

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { findLimits } from '../../../src/drivers/cage/limits.ts'
 import { tryCage } from '../../../src/drivers/cage/trial.ts'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, healthOf, makeEndpoint, runJob } from '../support/client.ts'
 import { root } from '../support/server.ts'
@@ -49,7 +50,7 @@ start({ handler({ input }) {
 } })
 `
 
-describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
+describe('from inside of a caged process', { skip, timeout: patient(180_000) }, () => {
   let server: ProbedServer
   let endpoint: string
   let other: string

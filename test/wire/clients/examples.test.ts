@@ -5,6 +5,7 @@ import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { root, type Server, startServer } from '../support/server.ts'
 
@@ -23,7 +24,7 @@ describe('the clients of the examples', () => {
 
   const example = async (name: string, ...words: string[]) => {
     const env = { ...process.env, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
-    return run(process.execPath, [join(folder, name), ...words], { env, timeout: 60_000 })
+    return run(process.execPath, [join(folder, name), ...words], { env, timeout: patient(60_000) })
   }
 
   test('run.mjs runs a job and prints its output', async () => {

@@ -8,6 +8,7 @@ import { before, describe, test } from 'node:test'
 import runpodSdk from 'runpod-sdk'
 import { WebSocket } from 'undici'
 import { makeCertificate, trustHere, writePair } from '../../support/certificates.ts'
+import { patient } from '../../support/patience.ts'
 import { type Balanced, balancedEndpoint, inNode } from '../support/balanced.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, submit, whenFinal, whenStatus } from '../support/client.ts'
@@ -160,8 +161,11 @@ describe('a server with a certificate of its own', () => {
       }
       const printed = await new Promise<string>((resolve, reject) => {
         const script = `${fixture('python-client')}/client.py`
-        const child = execFile(python, [script, client, queue], { env, timeout: 90_000 }, (error, stdout, stderr) =>
-          error === null ? resolve(stdout) : reject(new Error(stderr)),
+        const child = execFile(
+          python,
+          [script, client, queue],
+          { env, timeout: patient(90_000) },
+          (error, stdout, stderr) => (error === null ? resolve(stdout) : reject(new Error(stderr))),
         )
         child.stdin?.end(`${server.apiKey}\n`)
       })

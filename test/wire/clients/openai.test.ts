@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { before, describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, whenFinal } from '../support/client.ts'
 import { python, openAiSkip as skip } from '../support/python.ts'
@@ -28,7 +29,7 @@ describe('the official OpenAI client', { skip }, () => {
     const env = { PATH: process.env.PATH ?? '', HOME: temporaryFolder() }
     return new Promise((resolve, reject) => {
       const args = [`${folder}/client.py`, `${server.url}${base}`, part]
-      const child = execFile(python, args, { env, timeout: 90_000 }, (error, stdout, stderr) => {
+      const child = execFile(python, args, { env, timeout: patient(90_000) }, (error, stdout, stderr) => {
         if (error === null) resolve(JSON.parse(stdout))
         else reject(new Error(`the script failed: ${stderr}`))
       })

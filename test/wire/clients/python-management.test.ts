@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { before, describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { graphql } from '../support/client.ts'
 import { python, skip } from '../support/python.ts'
@@ -28,7 +29,7 @@ describe('the management functions of the official Python client', { skip }, () 
     }
     return new Promise((resolve, reject) => {
       const script = `${fixture('python-client')}/management.py`
-      const child = execFile(python, [script, ...words], { env, timeout: 90_000 }, (error, stdout, stderr) => {
+      const child = execFile(python, [script, ...words], { env, timeout: patient(90_000) }, (error, stdout, stderr) => {
         if (error === null) resolve(JSON.parse(stdout))
         else reject(new Error(`the script failed: ${stderr}`))
       })

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { atExit, temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
 import { schemathesis } from '../support/schemathesis.ts'
@@ -63,7 +64,7 @@ async function configuration(server: Server): Promise<string> {
 
 test('no request that follows or breaks the document leads to a server error or to an answer that it does not have', {
   skip: schemathesis.skip,
-  timeout: 600_000,
+  timeout: patient(600_000),
 }, async () => {
   const server = await startServer()
   const folder = temporaryFolder()

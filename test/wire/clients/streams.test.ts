@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import runpodSdk from 'runpod-sdk'
+import { patient } from '../../support/patience.ts'
 import { ask, makeEndpoint, submit, whenFinal } from '../support/client.ts'
 import { python, skip } from '../support/python.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
@@ -82,7 +83,7 @@ describe('streams of official Python workers', { skip }, () => {
   })
 
   test('1,500 small chunks arrive complete and in order, in each of the three shapes', {
-    timeout: 600_000,
+    timeout: patient(600_000),
   }, async () => {
     const CHUNKS = 1_500
     const upTo = (length: number) => Array.from({ length }, (_, number) => number)
@@ -118,7 +119,7 @@ describe('streams of official Python workers', { skip }, () => {
   test('the official Python client streams a job to its end', async () => {
     const script = `${fixture('python-client')}/stream.py`
     const args = [script, server.url, server.apiKey, of('sync'), '{"n": 4, "sleep": 0.3}']
-    const { stdout } = await promisify(execFile)(python!, args, { timeout: 60_000 })
+    const { stdout } = await promisify(execFile)(python!, args, { timeout: patient(60_000) })
     assert.deepEqual(JSON.parse(stdout), [{ number: 0 }, { number: 1 }, { number: 2 }, { number: 3 }])
   })
 

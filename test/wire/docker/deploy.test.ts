@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
 import { startContainerServer } from '../support/containers.ts'
@@ -11,7 +12,7 @@ import { root, runCommand, type Server } from '../support/server.ts'
 
 const IMAGE = 'runyard-test-deployed:1'
 
-describe('a ready worker', { skip: probeSkip, timeout: 180_000 }, () => {
+describe('a ready worker', { skip: probeSkip, timeout: patient(180_000) }, () => {
   let server: Server
   before(async () => {
     const words = ['build', `${root}/examples/container-python`, '-t', IMAGE, '--build-arg', `BASE=${testImage}`]

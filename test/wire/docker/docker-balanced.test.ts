@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { engineAt, engineUrl, noDocker, workerImage } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { balancedEndpoint, Chat, call } from '../support/balanced.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { healthOf } from '../support/client.ts'
 import { startContainerServer } from '../support/containers.ts'
 import { fixture, type Server } from '../support/server.ts'
 
-describe('servers in containers', { skip: noDocker, timeout: 240_000 }, () => {
+describe('servers in containers', { skip: noDocker, timeout: patient(240_000) }, () => {
   const engine = engineAt(engineUrl)
   let server: Server
   before(async () => {

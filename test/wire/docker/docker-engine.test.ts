@@ -5,6 +5,7 @@ import { existsSync, linkSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { engineUrl, noDocker, workerImage } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { healthOf, statusOf, submit, whenFinal } from '../support/client.ts'
 import { containerEndpoint, explanationOf, startContainerServer, volumeWith } from '../support/containers.ts'
@@ -13,7 +14,7 @@ import { until } from '../support/until.ts'
 
 const START_MS = 60_000
 
-describe('an engine that comes and goes', { skip: noDocker, timeout: 200_000 }, () => {
+describe('an engine that comes and goes', { skip: noDocker, timeout: patient(200_000) }, () => {
   const folder = noDocker === false ? temporaryFolder() : ''
   let server: Server
   let endpoint: string

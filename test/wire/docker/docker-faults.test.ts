@@ -4,6 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { engineAt, engineUrl, noDocker } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { ask, changeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
 import { containerEndpoint, explanationOf, startContainerServer, volumeWith } from '../support/containers.ts'
 import type { Server } from '../support/server.ts'
@@ -22,7 +23,7 @@ const node = ['node', '--input-type=module', '-e', NODE]
 
 const START_MS = 60_000
 
-describe('faults around containers', { skip: noDocker, timeout: 280_000 }, () => {
+describe('faults around containers', { skip: noDocker, timeout: patient(280_000) }, () => {
   let server: Server
   let files: { id: string; folder: string }
   before(async () => {

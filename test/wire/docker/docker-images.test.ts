@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { cpSync, writeFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, runJob } from '../support/client.ts'
 import { engine, engineEnv, openContainer, openedServer, probeSkip, testImage } from '../support/probe.ts'
@@ -21,7 +22,7 @@ const build = (folder: string, name: string, ...more: string[]) => {
 
 const example = (name: string) => `${root}/examples/${name}`
 
-describe('images', { skip: probeSkip, timeout: 180_000, concurrency: 2 }, () => {
+describe('images', { skip: probeSkip, timeout: patient(180_000), concurrency: 2 }, () => {
   test('the command builds an image, and says which step failed', async () => {
     const folder = temporaryFolder()
     const missing = await build(folder, 'runyard-test-none:1')

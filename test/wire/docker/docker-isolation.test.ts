@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { submit } from '../support/client.ts'
 import { engine, openContainer, openedServer, probeSkip } from '../support/probe.ts'
@@ -31,7 +32,7 @@ const call = (base: string, worker: RawWorker, name: string, more = '') => ({
   headers: { authorization: worker.token },
 })
 
-describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, () => {
+describe('from inside of a container', { skip: probeSkip, timeout: patient(120_000) }, () => {
   test('a server that listens everywhere shows nothing but the calls of the worker', async () => {
     const dataDir = temporaryFolder()
     const { server, url, network } = await openedServer(dataDir, '0.0.0.0')

@@ -1,6 +1,7 @@
 /** A release that crashes at once in its container, under steady load. */
 import { describe, test } from 'node:test'
 import { noDocker } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { breaksAndMends, SteadyJobs } from '../support/broken-release.ts'
 import { runJob } from '../support/client.ts'
 import { containerEndpoint, startContainerServer } from '../support/containers.ts'
@@ -9,7 +10,10 @@ const WORKER = `import runpod
 runpod.serverless.start({"handler": lambda job: {}})
 `
 
-describe('a release that crashes in containers under steady load', { skip: noDocker, timeout: 240_000 }, () => {
+describe('a release that crashes in containers under steady load', {
+  skip: noDocker,
+  timeout: patient(240_000),
+}, () => {
   test('fails no job, and one call undoes it', async () => {
     const server = await startContainerServer()
     const settings = { workersMax: 3, idleTimeout: 60 }

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { engineAt, engineUrl, noDocker } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { openRegistry, type TestRegistry } from '../../support/registry.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { ask, graphql, healthOf, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
@@ -33,7 +34,7 @@ runpod.serverless.start({"handler": handler})
 /** Starting the SDK takes seconds of computing. */
 const START_MS = 60_000
 
-describe('workers in containers', { skip: noDocker, timeout: 280_000 }, () => {
+describe('workers in containers', { skip: noDocker, timeout: patient(280_000) }, () => {
   const engine = engineAt(engineUrl)
   let server: Server
   let depot: TestRegistry

@@ -6,6 +6,7 @@ import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { engineUrl, noDocker, workerImage } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
 import { root } from '../support/server.ts'
@@ -39,7 +40,7 @@ async function readyAt(id: string) {
   return server
 }
 
-describe('the image of the server', { skip: noDocker, timeout: 180_000 }, () => {
+describe('the image of the server', { skip: noDocker, timeout: patient(180_000) }, () => {
   before(async () => {
     // Another build may be about to use the layers below it.
     atEnd(() => docker('rmi', '--no-prune', '--force', IMAGE))

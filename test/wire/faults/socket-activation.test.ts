@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { call, callsWithoutEnd } from '../support/calls.ts'
 import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
 import { killAll } from '../support/processes.ts'
@@ -54,7 +55,7 @@ function killed(pid: number): void {
   }
 }
 
-describe('a server with the socket of a unit', { timeout: 180_000, skip }, () => {
+describe('a server with the socket of a unit', { timeout: patient(180_000), skip }, () => {
   test('three restarts in order refuse and cut off no call', async () => {
     const { unit, port } = startUnit(['--port', '0'])
     const at = await port()

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { freePort } from '../../support/free-ports.ts'
+import { patient } from '../../support/patience.ts'
 import { callsWithoutEnd } from '../support/calls.ts'
 import { ask } from '../support/client.ts'
 import { root } from '../support/server.ts'
@@ -14,7 +15,7 @@ const GROUP = `/sys/fs/cgroup/system.slice/${NAME}`
 const HELLO = { body: { input: { name: 'Ada' } } }
 const START_MS = 60_000
 
-describe('the service under systemd', { skip: noSystemdMachine, timeout: 240_000 }, () => {
+describe('the service under systemd', { skip: noSystemdMachine, timeout: patient(240_000) }, () => {
   let machine: SystemdMachine
   let server: { url: string; apiKey: string }
   let port: number

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { noPostgres, postgresUrl } from '../../support/postgres-database.ts'
 import { atExit } from '../support/cleanup.ts'
 import { python, skip } from '../support/python.ts'
@@ -13,7 +14,7 @@ const LIMIT_MS = 540_000
 describe('accepted means kept', { concurrency: 2 }, () => {
   test('hundreds of jobs on official Python workers while the server is killed every second, three times', {
     skip,
-    timeout: 600_000,
+    timeout: patient(600_000),
   }, async () => {
     const { code, output, value } = await torture([
       '--worker',

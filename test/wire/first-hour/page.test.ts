@@ -4,10 +4,11 @@ import { readFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { patient } from '../../support/patience.ts'
 import { browserSkip, openBrowser } from '../support/browser.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 
-describe('a page', { skip: browserSkip, timeout: 120_000 }, () => {
+describe('a page', { skip: browserSkip, timeout: patient(120_000) }, () => {
   let pages: HttpServer
   let origin: string
   let server: Server

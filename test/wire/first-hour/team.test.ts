@@ -4,13 +4,14 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { noDocker } from '../../support/docker.ts'
+import { patient } from '../../support/patience.ts'
 import { openRegistry, type TestRegistry } from '../../support/registry.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { startContainerServer } from '../support/containers.ts'
 import { runCommand, type Server } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-describe('a team', { skip: noDocker, timeout: 180_000 }, () => {
+describe('a team', { skip: noDocker, timeout: patient(180_000) }, () => {
   let server: Server
   let depot: TestRegistry
   before(async () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { before, describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { answerOf, type Balanced, balancedEndpoint, call, inNode, open, whole } from '../support/balanced.ts'
 import { memoryOf } from '../support/flood.ts'
 import { type Server, startServer } from '../support/server.ts'
@@ -15,7 +16,7 @@ const DOWNLOAD_BYTES = 2_000_000_000
 /** What the server may take more than before, in megabytes: the collector of garbage lets some lie. */
 const MOST_MB = 160
 
-describe('streams', { timeout: 200_000 }, () => {
+describe('streams', { timeout: patient(200_000) }, () => {
   let server: Server
   let node: Balanced
   before(async () => {

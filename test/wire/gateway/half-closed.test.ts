@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { connect as connectSecurely } from 'node:tls'
 import { type Listener, type ListenOptions, listen } from '../../../src/server/listener.ts'
 import { makeCertificate } from '../../support/certificates.ts'
+import { patient } from '../../support/patience.ts'
 import { KEY, openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 import { type RawClient, rawClient } from '../support/gateway.ts'
 import { parseAnswer } from '../support/raw-http.ts'
@@ -85,7 +86,7 @@ test('a request that is not whole is refused at once', async t => {
   assert.match(await halfClosed(listener, text.slice(0, 20)).untilEnd(), /^HTTP\/1\.1 400 /)
 })
 
-test('a client that has gone is noticed while its call waits', { timeout: 20_000 }, async t => {
+test('a client that has gone is noticed while its call waits', { timeout: patient(20_000) }, async t => {
   const [asked, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const listener = await listen(
     async ({ signal }) => {
@@ -103,7 +104,7 @@ test('a client that has gone is noticed while its call waits', { timeout: 20_000
 })
 
 test('an answer in chunks that has begun goes on, and ends for a client that has gone', {
-  timeout: 20_000,
+  timeout: patient(20_000),
 }, async t => {
   const gone = Promise.withResolvers<void>()
   const next = Promise.withResolvers<void>()

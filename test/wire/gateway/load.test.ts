@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { before, describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import {
   answerOf,
   type Balanced,
@@ -26,7 +27,7 @@ const CONCURRENCY = 200
 const BURST = { requests: 10, everyMs: 20 }
 const PATIENCE_MS = 60_000
 
-describe('many requests at once', { timeout: 240_000 }, () => {
+describe('many requests at once', { timeout: patient(240_000) }, () => {
   let server: Server
   before(async () => {
     server = await startServer()

@@ -1,6 +1,7 @@
 /** A thousand WebSockets, while all workers are replaced and while the server stops. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { type Balanced, balancedEndpoint, Chat, changeBalanced, ofSockets } from '../support/balanced.ts'
 import { healthOf } from '../support/client.ts'
 import { skip } from '../support/python.ts'
@@ -10,7 +11,7 @@ import { sleep, until } from '../support/until.ts'
 const SOCKETS = 1_000
 const PATIENCE_MS = 100_000
 
-describe('WebSockets and the end of their workers', { skip, timeout: 200_000 }, () => {
+describe('WebSockets and the end of their workers', { skip, timeout: patient(200_000) }, () => {
   test('a thousand keep their workers while all are replaced, new ones get new workers, and none is closed', async () => {
     const server = await startServer()
     const endpoint = await balancedEndpoint(server, {

@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { patient } from '../../support/patience.ts'
 import {
   type Balanced,
   balancedEndpoint,
@@ -27,7 +28,7 @@ import { until } from '../support/until.ts'
 /** Long enough for a Python to start on a machine with much to do. */
 const START_MS = 60_000
 
-describe('servers as workers', { timeout: 240_000 }, () => {
+describe('servers as workers', { timeout: patient(240_000) }, () => {
   let server: Server
   before(async () => {
     server = await startServer()
@@ -270,7 +271,7 @@ print(json.dumps([[answer.status_code, str(answer.url), answer.json()] for answe
   })
 })
 
-describe('a server that goes and comes again', { timeout: 120_000 }, () => {
+describe('a server that goes and comes again', { timeout: patient(120_000) }, () => {
   test('a kill touches no worker of a load-balancing endpoint, and the same ones serve after the next start', async () => {
     let server = await startServer()
     const wish = { ...inNode, workers: { min: 2, max: 2 } }

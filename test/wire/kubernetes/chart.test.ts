@@ -9,6 +9,7 @@ import { addProgram, packImage, workerFiles } from '../../../scripts/kubernetes/
 import { makeCertificate } from '../../support/certificates.ts'
 import { CHART, helm, noHelm, type Values } from '../../support/helm.ts'
 import { nodeImage, noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { patient } from '../../support/patience.ts'
 import { giveGpus } from '../../support/pods.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, healthOf } from '../support/client.ts'
@@ -177,7 +178,7 @@ async function install(): Promise<void> {
   })
 }
 
-describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, timeout: 280_000 }, () => {
+describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, timeout: patient(280_000) }, () => {
   before(async () => {
     cluster = await openCluster()
     atEnd(() => cluster.stop())

@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { noKubernetes } from '../../support/kubernetes.ts'
+import { patient } from '../../support/patience.ts'
 import { root } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -23,7 +24,7 @@ for (;;) {
 console.log(JSON.stringify({ folder: cluster.folder, host: cluster.hostAddress }))
 setInterval(() => {}, 1000)`
 
-describe('a cluster of the tests', { skip: noKubernetes, timeout: 280_000 }, () => {
+describe('a cluster of the tests', { skip: noKubernetes, timeout: patient(280_000) }, () => {
   test('ends with the process that started it, also when that is killed, and leaves nothing but files', async () => {
     const child = spawn(join(root, 'bin/node'), ['--input-type=module', '-e', FORGETFUL], {
       stdio: ['ignore', 'pipe', 'inherit'],

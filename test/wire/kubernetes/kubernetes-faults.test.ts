@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { patient } from '../../support/patience.ts'
 import { giveGpus } from '../../support/pods.ts'
 import { openRegistry } from '../../support/registry.ts'
 import { atEnd } from '../support/cleanup.ts'
@@ -33,7 +34,7 @@ import { until } from '../support/until.ts'
 const SMALL = { gpuIds: undefined, gpuCount: undefined, instanceIds: ['cpu3c-2-4'] }
 const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 
-describe('faults around pods', { skip: noKubernetes, timeout: 295_000 }, () => {
+describe('faults around pods', { skip: noKubernetes, timeout: patient(295_000) }, () => {
   let cluster: TestCluster
   let server: PodServer
   let gates: Gates

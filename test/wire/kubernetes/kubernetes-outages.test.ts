@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { addFakeNodes } from '../../../scripts/kubernetes/fake-nodes.ts'
 import { noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { patient } from '../../support/patience.ts'
 import { giveGpus } from '../../support/pods.ts'
 import { runJob, statusOf, submit, whenFinal } from '../support/client.ts'
 import {
@@ -22,7 +23,7 @@ import { sleep } from '../support/until.ts'
 /** Several calls of the driver fail in it. */
 const AWAY_MS = 12_000
 
-describe('outages of a cluster', { skip: noKubernetes, timeout: 295_000 }, () => {
+describe('outages of a cluster', { skip: noKubernetes, timeout: patient(295_000) }, () => {
   let cluster: TestCluster
   let server: PodServer
   let gates: Gates

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { nodeImage, noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { patient } from '../../support/patience.ts'
 import { giveGpus } from '../../support/pods.ts'
 import { balancedEndpoint, call } from '../support/balanced.ts'
 import { ask, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
@@ -24,7 +25,7 @@ const answer = ({ url }) => JSON.stringify({ path: url, worker: process.env.RUNP
 createServer((request, response) =>
   response.setHeader('content-type', 'application/json').end(answer(request))).listen(process.env.PORT)`
 
-describe('workers in pods', { skip: noKubernetes, timeout: 290_000 }, () => {
+describe('workers in pods', { skip: noKubernetes, timeout: patient(290_000) }, () => {
   let cluster: TestCluster
   let server: PodServer
   let gates: Gates

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from './cleanup.ts'
 import { python } from './python.ts'
 import { fixture } from './server.ts'
@@ -18,7 +19,7 @@ export function callAll(part: string, { url, key, endpoints }: Surface): Promise
   const env = { ...home, RUNPOD_ENDPOINT_BASE_URL: `${url}/v2` }
   return new Promise((resolve, reject) => {
     const args = [`${fixture('python-client')}/surface.py`, part, ...endpoints]
-    const child = execFile(python, args, { env, timeout: 90_000 }, (error, stdout, stderr) => {
+    const child = execFile(python, args, { env, timeout: patient(90_000) }, (error, stdout, stderr) => {
       if (error === null) resolve(JSON.parse(stdout))
       else reject(new Error(`the script failed: ${stderr}`))
     })

@@ -1,5 +1,6 @@
 /** Waiting with a deadline. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { patient } from '../../support/patience.ts'
 
 export { sleep }
 
@@ -10,6 +11,7 @@ const PAUSE_SHARE = 1 / 20
 
 /**
  * The first value of `look` that is neither undefined, null nor false.
+ * @param forMs time that is enough on a machine that does nothing; it grows with the load
  * @param everyMs least pause between two looks; pauses grow with the time waited
  * @throws when there is none in time, with `what` and the last thing that was seen
  */
@@ -20,11 +22,14 @@ export async function until<Value>(
   everyMs = 50,
 ): Promise<Value> {
   const began = performance.now()
+  let budgetMs = patient(forMs)
   for (;;) {
     const found = await look()
     if (found !== undefined && found !== null && found !== false) return found
     const waitedMs = performance.now() - began
-    if (waitedMs > forMs) throw new Error(`after ${forMs} ms still waiting for ${what}`)
+    // Work may have come to the machine meanwhile.
+    if (waitedMs > budgetMs) budgetMs = Math.max(budgetMs, patient(forMs))
+    if (waitedMs > budgetMs) throw new Error(`after ${budgetMs} ms still waiting for ${what}`)
     await sleep(Math.max(everyMs, Math.min(MAX_PAUSE_MS, waitedMs * PAUSE_SHARE)))
   }
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { ask, makeEndpoint } from '../support/client.ts'
 import { rawAsk } from '../support/raw-http.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
@@ -36,7 +37,7 @@ function headerOf({ rawHeaders }: Told, name: string): string | undefined {
   return at < 0 ? undefined : rawHeaders[at + 1]
 }
 
-describe('a load-balancing endpoint', { timeout: 240_000 }, () => {
+describe('a load-balancing endpoint', { timeout: patient(240_000) }, () => {
   let server: Server
   let id: string
 
@@ -154,7 +155,7 @@ async function definition(server: Server, id: string, name: string) {
   return { name, type, image, args, env, scaling, cpu: flavors }
 }
 
-describe('the stop of a server', { timeout: 120_000 }, () => {
+describe('the stop of a server', { timeout: patient(120_000) }, () => {
   let server: Server
   after(() => server.kill9())
 

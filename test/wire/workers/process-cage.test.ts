@@ -18,6 +18,7 @@ import type { Clock } from '../../../src/ports/clock.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 
 const trial = tryCage()
@@ -141,7 +142,7 @@ for (const [name, isOwn, lack] of [
   ['the network of the machine', false, false],
   ['a network of its own', true, noNetwork],
 ] as const) {
-  describe(`a worker in a cage, with ${name}`, { skip: skip || lack, timeout: 60_000 }, () => {
+  describe(`a worker in a cage, with ${name}`, { skip: skip || lack, timeout: patient(60_000) }, () => {
     let machine: Machine
     let driver: ProcessDriver
     const cages = (diskGb = 0, limits = findLimits()): Cage => {

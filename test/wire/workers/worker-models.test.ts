@@ -6,6 +6,7 @@ import { before, describe, test } from 'node:test'
 import { tryCage } from '../../../src/drivers/cage/trial.ts'
 import { engineUrl, noDocker } from '../../support/docker.ts'
 import { ModelHub } from '../../support/model-hub.ts'
+import { patient } from '../../support/patience.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, submit, whenFinal } from '../support/client.ts'
 import { containerEndpoint, explanationOf } from '../support/containers.ts'
@@ -118,7 +119,7 @@ test('a worker in a cage finds its models where RunPod has them, and cannot chan
   assert.deepEqual(output, { variable: CACHE, byVariable: seen, byPath: seen })
 })
 
-describe('a worker in a container', { skip: noDocker, timeout: 280_000 }, () => {
+describe('a worker in a container', { skip: noDocker, timeout: patient(280_000) }, () => {
   const source = readFileSync(join(fixture('node-models'), 'handler.mjs'), 'utf8')
   const words = ['node', '--input-type=module', '-e', source]
   let hub: ModelHub

@@ -1,0 +1,20 @@
+/** How much longer tests wait where the machine has other work, too. */
+import { availableParallelism, loadavg } from 'node:os'
+
+/** Maximum of {@link patience}: a hanging test fails on every machine. */
+const MAX_PATIENCE = 20
+/** What a slow machine is given by hand. */
+const { RUNYARD_TEST_PATIENCE: given = '1' } = process.env
+
+/**
+ * Factor of all waits of tests: 1 on a machine that does nothing, and one more for each process that there is per processor. It is measured
+ * at each call, over the last minute.
+ */
+export function patience(): number {
+  return Math.min(MAX_PATIENCE, Number(given) * (1 + loadavg()[0]! / availableParallelism()))
+}
+
+/** A time in milliseconds that would be enough on a machine that does nothing, as it is enough on this one now. */
+export function patient(ms: number): number {
+  return Math.round(ms * patience())
+}
