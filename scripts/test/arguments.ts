@@ -13,7 +13,8 @@ Runs tests, all of them by default, and closes with a plain count. A folder may 
   --help               show this text
 
 Suites that need Python, Docker or PostgreSQL are skipped with a reason where there is none; CONTRIBUTING.md says how to have them.
-RUNYARD_NO_SKIP=1 makes a skipped test a failure. RUNYARD_SEEDS is the number of seeds of the simulator.
+RUNYARD_NO_SKIP=1 makes a skipped test a failure. RUNYARD_SEEDS is the number of seeds of the simulator. Waits grow with the load of the machine;
+RUNYARD_TEST_PATIENCE=3 makes them three times as long. A file that fails runs once more, alone, and whether it passes then decides.
 `
 
 /** The arguments of a run. */

@@ -61,9 +61,17 @@ const isKubernetes = (file: string) => /^test\/(?:wire\/kubernetes\/|contract\/d
 const isWire = (file: string) =>
   isOverSockets(file) && ![stopsEngine, isGateway, isWaiting, isBrowser, isKubernetes].some(is => is(file))
 
-/** Whether a file starts real servers. Such a file that fails runs once more, alone. */
+/** Whether a file starts real servers. */
 export function isOverSockets(file: string): boolean {
   return /^test\/(?:wire|browser)\//.test(file)
+}
+
+/**
+ * Whether neither time nor the machine has a say in the tests of a file. What fails there once has found something, perhaps with a random seed
+ * that does not come again, so no second run decides.
+ */
+export function isPure(file: string): boolean {
+  return /^test\/(?:app|cli|config|console|core|model|sim|tidy)\//.test(file)
 }
 
 /**

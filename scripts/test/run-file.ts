@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type EventData, run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { patient } from '../../test/support/patience.ts'
 import { leftOut } from '../../test/wire/support/container-suite.ts'
 import { isOverSockets, type Task } from './lanes.ts'
 
@@ -30,9 +31,9 @@ export interface FileResult {
   readonly output: string
 }
 
-/** Timeout of a test, in milliseconds: longer than any test takes, so that a hanging test fails. */
+/** Timeout of a test on a machine that does nothing else, in milliseconds: longer than any test takes, so that a hanging test fails. */
 const TEST_TIMEOUT_MS = 300_000
-/** Timeout of a file, in milliseconds: longer than any file takes. A failed test may leave processes that keep its file from ending. */
+/** The same of a file. A failed test may leave processes that keep its file from ending. */
 const FILE_TIMEOUT_MS = 900_000
 /** The summary of the runner at the end of each file. */
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
@@ -53,8 +54,8 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
   const stream = run({
     ...(isBatch ? { files: [BATCH], argv: files } : { files }),
     execArgv: isOverSockets(task.file) ? [] : [WITHOUT_PROMISE_HOOK],
-    timeout: TEST_TIMEOUT_MS,
-    signal: AbortSignal.timeout(FILE_TIMEOUT_MS),
+    timeout: patient(TEST_TIMEOUT_MS),
+    signal: AbortSignal.timeout(patient(FILE_TIMEOUT_MS)),
     ...(grep.length > 0 ? { testNamePatterns: [...grep] } : {}),
     ...(task.containers !== 'none'
       ? {
