@@ -5,11 +5,10 @@ import { freePort } from '../../support/free-ports.ts'
 import { patient } from '../../support/patience.ts'
 import { callsWithoutEnd } from '../support/calls.ts'
 import { ask } from '../support/client.ts'
-import { root } from '../support/server.ts'
-import { bootSystemd, noSystemdMachine, type SystemdMachine } from '../support/systemd-machine.ts'
+import { bootSystemd, noSystemdMachine, REPOSITORY, type SystemdMachine } from '../support/systemd-machine.ts'
 import { until } from '../support/until.ts'
 
-const INSTALLER = `${root}/deploy/install.sh`
+const INSTALLER = `${REPOSITORY}/deploy/install.sh`
 const NAME = 'runyard.service'
 const GROUP = `/sys/fs/cgroup/system.slice/${NAME}`
 const HELLO = { body: { input: { name: 'Ada' } } }
@@ -147,7 +146,7 @@ describe('the service under systemd', { skip: noSystemdMachine, timeout: patient
   })
 
   test('what the guide says removes all of it', async () => {
-    const guide = machine.read(`${root}/docs/guides/install.md`)
+    const guide = machine.read(`${REPOSITORY}/docs/guides/install.md`)
     const [, commands] = /\*\*To remove it\*\*\n\n```bash\n([\s\S]*?)```/.exec(guide)!
     await machine.run('sh', '-ec', commands!.replaceAll('sudo ', ''))
     const left = ['/opt/runyard', '/opt/runyard.old', '/etc/runyard', '/var/lib/runyard']

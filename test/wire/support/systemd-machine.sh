@@ -1,13 +1,21 @@
 #!/bin/sh
-# Boots a systemd of its own on a copy of this machine: `systemd-machine.sh <folder>`, as process 1 in namespaces of its own. What it writes lies in
-# memory, in the folder, and goes with it. It begins with no units but those that Debian brings, and none of these is wanted.
+# Boots a systemd of its own on a copy of this machine: `systemd-machine.sh <folder> <repository>`, as process 1 in namespaces of its own. What it
+# writes lies in memory, in the folder, and goes with it. It begins with no units but those that Debian brings, and none of these is wanted. The
+# repository is at /repository, wherever it lies here: a copy has no other file systems of this machine, and a /tmp of its own.
 set -eu
-folder=$1
+folder=$1 repository=$2
 mount --make-rprivate /
+# The folder may be in the way of the repository.
+cd "$repository"
 mount -t tmpfs tmpfs "$folder"
-mkdir "$folder/written" "$folder/work" "$folder/root"
-mount -t overlay -o "lowerdir=/,upperdir=$folder/written,workdir=$folder/work" overlay "$folder/root"
-cd "$folder/root"
+mkdir "$folder/written" "$folder/work" "$folder/root" "$folder/repository"
+mount --bind . "$folder/repository"
+cd "$folder"
+# Paths with commas and colons cannot be named in options.
+mount -t overlay -o lowerdir=/,upperdir=written,workdir=work overlay root
+mkdir -p changed/written changed/work root/repository
+mount -t overlay -o lowerdir=repository,upperdir=changed/written,workdir=changed/work overlay root/repository
+cd root
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 # Version 2 alone, also where the machine has both.

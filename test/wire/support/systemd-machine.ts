@@ -5,9 +5,12 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
+import { root } from './server.ts'
 import { until } from './until.ts'
 
 const BOOT = fileURLToPath(new URL('systemd-machine.sh', import.meta.url))
+/** Where this repository is on a machine, which sees no other folder of its owner. */
+export const REPOSITORY = '/repository'
 const NAMESPACES = ['--pid', '--mount', '--uts', '--ipc', '--cgroup', '--fork', '--kill-child']
 const run = promisify(execFile)
 
@@ -53,7 +56,7 @@ export async function bootSystemd(): Promise<SystemdMachine> {
   const group = join(cgroupTree()!, `runyard-test-${process.pid}`)
   mkdirSync(group)
   const script = 'echo $$ >"$0/cgroup.procs" && exec unshare "$@"'
-  const booting = spawn('sh', ['-c', script, group, ...NAMESPACES, BOOT, folder], {
+  const booting = spawn('sh', ['-c', script, group, ...NAMESPACES, BOOT, folder, root], {
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   const ended = new Promise(resolve => booting.once('exit', resolve))
