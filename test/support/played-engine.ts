@@ -13,8 +13,7 @@ const MINUTE_MS = 60_000
 /** Runs fifty times as fast, so that deadlines expire within a test, but gives a busy machine the time for an answer. */
 export const fastClock = {
   ...systemClock,
-  after: (ms: number, callback: () => void) =>
-    systemClock.after((ms < MINUTE_MS ? patient(ms) : ms) / 50, callback),
+  after: (ms: number, callback: () => void) => systemClock.after((ms < MINUTE_MS ? patient(ms) : ms) / 50, callback),
 }
 
 /** The response to a path, which is given without the version of the API. */

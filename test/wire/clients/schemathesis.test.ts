@@ -23,7 +23,7 @@ function run(folder: string, args: readonly string[]): Promise<{ code: number | 
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const takeBack = atExit(() => child.kill('SIGKILL'))
-  const patience = setTimeout(() => child.kill('SIGKILL'), SECONDS * 1000)
+  const patience = setTimeout(() => child.kill('SIGKILL'), patient(SECONDS * 1000))
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', text => (printed += text))
   return new Promise((resolve, reject) => {

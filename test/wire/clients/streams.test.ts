@@ -8,7 +8,7 @@ import { patient } from '../../support/patience.ts'
 import { ask, makeEndpoint, submit, whenFinal } from '../support/client.ts'
 import { python, skip } from '../support/python.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
-import { sleep, timed } from '../support/until.ts'
+import { sleep } from '../support/until.ts'
 
 const folder = fixture('python-stream')
 /** Between two reads of a long stream, so that an answer has more than one chunk. */
@@ -129,7 +129,8 @@ describe('streams of official Python workers', { skip }, () => {
     const numbers: number[] = []
     for await (const chunk of endpoint.stream(job)) numbers.push((chunk as StreamAnswer['stream'][0]).output.number)
     assert.deepEqual(numbers, [0, 1, 2, 3])
-    const { value } = await timed(() => endpoint.runSync({ input: { n: 2, sleep: 1.2 } }, 2_000))
+    // Longer than one of its polls.
+    const value = await endpoint.runSync({ input: { n: 2, sleep: 1.2 } }, patient(2_000))
     assert.equal(value.status, 'COMPLETED')
   })
 

@@ -1,6 +1,7 @@
 /** Floods of connections: what the server holds stays within stated bounds, and others are served meanwhile. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { ask, makeEndpoint } from '../support/client.ts'
 import {
   floodable,
@@ -32,7 +33,7 @@ describe('connections', () => {
     })
     assert.ok(value.every(({ isClosed }) => !isClosed()))
     assert.ok(peakMb - before < 300, `${Math.round(peakMb - before)} MB more`)
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
     for (const { socket } of value) socket.destroy()
     await until('the connections to be gone', () => openFilesOf(server.pid) < 100)
   })
@@ -48,7 +49,7 @@ describe('connections', () => {
     await until('the first to be closed', () => first.every(({ isClosed }) => isClosed()))
     assert.equal(kept.isClosed(), false, 'it has asked before, so it is not the first to go')
     assert.ok(openFilesOf(server.pid) < 200)
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
   })
 
   test('when all are busy the next one gets 503', async () => {
@@ -83,7 +84,7 @@ describe('connections', () => {
       }
     })
     assert.ok(peakMb < MAX_MEMORY_MB, `${Math.round(peakMb)} MB`)
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
   })
 })
 
@@ -102,7 +103,7 @@ describe('requests that are held', () => {
     })
     assert.ok(value.every(({ isClosed }) => !isClosed()))
     assert.ok(peakMb - before < 400, `${Math.round(peakMb - before)} MB more`)
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
     const cancelled = await timed(() => ask(server, `/v2/${endpoint}/cancel/${json.id}`, { method: 'POST' }))
     assert.equal(cancelled.value.status, 200)
     await until('all to be told', () => value.slice(0, 4_000).every(({ received }) => received().includes('CANCELLED')))
@@ -131,7 +132,7 @@ describe('requests that are held', () => {
       return wires
     })
     assert.ok(peakMb < MAX_MEMORY_MB, `${Math.round(peakMb)} MB`)
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
     for (const { socket } of value) socket.destroy()
     assert.equal((await ask(server, `/v2/${endpoint.id}/status/${job.id}`)).json.output.length, 19 * MB)
   })

@@ -1,6 +1,7 @@
 /** Clients that are slow or silent: they are cut off after a while, and others are served meanwhile. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { floodable, MAX_MEMORY_MB, MAX_RESPONSE_MS, openWires, type Wire, whileServing } from '../support/flood.ts'
 import { until } from '../support/until.ts'
 
@@ -28,7 +29,7 @@ describe('slow and silent clients', { concurrency: true }, () => {
     clearInterval(ticker)
     assert.match(steady.received(), /^HTTP\/1\.1 200 /)
     assert.ok(peakMb < MAX_MEMORY_MB, `${Math.round(peakMb)} MB`)
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
     steady.socket.destroy()
   })
 
@@ -45,6 +46,6 @@ describe('slow and silent clients', { concurrency: true }, () => {
     clearInterval(ticker)
     for (const wire of [...slow, ...silent]) assert.match(wire.received(), /^HTTP\/1\.1 408 |^$/)
     assert.ok(slow.some(wire => wire.received().startsWith('HTTP/1.1 408 ')))
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
   })
 })

@@ -5,6 +5,7 @@ import { before, describe, test } from 'node:test'
 import { OUTPUT_BYTES, partsIn } from '../../../src/disk/worker-output.ts'
 import { readProcess } from '../../../src/drivers/process/process-table.ts'
 import { readPump } from '../../../src/pump/pump-file.ts'
+import { patient } from '../../support/patience.ts'
 import { ask, healthOf, makeEndpoint } from '../support/client.ts'
 import {
   floodable,
@@ -48,7 +49,7 @@ describe('bodies of 100 MB, twenty at once, half of them with their length', () 
       const { value, peakMb, worstMs } = await whileServing(server, endpoint, flood)
       assert.deepEqual(value, [{ [status]: 10 }, { [status]: 10 }])
       assert.ok(peakMb < MAX_MEMORY_MB, `${Math.round(peakMb)} MB`)
-      assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+      assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
     })
   }
 
@@ -79,7 +80,7 @@ describe('bodies that are just small enough, sixty at once', () => {
       const { value, peakMb, worstMs } = await whileServing(server, endpoint, () => flood(path, bytes))
       assert.deepEqual(Object.keys(value).sort(), ['200', '429'], JSON.stringify(value))
       assert.ok(peakMb < MAX_MEMORY_MB, `${Math.round(peakMb)} MB`)
-      assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+      assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
     }
   })
 
@@ -110,7 +111,7 @@ describe('bodies that are just small enough, sixty at once', () => {
     const purge = () => ask(server, `/v2/${endpoint}/purge-queue`, { method: 'POST' })
     const purged = await whileServing(server, other, purge)
     assert.ok(purged.peakMb < MAX_MEMORY_MB, `${Math.round(purged.peakMb)} MB at the purge`)
-    assert.ok(purged.worstMs < MAX_RESPONSE_MS, `${Math.round(purged.worstMs)} ms at the purge`)
+    assert.ok(purged.worstMs < patient(MAX_RESPONSE_MS), `${Math.round(purged.worstMs)} ms at the purge`)
     const answers = await Promise.all(value.waiting)
     assert.deepEqual([...new Set(answers.map(({ json }) => json.status))], ['CANCELLED'])
   })
@@ -141,7 +142,7 @@ describe('results of workers, sixteen of 19 MB at once', () => {
       'some had to come again',
     )
     assert.ok(peakMb < MAX_MEMORY_MB, `${Math.round(peakMb)} MB`)
-    assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+    assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
     for (const { id } of jobs) {
       const { json } = await ask(server, `/v2/${endpoint.id}/status/${id}`)
       assert.equal(json.status, 'COMPLETED')
@@ -168,7 +169,7 @@ test('workers that print without end wait, neither fill the disk nor delay other
     )
   }
   const { worstMs } = await whileServing(server, quiet, grown)
-  assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
+  assert.ok(worstMs < patient(MAX_RESPONSE_MS), `${Math.round(worstMs)} ms`)
   await server.kill9()
   await grown()
   for (const output of outputs()) {

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint } from '../support/client.ts'
 import { linkTo } from '../support/database-link.ts'
@@ -20,9 +21,10 @@ const TAKEOVER_MS = 10_000
 const KINDS = ['kill', 'stop', 'cut'] as const
 
 const isReady = async (server: Server) =>
-  (await ask(server, '/readyz', { signal: AbortSignal.timeout(500) }).catch(() => null))?.status === 200
+  (await ask(server, '/readyz', { signal: AbortSignal.timeout(patient(500)) }).catch(() => null))?.status === 200
 const standsBy = async (server: Server) =>
-  (await ask(server, '/healthz', { signal: AbortSignal.timeout(500) }).catch(() => null))?.json?.role === 'standby'
+  (await ask(server, '/healthz', { signal: AbortSignal.timeout(patient(500)) }).catch(() => null))?.json?.role ===
+  'standby'
 
 interface Started {
   readonly tag: string
@@ -109,7 +111,7 @@ describe('two servers on one PostgreSQL', { skip: noPostgresPrograms, concurrenc
     await clients.allDone(60_000)
     for (const [kind, all] of times) console.log(`${kind}: ${summary(all)}`)
     await judge()
-    const late = [...times.values()].flat().filter(ms => ms > TAKEOVER_MS)
+    const late = [...times.values()].flat().filter(ms => ms > patient(TAKEOVER_MS))
     assert.deepEqual(late, [], `takeovers that took longer than ${TAKEOVER_MS} ms`)
     assert.deepEqual(await standby.server.stop(), { code: 0, signal: null }, 'a server that stands by ends in order')
     assert.deepEqual(await active.server.stop(), { code: 0, signal: null })

@@ -68,7 +68,7 @@ describe('accepted means kept', { concurrency: 2 }, () => {
 async function torture(args: readonly string[]) {
   const child = spawn(process.execPath, [`${root}/scripts/torture.ts`, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   const takeBack = atExit(() => child.kill('SIGTERM'))
-  const patience = setTimeout(() => child.kill('SIGTERM'), LIMIT_MS)
+  const patience = setTimeout(() => child.kill('SIGTERM'), patient(LIMIT_MS))
   let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => (output += text))

@@ -1,5 +1,6 @@
 /** A release whose workers crash at once, while calls go on, and its rollback. */
 import assert from 'node:assert/strict'
+import { patient } from '../../support/patience.ts'
 import { ask, statusOf, submit } from './client.ts'
 import type { Server } from './server.ts'
 import { sleep, timed, until } from './until.ts'
@@ -45,7 +46,7 @@ export async function breaksAndMends(
     await changeEndpoint(server, id, { args })
     await until('why to name the cause', async () => cause.test(await why()))
   })
-  assert.ok(ms < NAMED_MS, `the cause is named after ${ms} ms`)
+  assert.ok(ms < patient(NAMED_MS), `the cause is named after ${ms} ms`)
   await until('the rollout to stop', async () => (await releases()).rollout.state === 'STOPPED')
   assert.match(await why(), new RegExp(`runyard endpoints rollback ${id} ${version}`))
   await sleep(1_000)

@@ -14,6 +14,7 @@ import type {
   WorkerRequest,
 } from '../../../src/gateway/queue/reservation.ts'
 import { systemClock } from '../../../src/system/clock.ts'
+import { patient } from '../../support/patience.ts'
 import { atEnd } from './cleanup.ts'
 import { sleep } from './until.ts'
 
@@ -248,7 +249,7 @@ export class RawClient {
   }
 
   async #wait(holds: () => boolean, what: string): Promise<void> {
-    const late = performance.now() + 20_000
+    const late = performance.now() + patient(20_000)
     while (!holds()) {
       if (this.closed) throw new Error(`closed before ${what}; came: ${JSON.stringify(this.text.slice(-500))}`)
       if (performance.now() > late)

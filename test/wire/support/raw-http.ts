@@ -1,5 +1,6 @@
 /** HTTP/1.1 over a plain socket, so that a test sees each byte of a response, also those that a client library hides. */
 import { connect, type Socket } from 'node:net'
+import { patient } from '../../support/patience.ts'
 
 /** A response as it was on the wire. */
 export interface RawAnswer {
@@ -25,7 +26,7 @@ const PATIENCE_MS = 20_000
  */
 export async function rawAsk(port: number, line: string, { headers = {}, body }: RawRequest = {}): Promise<RawAnswer> {
   const socket = connect(port, '127.0.0.1')
-  socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error(`no answer to ${line} within ${PATIENCE_MS} ms`)))
+  socket.setTimeout(patient(PATIENCE_MS), () => socket.destroy(new Error(`no answer to ${line} in time`)))
   const length = body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
   const all = { Host: `127.0.0.1:${port}`, Connection: 'close', ...length, ...headers }
   const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)

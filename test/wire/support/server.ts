@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { patient } from '../../support/patience.ts'
 import { atEnd, atExit, temporaryFolder, temporaryRoot } from './cleanup.ts'
 import { killAll } from './processes.ts'
 import { sleep, until } from './until.ts'
@@ -128,7 +129,10 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     signal: name => void child.kill(name),
     async stop() {
       child.kill('SIGTERM')
-      return Promise.race([ended, sleep(45_000, null, { ref: false }).then(() => assert.fail('it does not stop'))])
+      return Promise.race([
+        ended,
+        sleep(patient(45_000), null, { ref: false }).then(() => assert.fail('it does not stop')),
+      ])
     },
     async kill9() {
       child.kill('SIGKILL')
@@ -169,7 +173,7 @@ export async function runCommand(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Exit & { stdout: string; stderr: string }> {
   const { child, lines, printed, ended } = run(args, env)
-  const patience = setTimeout(() => child.kill('SIGKILL'), 60_000)
+  const patience = setTimeout(() => child.kill('SIGKILL'), patient(60_000))
   const exit = await ended
   clearTimeout(patience)
   return { ...exit, stdout: printed(), stderr: lines.join('\n') }

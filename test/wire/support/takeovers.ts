@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import type { Client } from 'pg'
+import { patient } from '../../support/patience.ts'
 import { ask } from './client.ts'
 import type { Server } from './server.ts'
 import { sleep, until } from './until.ts'
@@ -41,7 +42,9 @@ export class TakeoverClients {
     )
     for (let at = first; ; at += 1) {
       const server = this.#servers()[at % servers.length]!
-      const answer = await ask(server, path, { ...request, signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null)
+      const answer = await ask(server, path, { ...request, signal: AbortSignal.timeout(patient(ANSWER_MS)) }).catch(
+        () => null,
+      )
       if (answer !== null && answer.status !== 503) {
         this.#answered = server.port
         return answer
