@@ -89,7 +89,7 @@ export interface Events {
   }
   /** A try of a webhook has ended. */
   'webhook.tried': TracedTry & { atMs: number; tookMs: number; status: number | null }
-  /** A receiver answered 200 on this attempt. */
+  /** A receiver answered with a status of 200 to 299 on this attempt. */
   'webhook.delivered': { endpointId: EndpointId; jobId: JobId; tries: number }
   /** The last attempt failed, or could not be made for too long. The webhook is given up. */
   /** `shown` is what its account may know of the problem. */

@@ -140,7 +140,7 @@ test('a delivery says how far it is, and what the receiver answered last', () =>
   assert.equal(lastResult({ tries: [refused] }), 'connect ECONNREFUSED')
   assert.equal(
     lastResult({ tries: [{ at: '', tookMs: 1, status: 301 }] }),
-    'the receiver answered 301; only 200 counts',
+    'the receiver answered 301; only 200 to 299 count',
   )
 })
 

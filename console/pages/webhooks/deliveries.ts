@@ -19,10 +19,15 @@ export function deliveryState({ state, tries }: Pick<Delivery, 'state' | 'tries'
     : { tone: 'wait', word: `tried ${tries.length} of ${TRIES}` }
 }
 
+/** Whether a receiver that answers with this status has the message. */
+export function hasMessage(status: number | undefined): boolean {
+  return status !== undefined && status >= 200 && status < 300
+}
+
 /** What a try had for an answer: a status, or why there was none. */
 export function tryResult({ status, error }: Delivery['tries'][number]): string {
   if (status === undefined) return error ?? 'no answer'
-  return status === 200 ? 'the receiver answered 200' : `the receiver answered ${status}; only 200 counts`
+  return `the receiver answered ${status}${hasMessage(status) ? '' : '; only 200 to 299 count'}`
 }
 
 /** What the last try had for an answer; nothing before the first. */

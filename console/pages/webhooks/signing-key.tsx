@@ -59,8 +59,8 @@ export function SigningKey({ endpoint }: { readonly endpoint: string }) {
         <Code text={VERIFY} what="example" />
       </details>
       <p class="hint">
-        A receiver answers 200 within 10 s and works afterwards. It can be called twice with the same{' '}
-        <code>webhook-id</code>.
+        A receiver answers with a status of 200 to 299 within 10 s and works afterwards. It can be called twice with the
+        same <code>webhook-id</code>.
       </p>
       {isRotating ? (
         <Confirm

@@ -12,7 +12,7 @@ import { type Column, Table } from '../../parts/table.tsx'
 import { Drawer, Part } from '../../parts/things.tsx'
 import { TimeLine } from '../../parts/time-line.tsx'
 import { query, setQuery } from '../../router.ts'
-import { type Delivery, deliveryState, lastResult, tryResult } from './deliveries.ts'
+import { type Delivery, deliveryState, hasMessage, lastResult, tryResult } from './deliveries.ts'
 import { SigningKey } from './signing-key.tsx'
 
 const PURPOSE = 'A webhook calls a URL of yours when a job ends; a job names it when it is submitted.'
@@ -188,7 +188,7 @@ function OneDelivery({ of }: { readonly of: Omit<Delivery, 'jobId'> }) {
           ...tries.map((one, at) => ({
             atMs: Date.parse(one.at),
             title: `Try ${at + 1}`,
-            tone: one.status === 200 ? ('good' as const) : ('bad' as const),
+            tone: hasMessage(one.status) ? ('good' as const) : ('bad' as const),
             ms: one.tookMs,
             detail: tryResult(one),
           })),

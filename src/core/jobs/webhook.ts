@@ -36,7 +36,7 @@ export function receiverOf(url: string): number {
 /** All that accounts other than the operator's learn of a receiver that has no public address and did not take a message. */
 export const HIDDEN_PROBLEM = 'not delivered: the receiver has no public address, or did not take the message'
 
-/** PENDING until the receiver has answered 200 or the last try has failed. */
+/** PENDING until the receiver has answered 2xx or the last try has failed. */
 export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 /** One of {@link DELIVERY_STATES}. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number]
@@ -67,9 +67,14 @@ export interface WebhookDelivery {
   readonly tries: readonly WebhookTry[]
 }
 
+/** Whether a receiver that answers with this status has the message; null for none. Redirects are not followed. */
+export function hasMessage(status: number | null): boolean {
+  return status !== null && status >= 200 && status < 300
+}
+
 /** What becomes of a delivery by a try: over, or due again. */
 export function afterTry(entry: WebhookTry): { state: DeliveryState; dueAtMs: number | null } {
-  if (entry.status === 200) return { state: 'DELIVERED', dueAtMs: null }
+  if (hasMessage(entry.status)) return { state: 'DELIVERED', dueAtMs: null }
   if (entry.number >= WEBHOOK.tries) return { state: 'FAILED', dueAtMs: null }
   return { state: 'PENDING', dueAtMs: entry.atMs + entry.tookMs + WEBHOOK.pauseMs }
 }

@@ -2,6 +2,7 @@
 import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
 import { isFinal, type JobStatus, type Transition } from '../jobs/job.ts'
 import { traceContextOf, traceparentOf } from '../jobs/trace-context.ts'
+import { hasMessage } from '../jobs/webhook.ts'
 import { SPAN_NAMES, type Span, type SpanAttributes, type SpanLink, spanOf, type TraceIds } from './span.ts'
 import { isSampled, type TraceSampling } from './trace-sampling.ts'
 
@@ -261,7 +262,7 @@ export function webhookSpans(
       'runyard.job.id': jobId,
       'runyard.delivery.id': deliveryId,
     },
-    error: status === 200 ? null : status === null ? 'no_answer' : String(status),
+    error: hasMessage(status) ? null : status === null ? 'no_answer' : String(status),
   })
   return [span]
 }

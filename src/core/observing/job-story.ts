@@ -3,7 +3,7 @@ import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
 import { isFinal, type JobStatus } from '../jobs/job.ts'
 import { type JobNoteKind, noteKind } from '../jobs/job-note.ts'
 import type { JobRecord } from '../jobs/job-record.ts'
-import { WEBHOOK, type WebhookDelivery } from '../jobs/webhook.ts'
+import { hasMessage, WEBHOOK, type WebhookDelivery } from '../jobs/webhook.ts'
 import type { Worker } from '../workers/worker.ts'
 import { COLD_START_PHASES, type ColdStartPhase, timeLineOf } from '../workers/worker-phase.ts'
 import type { Explanation, WaitCause } from './explain.ts'
@@ -184,7 +184,7 @@ function deliveriesOf({ deliveries }: StorySources): StoryEvent[] {
   return deliveries.flatMap(({ state, jobStatus, dueAtMs, tries }) => {
     const events = tries.map(({ number, atMs, tookMs, status, error }) => {
       const answer = status === null ? `got no answer: ${error}` : `was answered ${status}`
-      const last = status !== 200 && number >= WEBHOOK.tries ? '; there are no more tries' : ''
+      const last = !hasMessage(status) && number >= WEBHOOK.tries ? '; there are no more tries' : ''
       const text = `try ${number} of the webhook about ${jobStatus} ${answer}${last}`
       return event('webhook', atMs, text, { untilMs: atMs + tookMs })
     })

@@ -3,6 +3,7 @@ import { DEFAULT_OWNER, type EndpointId, type JobId, type OwnerId } from '../../
 import {
   type DeliveryState,
   HIDDEN_PROBLEM,
+  hasMessage,
   receiverOf,
   WEBHOOK,
   type WebhookDelivery,
@@ -151,7 +152,7 @@ export class Webhooks {
     const called = typeof key === 'string' ? await this.#post(delivery, key, atMs, signal) : { ...key, isPublic: true }
     if (signal.aborted) return null
     const answer = 'status' in called ? { status: called.status, error: null } : { status: null, error: called.problem }
-    const problem = answer.status === 200 ? null : (answer.error ?? `the receiver answered ${answer.status}`)
+    const problem = hasMessage(answer.status) ? null : (answer.error ?? `the receiver answered ${answer.status}`)
     const number = delivery.tries + 1
     const isHidden = problem !== null && !called.isPublic && delivery.owner !== DEFAULT_OWNER
     const tookMs = Math.max(0, Math.round(clock.monotonic() - startMs))

@@ -1,5 +1,6 @@
 /** The story of a job, from what is known of it, of its worker and of its webhook. */
 import type { JobRecord, WebhookDeliveries, WorkerDetail } from '../../../client/api-types.d.ts'
+import { hasMessage } from '../../webhooks/deliveries.ts'
 import { readError } from './job-error.ts'
 
 /** What a step means; one of those that states have. */
@@ -129,7 +130,7 @@ function ofDelivery({ state, tries, nextTryAt }: WebhookDeliveries['deliveries']
   const steps: StoryStep[] = tries.map(({ at, tookMs, status, error }, index) => ({
     atMs: Date.parse(at),
     title: `Webhook try ${index + 1}: ${status === undefined ? 'no response' : `answered ${status}`}`,
-    tone: status === 200 ? 'good' : 'bad',
+    tone: hasMessage(status) ? 'good' : 'bad',
     ms: tookMs,
     ...(error ? { detail: error } : {}),
   }))
