@@ -46,6 +46,7 @@ export const webhookCases: Cases = {
       jobId: jobId('a'),
       url: webhook,
       payload,
+      input: '{"n": 12345678901234567890}',
       traceparent: null,
       tries: 0,
     })

@@ -1,7 +1,7 @@
 import type { DeliveryId, EndpointId, JobId } from '../ids.ts'
 import type { JobStatus } from './job.ts'
 
-/** How webhooks are delivered, in milliseconds where it is a time. */
+/** How webhooks are delivered; times are in milliseconds. */
 export const WEBHOOK = {
   /** Tries in all. */
   tries: 3,
@@ -11,6 +11,8 @@ export const WEBHOOK = {
   timeoutMs: 10_000,
   /** How long a try may be overdue, because the server was away or the receiver is too slow for all that it is sent. */
   overdueMs: 7 * 24 * 60 * 60_000,
+  /** Maximum size of an input that a message has, in bytes. Receivers often take no more than a few MB. */
+  inputBytes: 1_048_576,
   /** How long a delivery stays visible once it is over. */
   retentionMs: 24 * 60 * 60_000,
 } as const
@@ -65,6 +67,25 @@ export interface WebhookDelivery {
   /** When the next try is due; null when it is over. */
   readonly dueAtMs: number | null
   readonly tries: readonly WebhookTry[]
+}
+
+/**
+ * The body of a message about a job: what `status` answered at its end, the input, and the URL that is called, without a name and a password.
+ * @param payload a JSON object
+ * @param input as it was sent; null leaves it out
+ */
+export function messageOf(payload: string, { input, url }: { input: string | null; url: string }): string {
+  const members = input === null ? '' : `,"input":${input}`
+  return `${payload.slice(0, -1)}${members},"webhook":${JSON.stringify(withoutPassword(url))}}`
+}
+
+/** A URL as it was given, unless it has a name and a password: then as a URL has it without them. */
+function withoutPassword(text: string): string {
+  const url = URL.parse(text)
+  if (url === null || (url.username === '' && url.password === '')) return text
+  url.username = ''
+  url.password = ''
+  return url.href
 }
 
 /** Whether a receiver that answers with this status has the message; null for none. Redirects are not followed. */

@@ -188,6 +188,8 @@ export interface OpenWebhook extends DueWebhook {
   readonly url: string
   /** The status payload of the job as it was at its end. */
   readonly payload: string
+  /** The input of the job where it is still kept and no larger than `WEBHOOK.inputBytes`; else null, as for a batch. */
+  readonly input: string | null
   /** The context of the trace of the job; null where it has none. */
   readonly traceparent: string | null
   /** How many tries there were. */

@@ -4,6 +4,7 @@ import {
   type DeliveryState,
   HIDDEN_PROBLEM,
   hasMessage,
+  messageOf,
   receiverOf,
   WEBHOOK,
   type WebhookDelivery,
@@ -209,7 +210,8 @@ export class Webhooks {
     const onTarget = (found: boolean) => {
       isPublic = found
     }
-    const { id, url, payload: body } = delivery
+    const { id, url } = delivery
+    const body = isOfJob(delivery) ? messageOf(delivery.payload, delivery) : delivery.payload
     const traceparent =
       tracing !== undefined && isOfJob(delivery)
         ? tracing.webhook(triedOf(delivery, delivery.tries + 1))

@@ -30,11 +30,17 @@ export function sealedStore(store: Store, seals: PayloadSeals): Store {
       ...store.webhooks,
       async open(id) {
         const open = await store.webhooks.open(id)
-        return open === null ? null : { ...open, url: seals.opened(open.url, webhookUrlPlace(open.jobId)) }
+        if (open === null) return null
+        const { jobId, url, input } = open
+        return {
+          ...open,
+          url: seals.opened(url, webhookUrlPlace(jobId)),
+          input: input === null ? null : openedOr(seals, input, inputPlace(jobId), null),
+        }
       },
       async unnamed(owner, nowMs, limit) {
         const found = await store.webhooks.unnamed(owner, nowMs, limit)
-        return found.map(each => ({ ...each, url: openedOr(seals, each.url, webhookUrlPlace(each.jobId)) }))
+        return found.map(each => ({ ...each, url: openedOr(seals, each.url, webhookUrlPlace(each.jobId), each.url) }))
       },
     },
     templates: templatesOf(store, seals),
@@ -44,12 +50,12 @@ export function sealedStore(store: Store, seals: PayloadSeals): Store {
   }
 }
 
-/** A URL, or what is kept of it where that cannot be opened, which the try of its delivery reports. */
-function openedOr(seals: PayloadSeals, text: string, place: SealPlace): string {
+/** A text, or something else where it cannot be opened. The try of a delivery reports a URL that cannot be. */
+function openedOr<Else>(seals: PayloadSeals, text: string, place: SealPlace, otherwise: Else): string | Else {
   try {
     return seals.opened(text, place)
   } catch {
-    return text
+    return otherwise
   }
 }
 

@@ -3,6 +3,8 @@ import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { JobStatus } from '../../core/jobs/job.ts'
 import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
 import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/store.ts'
+import { payload } from './jobs.ts'
+import { readSummed } from './summed-text.ts'
 
 /** A delivery that waits for a try. Written like the partial indexes, so that they serve it. */
 const PENDING = `state = 'PENDING'`
@@ -61,9 +63,11 @@ export const setReceiver = `UPDATE webhook_deliveries SET receiver = $2 WHERE id
 /** $1 now. */
 export const nextDue = `SELECT MIN(due_at_ms) AS at_ms FROM webhook_deliveries WHERE ${PENDING} AND due_at_ms > $1`
 
-/** $1 delivery. */
+/** $1 delivery, $2 maximum size of an input. */
 export const openDelivery = `
   SELECT id, owner, endpoint_id, receiver, job_id, url, due_at_ms, payload, traceparent,
+    COALESCE((SELECT ${payload('input')} FROM jobs WHERE jobs.id = webhook_deliveries.job_id AND input_bytes <= $2),
+      (SELECT input FROM job_records WHERE job_records.id = webhook_deliveries.job_id AND input_bytes <= $2)) AS input,
     (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = $1) AS tries
   FROM webhook_deliveries WHERE id = $1 AND ${PENDING}`
 
@@ -159,6 +163,7 @@ export interface OpenRow extends DueRow {
   readonly job_id: JobId
   readonly url: string
   readonly payload: string
+  readonly input: string | null
   readonly traceparent: string | null
   readonly tries: number
 }
@@ -203,7 +208,8 @@ export function toDue({ id, owner, endpoint_id, receiver, due_at_ms }: DueRow): 
 /** A row as what a try needs. */
 export function toOpen(row: OpenRow): OpenWebhook {
   const { job_id, url, payload, traceparent, tries } = row
-  return { ...toDue(row), jobId: job_id, url, payload, traceparent, tries }
+  const { text, isWhole } = readSummed(row.input)
+  return { ...toDue(row), jobId: job_id, url, payload, input: isWhole ? text : null, traceparent, tries }
 }
 
 /** A row, with the rows of its tries, as a delivery. */

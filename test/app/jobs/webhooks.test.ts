@@ -74,7 +74,7 @@ test('a step leaves an outcome alone that is being stored', async t => {
   assert.equal(stored, 1)
 })
 
-test('each final state is delivered, with the payload of status', async t => {
+test('each final state is delivered, with the payload of status, the input and the webhook', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const submit = (policy: object = {}) => rig.submit(endpoint, { input: {}, policy, webhook: URL_ })
@@ -82,7 +82,7 @@ test('each final state is delivered, with the payload of status', async t => {
     await rig.clock.advance(50)
     const call = rig.outbound.calls.at(-1)
     const view = await rig.status(endpoint, id)
-    assert.equal(call?.body, view.text)
+    assert.equal(call?.body, `${view.text.slice(0, -1)},"input":{},"webhook":"${URL_}"}`)
     assert.deepEqual([view.json.status, call?.url, call?.headers['content-type']], [status, URL_, 'application/json'])
     assert.deepEqual(
       (await deliveries(rig, endpoint, id)).map((one: { state: string }) => one.state),
@@ -111,6 +111,48 @@ test('each final state is delivered, with the payload of status', async t => {
   assert.equal(rig.happened('webhook.delivered').length, 5)
 })
 
+for (const sealPayloads of [false, true]) {
+  test(`a message has the input as it was sent, ${sealPayloads ? 'sealed' : 'plain'} in the store`, async t => {
+    const rig = await openRig(t, { sealPayloads })
+    const endpoint = await rig.endpoint({ workersMax: 0 })
+    for (const filler of ['', 'x'.repeat(100_000)]) {
+      const input = `{"n": 12345678901234567890, "name": "Ädä", "filler": "${filler}"}`
+      const body = `{"input": ${input}, "webhook": "${URL_}"}`
+      const { id } = (await rig.ask('POST', `/v2/${endpoint}/run`, { body })).json
+      await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+      await rig.clock.advance(50)
+      const call = rig.outbound.calls.at(-1)!
+      assert.ok(call.body.endsWith(`,"input":${input},"webhook":"${URL_}"}`), call.body.slice(0, 500))
+      const { key } = (await rig.ask('GET', `/v2/${endpoint}/webhook-key`)).json
+      assert.ok(verifies(call, key))
+    }
+  })
+}
+
+test('a message about a job that is gone has the input that is kept of it', async t => {
+  const rig = await openRig(t, { jobRecords: { payloads: true } })
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  await rig.submit(endpoint, { input: { kept: 1 }, webhook: URL_, policy: { ttl: 10_000 } })
+  await rig.clock.advance(11_500)
+  const told = JSON.parse(rig.outbound.calls[0]!.body)
+  assert.deepEqual([told.status, told.input], ['TIMED_OUT', { kept: 1 }])
+})
+
+test('a message leaves out an input over 1 MB, and the name and the password of its own URL', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  const webhook = 'https://name:word@example.com/hook?token=a'
+  const id = await rig.submit(endpoint, { input: { filler: 'x'.repeat(1_048_576) }, webhook })
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+  await rig.clock.advance(50)
+  const [{ url, body }] = rig.outbound.calls as [OutboundCall]
+  assert.equal(url, webhook)
+  assert.deepEqual(JSON.parse(body), {
+    ...(await rig.status(endpoint, id)).json,
+    webhook: 'https://example.com/hook?token=a',
+  })
+})
+
 test('a job that expires, and those of a deleted endpoint, are delivered too', async t => {
   const rig = await openRig(t)
   const { endpoint } = await waiting(rig)
@@ -119,6 +161,7 @@ test('a job that expires, and those of a deleted endpoint, are delivered too', a
   const [expired] = rig.outbound.calls
   const told = JSON.parse(expired!.body)
   assert.deepEqual([told.id, told.status, told.error], [expiring, 'TIMED_OUT', 'the job was not done within its ttl'])
+  assert.equal(told.webhook, URL_)
   await rig.graphql(`mutation { deleteEndpoint(id: "${endpoint}") }`)
   await rig.clock.advance(100)
   assert.equal(JSON.parse(rig.outbound.calls[1]!.body).status, 'CANCELLED')

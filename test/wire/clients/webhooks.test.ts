@@ -91,7 +91,8 @@ describe('a server with a receiver', { concurrency: true }, () => {
     await whenFinal(server, endpoint, id)
     const [message] = await until('the message', () => messages.length > 0 && messages)
     assert.equal(message!.path, '/hook?a=1')
-    assert.deepEqual(JSON.parse(message!.body), await statusOf(server, endpoint, id))
+    const sent = { input: { name: 'Ädä' }, webhook: url }
+    assert.deepEqual(JSON.parse(message!.body), { ...(await statusOf(server, endpoint, id)), ...sent })
     const { headers, body } = message!
     assert.equal(headers['content-type'], 'application/json')
     const { key } = (await ask(server, `/v2/${endpoint}/webhook-key`)).json

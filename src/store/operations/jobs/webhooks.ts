@@ -5,6 +5,7 @@ import {
   afterTry,
   receiverOf,
   UNKNOWN_RECEIVER,
+  WEBHOOK,
   type WebhookDelivery,
   type WebhookTry,
 } from '../../../core/jobs/webhook.ts'
@@ -81,7 +82,7 @@ export const webhooks = {
   }),
 
   open: read(function* (id: DeliveryId): Steps<OpenWebhook | null> {
-    const row = yield* queryOne<OpenRow>(sql.openDelivery, [id])
+    const row = yield* queryOne<OpenRow>(sql.openDelivery, [id, WEBHOOK.inputBytes])
     return row === null ? null : toOpen(row)
   }),
 
