@@ -2,6 +2,7 @@
  * Builds the program that is published: `scripts/build.ts [folder]`, `dist` by default. All code that a server loads is in a few files,
  * packages included: a server that reads a thousand files takes a second longer to start.
  */
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { dirname, join, relative } from 'node:path'
@@ -11,8 +12,8 @@ import { billOfMaterials } from './bill-of-materials.ts'
 import { buildConsole } from './console.ts'
 import { licenseText, type Manifest } from './licenses.ts'
 
-/** Packages that stay packages: they are large and few servers need them, or handlers of users import them. */
-const EXTERNAL = ['dockerode', '@graphql-yoga/render-graphiql', '@runyard/worker', '@opentelemetry/exporter-trace-*']
+/** Packages that stay packages: they are large and few servers need them. */
+const EXTERNAL = ['dockerode', '@graphql-yoga/render-graphiql', '@opentelemetry/exporter-trace-*']
 /** Packages of CommonJS call `require` for modules of Node. */
 const REQUIRE =
   "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)"
@@ -35,6 +36,8 @@ const HTTP_WITHOUT_FETCH: Plugin = {
 }
 
 const ROOT = dirname(import.meta.dirname)
+/** What loads the worker SDK in workers whose folder lacks it. */
+const WORKER_PRELOADS = ['preload.cjs', 'preload-hooks.mjs']
 
 if (import.meta.main) {
   const folder = process.argv[2] ?? 'dist'
@@ -93,9 +96,24 @@ async function built(): Promise<{ readonly files: BuiltFile[]; readonly packages
   const files = [
     ...outputFiles.map(({ path, contents }) => ({ path: relative(ROOT, path), contents })),
     ...page.files.map(({ path, contents }) => ({ path: join('console', path), contents })),
+    ...workerFiles(),
     { path: 'third-party-licenses.txt', contents: licensesOf(packages) },
   ]
   return { files, packages }
+}
+
+/** The worker SDK for JavaScript, which servers give to their workers. */
+function workerFiles(): BuiltFile[] {
+  const folder = join(ROOT, 'packages/worker')
+  execFileSync(process.execPath, [join(folder, 'build.mjs')], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest & { files: string[] }
+  const names = [...WORKER_PRELOADS, ...manifest.files.filter(name => name !== 'dist')]
+  const built = readdirSync(join(folder, 'dist'), { recursive: true, encoding: 'utf8' })
+  const paths = [...names, ...built.map(name => join('dist', name)).filter(path => /\.(?:js|d\.ts|json)$/.test(path))]
+  const files = paths.map(path => ({ path: join('worker', path), contents: readFileSync(join(folder, path)) }))
+  // npm runs the scripts of a package that is linked.
+  const linkable = { ...manifest, scripts: undefined, devDependencies: undefined }
+  return [...files, { path: 'worker/package.json', contents: `${JSON.stringify(linkable, null, 2)}\n` }]
 }
 
 function packagesOf(files: readonly string[]): string[] {

@@ -1,7 +1,7 @@
 /**
- * Packs both packages, installs them in an empty folder and uses them like a new user: `npx runyard serve --sample`
- * responds, a handler in that folder that imports @runyard/worker runs a job on the Node of this machine, and so does one in
- * TypeScript that is compiled to CommonJS, the former default of `tsc --init`. Without the package for traces a server says how to install it, and
+ * Packs both packages, installs the first in an empty folder and uses it like a new user: `npx runyard serve --sample` responds, and a handler in
+ * that folder that imports @runyard/worker, which the server gives it, runs a job on the Node of this machine. So does one in TypeScript that is
+ * compiled to CommonJS, the former default of `tsc --init`, with the second package installed. Without the package for traces a server says how to install it, and
  * sends traces once it is there.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -50,11 +50,10 @@ async function check(folder: string): Promise<void> {
   writeFileSync(join(empty, 'package.json'), '{"private":true}\n')
   writeFileSync(join(handler, 'handler.mjs'), HANDLER)
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
-  const packed = [`../runyard-${version}.tgz`, `../runyard-worker-${version}.tgz`]
-  npm(['install', '--silent', '--no-audit', '--no-fund', ...packed], empty)
-  checkLicense(empty)
-  checkEntries(empty)
-  const commonjs = compileToCommonJs(empty)
+  npm(['install', '--silent', '--no-audit', '--no-fund', `../runyard-${version}.tgz`], empty)
+  const commonjs = compileToCommonJs(empty, `../../runyard-worker-${version}.tgz`)
+  checkLicense(commonjs)
+  checkEntries(commonjs)
   const workers = ['--worker', handler, '--worker', commonjs]
   const server = spawn('npx', ['runyard', 'serve', '--sample', ...workers, '--port', '0', '--json'], {
     cwd: empty,
@@ -128,11 +127,12 @@ async function serveOnce(project: string, port: number): Promise<string> {
   return log
 }
 
-/** @returns the folder with the compiled handler */
-function compileToCommonJs(project: string): string {
+/** @returns the folder with the compiled handler, and the package */
+function compileToCommonJs(project: string, packed: string): string {
   const folder = join(project, 'my-commonjs')
   mkdirSync(join(folder, 'src'), { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{"private":true}\n')
+  npm(['install', '--silent', '--no-audit', '--no-fund', packed], folder)
   writeFileSync(join(folder, 'src/handler.ts'), COMMONJS_HANDLER)
   const shared = { strict: true, target: 'es2022', types: ['node'], typeRoots: [resolve('node_modules/@types')] }
   const outDir = { outDir: '..', rootDir: '.' }

@@ -3,7 +3,7 @@
  * Node for no other.
  */
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -20,7 +20,7 @@ const HELP = `npm run image -- [options]
 
 const ROOT = dirname(import.meta.dirname)
 
-/** A package of this repository, which npm installs as a link. */
+/** A package of this repository, which npm installs as a link; the built program has it already. */
 const WORKER = 'node_modules/@runyard/worker'
 /** The parts of the pinned Node that nothing runs. */
 const UNUSED = ['include', 'share', 'CHANGELOG.md', 'README.md']
@@ -62,23 +62,8 @@ export async function writeContext(folder: string): Promise<void> {
   for (const name of ['package.json', 'LICENSE', ...files.filter(file => file !== 'dist')]) take(name, folder)
   writeFiles(await publishedFiles(), join(folder, 'dist'))
   for (const path of installedPackages().filter(path => path !== WORKER)) take(path, folder)
-  takeWorker(folder)
   // The user of the image is nobody's here, and may see none of what is private to whoever builds it.
   execFileSync('chmod', ['-R', 'a+rX', folder])
-}
-
-/** The worker SDK as it is published: Node takes the types away from no file below `node_modules`. */
-function takeWorker(folder: string): void {
-  const packed = mkdtempSync(join(tmpdir(), 'runyard-worker-'))
-  try {
-    const npm = ['pack', '--silent', '--pack-destination', packed]
-    execFileSync('npm', npm, { cwd: join(ROOT, 'packages/worker'), stdio: ['ignore', 'ignore', 'inherit'] })
-    mkdirSync(join(folder, WORKER), { recursive: true })
-    const [archive] = readdirSync(packed)
-    execFileSync('tar', ['-xzf', join(packed, archive!), '--strip-components=1', '-C', join(folder, WORKER)])
-  } finally {
-    rmSync(packed, { recursive: true, force: true })
-  }
 }
 
 /** Copies a file or folder to the same place in another folder, without the packages inside of it, which are named themselves. */

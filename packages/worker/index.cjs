@@ -1,6 +1,9 @@
 // The one entry of both module systems, so that both see the same worker. It awaits nothing: require() cannot wait.
-// Packed, this package carries built CommonJS. In the repository nothing is built and Node strips the types itself.
+// The repository runs on its sources where Node strips types and can require() them; else, and packed, on what is built.
 const { existsSync } = require('node:fs')
 const { join } = require('node:path')
 
-module.exports = existsSync(join(__dirname, 'dist')) ? require('./dist/index.js') : require('./src/index.ts')
+const readsSources = Boolean(process.features.typescript && process.features.require_module)
+
+module.exports =
+  readsSources && existsSync(join(__dirname, 'src')) ? require('./src/index.ts') : require('./dist/index.js')

@@ -9,14 +9,7 @@ const TEXTS: readonly (readonly [path: string, before: RegExp])[] = [
   ['docs/guides/kubernetes.md', /(?<=image\.tag=)\d+\.\d+\.\d+(?:-[\w.]+)?/g],
   ['docs/reference/compatibility.md', /(?<=^\| `@runyard\/worker` \| )[^ ]+/m],
 ]
-const MANIFESTS = [
-  'package.json',
-  'packages/worker/package.json',
-  'examples/container-node/package.json',
-  'examples/hello-node/package.json',
-  'examples/openai-node/package.json',
-]
-const WORKER = '@runyard/worker'
+const MANIFESTS = ['package.json', 'packages/worker/package.json']
 const VERSION = /^(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?$/
 
 /** Whether a text is a version as npm takes it. */
@@ -73,26 +66,18 @@ export function releasedChangelog(
   return { text: end === rest.length ? text : `${text}\n${rest.slice(end)}`, notes: `${notes}\n` }
 }
 
-interface Manifest {
-  readonly name?: string
-  version?: string
-  readonly dependencies?: Record<string, string>
-}
-
-/** Examples have no version of their own. */
 function withVersion(text: string, version: string): string {
-  const manifest = JSON.parse(text) as Manifest
-  if (manifest.name === 'runyard' || manifest.name === WORKER) manifest.version = version
-  if (manifest.dependencies?.[WORKER] !== undefined) manifest.dependencies[WORKER] = version
-  return `${JSON.stringify(manifest, null, 2)}\n`
+  return `${JSON.stringify({ ...JSON.parse(text), version }, null, 2)}\n`
 }
 
 function lockWithVersion(text: string, version: string): string {
-  const lock = JSON.parse(text) as Manifest & { readonly packages: Record<string, Manifest> }
+  const lock = JSON.parse(text) as Versioned & { readonly packages: Record<string, Versioned> }
   lock.version = version
-  const own = lock.packages['']!
-  own.version = version
-  own.dependencies![WORKER] = version
+  lock.packages['']!.version = version
   lock.packages['packages/worker']!.version = version
   return `${JSON.stringify(lock, null, 2)}\n`
+}
+
+interface Versioned {
+  version?: string
 }

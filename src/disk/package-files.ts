@@ -31,6 +31,11 @@ export function packageFile(path: string): string {
   return join(folder, path)
 }
 
+/** Absolute path of the worker SDK for JavaScript, `@runyard/worker`: a part of the built program, or of the repository. */
+export function workerPackageFolder(): string {
+  return builtFolder('worker') ?? packageFile('packages/worker')
+}
+
 /** The version of the package. */
 export function packageVersion(): string {
   return (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { readonly version: string }).version

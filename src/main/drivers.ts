@@ -6,6 +6,7 @@ import { MAX_WORKERS } from '../config/table.ts'
 import { strayText, uncagedText } from '../core/workers/isolation.ts'
 import { type StartFailure, startFailureText } from '../core/workers/start-failure.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
+import { workerPackageFolder } from '../disk/package-files.ts'
 import { Cage } from '../drivers/cage/cage.ts'
 import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
 import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
@@ -111,6 +112,7 @@ function processDriver(
     clock: systemClock,
     hostEnv: process.env,
     nodePath: process.execPath,
+    workerPackage: workerPackageFolder(),
     workerDir: folderIn(config.dataDir, 'workers'),
     caches: { folder: folderIn(config.dataDir, 'caches'), limitGb: config.workerCacheGb },
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,

@@ -135,6 +135,7 @@ export async function openMachine() {
     caches: { folder: join(folder, 'caches'), limitGb: null },
     hostEnv: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: hostHome },
     nodePath: process.execPath,
+    workerPackage: null,
     maxWorkers: 8,
     cage: null,
     volumeLink: {

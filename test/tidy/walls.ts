@@ -57,6 +57,7 @@ export const places: Record<string, string> = {
   'sim/run': 'sim/run.ts',
   worker: 'packages/worker/**',
   'worker/test': 'packages/worker/test/**',
+  'worker/build': 'packages/worker/build.mjs',
   console: 'console/**',
   test: 'test/**',
   bench: 'bench/**',
@@ -192,7 +193,7 @@ export const walls: Wall[] = [
     builtins: '',
     why: 'it runs in browsers and knows the server by its public API alone',
   },
-  ...['worker/test', 'test', 'bench', 'examples', 'scripts'].map(folder => ({
+  ...['worker/test', 'worker/build', 'test', 'bench', 'examples', 'scripts'].map(folder => ({
     folder,
     project: 'anything',
     packages: '* @*/*',

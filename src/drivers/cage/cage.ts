@@ -68,6 +68,8 @@ export interface CagedLaunch {
   readonly ports: ServedPorts | null
   readonly hostEnv: HostEnvironment
   readonly nodePath: string
+  /** A folder of the server with packages that it reads; null for none. */
+  readonly packages: string | null
 }
 
 /** What is spawned for a worker in a cage. */
@@ -177,7 +179,7 @@ export class Cage {
   }
 
   async #specOf(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
-    const { spec, image, program, words, working, home, tmp, cache, env, hostEnv, nodePath } = launch
+    const { spec, image, program, words, working, home, tmp, cache, env, hostEnv, nodePath, packages } = launch
     const hostHome = hostEnv.HOME || homedir()
     const programs = await programFolders({
       image,
@@ -186,7 +188,8 @@ export class Cage {
       path: hostEnv.PATH ?? '',
     })
     const local = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
-    const wanted = [...this.#system.readable, ...programs, ...cache.readable, ...this.#options.readable]
+    const shown = packages === null ? [] : [packages]
+    const wanted = [...this.#system.readable, ...programs, ...shown, ...cache.readable, ...this.#options.readable]
     const all = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
     const readable = outermost(all.filter(path => path !== ''))
     const shared = this.#options.writable

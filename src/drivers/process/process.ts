@@ -28,6 +28,7 @@ import { CACHE_PATH } from '../model-mounts.ts'
 import { conflictOf, portsNamedIn, takenOf } from '../named-ports.ts'
 import { FreePorts, portsOf, type ServedPorts } from '../served-ports.ts'
 import { EndpointCaches, linkCache } from './endpoint-caches.ts'
+import { givenPackage } from './given-package.ts'
 import { linkModels, offerModels } from './model-links.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
@@ -83,6 +84,8 @@ export interface ProcessDriverOptions {
   readonly hostEnv: HostEnvironment
   /** The Node for handlers in JavaScript. */
   readonly nodePath: string
+  /** The folder of the worker SDK that workers in Node get where they have none; null for none. */
+  readonly workerPackage: string | null
   readonly maxWorkers: number
   /** Identifies this boot of the machine, see `readBootId`. */
   readonly bootId: string
@@ -297,7 +300,7 @@ class Processes implements ProcessDriver {
   }
 
   async #start(spec: WorkerSpec): Promise<string> {
-    const { hostEnv } = this.#options
+    const { hostEnv, workerPackage } = this.#options
     const command = await resolveCommand(
       spec.image,
       spec.args,
@@ -314,7 +317,9 @@ class Processes implements ProcessDriver {
     try {
       const cache = await this.#caches.open(spec.workerId, spec.endpointId)
       const places = { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache, cache: cache.path }
-      const environment = buildEnvironment(spec, places)
+      const built = buildEnvironment(spec, places)
+      const given = await givenPackage(command, workerPackage, built)
+      const environment = { ...built, ...given }
       const program = await findProgram(command, environment.PATH ?? '')
       // All that is in a cage ends with it.
       const marker = this.#options.cage === null ? this.#options.marker : null
@@ -349,6 +354,7 @@ class Processes implements ProcessDriver {
         ports,
         working: working.path,
         cache,
+        packages: given === null ? null : workerPackage,
       })
       const endpoint = spec.endpointId
       const launch = { command, endpoint, marked, folder: working.path, env, cage, ports, named, notes }
@@ -417,7 +423,8 @@ class Processes implements ProcessDriver {
       command,
       folder,
       ...launch
-    }: Pick<Launch, 'command' | 'folder' | 'env' | 'ports'> & OwnFolders & { readonly program: string },
+    }: Pick<Launch, 'command' | 'folder' | 'env' | 'ports'> &
+      OwnFolders & { readonly program: string; readonly packages: string | null },
   ): Promise<CagedCommand | null> {
     const { cage, hostEnv, nodePath } = this.#options
     if (cage === null) return null

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
@@ -11,11 +11,10 @@ import { killAll } from '../support/processes.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** A folder with a handler that answers with a word. */
+/** A folder with a handler that answers with a word, and nothing else: the package that it imports is that of the server. */
 function makeFolder(word: string): string {
   const folder = join(temporaryFolder(), 'my-model')
-  mkdirSync(join(folder, 'node_modules', '@runyard'), { recursive: true })
-  symlinkSync(`${root}/packages/worker`, join(folder, 'node_modules', '@runyard', 'worker'))
+  mkdirSync(folder)
   writeHandler(folder, `'${word}'`)
   return folder
 }

@@ -1,0 +1,12 @@
+/** As `preload.cjs`, for the imports of a Node that has no hooks in the thread of the program. */
+const NAME = '@runyard/worker'
+
+export async function resolve(specifier, context, next) {
+  try {
+    return await next(specifier, context)
+  } catch (error) {
+    const isMissing = error.code === 'ERR_MODULE_NOT_FOUND' && String(error.message).includes(`'${NAME}'`)
+    if (specifier !== NAME || !isMissing) throw error
+    return { url: new URL('index.js', import.meta.url).href, format: 'module', shortCircuit: true }
+  }
+}

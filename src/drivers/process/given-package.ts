@@ -1,0 +1,33 @@
+/** The worker SDK for JavaScript, which a server gives to the workers of folders that have none of their own (ADR 87). */
+import { basename, dirname, join } from 'node:path'
+import type { Command } from './process-command.ts'
+import { exists } from './program-files.ts'
+
+const NAME = '@runyard/worker'
+/** In the folder of the package: what Node loads first, so that imports find the package. */
+const PRELOAD = 'preload.cjs'
+
+/**
+ * Whether a worker gets the package: it may run Node, and neither its folder nor one above it has the package, where Node would find it.
+ * @returns the variables that give it, which replace those of the same name; null where it gets none
+ */
+export async function givenPackage(
+  { folder, words }: Command,
+  packageFolder: string | null,
+  env: Readonly<Record<string, string>>,
+): Promise<Readonly<Record<string, string>> | null> {
+  if (packageFolder === null || isPython(words) || (await hasPackage(folder))) return null
+  const preload = `--require ${JSON.stringify(join(packageFolder, PRELOAD))}`
+  return { NODE_OPTIONS: env.NODE_OPTIONS === undefined ? preload : `${env.NODE_OPTIONS} ${preload}` }
+}
+
+function isPython(words: readonly string[]): boolean {
+  return basename(words[0] ?? '').startsWith('python') || words.some(word => word.endsWith('.py'))
+}
+
+async function hasPackage(image: string): Promise<boolean> {
+  const folders: string[] = []
+  for (let folder = image; folder !== dirname(folder); folder = dirname(folder)) folders.push(folder)
+  const found = await Promise.all(folders.map(folder => exists(join(folder, 'node_modules', NAME, 'package.json'))))
+  return found.includes(true)
+}
