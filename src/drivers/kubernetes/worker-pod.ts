@@ -44,6 +44,11 @@ export type PodEnding = 'terminate' | 'kill'
 
 /** How long a start may have a trouble that can pass, such as a registry that cannot be reached. */
 const TROUBLE_MS = 60_000
+/**
+ * How long a node is silent before its workers leave. After an outage of the API the cluster takes nodes for silent that could not say anything, until
+ * they have, which they try every few seconds.
+ */
+const SILENT_MS = 15_000
 /** The cluster itself takes a pod from a silent node after the limit; this long after that it is not waited for. */
 const LOST_MARGIN_MS = 60_000
 const OUTPUT_MS = 5_000
@@ -215,11 +220,16 @@ export class WorkerPod {
       return
     }
     const { nodeLostMs } = this.#options
-    const silent = this.#silentMs !== null && nowMs - this.#silentMs >= nodeLostMs + LOST_MARGIN_MS
+    const silent = this.#silentForMs() >= nodeLostMs + LOST_MARGIN_MS
     const graceMs = this.#report?.graceMs ?? 0
     // Its node was told to end it, and says nothing.
     const unended = this.#endingMs !== null && nowMs - this.#endingMs >= graceMs + nodeLostMs
     if (silent || unended) this.#lose()
+    else this.#tell()
+  }
+
+  #silentForMs(): number {
+    return this.#silentMs === null ? 0 : this.#options.clock.monotonic() - this.#silentMs
   }
 
   /** What is observed of it now. */
@@ -238,7 +248,7 @@ export class WorkerPod {
     }
     const place = this.#options.placeOf(report, node)
     if (this.#asked === null && report.leaving !== null) return { state: 'leaving', why: report.leaving, place }
-    if (report.isSilent && this.#asked === null) {
+    if (this.#silentForMs() >= Math.min(SILENT_MS, this.#options.nodeLostMs) && this.#asked === null) {
       return { state: 'leaving', why: { kind: 'node_lost', node, said: 'its node does not respond' }, place }
     }
     return this.#hasRun ? { state: 'running', place } : { state: 'placed', place }

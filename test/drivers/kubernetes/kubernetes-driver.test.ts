@@ -557,6 +557,23 @@ test('a node that is silent makes its workers leave, and after a limit they are 
   assert.deepEqual(api.all('pods'), [], 'nobody would confirm its end')
 })
 
+test('a node that is silent for a moment keeps its workers at work, as when the API was away and no node could say anything', async () => {
+  const { api, clock, running, seen } = await world()
+  await running()
+  const states = new Set<string>()
+  for (let round = 0; round < 3; round += 1) {
+    api.status(POD, { running: {} }, { conditions: [{ type: 'Ready', status: 'False' }] })
+    for (let s = 0; s < 10; s += 1) {
+      states.add(await seen())
+      await clock.advance(1_000)
+    }
+    api.run(POD)
+    await clock.advance(20_000)
+    states.add(await seen())
+  }
+  assert.deepEqual([...states], ['running on node-1'])
+})
+
 test('a node that answers again before the limit keeps its workers', async () => {
   const { api, clock, running, seen } = await world()
   await running()

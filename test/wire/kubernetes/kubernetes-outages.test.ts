@@ -22,6 +22,7 @@ import { sleep } from '../support/until.ts'
 
 /** Several calls of the driver fail in it. */
 const AWAY_MS = 12_000
+const SHORT_DRAIN = ['--drain-timeout', '2']
 
 describe('outages of a cluster', { skip: noKubernetes, timeout: patient(295_000) }, () => {
   let cluster: TestCluster
@@ -31,7 +32,7 @@ describe('outages of a cluster', { skip: noKubernetes, timeout: patient(295_000)
     cluster = await openCluster()
     await giveGpus(cluster, 8)
     gates = await openGates(cluster)
-    server = await startPodServer(cluster, { args: ['--kubernetes-node-lost', '10', '--drain-timeout', '2'] })
+    server = await startPodServer(cluster, { args: SHORT_DRAIN })
   })
   after(async () => {
     await server?.stop()
@@ -60,6 +61,8 @@ describe('outages of a cluster', { skip: noKubernetes, timeout: patient(295_000)
   })
 
   test('a worker on a node that falls silent counts as lost after the limit, and its job runs when there is a node again', async t => {
+    await server.kill9()
+    server = await startPodServer(cluster, { args: ['--kubernetes-node-lost', '10', ...SHORT_DRAIN] }, server)
     // A cluster whose only node is silent evicts nothing.
     const others = await addFakeNodes(cluster.api, 1, 0)
     t.after(() => others.close())
