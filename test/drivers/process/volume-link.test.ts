@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { VolumeLink } from '../../../src/drivers/process/volume-link.ts'
+import { systemClock } from '../../../src/system/clock.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { patient } from '../../support/patience.ts'
@@ -12,6 +13,7 @@ import { everyEndpoint } from '../../support/worker-spec.ts'
 describe('the link to the network volume of process workers', { timeout: patient(60_000) }, () => {
   let machine: Machine
   let path: string
+  let said = 0
   beforeEach(async () => {
     machine = await openMachine()
     path = join(machine.folder, 'runpod-volume')
@@ -32,7 +34,16 @@ describe('the link to the network volume of process workers', { timeout: patient
       await exitOf(machine.notifier, driver, spec.workerId)
       await driver.release(spec.workerId)
     }
-    const lines = async () => (await machine.logs.tail(spec.workerId, 5)).map(({ line }) => line)
+    /** Its output up to what it prints when this is called, since all of it takes a while to be written. */
+    const lines = async () => {
+      const mark = `line ${++said}`
+      ;(await machine.life(spec.workerId)).say(mark)
+      for (;;) {
+        const printed = (await machine.logs.tail(spec.workerId, 5)).map(({ line }) => line)
+        if (printed.at(-1) === mark) return printed.filter(line => !/^line \d+$/.test(line))
+        await new Promise<void>(resolve => systemClock.after(10, resolve))
+      }
+    }
     return { workerId: spec.workerId, end, lines }
   }
 
