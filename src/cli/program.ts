@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander'
+import { systemProblem } from '../disk/access-problem.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import { surviveClosedOutput } from './closed-output.ts'
 import { addAudit } from './commands/audit.ts'
@@ -130,6 +131,11 @@ function report(error: unknown): number {
   if (error instanceof CliError) {
     printText(`runyard: ${error.message}\n`, process.stderr)
     return error.exitCode
+  }
+  const ofSystem = systemProblem(error)
+  if (ofSystem !== null) {
+    printText(`runyard: ${ofSystem}\n`, process.stderr)
+    return EXIT.unavailable
   }
   printText(`runyard: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`, process.stderr)
   return EXIT.internal

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import * as diagnosis from '../core/observing/diagnosis.ts'
 import { resumedTime } from '../core/server-time.ts'
+import { accessProblem } from '../disk/access-problem.ts'
 import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
 import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
@@ -52,7 +53,8 @@ export function refusalOfFolder({ dataDir }: Pick<Config, 'dataDir'>): string | 
 export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncGenerator<diagnosis.Finding> {
   const { dataDir, host, port, databaseUrl } = config
   yield diagnosis.ofNode(process.versions.node)
-  yield* diagnosis.ofDataDir(inspectDataDir(dataDir))
+  const folder = inspectDataDir(dataDir)
+  yield* diagnosis.ofDataDir(folder)
   yield diagnosis.ofMemory(inspectMemory())
   yield diagnosis.ofOpenFiles(openFileLimit())
   const cage = tryCage()
@@ -64,10 +66,13 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
   const certificate = await inspectCertificate(dataDir, config.tls)
   if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())
-  yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
-  yield* diagnosis.ofServerTime(await timeFacts(dataDir, databaseUrl))
-  const { folder, everyMs } = config.backups
-  if (folder !== null) yield diagnosis.ofBackups(backupFacts(folder, everyMs, Date.now()))
+  // What is in a closed folder cannot be seen.
+  if (folder.refusal === null || databaseUrl !== null) {
+    yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
+    yield* diagnosis.ofServerTime(await timeFacts(dataDir, databaseUrl))
+  }
+  const { folder: backups, everyMs } = config.backups
+  if (backups !== null) yield diagnosis.ofBackups(backupFacts(backups, everyMs, Date.now()))
   if (config.kubernetes.where !== 'off') {
     yield* diagnosis.ofCluster(await inspectCluster(config.kubernetes, env))
     return
@@ -103,7 +108,7 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
   if (url === null) return { kind, ...checkFile(join(dataDir, DATABASE_NAME)), skewMs: null }
   const before = Date.now()
   const { nowMs, ...found } = await checkPostgres(url)
-  return { kind, ...found, remedy: null, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
+  return { kind, ...found, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
 }
 
 /** What the machine's clock is ahead of the time of the server; null where no server has run. */
@@ -121,8 +126,8 @@ function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.
     const { newest, broken } = newestBackup(folder, nowMs)
     return { folder, everyMs, problem: null, newestAgeMs: newest === null ? null : nowMs - newest.atMs, broken }
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    return { folder, everyMs, problem: code ?? message, newestAgeMs: null, broken: [] }
+    const problem = accessProblem(folder, 'write') ?? (error as NodeJS.ErrnoException).code ?? (error as Error).message
+    return { folder, everyMs, problem, newestAgeMs: null, broken: [] }
   }
 }
 

@@ -1,10 +1,11 @@
 /** Checks of this machine that need no server and no engine. */
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { get } from 'node:https'
 import { createServer } from 'node:net'
 import { freemem, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { DataDirFacts, GpuFacts, PortFacts } from '../core/observing/diagnosis.ts'
+import { dataDirProblem } from '../disk/access-problem.ts'
 import type { ServerInfo } from '../store/data-dir-lock.ts'
 import { systemClock } from '../system/clock.ts'
 import { createMachine } from '../system/hardware/machine.ts'
@@ -20,7 +21,7 @@ export function inspectDataDir(path: string): DataDirFacts {
   return {
     path,
     kind,
-    writable: isWritable(found),
+    refusal: dataDirProblem(path, 'write'),
     mode: stats === null ? null : stats.mode & 0o777,
     freeBytes: freeBytesOf(found),
   }
@@ -101,15 +102,6 @@ function bindingProblem(host: string, port: number): Promise<string | null> {
 /** The folder, or its nearest parent that exists. */
 function nearest(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearest(dirname(path))
-}
-
-function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK | constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function namesIn(folder: string): string[] {

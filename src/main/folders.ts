@@ -6,6 +6,7 @@ import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { type Endpoint, type EndpointType, MAX_WORKERS } from '../core/endpoints/endpoint.ts'
 import { AppError, renderFields, toAppError } from '../core/errors.ts'
+import { accessProblem } from '../disk/access-problem.ts'
 import { connectEngine, type EngineConnection } from '../drivers/docker/connection.ts'
 import { buildImage } from '../drivers/docker/images/build.ts'
 import type { FolderSettings } from '../services/endpoints/folder-endpoints.ts'
@@ -104,6 +105,8 @@ export async function serveFolders(app: App, folders: FoldersToServe, log: Log):
   const served: ServedFolder[] = []
   for (const { path: folder, type, inContainer, option } of folders.all) {
     const path = resolve(folder)
+    const closed = accessProblem(path, 'read')
+    if (closed !== null) throw new StartError(`${option} ${folder} cannot be used: ${closed}`)
     const name = basename(path)
     const repository = repositoryOf(path)
     try {

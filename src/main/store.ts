@@ -4,6 +4,7 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../core/errors.ts'
+import { dataDirProblem, type Use } from '../disk/access-problem.ts'
 import { keepDurably } from '../disk/durable-file.ts'
 import type { Emit } from '../events.ts'
 import type { Store } from '../ports/store/store.ts'
@@ -53,6 +54,7 @@ export function refuseUnfinishedRestore({ dataDir }: Config): void {
  * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
  */
 export async function refuseOtherDatabase(config: Config, log?: Log): Promise<void> {
+  refuseClosedFolder(config.dataDir, 'read')
   refuseUnfinishedRestore(config)
   const { dataDir, databaseUrl, newDatabase } = config
   const mismatch = await databaseMismatch(dataDir, databaseUrl)
@@ -79,6 +81,7 @@ function refusalOf({ problem, remedy }: DatabaseMismatch): string {
  * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
  */
 export async function requireStoreOf(config: Config): Promise<void> {
+  refuseClosedFolder(config.dataDir, 'read')
   refuseUnfinishedRestore(config)
   if (databaseNote(config.dataDir) === null) {
     throw new StartError(
@@ -100,6 +103,7 @@ export function keyFile(config: Config): string {
  */
 export function acquire(config: Config, shares: boolean): DataDirLock {
   const { dataDir, databaseUrl } = config
+  refuseClosedFolder(dataDir, 'write')
   const lock = lockOf(dataDir, shares && databaseUrl !== null)
   if (!lock.held) {
     if (lock.shared && config.newDatabase) {
@@ -120,6 +124,14 @@ function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir
     throw new StartError(unusableFolder(dataDir, error as Error), { cause: error })
   }
 }
+
+function refuseClosedFolder(dataDir: string, use: Use): void {
+  const problem = dataDirProblem(dataDir, use)
+  if (problem === null) return
+  throw new StartError(`the data directory ${dataDir} cannot be used: ${problem}; ${CLOSED_REMEDY}`)
+}
+
+const CLOSED_REMEDY = 'run this as its owner, or give another --data-dir'
 
 /** The refusal of a data directory that cannot be made or locked, with what helps. @param error of the system, or of the database that is the lock */
 export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException): string {

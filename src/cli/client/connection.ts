@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { jsonText } from '../../core/json/json-format.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
+import { accessProblem, dataDirProblem } from '../../disk/access-problem.ts'
 import { withoutEnd } from '../../core/text-parts.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { requestSecurely, type Trust, trustProblem } from './https.ts'
@@ -139,6 +140,12 @@ function connectionOf(options: ConnectionOptions): { url: string; apiKey: string
   const server = given === null ? readServer(folder) : null
   const url = given ?? server?.url ?? null
   const apiKey = options.apiKey ?? process.env.RUNYARD_API_KEY ?? readText(join(folder, 'api-key'))
+  const closed = url === null || apiKey === null ? dataDirProblem(folder, 'read') : null
+  if (closed !== null)
+    throw new CliError(
+      `the data directory ${folder} cannot be used: ${closed}; run this as its owner, or give --url and --api-key`,
+      EXIT.refused,
+    )
   if (url === null)
     throw new CliError(`no server runs on ${folder}; give --url, or start one with: runyard serve`, EXIT.unavailable)
   if (apiKey === null) throw new CliError(`there is no API key in ${folder}; give --api-key`, EXIT.refused)
@@ -157,7 +164,8 @@ function extraTrust({ caFile = process.env.RUNYARD_CA_FILE }: ConnectionOptions,
   if (caFile === undefined || caFile === '') return readText(join(folder, 'tls', 'certificate.pem'))
   const text = readText(caFile)
   if (text?.includes('-----BEGIN CERTIFICATE-----') === true) return text
-  throw new CliError(`${caFile} ${text === null ? 'cannot be read' : 'has no certificate in PEM'}`, EXIT.usage)
+  const closed = text === null ? (accessProblem(caFile, 'read') ?? `there is no file ${caFile}`) : null
+  throw new CliError(closed === null ? `${caFile} has no certificate in PEM` : `--ca-file: ${closed}`, EXIT.usage)
 }
 
 function readText(file: string): string | null {

@@ -1,5 +1,6 @@
 /** Files and standard input that commands read. */
 import { readFileSync } from 'node:fs'
+import { errorText } from '../../disk/access-problem.ts'
 import { CliError, EXIT } from '../exit.ts'
 
 /** Options of {@link readText}. */
@@ -24,7 +25,7 @@ export function readText(
   try {
     bytes = readFileSync(file ?? 0)
   } catch (error) {
-    throw new CliError(`${name} cannot be read: ${(error as Error).message}`, unreadable)
+    throw new CliError(`${name} cannot be read: ${errorText(error)}`, unreadable)
   }
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: keepsMark }).decode(bytes)

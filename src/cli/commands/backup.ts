@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { readConfig } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
 import { sizeText } from '../../core/models/model-problem.ts'
+import { accessProblem, errorText } from '../../disk/access-problem.ts'
 import { hasFoundNoSpace } from '../../disk/full-disk.ts'
 import { dumpCommand, restoreCommand } from '../../main/postgres-commands.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
@@ -62,6 +63,8 @@ function withKeys(command: Command): Command {
 }
 
 async function backup(file: string, options: BackupOptions): Promise<void> {
+  const closed = accessProblem(file, 'write')
+  if (closed !== null) throw new CliError(`no backup can be written to ${resolve(file)}: ${closed}`, EXIT.refused)
   const folder = statSync(file, { throwIfNoEntry: false })?.isDirectory() === true ? resolve(file) : null
   const keep = keptOf(options, folder)
   const passphrase = passphraseOf(options)
@@ -109,6 +112,8 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   const dataDir = resolve(options.dataDir)
   const reading = readConfig({ options: { dataDir }, env: {}, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('; '), EXIT.usage)
+  const closed = accessProblem(file, 'read')
+  if (closed !== null) throw new CliError(`the backup cannot be read: ${closed}`, EXIT.refused)
   if (!existsSync(file)) throw new CliError(`there is no file ${resolve(file)}`, EXIT.usage)
   const [{ StartError }, { headerOf, restoreBackup }] = await Promise.all([
     import('../../main/listeners.ts'),
@@ -147,7 +152,7 @@ function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8').trimEnd()
   } catch (error) {
-    throw new CliError(`the passphrase cannot be read: ${(error as Error).message}`, EXIT.usage)
+    throw new CliError(`the passphrase cannot be read: ${errorText(error)}`, EXIT.usage)
   }
 }
 
@@ -176,7 +181,7 @@ async function refusing<Value>(
     if (hasFoundNoSpace(error)) throw new CliError(`the disk of ${folder} is full; make room there`, EXIT.unavailable)
     // Of the disk, or of a connection that the server has ended.
     const { code, cause } = error as NodeJS.ErrnoException
-    if (code !== undefined) throw new CliError((error as Error).message, EXIT.unavailable)
+    if (code !== undefined) throw new CliError(errorText(error), EXIT.unavailable)
     if (cause instanceof Error) throw new CliError(`the server ended the backup (${cause.message})`, EXIT.unavailable)
     throw error
   }

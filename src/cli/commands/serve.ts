@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { type Config, readConfig, SETTINGS, strayVariables } from '../../config/config.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { errorText } from '../../disk/access-problem.ts'
 import { packageFile } from '../../disk/package-files.ts'
 import type { ActingServer, RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -48,12 +49,21 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
 
+/** @throws Error with a sentence */
+function readSettingFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new Error(errorText(error), { cause: error })
+  }
+}
+
 async function serve(options: Record<string, unknown>): Promise<void> {
   const reading = readConfig({
     options,
     env: process.env,
     absolute: path => resolve(path),
-    read: path => readFileSync(path, 'utf8'),
+    read: readSettingFile,
   })
   if ('mistakes' in reading) {
     const list = reading.mistakes.map(mistake => `  ${mistake}`).join('\n')

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Explanation, WaitCause } from '../../core/observing/explain.ts'
+import { accessProblem } from '../../disk/access-problem.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -88,6 +89,8 @@ async function test(folder: string, options: TestOptions): Promise<void> {
 
 function readFile(folder: string): HubTests {
   const file = join(folder, '.runpod', 'tests.json')
+  const closed = accessProblem(file, 'read')
+  if (closed !== null) throw new CliError(`the tests cannot be read: ${closed}`, EXIT.refused)
   if (!existsSync(file)) throw new CliError(`there is no ${file}`, EXIT.notFound)
   const reading = readHubTests(readText(file))
   if (!('mistakes' in reading)) return reading

@@ -18,8 +18,8 @@ export interface Finding {
 export interface DataDirFacts {
   readonly path: string
   readonly kind: 'folder' | 'missing' | 'other'
-  /** Whether this user may write there, or make it. */
-  readonly writable: boolean
+  /** Why this user may not use it, or make it, as a clause; null when nothing is refused. */
+  readonly refusal: string | null
   /** Permission bits; null where it is missing. */
   readonly mode: number | null
   /** Null where the system does not say. */
@@ -139,13 +139,17 @@ export function ofNode(version: string): Finding {
 }
 
 /** Whether the data directory can be used and is for its owner alone, and the disk has room. */
-export function ofDataDir({ path, kind, writable, mode, freeBytes }: DataDirFacts): Finding[] {
+export function ofDataDir({ path, kind, refusal, mode, freeBytes }: DataDirFacts): Finding[] {
   return [folderFinding(), diskFinding('disk', freeBytes, DISK, 'database, logs and network volumes')]
 
   function folderFinding(): Finding {
     if (kind === 'other') return fail('data directory', `${path} is not a folder`, 'give another --data-dir')
-    if (!writable)
-      return fail('data directory', `${path} cannot be written by this user`, `chown it, or give another --data-dir`)
+    if (refusal !== null)
+      return fail(
+        'data directory',
+        `${path} cannot be used: ${refusal}`,
+        'run this as its owner, or give another --data-dir',
+      )
     if (kind === 'missing') return ok('data directory', `${path} is made by the first start`)
     if (((mode ?? 0) & 0o077) !== 0)
       return warn('data directory', `${path} can be read by others`, `chmod 700 '${path}'`)

@@ -25,6 +25,8 @@ interface StartFailures {
   readonly folder_not_a_folder: { readonly path: string }
   /** `real` is null where the folder is no link. */
   readonly folder_outside: { readonly folder: string; readonly real: string | null; readonly roots: readonly string[] }
+  /** `problem` says which file or folder the user of the server may not use, and whose it is. */
+  readonly access_refused: { readonly problem: string }
   readonly handler_missing: { readonly folder: string; readonly files: readonly string[] }
   readonly python_environment_broken: { readonly environment: string }
   readonly program_missing: { readonly name: string; readonly path: string }
@@ -171,6 +173,7 @@ const RULES: Rules = {
       `folder '${folder}'${real === null ? '' : `, which is really '${real}',`} is outside of the process roots: ${roots.join(', ')}`,
     'process_root',
   ],
+  access_refused: [({ problem }) => problem, 'access'],
   handler_missing: [
     ({ folder, files }) =>
       `folder '${folder}' has no ${files.slice(0, -1).join(', ')} or ${files.at(-1)}, there or in src, and no command is given`,

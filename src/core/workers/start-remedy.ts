@@ -83,6 +83,7 @@ export const START_REMEDIES = {
     'model_error',
   ),
   model_hub: passing('see that this machine reaches the hub (network, proxy, --hf-endpoint)', 'model_error'),
+  access: passing('give the user of the server access (chown or chmod), or start the server as the owner'),
   handler: lasting('put such a file into the folder, or name a command: in args, or behind -- of runyard serve'),
   command: lasting('name a command in args that exists in the image'),
   image_name: lasting('check the name and the tag of the image, and that it was pushed or built on this machine'),

@@ -1,10 +1,11 @@
 /** What a `dir:` image and its args start: a folder of this machine and a program with its arguments. */
 import type { ChildProcess } from 'node:child_process'
-import { realpath, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { argsInvalid, parseArgs, splitCommandLine } from '../../core/workers/command-line.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import { exists, isProgram } from './program-files.ts'
+import { exists, isProgram, unusable } from './program-files.ts'
 import { findPython } from './python-environment.ts'
 
 const SCHEME = 'dir:'
@@ -52,7 +53,13 @@ export async function resolveCommand(
   ])
   if (words.length > 0 && words[0] === '') throw argsInvalid('args begins with an empty word')
   if (words.length > 0) return { folder, words, pythonFolder }
-  if (file === null) throw new WorkerStartError({ kind: 'handler_missing', folder, files: FILES[purpose] })
+  if (file === null)
+    throw unusable(folder) ?? new WorkerStartError({ kind: 'handler_missing', folder, files: FILES[purpose] })
+  const refusal = await access(join(folder, file), constants.R_OK).then(
+    () => null,
+    () => unusable(join(folder, file)),
+  )
+  if (refusal !== null) throw refusal
   return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
 }
 
@@ -76,8 +83,10 @@ async function resolveFolder(path: string, roots: readonly string[]): Promise<st
   if (path === '' || path.includes('\0')) throw new WorkerStartError({ kind: 'folder_unnamed' })
   const wanted = resolve(first, path)
   const [real = null, ...realRoots] = await Promise.all([wanted, ...roots].map(realPathOf))
-  if (real === null) throw new WorkerStartError({ kind: 'folder_missing', folder: wanted })
+  if (real === null) throw unusable(wanted) ?? new WorkerStartError({ kind: 'folder_missing', folder: wanted })
   if (!realRoots.some(root => root !== null && contains(root, real))) {
+    const closed = roots.filter((_, index) => realRoots[index] === null).map(unusable)
+    for (const refusal of closed) if (refusal !== null) throw refusal
     throw new WorkerStartError({ kind: 'folder_outside', folder: wanted, real: real === wanted ? null : real, roots })
   }
   if (!(await stat(real)).isDirectory()) throw new WorkerStartError({ kind: 'folder_not_a_folder', path: wanted })
@@ -130,6 +139,8 @@ export async function findProgram(command: Command, path: string): Promise<strin
   if (name.includes('/')) {
     const program = resolve(command.folder, name)
     if (await isProgram(program)) return program
+    const refusal = unusable(program)
+    if (refusal !== null) throw refusal
     const kind = (await exists(program)) ? 'program_not_executable' : 'program_missing'
     throw new WorkerStartError({ kind, name, path: program })
   }

@@ -15,6 +15,7 @@ import { NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import { type ExitCause, type ObservedExit, portConflictText } from '../../core/workers/worker-exit.ts'
+import { errorText } from '../../disk/access-problem.ts'
 import { isDiskFull } from '../../disk/full-disk.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
@@ -61,6 +62,7 @@ import {
   suspicionOf,
   UNKNOWN_EXIT,
 } from './process-worker.ts'
+import { unusable } from './program-files.ts'
 import { spawnWorker } from './spawned-worker.ts'
 import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
@@ -307,6 +309,8 @@ class Processes implements ProcessDriver {
       this.#options,
       spec.serves === null ? 'jobs' : 'requests',
     )
+    const refusal = spec.volume === null ? null : unusable(spec.volume.path)
+    if (refusal !== null) throw refusal
     const isPrivate = wantsPrivateFolder(spec.env)
     const folder = this.#folderOf(spec.workerId)
     const home = join(folder, 'home')
@@ -369,6 +373,8 @@ class Processes implements ProcessDriver {
       await this.#options.cage?.forget(spec.workerId).catch(() => {})
       if (thrown instanceof AppError) throw thrown
       const { code = 'unknown problem' } = thrown as NodeJS.ErrnoException
+      if (code === 'EACCES')
+        throw new WorkerStartError({ kind: 'access_refused', problem: errorText(thrown) }, { cause: thrown })
       throw new WorkerStartError({ kind: 'private_folder', code }, { cause: thrown })
     }
   }

@@ -1,9 +1,17 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
+import { accessProblem } from '../../disk/access-problem.ts'
 
 /** Whether there is something at a path. */
 export async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null)) !== null
+}
+
+/** The refusal of a path that the user of the server may not enter or read; null where the path is not refused. */
+export function unusable(path: string): WorkerStartError | null {
+  const problem = accessProblem(path, 'read')
+  return problem === null ? null : new WorkerStartError({ kind: 'access_refused', problem })
 }
 
 /** Whether a path is a file that may be run. */

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import { exists, isProgram } from './program-files.ts'
+import { exists, isProgram, unusable } from './program-files.ts'
 
 /** Folders of environments inside a folder: those of venv and uv, and those of conda (`conda create --prefix`). */
 export const ENVIRONMENTS = ['.venv', 'venv', 'env', '.conda'] as const
@@ -27,7 +27,8 @@ export async function findPython(folder: string, home: string | undefined): Prom
   for (const environment of found) {
     if (environment === null) continue
     if (environment.programs !== null) return environment.programs
-    throw new WorkerStartError({ kind: 'python_environment_broken', environment: environment.path })
+    const python = join(environment.path, 'bin', 'python')
+    throw unusable(python) ?? new WorkerStartError({ kind: 'python_environment_broken', environment: environment.path })
   }
   return home === undefined ? null : namedByConda(folder, home)
 }
@@ -39,8 +40,9 @@ async function environmentAt(path: string): Promise<{ path: string; programs: st
     isProgram(join(programs, 'python')),
     ...MARKS.map(mark => exists(join(path, mark))),
   ])
-  // A folder named env may be anything.
-  const isEnvironment = marks.includes(true) || (runs && basename(path) !== 'env')
+  // A folder named env may be anything; what may not be entered is an environment by its name.
+  const isSure = basename(path) !== 'env'
+  const isEnvironment = marks.includes(true) || (isSure && (runs || unusable(programs) !== null))
   return isEnvironment ? { path, programs: runs ? programs : null } : null
 }
 

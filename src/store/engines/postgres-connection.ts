@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import type { ClientBase, PoolConfig, types } from 'pg'
 import { AppError } from '../../core/errors.ts'
+import { errorText } from '../../disk/access-problem.ts'
 import type { Row, Statement } from '../operations/operation.ts'
 import { forPostgres } from './dialect.ts'
 import { fromPostgres } from './postgres-errors.ts'
@@ -42,8 +43,8 @@ function requireFiles(url: string): void {
     try {
       accessSync(file, constants.R_OK)
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      throw new AppError('invalid', `${option} of the database names a file that cannot be read: ${file} (${code})`)
+      const problem = errorText(error)
+      throw new AppError('invalid', `${option} of the database names a file that cannot be read: ${problem}`)
     }
   }
 }

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
+import { accessProblem } from '../../disk/access-problem.ts'
 import { DRAFT, removeDurably } from '../../disk/durable-file.ts'
 import type { BackupFolder, Backups, BackupWish, KeptBackup } from '../../ports/backups.ts'
 import { backupName, DUMP_END, keepNewest, newestBackup } from './backup-folder.ts'
@@ -92,9 +93,13 @@ const PROBLEMS: Readonly<Record<string, (path: string) => string>> = {
   ENOTDIR: path => `${path} is no folder`,
   ENOSPC: path => `there is no space left for a backup in ${path}`,
   EDQUOT: path => `there is no space left for a backup in ${path}`,
-  EACCES: path => `this user may not use the folder ${path}`,
-  EPERM: path => `this user may not use the folder ${path}`,
+  EACCES: refused,
+  EPERM: refused,
   EROFS: path => `the file system of ${path} is read-only`,
+}
+
+function refused(path: string): string {
+  return accessProblem(path, 'write') ?? `this user may not use the folder ${path}`
 }
 
 async function inFolder<Value>(path: string, work: () => Promise<Value>): Promise<Value> {

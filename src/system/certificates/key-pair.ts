@@ -3,6 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { AppError } from '../../core/errors.ts'
+import { errorText } from '../../disk/access-problem.ts'
 
 /** A certificate with its chain and its private key, in PEM, and what people want to know of it. */
 export interface KeyPair {
@@ -80,7 +81,7 @@ async function textIn(file: string): Promise<string> {
     const bytes = await readFile(file)
     if (bytes.length <= MAX_BYTES) return bytes.toString('utf8')
   } catch (error) {
-    throw refused(`cannot read ${file}: ${(error as Error).message}`)
+    throw refused(`cannot read ${file}: ${errorText(error)}`)
   }
   throw refused(`${file} is too large to be a certificate or a key`)
 }

@@ -8,7 +8,7 @@ const GB = 1_000_000_000
 const folder: diagnosis.DataDirFacts = {
   path: '/data',
   kind: 'folder',
-  writable: true,
+  refusal: null,
   mode: 0o700,
   freeBytes: 100 * GB,
 }
@@ -82,7 +82,7 @@ test('a machine where all is well has nothing but good lines', () => {
 test('whatever fails or warns says what to do', () => {
   const lines = [
     diagnosis.ofNode('22.1.0'),
-    ...diagnosis.ofDataDir({ ...folder, writable: false, freeBytes: 1 }),
+    ...diagnosis.ofDataDir({ ...folder, refusal: CLOSED, freeBytes: 1 }),
     diagnosis.ofMemory({ totalBytes: 2 ** 30, freeBytes: 2 ** 20 }),
     diagnosis.ofOpenFiles(256),
     diagnosis.ofPort({ ...port, problem: 'EADDRINUSE' }),
@@ -109,10 +109,15 @@ test('whatever fails or warns says what to do', () => {
   }
 })
 
+const CLOSED = '/data may not be entered (EACCES)'
+
 test('a data directory is made, private and writable, or the reason is given', () => {
   const line = (facts: Partial<diagnosis.DataDirFacts>) => said(diagnosis.ofDataDir({ ...folder, ...facts })[0]!)[0]!
   assert.equal(line({ kind: 'missing', mode: null }), 'ok data directory: /data is made by the first start')
-  assert.match(line({ kind: 'missing', writable: false }), /^fail .*cannot be written by this user/)
+  assert.equal(
+    line({ kind: 'missing', refusal: CLOSED }),
+    `fail data directory: /data cannot be used: ${CLOSED} -> run this as its owner, or give another --data-dir`,
+  )
   assert.match(line({ kind: 'other' }), /^fail .*is not a folder/)
   assert.match(line({ mode: 0o755 }), /^warn .*can be read by others -> chmod 700/)
 })

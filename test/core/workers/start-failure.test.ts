@@ -66,6 +66,7 @@ const SAMPLES: Samples = {
     { folder: '/a', real: '/b', roots: ['/c', '/d'] },
     "folder '/a', which is really '/b', is outside of the process roots: /c, /d",
   ],
+  access_refused: [{ problem: '/a may not be entered (EACCES)' }, '/a may not be entered (EACCES)'],
   handler_missing: [
     { folder: '/a', files: ['x.py', 'x.ts', 'x.js'] },
     "folder '/a' has no x.py, x.ts or x.js, there or in src, and no command is given",

@@ -1,6 +1,8 @@
 /** Starts that cannot work: each ends with one sentence that says what to do, and leaves nothing behind. */
 import assert from 'node:assert/strict'
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   existsSync,
   mkdirSync,
@@ -18,6 +20,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
+import { plainUser, refusedText } from '../support/plain-user.ts'
 import { runCommand, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -48,6 +51,64 @@ test('a data directory that cannot be made is said in one sentence', async () =>
     /^runyard: the data directory \/proc\/runyard\/data cannot be used: .+; give another --data-dir$/,
   )
   assert.equal(code, 69)
+})
+
+test('what may not be entered or read is named with its owner, by every command', {
+  skip: plainUser.skip,
+}, async () => {
+  const { user, uid } = plainUser
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o755)
+  const own = join(folder, 'own')
+  mkdirSync(own)
+  const closed = join(folder, 'closed')
+  mkdirSync(join(closed, 'inner'), { recursive: true })
+  const handler = join(own, 'venv-of-another')
+  mkdirSync(join(handler, '.venv'), { recursive: true })
+  writeFileSync(join(handler, 'handler.py'), '')
+  const secret = join(own, 'secret.pem')
+  writeFileSync(secret, 'x')
+  if (uid !== null) chownSync(own, uid, uid)
+  for (const path of [closed, join(handler, '.venv')]) chmodSync(path, 0o700 & (uid === null ? 0 : 0o777))
+  chmodSync(secret, 0)
+  const as = async (args: readonly string[], env: Record<string, string> = {}) => {
+    const { code, stdout, stderr } = await runCommand(args, { HOME: own, ...env }, user)
+    return { code, said: stdout + stderr }
+  }
+  const start = (name: string, ...args: string[]) =>
+    as(['serve', '--port', '0', '--data-dir', join(own, name), ...args])
+  const [isClosed, isSecret] = [refusedText(closed, 'entered'), refusedText(secret, 'read')]
+  const inner = join(closed, 'inner')
+  const url = 'postgres://me@127.0.0.1:1/db?sslmode=verify-full&sslrootcert='
+  const cases: [Promise<{ code: number | null; said: string }>, number, string][] = [
+    [
+      as(['serve', '--port', '0', '--data-dir', closed]),
+      69,
+      `the data directory ${closed} cannot be used: ${isClosed}`,
+    ],
+    [as(['check', '--data-dir', closed]), 69, `the data directory ${closed} cannot be used: ${isClosed}`],
+    [as(['endpoints', 'list', '--data-dir', closed]), 77, `the data directory ${closed} cannot be used: ${isClosed}`],
+    [as(['doctor', '--docker', 'off', '--port', '0', '--data-dir', closed]), 1, `cannot be used: ${isClosed}`],
+    [start('a', '--worker', inner), 69, `--worker ${inner} cannot be used: ${isClosed}`],
+    [start('b', '--lb', closed), 69, `--lb ${closed} cannot be used: ${isClosed}`],
+    [start('c', '--worker', handler), 69, refusedText(join(handler, '.venv'), 'entered')],
+    [start('d', '--tls-cert', secret, '--tls-key', secret), 69, `cannot read ${secret}: ${isSecret}`],
+    [start('e', '--backup-folder', closed, '--backup-passphrase-file', secret), 64, isSecret],
+    [start('f', '--database', `${url}${secret}`), 69, `names a file that cannot be read: ${isSecret}`],
+    [as(['restore', join(closed, 'x'), '--data-dir', join(own, 'g')]), 77, `the backup cannot be read: ${isClosed}`],
+    [
+      as(['backup', join(closed, 'x'), '--without-keys']),
+      77,
+      `no backup can be written to ${join(closed, 'x')}: ${isClosed}`,
+    ],
+    [as(['run', 'x', '--input', `@${secret}`, '--url', 'http://127.0.0.1:1', '--api-key', 'k']), 66, isSecret],
+  ]
+  for (const [ended, code, sentence] of cases) {
+    const found = await ended
+    assert.ok(found.said.includes(sentence), `${found.said} has ${sentence}`)
+    assert.equal(found.code, code, found.said)
+    assert.doesNotMatch(found.said, /internal error|does not exist|at .*\.ts:/)
+  }
 })
 
 test('a port in use is said before anything is written', async () => {

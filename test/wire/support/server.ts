@@ -167,12 +167,16 @@ export function startCommand(
   }
 }
 
+/** The user that a command runs as; that of the test unless given. */
+export type ProcessUser = { readonly uid?: number; readonly gid?: number }
+
 /** A command of the command line, run to its end. */
 export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  user: ProcessUser = {},
 ): Promise<Exit & { stdout: string; stderr: string }> {
-  const { child, lines, printed, ended } = run(args, env)
+  const { child, lines, printed, ended } = run(args, env, user)
   const patience = setTimeout(() => child.kill('SIGKILL'), patient(60_000))
   const exit = await ended
   clearTimeout(patience)
@@ -195,7 +199,7 @@ function sandboxed(sandbox: string | undefined): Readonly<Record<string, string>
   }
 }
 
-function run(args: readonly string[], env: Readonly<Record<string, string>>) {
+function run(args: readonly string[], env: Readonly<Record<string, string>>, user: ProcessUser = {}) {
   const { PATH = '', HOME = '', LANG = 'C.UTF-8', RUNYARD_TEST_WORKER_SANDBOX: sandbox } = process.env
   // A release that is yet to come can only be made of the sources.
   const isNext = env.RUNYARD_TEST_NEXT_RELEASE !== undefined
@@ -203,6 +207,7 @@ function run(args: readonly string[], env: Readonly<Record<string, string>>) {
   const child: ChildProcess = spawn(program, [...programArgs, ...args], {
     cwd: root,
     env: { PATH, HOME, LANG, ...sandboxed(sandbox), ...env },
+    ...user,
   })
   const takeBack = atExit(() => child.kill('SIGKILL'))
   const lines: string[] = []

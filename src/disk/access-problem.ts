@@ -1,0 +1,154 @@
+/** Why this user may not use a file or folder, and whose it is. */
+import {
+  accessSync,
+  constants,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { userInfo } from 'node:os'
+import { join, parse, relative, resolve, sep } from 'node:path'
+
+/** What is to be done with a file or folder. One that does not exist may be made, for `write`. */
+export type Use = 'read' | 'write'
+
+/** As many links as Linux follows. */
+const MAX_LINKS = 40
+
+/**
+ * The first folder on the way to a path, or the path itself, that this user may not use, as a clause: "/srv/a may not be entered (EACCES): it
+ * belongs to root (uid 0), with mode 700, and this user is ada (uid 1000)". A folder is entered and read, or entered and written.
+ * @returns null where nothing is refused, also where nothing exists
+ */
+export function accessProblem(path: string, use: Use): string | null {
+  return problemOnWay(resolve(path), use, MAX_LINKS)
+}
+
+/**
+ * An error of the system as a sentence: that of {@link accessProblem} where the rights of a path are the cause, else its own words.
+ * @returns null for an error that is not about a path
+ */
+export function systemProblem(error: unknown): string | null {
+  if (!(error instanceof Error && 'syscall' in error)) return null
+  const { code, path, message, syscall } = error as NodeJS.ErrnoException
+  if ((code !== 'EACCES' && code !== 'EPERM') || path === undefined) return message
+  return accessProblem(path, CHANGES.test(syscall ?? '') ? 'write' : 'read') ?? accessProblem(path, 'write') ?? message
+}
+
+/** An error for people: as {@link systemProblem}, or its message. */
+export function errorText(error: unknown): string {
+  return systemProblem(error) ?? (error instanceof Error ? error.message : String(error))
+}
+
+/**
+ * As {@link accessProblem}, of a data directory with what lies directly in it: a server that another user has started leaves files of that user.
+ * @param use `write` for one who starts a server on it
+ */
+export function dataDirProblem(dataDir: string, use: Use): string | null {
+  const problem = accessProblem(dataDir, use)
+  if (problem !== null) return problem
+  for (const name of namesIn(dataDir)) {
+    const found = problemAt(join(dataDir, name), use === 'write' && WRITTEN.test(name) ? 'write' : 'read')
+    if (found !== null) return found
+  }
+  return null
+}
+
+/** Names in a data directory that every server writes to. */
+const WRITTEN = /\.sqlite$|^(?:volumes|workers|logs|caches|pump)$/
+
+const CHANGES = /^(?:mkdir|rename|unlink|rmdir|rm|chmod|link|symlink|copyfile|write|utime)/
+
+function problemOnWay(path: string, use: Use, links: number): string | null {
+  const { root } = parse(path)
+  let at = root
+  for (const name of relative(root, path).split(sep)) {
+    // A file in the place of a folder is another problem.
+    if (lstatOf(at)?.isDirectory() !== true) break
+    if (!may(at, constants.X_OK)) return refusal(at, 'entered')
+    const next = join(at, name)
+    const target = targetOf(next)
+    if (target !== null) {
+      const whole = resolve(at, target, relative(next, path))
+      return links === 0 ? null : problemOnWay(whole, use, links - 1)
+    }
+    if (lstatOf(next) === null) return use === 'write' && !may(at, constants.W_OK) ? refusal(at, 'changed') : null
+    at = next
+  }
+  return problemAt(path, use)
+}
+
+function problemAt(path: string, use: Use): string | null {
+  const isFolder = lstatOf(path)?.isDirectory() === true
+  if (isFolder && !may(path, constants.X_OK)) return refusal(path, 'entered')
+  if (use === 'write') return may(path, constants.W_OK) ? null : refusal(path, 'changed')
+  return may(path, constants.R_OK) ? null : refusal(path, 'read')
+}
+
+/** Only what is refused by rights counts: another error has words of its own. */
+function may(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'EACCES'
+  }
+}
+
+function refusal(path: string, done: 'entered' | 'read' | 'changed'): string {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  const whose = stats === undefined ? '' : `it belongs to ${userText(stats.uid)}, with mode ${modeText(stats)}, and `
+  return `${path} may not be ${done} (EACCES): ${whose}this user is ${userText(process.geteuid?.() ?? -1)}`
+}
+
+function modeText({ mode }: Stats): string {
+  return (mode & 0o7777).toString(8).padStart(3, '0')
+}
+
+function userText(uid: number): string {
+  const name = nameOfUser(uid)
+  return name === null ? `uid ${uid}` : `${name} (uid ${uid})`
+}
+
+/** Null for a user that only a directory service knows. */
+function nameOfUser(uid: number): string | null {
+  try {
+    const own = userInfo()
+    if (own.uid === uid) return own.username
+  } catch {
+    // This user has no entry.
+  }
+  try {
+    const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
+    return lines.map(line => line.split(':')).find(fields => fields[2] === String(uid))?.[0] ?? null
+  } catch {
+    return null
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function targetOf(path: string): string | null {
+  try {
+    return lstatOf(path)?.isSymbolicLink() === true ? readlinkSync(path) : null
+  } catch {
+    return null
+  }
+}
+
+function lstatOf(path: string): Stats | null {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) ?? null
+  } catch {
+    return null
+  }
+}
