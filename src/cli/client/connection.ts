@@ -4,9 +4,9 @@ import type { Command } from 'commander'
 import { jsonText } from '../../core/json/json-format.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
 import { accessProblem, dataDirProblem } from '../../disk/access-problem.ts'
-import { withoutEnd } from '../../core/text-parts.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { requestSecurely, type Trust, trustProblem } from './https.ts'
+import { redirectText, serverAddress, strangerText, unreachableText } from './server-address.ts'
 
 /** Options that name the server. */
 export interface ConnectionOptions {
@@ -64,15 +64,27 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
   } catch (error) {
     throw unreachable(url, error as Error)
   }
+  const stranger = strangerOf(answer, url, path)
+  if (stranger !== null) throw new CliError(stranger, EXIT.unavailable)
   if (answer.ok) return answer
   throw new CliError(await refusal(answer, url), EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable)
+}
+
+/** The problem of a response that no Runyard has made, or that leads elsewhere; null for one of Runyard. */
+function strangerOf(answer: Response, url: string, path: string): string | null {
+  if (answer.status >= 300 && answer.status < 400) {
+    const elsewhere = redirectText(url, path, answer)
+    if (elsewhere !== null) return elsewhere
+  }
+  return answer.headers.has(REQUEST_ID) ? null : strangerText(url, answer)
 }
 
 function unreachable(url: string, error: Error): CliError {
   const untrusted = trustProblem(error)
   if (untrusted !== null) return new CliError(`the certificate of ${url} ${untrusted}`, EXIT.unavailable)
-  const cause = (error as { cause?: Error }).cause?.message ?? error.message
-  return new CliError(`no server answers at ${url} (${cause})`, EXIT.unavailable)
+  const cause = (error as { cause?: NodeJS.ErrnoException }).cause ?? error
+  const first = cause instanceof AggregateError ? (cause.errors[0] as NodeJS.ErrnoException) : cause
+  return new CliError(unreachableText(url, first), EXIT.unavailable)
 }
 
 const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
@@ -136,7 +148,8 @@ export function urlOf(options: ConnectionOptions): string {
 
 function connectionOf(options: ConnectionOptions): { url: string; apiKey: string; trust: Trust } {
   const folder = resolve(options.dataDir ?? process.env.RUNYARD_DATA_DIR ?? './.runyard')
-  const given = options.url ?? process.env.RUNYARD_URL ?? null
+  const text = options.url ?? (process.env.RUNYARD_URL || null)
+  const given = text === null ? null : serverAddress(text, sourceOf(options))
   const server = given === null ? readServer(folder) : null
   const url = given ?? server?.url ?? null
   const apiKey = options.apiKey ?? process.env.RUNYARD_API_KEY ?? readText(join(folder, 'api-key'))
@@ -150,7 +163,11 @@ function connectionOf(options: ConnectionOptions): { url: string; apiKey: string
     throw new CliError(`no server runs on ${folder}; give --url, or start one with: runyard serve`, EXIT.unavailable)
   if (apiKey === null) throw new CliError(`there is no API key in ${folder}; give --api-key`, EXIT.refused)
   const trust = { extra: extraTrust(options, folder), pinned: server?.certificate ?? null }
-  return { url: withoutEnd(url, '/'), apiKey: apiKey.trim(), trust }
+  return { url, apiKey: apiKey.trim(), trust }
+}
+
+function sourceOf({ url }: ConnectionOptions): string {
+  return url === undefined && process.env.RUNYARD_URL ? 'RUNYARD_URL' : '--url'
 }
 
 /** The server that runs on a data directory, and its certificate; null for none. */
