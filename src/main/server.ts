@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { isDiskFull } from '../disk/full-disk.ts'
+import { requireUsable } from '../store/database-check.ts'
 import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
 import { selfSignedFiles } from '../system/certificates/self-signed.ts'
 import { setUpFolder } from './folder-setup.ts'
@@ -89,6 +90,7 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
   const isFresh = !existsSync(config.dataDir)
   if (isFresh) await tryPorts(config)
   await refuseOtherDatabase(config, log)
+  if (config.databaseUrl !== null) await requireUsable(config.databaseUrl)
   const lock = acquire(config, true)
   opened.defer(() => lock.release())
   // One may have begun before the lock was taken, and may have been killed.

@@ -22,7 +22,7 @@ import {
 import { type DataDirLock, lockDataDir } from '../store/data-dir-lock.ts'
 import { canaryOfFile } from '../store/database-check.ts'
 import { type EpochFence, openPostgresStore } from '../store/engines/postgres.ts'
-import { addressOf } from '../store/engines/postgres-connection.ts'
+import { addressOf } from '../store/engines/postgres-trouble.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
 import { damageSaid, isFullDisk } from '../store/engines/sqlite-errors.ts'
 import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'

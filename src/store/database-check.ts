@@ -2,11 +2,19 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
+import { AppError } from '../core/errors.ts'
 import type { KeptClock } from '../ports/store/clock-store.ts'
 import { lossIn } from './change-note.ts'
 import { forPostgres, forSqlite } from './engines/dialect.ts'
-import { addressOf, connectionConfig } from './engines/postgres-connection.ts'
-import { fromPostgres, withPlace } from './engines/postgres-errors.ts'
+import { connectionConfig } from './engines/postgres-connection.ts'
+import { fromPostgres, troubleText, withPlace } from './engines/postgres-errors.ts'
+import {
+  type PostgresFacts,
+  type PostgresTrouble,
+  postgresTrouble,
+  READ_FACTS,
+  unfitness,
+} from './engines/postgres-trouble.ts'
 import { damageSaid, fromSqlite, isFullDisk } from './engines/sqlite-errors.ts'
 import type { Row } from './operations/operation.ts'
 import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
@@ -16,20 +24,16 @@ import { type ClockRow, findClock, toKeptClock } from './tables/server-clock.ts'
 export interface DatabaseCheck {
   /** A sentence; null when all is well. */
   readonly problem: string | null
+  /** The remedy of the problem; null for none, and where it is that of every problem of such a database. */
+  readonly remedy: string | null
   /** Of the engine and the schema; null for a database that is not there yet. */
   readonly version: string | null
   /** Its clock in Unix milliseconds; null for a file. */
   readonly nowMs: number | null
 }
 
-/** The result of a check of a file. */
-export interface FileCheck extends DatabaseCheck {
-  /** The remedy of the problem, where it is not a backup; null else. */
-  readonly remedy: string | null
-}
-
 /** Checks the file of an embedded database. */
-export function checkFile(file: string): FileCheck {
+export function checkFile(file: string): DatabaseCheck {
   if (!existsSync(file)) return { problem: null, remedy: null, version: null, nowMs: null }
   let database: DatabaseSync | null = null
   try {
@@ -46,7 +50,7 @@ export function checkFile(file: string): FileCheck {
 }
 
 /** Why a file cannot be read, with the remedy where it is not a backup. */
-export function unreadable(error: unknown): Pick<FileCheck, 'problem' | 'remedy'> {
+export function unreadable(error: unknown): Pick<DatabaseCheck, 'problem' | 'remedy'> {
   if (isFullDisk(error)) return { problem: 'it cannot be read, because its disk is full', remedy: 'make room there' }
   const said = damageSaid(error)
   const problem = said === null ? `it cannot be read: ${(error as Error).message}` : `it is damaged (${said})`
@@ -113,14 +117,41 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
     client = new Client(connectionConfig(url))
     client.on('error', () => {})
     await client.connect()
+    const trouble = await unfitnessAt(client, url)
+    if (trouble !== null) return { ...trouble, version: null, nowMs: null }
     const [row] = (await client.query<{ now: number; version: string }>(SERVER_QUERY)).rows
     const schema = await schemaAt(client)
-    return { problem: problemOf(schema), version: `${row?.version}, ${schemaText(schema)}`, nowMs: row?.now ?? null }
+    const version = `${row?.version}, ${schemaText(schema)}`
+    return { problem: problemOf(schema), remedy: null, version, nowMs: row?.now ?? null }
   } catch (error) {
-    return { problem: `it does not answer: ${(error as Error).message}`, version: null, nowMs: null }
+    const trouble = error instanceof AppError ? { problem: error.message, remedy: null } : postgresTrouble(error, url)
+    return { ...trouble, version: null, nowMs: null }
   } finally {
     await client?.end().catch(() => {})
   }
+}
+
+/**
+ * Refuses a PostgreSQL that a server cannot use: that does not let it in, is too old, or in which it may not create its tables.
+ * @throws AppError `unavailable` with the cause and what helps
+ */
+export async function requireUsable(url: string): Promise<void> {
+  const client = new Client(connectionConfig(url))
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const trouble = await unfitnessAt(client, url)
+    if (trouble !== null) throw new AppError('unavailable', troubleText(trouble, url))
+  } catch (error) {
+    throw error instanceof AppError ? error : withPlace(fromPostgres(error), url)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+async function unfitnessAt(client: Client, url: string): Promise<PostgresTrouble | null> {
+  const [facts] = (await client.query<PostgresFacts>(READ_FACTS)).rows
+  return facts === undefined ? null : unfitness(facts, url)
 }
 
 const SERVER_QUERY = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version`
@@ -174,7 +205,7 @@ export async function databaseIdentity(url: string): Promise<DatabaseIdentity> {
     const ids = identity ? (await client.query<{ id: string }>('SELECT id FROM database_identity')).rows : []
     return { id: ids[0]?.id ?? null, schema, hasTables: tables }
   } catch (error) {
-    throw withPlace(fromPostgres(error), addressOf(url))
+    throw withPlace(fromPostgres(error), url)
   } finally {
     await client.end().catch(() => {})
   }

@@ -56,7 +56,7 @@ test('an address without a PostgreSQL is reported without its password', async (
   await assert.rejects(openPostgresStore({ url: 'postgres://me:hidden@127.0.0.1:1/db?options=x' }), {
     code: 'unavailable',
     message:
-      'the store cannot do this now: PostgreSQL does not answer (postgres://127.0.0.1:1/db: connect ECONNREFUSED 127.0.0.1:1)',
+      'PostgreSQL at 127.0.0.1:1/db: nothing listens at 127.0.0.1:1 (ECONNREFUSED); start PostgreSQL there, or correct the host and the port in RUNYARD_DATABASE',
   })
 })
 

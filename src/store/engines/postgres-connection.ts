@@ -61,13 +61,6 @@ export const takeShard = `
 /** Keeps the schema from being changed by others until the transaction ends: servers that start together change it one after another. */
 export const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
 
-/** Where a database is, without user, password and options. */
-export function addressOf(url: string): string {
-  if (!URL.canParse(url)) return 'the given address'
-  const { protocol, host, pathname } = new URL(url)
-  return `${protocol}//${host}${pathname}`
-}
-
 /**
  * Runs statements of an operation, which are sent together; after one that fails none is run.
  * @returns the rows of each

@@ -2,6 +2,7 @@ import { DatabaseError } from 'pg'
 import { AppError } from '../../core/errors.ts'
 import { StoreDamaged } from '../../ports/store/store-damage.ts'
 import { StoreFull } from '../../ports/store/store-full.ts'
+import { addressOf, type PostgresTrouble, postgresTrouble } from './postgres-trouble.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 const UNTRUSTED =
@@ -72,22 +73,19 @@ function connectionReason(error: unknown): string {
 }
 
 /**
- * What a start ends with: an error of {@link fromPostgres} with the place of the database and the words of PostgreSQL or of the connection, which
- * may name a user and a host and never a password. Anything else stays as it is.
- * @param address of the database, without user and password
+ * What a start ends with: an error of {@link fromPostgres} with the place of the database, its cause and what helps. Anything else stays as it is.
+ * @param url of the database, whose password is not in the message
  */
-export function withPlace(error: unknown, address: string): unknown {
-  if (!(error instanceof AppError)) return error
-  const said = wordsOf(error.cause)
-  const place = said === '' ? address : `${address}: ${said}`
-  return new AppError(error.code, `${error.message} (${place})`, { cause: error.cause })
+export function withPlace(error: unknown, url: string): unknown {
+  if (!(error instanceof AppError) || error.code !== 'unavailable') return error
+  const { cause } = error
+  if (!(cause instanceof Error)) return new AppError(error.code, `${error.message} (${addressOf(url)})`, { cause })
+  return new AppError(error.code, troubleText(postgresTrouble(cause, url), url), { cause })
 }
 
-/** The first line of an error. One for several addresses of a host has no message of its own. */
-function wordsOf(error: unknown): string {
-  if (!(error instanceof Error)) return ''
-  const message = error instanceof AggregateError && error.message === '' ? wordsOf(error.errors[0]) : error.message
-  return message.split('\n')[0] ?? ''
+/** A trouble as a sentence with the place of the database. */
+export function troubleText({ problem, remedy }: PostgresTrouble, url: string): string {
+  return `PostgreSQL at ${addressOf(url).replace(/^\w+:\/\//, '')}: ${problem}; ${remedy}`
 }
 
 /**

@@ -5,7 +5,7 @@ import { awaitSteps, type Row, type Statement, type Steps } from '../operations/
 import { operationOf, storeOf } from '../operations/table.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
-import { addressOf, answer, answers, connectionConfig, execute, LOCK_SCHEMA, takeShard } from './postgres-connection.ts'
+import { answer, answers, connectionConfig, execute, LOCK_SCHEMA, takeShard } from './postgres-connection.ts'
 import {
   afterCollisions,
   fromPostgres,
@@ -55,7 +55,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     await engine.prepareDatabase(options.migrations)
   } catch (error) {
     await engine.close()
-    throw withPlace(error, addressOf(options.url))
+    throw withPlace(error, options.url)
   }
   return storeOf(
     (name, args) => engine.call(name, args),

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Clock } from '../../ports/clock.ts'
 import type { LeaseCandidate } from '../../ports/leader.ts'
-import { addressOf } from '../../store/engines/postgres-connection.ts'
 import { withPlace } from '../../store/engines/postgres-errors.ts'
 import { DatabaseLease, type LeaseServer } from '../../store/engines/postgres-lease.ts'
+import { addressOf } from '../../store/engines/postgres-trouble.ts'
 import { separateClock } from '../clock.ts'
 import { type AgreementOfServer, LeasedCandidate } from './lease-candidate.ts'
 import type { Clocks, FencedTerm } from './lease-term.ts'
@@ -49,7 +49,7 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
     await lease.prepare()
   } catch (error) {
     await lease.close()
-    throw withPlace(error, addressOf(options.url))
+    throw withPlace(error, options.url)
   }
   const { url, machine, boundToMachine, instance, agreement, leaseMs = LEASE_MS, clocks } = options
   const server: LeaseServer = { pid: process.pid, host: hostname(), url: null, machine, boundToMachine, instance }

@@ -88,7 +88,7 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     assert.equal(there.of('clock')?.state, 'ok')
     const env = { RUNYARD_DATABASE: 'postgres://u:hidden@127.0.0.1:1/d' }
     const away = await doctor(['--data-dir', temporaryFolder(), '--port', '0'], env)
-    assert.match(away.of('database')?.message ?? '', /^PostgreSQL: it does not answer: .*ECONNREFUSED/)
+    assert.match(away.of('database')?.message ?? '', /^PostgreSQL: nothing listens at 127\.0\.0\.1:1 \(ECONNREFUSED\)$/)
     assert.ok(!JSON.stringify(away.of('database')).includes('hidden'))
   })
 
