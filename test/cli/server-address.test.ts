@@ -55,7 +55,7 @@ test('what listens at an address and is no Runyard server, or speaks another pro
   const answered = (status: number, fields: Record<string, string>) =>
     listening(
       t,
-      createHttp((request, response) => response.writeHead(status, { connection: 'close', ...fields }).end()),
+      createHttp((_request, response) => response.writeHead(status, { connection: 'close', ...fields }).end()),
     )
   const [page, missing, proxy, moved, silent, secure] = await Promise.all([
     answered(200, { 'content-type': 'text/html' }),

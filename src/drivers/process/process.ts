@@ -17,13 +17,9 @@ import { type StartFailure, WorkerStartError } from '../../core/workers/start-fa
 import { type ExitCause, type ObservedExit, portConflictText } from '../../core/workers/worker-exit.ts'
 import { errorText } from '../../disk/access-problem.ts'
 import { isDiskFull } from '../../disk/full-disk.ts'
-import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
-import type { Notifier } from '../../ports/notifier.ts'
-import type { OutputPipes } from '../../ports/output-pipes.ts'
-import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { askCaged } from '../cage/ask-caged.ts'
-import { type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
+import { type CagedCommand, signalOfCode } from '../cage/cage.ts'
 import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
 import { CACHE_PATH } from '../model-mounts.ts'
 import { conflictOf, portsNamedIn, takenOf } from '../named-ports.ts'
@@ -33,9 +29,10 @@ import { givenPackage } from './given-package.ts'
 import { linkModels, offerModels } from './model-links.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
-import { buildEnvironment, type HostEnvironment, hubOf, WORKER_VARIABLE } from './process-environment.ts'
+import type { ProcessDriverOptions } from './process-driver-options.ts'
+import { buildEnvironment, hubOf, WORKER_VARIABLE } from './process-environment.ts'
 import { ProcessFreezes } from './process-freezes.ts'
-import { type Marker, markedCommand } from './process-marks.ts'
+import { markedCommand } from './process-marks.ts'
 import { WorkerNetworks } from './process-networks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
@@ -64,42 +61,13 @@ import {
 } from './process-worker.ts'
 import { unusable } from './program-files.ts'
 import { spawnWorker } from './spawned-worker.ts'
-import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
+import { VolumeLink } from './volume-link.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
 /** Interval between checks of adopted workers; the exits of own children are reported by the system. */
 const POLL_MS = 500
 
-/** What {@link createProcessDriver} needs. */
-export interface ProcessDriverOptions {
-  /** Absolute paths of the folders below which images may be; relative images start at the first. */
-  readonly roots: readonly string[]
-  readonly logs: WorkerLogs
-  readonly pipes: OutputPipes
-  readonly clock: Clock
-  readonly notifier: Notifier
-  /** The folder of the private folders of workers. */
-  readonly workerDir: string
-  /** The folder of the caches of endpoints, and how much each may hold, in GB; null for half of what is free, 0 for no limit. */
-  readonly caches: { readonly folder: string; readonly limitGb: number | null }
-  /** The server's environment, of which a few variables are passed on. */
-  readonly hostEnv: HostEnvironment
-  /** The Node for handlers in JavaScript. */
-  readonly nodePath: string
-  /** The folder of the worker SDK that workers in Node get where they have none; null for none. */
-  readonly workerPackage: string | null
-  readonly maxWorkers: number
-  /** Identifies this boot of the machine, see `readBootId`. */
-  readonly bootId: string
-  /** A path at which workers find their network volume besides RUNPOD_VOLUME_PATH; null for none. */
-  readonly volumeLink: VolumeLinkPlace | null
-  /** The cage of workers; null for none. */
-  readonly cage: Cage | null
-  /** What marks workers without a cage, so that all they start ends with them; null for nothing. */
-  readonly marker: Marker | null
-  /** Start of the search for ports of serving workers, within `PORT_RANGE`. A different one for each server avoids collisions. */
-  readonly firstPort: number
-}
+export type { ProcessDriverOptions } from './process-driver-options.ts'
 
 /** A driver for processes. */
 export interface ProcessDriver extends Driver {

@@ -1,0 +1,40 @@
+/** What the driver of process workers is given. */
+import type { Clock } from '../../ports/clock.ts'
+import type { Notifier } from '../../ports/notifier.ts'
+import type { OutputPipes } from '../../ports/output-pipes.ts'
+import type { WorkerLogs } from '../../ports/worker-logs.ts'
+import type { Cage } from '../cage/cage.ts'
+import type { HostEnvironment } from './process-environment.ts'
+import type { Marker } from './process-marks.ts'
+import type { VolumeLinkPlace } from './volume-link.ts'
+
+/** What the driver of process workers needs. */
+export interface ProcessDriverOptions {
+  /** Absolute paths of the folders below which images may be; relative images start at the first. */
+  readonly roots: readonly string[]
+  readonly logs: WorkerLogs
+  readonly pipes: OutputPipes
+  readonly clock: Clock
+  readonly notifier: Notifier
+  /** The folder of the private folders of workers. */
+  readonly workerDir: string
+  /** The folder of the caches of endpoints, and how much each may hold, in GB; null for half of what is free, 0 for no limit. */
+  readonly caches: { readonly folder: string; readonly limitGb: number | null }
+  /** The server's environment, of which a few variables are passed on. */
+  readonly hostEnv: HostEnvironment
+  /** The Node for handlers in JavaScript. */
+  readonly nodePath: string
+  /** The folder of the worker SDK that workers in Node get where they have none; null for none. */
+  readonly workerPackage: string | null
+  readonly maxWorkers: number
+  /** Identifies this boot of the machine, see `readBootId`. */
+  readonly bootId: string
+  /** A path at which workers find their network volume besides RUNPOD_VOLUME_PATH; null for none. */
+  readonly volumeLink: VolumeLinkPlace | null
+  /** The cage of workers; null for none. */
+  readonly cage: Cage | null
+  /** What marks workers without a cage, so that all they start ends with them; null for nothing. */
+  readonly marker: Marker | null
+  /** Start of the search for ports of serving workers, within `PORT_RANGE`. A different one for each server avoids collisions. */
+  readonly firstPort: number
+}
