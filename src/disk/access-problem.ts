@@ -9,7 +9,6 @@ import {
   type Stats,
   statSync,
 } from 'node:fs'
-import { userInfo } from 'node:os'
 import { join, parse, relative, resolve, sep } from 'node:path'
 
 /** What is to be done with a file or folder. One that does not exist may be made, for `write`. */
@@ -115,12 +114,6 @@ function userText(uid: number): string {
 
 /** Null for a user that only a directory service knows. */
 function nameOfUser(uid: number): string | null {
-  try {
-    const own = userInfo()
-    if (own.uid === uid) return own.username
-  } catch {
-    // This user has no entry.
-  }
   try {
     const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
     return lines.map(line => line.split(':')).find(fields => fields[2] === String(uid))?.[0] ?? null

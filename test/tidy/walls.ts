@@ -166,7 +166,7 @@ export const walls: Wall[] = [
   },
   {
     folder: 'doctor',
-    project: 'core ports config drivers/cage drivers/process-marks drivers/docker drivers/kubernetes store system',
+    project: 'core ports config disk drivers/cage drivers/process-marks drivers/docker drivers/kubernetes store system',
     packages: 'dockerode',
     builtins: 'any',
     why: 'it checks everything that a server would use, without one; core decides what is wrong',

@@ -1,6 +1,5 @@
 /** What keeps a server from using a PostgreSQL, in the same words for `runyard doctor` and for a start that ends. */
-import { userInfo } from 'node:os'
-import { DatabaseError } from 'pg'
+import { DatabaseError, defaults } from 'pg'
 
 /** A problem with what helps, both as clauses. They may name a user, a host and a database, and never a password. */
 export interface PostgresTrouble {
@@ -189,19 +188,11 @@ function placeOf(url: string): Place {
   const { hostname = '', port = '', username = '', password = '', pathname = '', searchParams } = parsed ?? {}
   return {
     host: searchParams?.get('host') ?? hostname,
-    port: port === '' ? (process.env.PGPORT ?? '5432') : port,
-    user: username === '' ? (process.env.PGUSER ?? nameOfUser()) : decodeURIComponent(username),
+    port: port === '' ? String(defaults.port ?? 5432) : port,
+    user: username === '' ? (defaults.user ?? 'postgres') : decodeURIComponent(username),
     database: decodeURIComponent(pathname.slice(1)),
-    hasPassword: password !== '' || searchParams?.has('password') === true || process.env.PGPASSWORD !== undefined,
+    hasPassword: password !== '' || searchParams?.has('password') === true,
     mode: searchParams?.get('sslmode') ?? null,
-  }
-}
-
-function nameOfUser(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return 'postgres'
   }
 }
 
