@@ -11,7 +11,7 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { type Arguments, readArguments } from './test/arguments.ts'
 import { builtProgram } from './test/built-program.ts'
-import { isOverSockets, isPure, LANES, planTasks, type Queues } from './test/lanes.ts'
+import { isOverSockets, isPure, LANES, type Lane, planTasks, type Queues } from './test/lanes.ts'
 import { type FileResult, runFile } from './test/run-file.ts'
 
 /** Number of unsteady files above which the machine is named as the cause. */
@@ -92,12 +92,12 @@ function showLanes(queues: Queues): void {
 async function runLanes(queues: Queues, grep: readonly RegExp[]): Promise<FileResult[]> {
   const results: FileResult[] = []
   const engineIsFree = Promise.withResolvers<void>()
-  const runLane = async (lane: readonly (keyof Queues)[]) => {
-    for (const name of lane) {
+  const runLane = async ({ queues: names, isLow = false }: Lane) => {
+    for (const name of names) {
       if (name === 'containers' || name === 'waitingContainers') await engineIsFree.promise
       const queue = queues[name]
       for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
-        const result = await runFile(task, grep)
+        const result = await runFile(task, grep, isLow)
         results.push(result)
         show(result)
       }

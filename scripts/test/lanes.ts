@@ -83,21 +83,27 @@ const sharesProcess = (file: string) =>
 /** Maximum number of files that share a process: its heap grows with them, and lanes should end together. */
 const MAX_BATCH = 8
 
+type Started = 'engine' | 'gateway' | 'browser' | 'waiting' | 'waitingContainers' | 'kubernetes' | 'wire' | 'containers'
 /** The tasks of a run by kind. Lanes take them from the front. */
-export type Queues = Record<
-  'engine' | 'gateway' | 'browser' | 'waiting' | 'waitingContainers' | 'kubernetes' | 'wire' | 'containers' | 'rest',
-  Task[]
->
+export type Queues = Record<Started | 'rest' | 'pure', Task[]>
+
+/** Files that run one after another, while those of other lanes run. */
+export interface Lane {
+  readonly queues: readonly (keyof Queues)[]
+  /** Whether they get what the others leave of the processors. */
+  readonly isLow?: boolean
+}
 
 /**
- * Lanes run in parallel, the files of a lane one after another. Wire tests wait about as long as they compute, so three lanes keep two processors
- * busy. Tests without sockets, of which many are short, come last, so that all lanes end together.
+ * Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy; pure tests, which do nothing but compute, take the
+ * rest. What they have not got then comes last, so that all lanes end together.
  */
-export const LANES: readonly (readonly (keyof Queues)[])[] = [
-  ['engine', 'gateway', 'containers', 'wire', 'rest'],
-  ['browser', 'wire', 'containers', 'rest'],
-  ['wire', 'containers', 'rest'],
-  ['waiting', 'waitingContainers', 'kubernetes'],
+export const LANES: readonly Lane[] = [
+  { queues: ['engine', 'gateway', 'containers', 'wire', 'rest', 'pure'] },
+  { queues: ['browser', 'wire', 'containers', 'rest', 'pure'] },
+  { queues: ['wire', 'containers', 'rest', 'pure'] },
+  { queues: ['waiting', 'waitingContainers', 'kubernetes'] },
+  { queues: ['pure'], isLow: true },
 ]
 
 /** The tasks of a run, and why tests with workers in containers are skipped; null when they are not. */
@@ -114,7 +120,9 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   const [paths, containers] = isWhole ? ([everyRunFiles, 'main'] as const) : ([containerFiles, 'all'] as const)
   const again = wanted && hasEngine ? slowestFirst(files.filter(file => paths.includes(file))) : []
   const inContainers = again.map(file => ({ file, others: [], containers }))
-  const rest = own(file => ![stopsEngine, isGateway, isBrowser, isWaiting, isKubernetes, isWire].some(is => is(file)))
+  const isRest = (file: string) =>
+    ![stopsEngine, isGateway, isBrowser, isWaiting, isKubernetes, isWire, isPure].some(is => is(file))
+  const batches = (tasks: Task[]) => (list ? tasks : inBatches(tasks))
   return {
     queues: {
       engine: own(stopsEngine),
@@ -125,7 +133,8 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
       kubernetes: own(isKubernetes),
       wire: own(isWire),
       containers: inContainers.filter(({ file }) => !isWaiting(file)),
-      rest: list ? rest : inBatches(rest),
+      rest: batches(own(isRest)),
+      pure: batches(own(isPure)),
     },
     skipped: wanted && !hasEngine ? 'tests with workers in containers: RUNYARD_TEST_DOCKER names no engine' : null,
   }

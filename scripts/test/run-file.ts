@@ -39,11 +39,16 @@ const FILE_TIMEOUT_MS = 900_000
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 
 const WITHOUT_PROMISE_HOOK = `--import=${join(import.meta.dirname, 'without-promise-hook.ts')}`
+const LOW_PRIORITY = `--import=${join(import.meta.dirname, 'low-priority.ts')}`
 /** The file that runs several others. */
 const BATCH = join(import.meta.dirname, 'batch.ts')
 
-/** Runs a task. @param grep pattern of the names of the tests to run; empty for all, and then a file without a test has failed */
-export async function runFile(task: Task, grep: readonly RegExp[]): Promise<FileResult> {
+/**
+ * Runs a task.
+ * @param grep pattern of the names of the tests to run; empty for all, and then a file without a test has failed
+ * @param isLow whether it gets what others leave of the processors
+ */
+export async function runFile(task: Task, grep: readonly RegExp[], isLow = false): Promise<FileResult> {
   const began = performance.now()
   const skips: string[] = []
   const files = [task.file, ...task.others]
@@ -53,7 +58,7 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
   const failed = new Set<string>()
   const stream = run({
     ...(isBatch ? { files: [BATCH], argv: files } : { files }),
-    execArgv: isOverSockets(task.file) ? [] : [WITHOUT_PROMISE_HOOK],
+    execArgv: [...(isOverSockets(task.file) ? [] : [WITHOUT_PROMISE_HOOK]), ...(isLow ? [LOW_PRIORITY] : [])],
     timeout: patient(TEST_TIMEOUT_MS),
     signal: AbortSignal.timeout(patient(FILE_TIMEOUT_MS)),
     ...(grep.length > 0 ? { testNamePatterns: [...grep] } : {}),

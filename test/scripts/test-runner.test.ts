@@ -140,7 +140,7 @@ test('a process that ends in the middle of its tests fails', () => {
 
 test('--list names the files and runs none', () => {
   const { status, stdout } = runTests({ 'test/core/a.test.ts': FAILS, 'test/wire/b.test.ts': FAILS }, '--list')
-  assert.equal(stdout, 'wire:\n  test/wire/b.test.ts\nrest:\n  test/core/a.test.ts\n')
+  assert.equal(stdout, 'wire:\n  test/wire/b.test.ts\npure:\n  test/core/a.test.ts\n')
   assert.equal(status, 0)
 })
 
