@@ -12,7 +12,7 @@ import { createHandler, parseRequestParams } from 'graphql-http'
 import type { GraphqlContext } from './context.ts'
 import { type Refusal, refusalOf, shownError } from './errors.ts'
 import type { SchemaResponses } from './introspection.ts'
-import { limitRules, MAX_ERRORS, parseWithinLimits } from './limits.ts'
+import { MAX_ERRORS, parseWithinLimits, validationRules } from './limits.ts'
 import { secretHider } from './redaction.ts'
 
 /** A request to execute: the text of its body, or what it was parsed to; null for GET. */
@@ -44,7 +44,7 @@ export async function execute(
     schema,
     context: () => ({ ...context }),
     ...steps(responses),
-    validationRules: limitRules,
+    validationRules: () => validationRules,
     async parseRequestParams(given) {
       try {
         const params = await parseRequestParams(given)

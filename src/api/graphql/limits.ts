@@ -11,11 +11,14 @@ import {
   parse,
   type SelectionSetNode,
   Source,
+  specifiedRules,
   TokenKind,
   type ValidationContext,
   type ValidationRule,
+  VariablesInAllowedPositionRule,
 } from 'graphql'
 import { introspectionRule } from './introspection.ts'
+import { variableTypesRule } from './variable-types.ts'
 
 /** Maximum bytes of a request. A secret's value may have 16 MiB, and JSON escapes common characters as two. */
 const MAX_BODY_BYTES = 33 * 1024 * 1024
@@ -56,8 +59,9 @@ const ownMessages = {
 /** Maximum errors of one document: each looks for names that are like a wrong one. */
 export const MAX_ERRORS = 20
 
-/** Validation rules that limit one document. Introspection is exempt from the limits of depth and cost, and has a rule of its own. */
-export const limitRules: readonly ValidationRule[] = [
+/** The validation rules of documents: those of GraphQL, and limits. Introspection is exempt from the limits of depth and cost, and has a rule of its own. */
+export const validationRules: readonly ValidationRule[] = [
+  ...specifiedRules.map(rule => (rule === VariablesInAllowedPositionRule ? variableTypesRule : rule)),
   maxDepthRule({ n: MAX_DEPTH, ...ownMessages }),
   maxAliasesRule({ n: MAX_ALIASES, ...ownMessages }),
   costLimitRule({ maxCost: MAX_COST, ...ownMessages }),

@@ -60,6 +60,26 @@ test('without a key a request is small, with one a secret of many megabytes goes
   assert.deepEqual((await rig.ask('POST', '/graphql', { body })).json, { data: { secretCreate: { name: 'BIG' } } })
 })
 
+test('a number is taken from a variable of type Int as from one of type Float, and from no other', async t => {
+  const rig = await openRig(t)
+  const id = await rig.endpoint()
+  const ask = (declared: string, value: unknown) => {
+    const query = `mutation ($number: ${declared}) { saveEndpoint(input: { id: "${id}", name: "e", scalerValue: $number }) { scalerValue } }`
+    return rig.ask('POST', '/graphql', { body: { query, variables: { number: value } } })
+  }
+  const saved = async (declared: string, value: unknown) =>
+    (await ask(declared, value)).json.data.saveEndpoint.scalerValue
+  assert.deepEqual([await saved('Int', 7), await saved('Int!', 8), await saved('Int = 9', undefined)], [7, 8, 9])
+  assert.deepEqual([await saved('Float', 0.5), await saved('Float!', 3)], [0.5, 3])
+  const refused = async (declared: string, value: unknown) => (await ask(declared, value)).json.errors[0].message
+  assert.match(await refused('Int', 0.5), /Int cannot represent non-integer value: 0.5/)
+  for (const declared of ['String', 'ID', 'Boolean', '[Int]', '[Float]']) {
+    assert.match(await refused(declared, null), /used in position expecting type "Float"/, declared)
+  }
+  const whole = `mutation ($min: Float) { saveEndpoint(input: { id: "${id}", name: "e", workersMin: $min }) { id } }`
+  assert.match(await refusal(rig, whole), /of type "Float" used in position expecting type "Int"/)
+})
+
 test('a query may come by GET, a mutation not', async t => {
   const rig = await openRig(t)
   const get = (query: string) => rig.ask('GET', `/graphql?query=${encodeURIComponent(query)}`)
