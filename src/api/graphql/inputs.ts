@@ -26,6 +26,7 @@ export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   locations: string
   networkVolumeId: string
   networkVolumeIds: (GivenTemplateInput<{ networkVolumeId: string }> | null)[]
+  volumes: unknown[]
   idleTimeout: number
   scalerType: string
   scalerValue: number
@@ -87,6 +88,7 @@ function unsupportedFields(input: EndpointInput): string[] {
     ...(input.hubReleaseId ? ['hubReleaseId is not supported: there is no hub here'] : []),
     ...(input.modelName ? ['modelName is not supported; name models in modelReferences'] : []),
     ...(input.repo != null ? ['repo is not supported: images are not built here'] : []),
+    ...(input.volumes?.length ? ['volumes is not supported: there are no global volumes; use networkVolumeIds'] : []),
     ...(input.cloudStorageConfig != null ? ['cloudStorageConfig is not supported; use network volumes'] : []),
   ]
 }

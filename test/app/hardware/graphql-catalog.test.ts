@@ -46,6 +46,28 @@ for (const [gpus, gpuCount, stockStatus] of [
   })
 }
 
+test('what a GPU type has is shown in the fields of the public schema, and null where this machine does not know it', async t => {
+  const rig = await machineWith(t, 2)
+  const price = async (input: string) => {
+    const fields = `clusterPrice rentalPercentage rentedCount minDisk minDownload minUpload countryCode supportPublicIp compliance maxGpuCount
+      maxUnreservedGpuCount availableGpuCounts gpuTypeCudaVersions { cudaVersion } gpuTypeDatacenters { dataCenterId availability }`
+    const query = `{ gpuTypes(input: { id: "${RTX}" }) { lowestPrice(input: ${input}) { ${fields} } } }`
+    const { gpuTypeDatacenters: places, ...rest } = (await rig.graphql(query)).gpuTypes[0].lowestPrice
+    return { rest, places: new Set(places.map((place: { availability: string }) => place.availability)) }
+  }
+  const unknown = { clusterPrice: null, rentalPercentage: null, rentedCount: null, minDisk: null, minDownload: null }
+  const known = { supportPublicIp: false, compliance: [], gpuTypeCudaVersions: [] }
+  const always = { ...unknown, minUpload: null, countryCode: null, ...known }
+  assert.deepEqual(await price('{ gpuCount: 1 }'), {
+    rest: { ...always, maxGpuCount: 2, maxUnreservedGpuCount: 2, availableGpuCounts: [1, 2] },
+    places: new Set(['AVAILABLE']),
+  })
+  assert.deepEqual(await price('{ gpuCount: 1, secureCloud: false }'), {
+    rest: { ...always, maxGpuCount: 0, maxUnreservedGpuCount: 0, availableGpuCounts: [] },
+    places: new Set(['UNAVAILABLE']),
+  })
+})
+
 test('a machine with less memory or fewer vCPUs than are asked for has no GPU in stock', async t => {
   const rig = await machineWith(t, 1)
   const stock = async (price: object) => {

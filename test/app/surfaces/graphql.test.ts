@@ -80,6 +80,26 @@ test('a number is taken from a variable of type Int as from one of type Float, a
   assert.match(await refusal(rig, whole), /of type "Float" used in position expecting type "Int"/)
 })
 
+test('volumes of an endpoint, which SDK 2.0 always sends, are empty or refused', async t => {
+  const rig = await openRig(t)
+  const id = await rig.endpoint({ volumes: [], networkVolumeIds: [] })
+  const query = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
+  const volumes = [{ volumeId: 'v', volumeType: 'OBJECT_STORE_VOLUME' }]
+  const { json } = await rig.ask('POST', '/graphql', {
+    body: { query, variables: { input: { id, name: 'e', volumes } } },
+  })
+  assert.equal(json.errors[0].message, 'volumes is not supported: there are no global volumes; use networkVolumeIds')
+})
+
+test('what Runyard has not is an empty list or null, and a change of it is refused', async t => {
+  const rig = await openRig(t)
+  const query = `{ listings(input: {}) { id } listing(id: "a") { id } allAiApiPublicConfigs { id } myModels { id } models { id } cpuTypes { id } }`
+  const lists = { listings: [], allAiApiPublicConfigs: [], myModels: [], models: [], cpuTypes: [] }
+  assert.deepEqual(await rig.graphql(query), { ...lists, listing: null })
+  const added = 'mutation { addModelToRepo(input: { name: "a" }) { success } }'
+  assert.match(await refusal(rig, added), /^not supported: Runyard has no model repository/)
+})
+
 test('a query may come by GET, a mutation not', async t => {
   const rig = await openRig(t)
   const get = (query: string) => rig.ask('GET', `/graphql?query=${encodeURIComponent(query)}`)

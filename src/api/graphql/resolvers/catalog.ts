@@ -4,7 +4,7 @@ import type { Availability } from '../../../core/hardware/catalog.ts'
 import { type CpuFlavor, GPU_POOLS } from '../../../core/hardware/catalog-data.ts'
 import type { DataCenter } from '../../../core/hardware/catalog-types.ts'
 import type { TemplateId } from '../../../core/ids.ts'
-import type { PricedGpu } from '../../../services/hardware/catalog.ts'
+import type { Catalog, PricedGpu } from '../../../services/hardware/catalog.ts'
 import type { GraphqlContext } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
 import type { GivenTemplateInput } from '../template-inputs.ts'
@@ -59,28 +59,8 @@ export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
 export function catalogFields({ catalog }: GraphqlParts) {
   return {
     GpuType: {
-      lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<WantedGpus>) => {
-        const { vcpusHere, memoryGbHere } = gpu
-        // This machine counts as secure cloud. There is no community cloud.
-        const isHere = input?.secureCloud !== false
-        const isEnough =
-          (memoryGbHere === null || (input?.minMemoryInGb ?? 0) <= memoryGbHere) &&
-          (vcpusHere === null || (input?.minVcpuCount ?? 0) <= vcpusHere)
-        const free = isHere && isEnough ? gpu.free : 0
-        const stock = catalog.gpuAvailability({ ...gpu, free }, Math.max(1, input?.gpuCount ?? 1))
-        const machine = stock === 'NONE' ? { memory: null, vcpus: null } : { memory: memoryGbHere, vcpus: vcpusHere }
-        return {
-          gpuName: gpu.name,
-          gpuTypeId: gpu.id,
-          minimumBidPrice: null,
-          uninterruptablePrice: 0,
-          minMemory: machine.memory,
-          minVcpu: machine.vcpus,
-          rentedCount: null,
-          totalCount: isHere ? gpu.here : 0,
-          stockStatus: STOCK[stock],
-        }
-      },
+      lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<WantedGpus>) =>
+        lowestPrice(catalog, gpu, input ?? {}),
     },
     CpuFlavor: {
       specifics: async ({ flavor }: { flavor: CpuFlavor }, { input }: Input<{ instanceId: string }>) => {
@@ -107,6 +87,41 @@ export function catalogFields({ catalog }: GraphqlParts) {
   }
 }
 
+/** What of a GPU type one worker can have on this machine. It counts as secure cloud. There is no community cloud. */
+function lowestPrice(catalog: Catalog, gpu: PricedGpu, wanted: GivenTemplateInput<WantedGpus>) {
+  const { vcpusHere, memoryGbHere } = gpu
+  const isHere = wanted.secureCloud !== false
+  const isEnough =
+    (memoryGbHere === null || (wanted.minMemoryInGb ?? 0) <= memoryGbHere) &&
+    (vcpusHere === null || (wanted.minVcpuCount ?? 0) <= vcpusHere)
+  const free = isHere && isEnough ? gpu.free : 0
+  const stock = catalog.gpuAvailability({ ...gpu, free }, Math.max(1, wanted.gpuCount ?? 1))
+  const machine = stock === 'NONE' ? { memory: null, vcpus: null } : { memory: memoryGbHere, vcpus: vcpusHere }
+  return {
+    gpuName: gpu.name,
+    gpuTypeId: gpu.id,
+    minimumBidPrice: null,
+    uninterruptablePrice: 0,
+    minMemory: machine.memory,
+    minVcpu: machine.vcpus,
+    rentedCount: null,
+    totalCount: isHere ? gpu.here : 0,
+    supportPublicIp: false,
+    compliance: [],
+    maxGpuCount: isHere ? gpu.here : 0,
+    maxUnreservedGpuCount: free,
+    availableGpuCounts: Array.from({ length: free ?? gpu.here }, (_, index) => index + 1),
+    gpuTypeDatacenters: () =>
+      catalog.dataCenters().map(({ id }) => ({
+        dataCenterId: id,
+        supportNetworkVolumes: true,
+        availability: stock === 'NONE' ? 'UNAVAILABLE' : 'AVAILABLE',
+      })),
+    gpuTypeCudaVersions: [],
+    stockStatus: STOCK[stock],
+  }
+}
+
 function gpuView(gpu: PricedGpu) {
   const { id, name, manufacturer, memoryGb, here } = gpu
   return {
@@ -129,6 +144,8 @@ function gpuView(gpu: PricedGpu) {
     maxGpuCountSecureCloud: here,
     maxGpuCountCommunityCloud: 0,
     minPodGpuCount: 1,
+    nodeGroupGpuSizes: [],
+    nodeGroupDatacenters: [],
   }
 }
 

@@ -3,6 +3,8 @@ import { unsupported } from '../errors.ts'
 const NO_PODS = 'Runyard runs serverless endpoints, not pods'
 const NO_FLASH = 'Runyard runs serverless endpoints; it has no flash apps and no global volumes'
 
+const NO_MODEL_REPOSITORY = 'Runyard has no model repository; name models in modelReferences of an endpoint'
+
 const POD_MUTATIONS = [
   ...['podFindAndDeployOnDemand', 'podRentInterruptable', 'deployCpuPod', 'podEditJob', 'podStop', 'podResume'],
   ...['podBidResume', 'podRestart', 'podReset', 'podTerminate'],
@@ -17,12 +19,29 @@ const FLASH_QUERIES = [
   'flashAuthRequestStatus',
 ]
 
+const MODEL_MUTATIONS = [
+  ...['addModelToRepo', 'removeModelFromRepo', 'createModelRepoUpload', 'completeModelRepoUpload'],
+  'updateModelVersionStatus',
+]
+
 /** Queries of unsupported features. */
-export const unsupportedQueries = { pod: () => null, ...refusing(FLASH_QUERIES, NO_FLASH) }
+export const unsupportedQueries = {
+  ...answering(['pod', 'listing', 'listingFromRepo', 'myModel'], () => null),
+  ...answering(['listings', 'allAiApiPublicConfigs', 'models', 'myModels', 'cpuTypes'], () => []),
+  ...refusing(FLASH_QUERIES, NO_FLASH),
+}
 
 /** Mutations of unsupported features. Each is refused with a message. */
-export const unsupportedMutations = { ...refusing(POD_MUTATIONS, NO_PODS), ...refusing(FLASH_MUTATIONS, NO_FLASH) }
+export const unsupportedMutations = {
+  ...refusing(POD_MUTATIONS, NO_PODS),
+  ...refusing(FLASH_MUTATIONS, NO_FLASH),
+  ...refusing(MODEL_MUTATIONS, NO_MODEL_REPOSITORY),
+}
 
 function refusing(names: readonly string[], why: string): Record<string, () => never> {
-  return Object.fromEntries(names.map(name => [name, () => unsupported(why)]))
+  return answering(names, () => unsupported(why))
+}
+
+function answering<Answer>(names: readonly string[], answer: () => Answer): Record<string, () => Answer> {
+  return Object.fromEntries(names.map(name => [name, answer]))
 }

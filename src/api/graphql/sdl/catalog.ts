@@ -39,16 +39,24 @@ export const catalogSdl = /* GraphQL */ `
     communityCloud: Boolean
     securePrice: Float
     communityPrice: Float
+    clusterPrice: Float
     oneWeekPrice: Float
     oneMonthPrice: Float
     threeMonthPrice: Float
+    sixMonthPrice: Float
+    oneYearPrice: Float
     secureSpotPrice: Float
     communitySpotPrice: Float
+    throughput: Int
     "How many this machine has."
     maxGpuCount: Int
     maxGpuCountSecureCloud: Int
     maxGpuCountCommunityCloud: Int
     minPodGpuCount: Int
+    "Always empty: there are no clusters."
+    nodeGroupGpuSizes: [Int]
+    "Always empty, as nodeGroupGpuSizes."
+    nodeGroupDatacenters: [DataCenter]
     lowestPrice(input: GpuLowestPriceInput): LowestPrice
   }
 
@@ -77,19 +85,54 @@ export const catalogSdl = /* GraphQL */ `
     machineProducts: [MachineProduct]
   }
 
+  "What is asked for, on this machine. What it does not know is null."
   type LowestPrice {
     gpuName: String
     gpuTypeId: String
     minimumBidPrice: Float
     uninterruptablePrice: Float
+    clusterPrice: Float
+    rentalPercentage: Float
     rentedCount: Int
     totalCount: Int
     "GB of memory of this machine, which its workers share; null where stockStatus is."
     minMemory: Int
     "vCPUs of this machine, as minMemory."
     minVcpu: Int
+    minDisk: Int
+    minDownload: Int
+    minUpload: Int
+    countryCode: String
+    supportPublicIp: Boolean
+    compliance: [Compliance]
+    "How many this machine has."
+    maxGpuCount: Int
+    "How many of them no worker has; null where a platform places workers."
+    maxUnreservedGpuCount: Int
+    "The numbers of them that a worker can have now."
+    availableGpuCounts: [Int]
+    "The data centers that endpoints can name, all of them with the GPUs of this machine."
+    gpuTypeDatacenters: [GpuTypeDataCenterAvailability]
+    "Always empty: images bring a CUDA version with them, and what the driver of a machine takes is looked at when a worker is placed."
+    gpuTypeCudaVersions: [GpuTypeCudaVersion]
     "High, Medium or Low; null when not one worker with so many of them can run."
     stockStatus: String
+  }
+
+  enum Availability {
+    AVAILABLE
+    UNAVAILABLE
+  }
+
+  type GpuTypeDataCenterAvailability {
+    dataCenterId: String
+    supportNetworkVolumes: Boolean
+    availability: Availability
+  }
+
+  type GpuTypeCudaVersion {
+    cudaVersion: String
+    availability: Availability
   }
 
   input CpuFlavorInput {

@@ -79,6 +79,11 @@ export const endpointSdl = /* GraphQL */ `
     networkVolumeId: String
   }
 
+  input EndpointVolumeInput {
+    volumeId: String
+    volumeType: String
+  }
+
   "Needed to create one: name, templateId or template, and gpuIds or instanceIds. An empty string means none."
   input EndpointInput {
     id: String
@@ -97,9 +102,12 @@ export const endpointSdl = /* GraphQL */ `
     locations: String
     networkVolumeId: String
     networkVolumeIds: [NetworkVolumeIdsInput]
+    "Refused unless empty: there are no global volumes. Use networkVolumeIds."
+    volumes: [EndpointVolumeInput]
     idleTimeout: Int
     "QUEUE_DELAY (default of QB) or REQUEST_COUNT (default of LB)."
     scalerType: String
+    "Takes variables of type Int, too, as everything of type Float does."
     scalerValue: Float
     workersMin: Int
     workersMax: Int

@@ -1,6 +1,6 @@
 /**
- * Pods and flash apps, which Runyard does not have. Clients get a sentence that says so, so their documents must be
- * valid: each input is a scalar that takes anything.
+ * What Runyard does not have: pods, flash apps, the hub, the model repository and public endpoints. Lists of them are empty, and clients get
+ * a sentence for everything else, so their documents must be valid: each input is a scalar that takes anything.
  */
 export const unsupportedSdl = /* GraphQL */ `
   "A worker of an endpoint that has not ended; of pods there are none."
@@ -30,19 +30,45 @@ export const unsupportedSdl = /* GraphQL */ `
     networkVolumeId: String
     containerRegistryAuthId: String
     uptimeSeconds: Int
+    "Always null: the status of a worker has the models that it waits for."
+    modelVersions: [PodModelVersion]
     machine: PodMachine
     runtime: PodRuntime
   }
 
+  type PodModelVersion {
+    modelVersionUuid: String
+    modelVersionHash: String
+    machineAssignmentStatus: String
+    failurePhase: String
+    failureReason: String
+    mountPath: String
+  }
+
   type PodMachine {
     podHostId: String
+    gpuTypeId: String
     gpuDisplayName: String
     location: String
     gpuType: GpuType
   }
 
   type PodRuntime {
+    uptimeInSeconds: Int
     ports: [PodRuntimePort]
+    gpus: [PodRuntimeGpu]
+    container: PodRuntimeContainer
+  }
+
+  type PodRuntimeGpu {
+    id: String
+    gpuUtilPercent: Float
+    memoryUtilPercent: Float
+  }
+
+  type PodRuntimeContainer {
+    cpuPercent: Float
+    memoryPercent: Float
   }
 
   type PodRuntimePort {
@@ -97,6 +123,136 @@ export const unsupportedSdl = /* GraphQL */ `
     name: String
   }
 
+  "A repository of the hub."
+  type Listing {
+    id: String
+    repoId: String
+    title: String
+    description: String
+    repoName: String
+    repoOwner: String
+    repoOwnerAvatarUrl: String
+    category: String
+    type: String
+    tags: [String]
+    language: String
+    stars: Int
+    views: Int
+    deploys: Int
+    openIssues: Int
+    watchers: Int
+    createdAt: String
+    updatedAt: String
+    listedRelease: HubRelease
+  }
+
+  type HubRelease {
+    id: String
+    name: String
+    tagName: String
+    body: String
+    readme: String
+    branch: String
+    license: String
+    config: String
+    deploys: Int
+    iconUrl: String
+    authorName: String
+    createdAt: String
+    releasedAt: String
+    updatedAt: String
+    build: HubBuild
+  }
+
+  type HubBuild {
+    id: String
+    imageName: String
+  }
+
+  "A public endpoint."
+  type AiApiPublicConfig {
+    id: String
+    aiApiId: String
+    modelName: String
+    displayName: String
+    description: String
+    metadata: JSON
+    isLive: Boolean
+    createdAt: String
+    updatedAt: String
+  }
+
+  "A model of the model repository."
+  type RepositoryModel {
+    id: String
+    owner: String
+    provider: String
+    name: String
+    status: String
+    createdAt: String
+    updatedAt: String
+    users: [RepositoryModelUser]
+    versions: [RepositoryModelVersion]
+  }
+
+  type RepositoryModelUser {
+    userId: String
+    credentialType: String
+    credentialReference: String
+    status: String
+    updatedAt: String
+  }
+
+  type RepositoryModelVersion {
+    hash: String
+    status: String
+    metadata: JSON
+    createdAt: String
+    updatedAt: String
+  }
+
+  "What changes of the model repository would answer."
+  type RepositoryResult {
+    success: Boolean
+    message: String
+    sessionId: String
+    status: String
+    model: RepositoryModel
+    version: RepositoryModelVersion
+    modelVersion: RepositoryModelVersion
+    upload: RepositoryUpload
+  }
+
+  type RepositoryUpload {
+    sessionId: String
+    status: String
+    uploadId: String
+    bucket: String
+    key: String
+    keyPrefix: String
+    partSizeBytes: String
+    partCount: Int
+    expiresInSeconds: Int
+    parts: [RepositoryUploadPart]
+    completeUrl: String
+    abortUrl: String
+  }
+
+  type RepositoryUploadPart {
+    partNumber: Int
+    url: String
+    expiresAt: String
+  }
+
+  type CpuType {
+    id: String
+    displayName: String
+    manufacturer: String
+    cores: Int
+    threadsPerCore: Int
+    groupId: String
+  }
+
   extend type Query {
     "Always null: there are no pods."
     pod(input: PodFilter): Pod
@@ -107,6 +263,20 @@ export const unsupportedSdl = /* GraphQL */ `
     flashEnvironmentByName(input: FlashEnvironmentByNameInput!): FlashEnvironment
     flashBuild(flashBuildId: String!): FlashBuild
     flashAuthRequestStatus(flashAuthRequestId: String!): FlashAuthRequest
+    "Always empty: there is no hub."
+    listings(input: ListingsInput): [Listing]
+    "Always null, as listings."
+    listing(id: String): Listing
+    listingFromRepo(repoOwner: String, repoName: String): Listing
+    "Always empty: there are no public endpoints."
+    allAiApiPublicConfigs: [AiApiPublicConfig]
+    "Always empty: there is no model repository. Workers find models that modelReferences of an endpoint names."
+    models: [RepositoryModel]
+    myModels: [RepositoryModel]
+    "Always null, as myModels."
+    myModel(owner: String, name: String): RepositoryModel
+    "Always empty: cpuFlavors has what endpoints can name."
+    cpuTypes: [CpuType]
   }
 
   extend type Mutation {
@@ -132,6 +302,12 @@ export const unsupportedSdl = /* GraphQL */ `
     deleteFlashEnvironment(flashEnvironmentId: String): Void
     createFlashAuthRequest: FlashAuthRequest
     globalStoreBucketCreate(input: GlobalStoreBucketCreateInput): GlobalStoreBucket
+    "Refused, as everything about the model repository."
+    addModelToRepo(input: AddModelToRepoInput): RepositoryResult
+    removeModelFromRepo(input: RemoveModelFromRepoInput): RepositoryResult
+    createModelRepoUpload(input: CreateModelRepoUploadInput): RepositoryResult
+    completeModelRepoUpload(input: CompleteModelRepoUploadInput): RepositoryResult
+    updateModelVersionStatus(hash: ID, status: ModelVersionStatus): RepositoryResult
   }
 
   scalar PodFilter
@@ -153,4 +329,10 @@ export const unsupportedSdl = /* GraphQL */ `
   scalar UpdateFlashBuildManifestInput
   scalar DeployBuildToEnvironmentInput
   scalar GlobalStoreBucketCreateInput
+  scalar ListingsInput
+  scalar AddModelToRepoInput
+  scalar RemoveModelFromRepoInput
+  scalar CreateModelRepoUploadInput
+  scalar CompleteModelRepoUploadInput
+  scalar ModelVersionStatus
 `
