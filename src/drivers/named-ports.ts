@@ -3,13 +3,14 @@
  * waits forever. The cause is read from /proc, so only Linux has it.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises'
+import type { WorkerId } from '../core/ids.ts'
 import type { PortConflict } from '../core/workers/worker-exit.ts'
 import { WORKER_VARIABLE } from './process/process-environment.ts'
 import { readVariables } from './process/process-table.ts'
 
-/** A port and the variable that names it. */
+/** A port and the variable that names it; null for one that the output of a worker names. */
 export interface NamedPort {
-  readonly variable: string
+  readonly variable: string | null
   readonly port: number
 }
 
@@ -45,13 +46,30 @@ export async function takenOf(named: readonly NamedPort[]): Promise<TakenPort[]>
   })
 }
 
-/** The message for the worker, without the name of the other one. */
-export function conflictOf({ variable, port, worker }: TakenPort): PortConflict {
-  return { variable, port, with: worker === null ? 'program' : 'worker' }
+/** The message for the worker. @param siblings the other workers of its endpoint, which alone are named */
+export function conflictOf({ variable, port, worker }: TakenPort, siblings: ReadonlySet<string>): PortConflict {
+  const named = worker !== null && siblings.has(worker) ? { worker: worker as WorkerId } : {}
+  return { variable, port, with: worker === null ? 'program' : 'worker', ...named }
 }
 
-/** The socket that listens on each of these ports, by its number. */
-async function listeningSockets(ports: ReadonlySet<number>): Promise<Map<number, string>> {
+/** The port on which these workers listen, where there is one alone of those that a program names itself. */
+export async function portsOfWorkers(workers: ReadonlySet<string>): Promise<TakenPort[]> {
+  if (workers.size === 0) return []
+  const sockets = await listeningSockets(null)
+  const holders = await workersWith(new Set(sockets.values()))
+  const found = [...sockets].flatMap(([port, socket]) => {
+    const worker = holders.get(socket)
+    const isOwn = worker !== undefined && workers.has(worker) && port < FIRST_EPHEMERAL
+    return isOwn ? [{ variable: null, port, worker }] : []
+  })
+  return found.length === 1 ? found : []
+}
+
+/** Linux gives ports from here on to programs that name none. */
+const FIRST_EPHEMERAL = 32_768
+
+/** The socket that listens on each of these ports, by its number. @param ports null for all */
+async function listeningSockets(ports: ReadonlySet<number> | null): Promise<Map<number, string>> {
   const found = new Map<number, string>()
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
     for (const line of (await readFile(table, 'latin1').catch(() => '')).split('\n').slice(1)) {
@@ -60,7 +78,7 @@ async function listeningSockets(ports: ReadonlySet<number>): Promise<Map<number,
       const socket = fields[9]
       if (state !== LISTENING || local === undefined || socket === undefined) continue
       const port = Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16)
-      if (ports.has(port)) found.set(port, socket)
+      if (ports?.has(port) !== false) found.set(port, socket)
     }
   }
   return found

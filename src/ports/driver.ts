@@ -6,7 +6,7 @@ import type { Placement } from '../core/workers/placement.ts'
 import type { Reclaim, ReportedPlace, WaitForPlace } from '../core/workers/platform-report.ts'
 import type { ServedAt } from '../core/workers/socket-address.ts'
 import type { StartFailure } from '../core/workers/start-failure.ts'
-import type { ObservedExit } from '../core/workers/worker-exit.ts'
+import type { ObservedExit, PortConflict } from '../core/workers/worker-exit.ts'
 import type { WorkerWish } from '../core/workers/worker-wish.ts'
 
 /** What a driver starts. */
@@ -83,12 +83,12 @@ export interface StartWatch {
 /**
  * What the driver sees of one worker. `unplaced` waits for a place on its platform; `placed` has one there, and its program does not run yet,
  * such as while its image is downloaded. `leaving` runs or is about to, and its platform is about to take it away. `place` is left out where
- * the platform is this machine. A worker that is being started is observed, too.
+ * the platform is this machine. A worker that is being started is observed, too. `suspicion` is a port that its output says is in use.
  */
 export type Observation =
   | { readonly state: 'unplaced'; readonly reason: WaitForPlace }
   | { readonly state: 'placed'; readonly place: ReportedPlace }
-  | { readonly state: 'running'; readonly place?: ReportedPlace }
+  | { readonly state: 'running'; readonly place?: ReportedPlace; readonly suspicion?: PortConflict }
   | { readonly state: 'leaving'; readonly why: Reclaim; readonly place?: ReportedPlace }
   | { readonly state: 'exited'; readonly exit: ObservedExit }
 

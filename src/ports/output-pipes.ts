@@ -13,6 +13,11 @@ export interface OutputPipes {
   open(worker: WorkerId): Promise<number>
   /** Holds the pipe of a worker that an earlier server started; does nothing where there is none. */
   hold(worker: WorkerId): void
+  /**
+   * Prints a line of the server's own into the output of a worker that runs or has ended. What cannot be printed is lost.
+   * @param line without a line end
+   */
+  say(worker: WorkerId, line: string): Promise<void>
   /** All processes of a worker have ended: resolves when all that they printed is in its output, or after some seconds. */
   drained(worker: WorkerId): Promise<void>
   /** Removes what is left of the pipe of a worker that has ended. */

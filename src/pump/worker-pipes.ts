@@ -1,13 +1,14 @@
 /** The server's side of the pump: makes the pipes of workers, and starts a pump when there is none for them. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { closeSync, constants, existsSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readdirSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { WorkerId } from '../core/ids.ts'
 import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { programFile } from '../disk/package-files.ts'
+import { OutputWriter } from '../disk/worker-output.ts'
 import { isAlive, readProcess, signal } from '../drivers/process/process-table.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { OutputPipes } from '../ports/output-pipes.ts'
@@ -96,6 +97,24 @@ class WorkerPipes implements OutputPipes {
     if (this.#held.has(worker) || !existsSync(this.#fileOf(worker))) return
     this.#held.set(worker, openSync(this.#fileOf(worker), constants.O_RDONLY | constants.O_NONBLOCK))
     if (this.#cancelCheck === null) this.#check()
+  }
+
+  async say(worker: WorkerId, line: string): Promise<void> {
+    const text = `runyard: ${line}\n`
+    try {
+      const fd = openSync(this.#fileOf(worker), constants.O_WRONLY | constants.O_NONBLOCK)
+      try {
+        writeSync(fd, text)
+      } finally {
+        closeSync(fd)
+      }
+    } catch (thrown) {
+      // Without a pipe nobody else writes to the output any more.
+      if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT') return
+      const output = await OutputWriter.open(join(this.#options.logs, worker))
+      await output.write(Buffer.from(text)).catch(() => {})
+      await output.close()
+    }
   }
 
   async drained(worker: WorkerId): Promise<void> {

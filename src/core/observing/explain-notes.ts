@@ -1,30 +1,38 @@
 /** What people should know besides the cause of a wait, one sentence each. */
 
 import { type Endpoint, MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
+import type { WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { freezesIdle } from '../scaling/frozen-plan.ts'
 import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { gpuCountOf } from '../workers/placement.ts'
 import { exitText } from '../workers/worker.ts'
-import { adviceFor } from '../workers/worker-failure.ts'
+import { type PortConflict, portConflictText } from '../workers/worker-exit.ts'
+import { adviceFor, sharedPortsAdvice } from '../workers/worker-failure.ts'
 import { counted, currentWorkers, roughDuration } from './explain-facts.ts'
 import { settingAdvice } from './setting-advice.ts'
 
-/**
- * The notes on an endpoint.
- * @param noGpus whether workers of GPU endpoints run without one here, since the machine has none
- * @param attempts its newest attempts
- * @param isElsewhere whether its workers run on a platform
- */
+/** What {@link notesOn} reads besides the snapshot. */
+export interface NotesContext {
+  /** Whether workers of GPU endpoints run without one here, since the machine has none. */
+  readonly noGpus?: boolean
+  /** The newest attempts of the endpoint. */
+  readonly attempts?: readonly AttemptTimes[]
+  /** Whether its workers run on a platform. */
+  readonly isElsewhere?: boolean
+  /** Ports that its workers wanted and others have. */
+  readonly portConflicts?: ReadonlyMap<WorkerId, PortConflict>
+}
+
+/** The notes on an endpoint. */
 export function notesOn(
   snapshot: EndpointSnapshot,
-  noGpus = false,
-  attempts: readonly AttemptTimes[] = [],
-  isElsewhere = false,
+  { noGpus = false, attempts = [], isElsewhere = false, portConflicts = new Map() }: NotesContext,
 ): string[] {
   const elsewhere = isElsewhere ? onPlatform(snapshot.endpoint) : []
-  return [...onGpus(snapshot, noGpus), ...elsewhere, ...onPorts(snapshot), ...onSettings(snapshot, attempts)]
+  const ports = [...onTakenPorts(portConflicts), ...onPorts(snapshot)]
+  return [...onGpus(snapshot, noGpus), ...elsewhere, ...ports, ...onSettings(snapshot, attempts)]
 }
 
 /** What works on a machine only. */
@@ -69,6 +77,13 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
   return [
     `${endpoint.name} asks for GPUs (${compute.pools.join(', ')}), and ${count} of it ${has} none and ${has === 'has' ? 'runs' : 'run'} on the CPU`,
   ]
+}
+
+/** Workers that go on, although a port that they wanted is in use: what answers there is another one. */
+function onTakenPorts(conflicts: ReadonlyMap<WorkerId, PortConflict>): string[] {
+  return [...conflicts].map(
+    ([worker, conflict]) => `worker ${worker}: ${portConflictText(conflict)}; ${sharedPortsAdvice(conflict)}`,
+  )
 }
 
 /** Workers that crash beside working ones, because the port that they want is in use. */

@@ -1,4 +1,4 @@
-import type { BatchId, EndpointId } from '../ids.ts'
+import type { BatchId, EndpointId, WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
 import { type DownloadProgress, progressText } from '../models/download-progress.ts'
@@ -6,6 +6,7 @@ import type { Capacity } from '../scaling/plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
 import { type CrashBackoff, exitText, isFrozen, waitsForPlace } from '../workers/worker.ts'
+import type { PortConflict } from '../workers/worker-exit.ts'
 import { adviceFor, adviceForProblem, crashCauseOf, neverStarted } from '../workers/worker-failure.ts'
 import { phaseOf } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
@@ -72,6 +73,8 @@ export interface ExplainContext {
   readonly noGpus?: boolean
   /** Whether its workers run on a platform; false unless given. */
   readonly isElsewhere?: boolean
+  /** Ports that workers of the endpoint wanted and others have; none unless given. */
+  readonly portConflicts?: ReadonlyMap<WorkerId, PortConflict>
   /** The newest attempts of a queue endpoint, for advice; none unless given. */
   readonly attempts?: readonly AttemptTimes[]
 }
@@ -82,7 +85,7 @@ const LATE_MS = 20_000
 /** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first whose repair would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
-  const notes = notesOn(snapshot, context.noGpus, context.attempts, context.isElsewhere)
+  const notes = notesOn(snapshot, context)
   if (queue.queued + queue.queuedLowPriority === 0) {
     const { thing, underWay } = wordsOf(snapshot)
     const running = queue.inProgress > 0
@@ -159,7 +162,7 @@ export function explainJob(
         `attempt ${job.attempt} runs on worker ${job.workerId}${leavingText(snapshot, job.workerId)}`,
       ),
       sinceMs: job.startedAtMs,
-      notes: notesOn(snapshot, context.noGpus, context.attempts, context.isElsewhere),
+      notes: notesOn(snapshot, context),
     }
   }
   const why = job.error === null ? '' : `: ${job.error}`

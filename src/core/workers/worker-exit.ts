@@ -1,4 +1,5 @@
 /** How a worker ended: values, made where the end is seen, and the function that says them to people. */
+import type { WorkerId } from '../ids.ts'
 import { type Reclaim, reclaimText } from './platform-report.ts'
 import { type StartFailure, startFailureText } from './start-failure.ts'
 
@@ -25,11 +26,14 @@ export type ExitCause =
   /** Nobody saw it end: the server was away or was restarted, or it is not known to the driver or the engine. */
   | { readonly kind: 'unseen'; readonly when: 'server_away' | 'server_restarted' | 'unknown' | 'unknown_to_engine' }
 
-/** A port that a variable of a worker names and on which another worker or program listens. */
+/** A port that a worker wanted and on which another worker or program listens. */
 export interface PortConflict {
   readonly port: number
-  readonly variable: string
+  /** The variable of the worker that names it; null where its output does. */
+  readonly variable: string | null
   readonly with: 'worker' | 'program'
+  /** The other worker, where it is one of the same endpoint. */
+  readonly worker?: WorkerId
 }
 
 /** The end of a process or container, as a driver sees it. */
@@ -93,6 +97,8 @@ const UNSEEN: Readonly<Record<Extract<ExitCause, { readonly kind: 'unseen' }>['w
 }
 
 /** A conflict as a clause: "port 8001, which its variable VLLM_PORT names, is in use by another worker". */
-export function portConflictText({ port, variable, with: other }: PortConflict): string {
-  return `port ${port}, which its variable ${variable} names, is in use by another ${other}`
+export function portConflictText({ port, variable, with: other, worker }: PortConflict): string {
+  const named = variable === null ? 'on which it wanted to listen' : `which its variable ${variable} names`
+  const by = worker === undefined ? `another ${other}` : `worker ${worker} of the same endpoint`
+  return `port ${port}, ${named}, is in use by ${by}`
 }

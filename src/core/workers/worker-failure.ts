@@ -151,9 +151,19 @@ function adviceOnCause(cause: ExitCause): string | null {
 function adviceOnPort(conflict: PortConflict | undefined, other: PortConflict['with']): string | null {
   if (conflict?.with !== other) return null
   const { variable } = conflict
-  return other === 'worker'
-    ? `workers of folders share the ports of this machine: set workersMax to 1, let the program take a free port instead of the one in ${variable}, or run it in a container, which has ports of its own`
+  return other === 'worker' || variable === null
+    ? sharedPortsAdvice(conflict)
     : `if the worker is to listen on the port in ${variable}, name another one there; else read its output (runyard logs <worker>)`
+}
+
+/** What helps where workers share the ports of the machine. */
+export function sharedPortsAdvice({ variable }: Pick<PortConflict, 'variable'>): string {
+  const instead = variable === null ? '' : ` instead of the one in ${variable}`
+  return (
+    'workers of folders share the ports of this machine unless each has a network of its own ' +
+    '(--worker-sandbox auto with --worker-network open; runyard doctor says what is missing): ' +
+    `set workersMax to 1, let the program take a free port${instead}, or run it in a container, which has ports of its own`
+  )
 }
 
 /** Rules about the last lines that a worker printed. */
@@ -179,7 +189,15 @@ const OUTPUT_RULES: readonly Rule[] = [
   },
   {
     pattern: /EADDRINUSE|[Aa]ddress already in use/,
-    advice: 'another process has the port: let the worker listen on the port in its variable PORT, or on another one',
+    advice:
+      'another process has the port: let the worker listen on the port in its variable PORT, or on another one; ' +
+      'workers of folders share the ports of the machine unless each has a network of its own (runyard doctor)',
+  },
+  {
+    pattern: /ECONNREFUSED (?:127\.0\.0\.1|::1):\d{2,5}|host='(?:localhost|127\.0\.0\.1)'.{0,300}Connection refused/,
+    advice:
+      'nothing listens there for the worker: in a cage it has a network of its own and reaches no program of this machine at 127.0.0.1; ' +
+      'start the server with --worker-network shared where the worker needs such a service',
   },
   { pattern: /[Ee]xec format error/, advice: START_REMEDIES.architecture.advice },
   {

@@ -44,7 +44,7 @@ export interface Running {
   isOver: boolean
   /** How it ended, once its output is whole. */
   exit: ObservedExit | null
-  /** Which of its {@link named} ports others had when it ended. */
+  /** Which of the ports that it wanted others had when it ended. */
   suspicion: Promise<PortConflict | null>
 }
 
@@ -137,11 +137,15 @@ export function portVariables(ports: ServedPorts | null): Record<string, string>
   return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
 }
 
-/** Others have the ports that a worker wanted, now that it has none. */
-export async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<PortConflict | null> {
+/** Others have the ports that a worker wanted, now that it has none. @param siblings the other workers of its endpoint */
+export async function suspicionOf(
+  own: WorkerId,
+  named: readonly NamedPort[],
+  siblings: ReadonlySet<WorkerId>,
+): Promise<PortConflict | null> {
   const taken = (await takenOf(named)).filter(({ worker }) => worker !== own)
   const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
-  return first === undefined ? null : conflictOf(first)
+  return first === undefined ? null : conflictOf(first, siblings)
 }
 
 /** The exit of a process that ended unseen. */

@@ -14,7 +14,12 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
-import { type ExitCause, type ObservedExit, portConflictText } from '../../core/workers/worker-exit.ts'
+import {
+  type ExitCause,
+  type ObservedExit,
+  type PortConflict,
+  portConflictText,
+} from '../../core/workers/worker-exit.ts'
 import { errorText } from '../../disk/access-problem.ts'
 import { isDiskFull } from '../../disk/full-disk.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
@@ -27,6 +32,7 @@ import { FreePorts, portsOf, type ServedPorts } from '../served-ports.ts'
 import { EndpointCaches, linkCache } from './endpoint-caches.ts'
 import { givenPackage } from './given-package.ts'
 import { linkModels, offerModels } from './model-links.ts'
+import { PortWatch } from './port-watch.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
 import type { ProcessDriverOptions } from './process-driver-options.ts'
@@ -96,6 +102,7 @@ class Processes implements ProcessDriver {
   readonly #networks: WorkerNetworks
   readonly #freezes: ProcessFreezes
   readonly #caches: EndpointCaches
+  readonly #portWatch: PortWatch
   #cancelPoll: (() => void) | null = null
   #closed = false
 
@@ -109,6 +116,7 @@ class Processes implements ProcessDriver {
     this.#disks = watchDisks(options, this.#workers, this.#caches, worker => this.#signalGroup(worker, 'SIGKILL'))
     this.#networks = new WorkerNetworks(options, this.#workers)
     this.#freezes = new ProcessFreezes(options.clock)
+    this.#portWatch = new PortWatch({ ...options, siblings: worker => this.#siblings(worker) })
   }
 
   placedBy(): 'machine' {
@@ -178,6 +186,7 @@ class Processes implements ProcessDriver {
     const found = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
     this.#workers.set(worker, { ...found, ...left })
     this.#options.pipes.hold(worker)
+    if (!networked) this.#portWatch.follow(worker)
     this.#pollLater()
     return true
   }
@@ -185,7 +194,10 @@ class Processes implements ProcessDriver {
   async observe(worker: WorkerId): Promise<Observation> {
     const known = this.#workers.get(worker)
     if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
-    if (known.exit === null) return { state: 'running' }
+    if (known.exit === null) {
+      const suspicion = this.#portWatch.conflictOf(worker)
+      return suspicion === null ? { state: 'running' } : { state: 'running', suspicion }
+    }
     const suspicion = await known.suspicion
     return { state: 'exited', exit: suspicion === null ? known.exit : { ...known.exit, suspicion } }
   }
@@ -227,6 +239,7 @@ class Processes implements ProcessDriver {
     }
     this.#workers.delete(worker)
     this.#options.pipes.forget(worker)
+    this.#portWatch.forget(worker)
     this.#caches.release(worker)
     await this.#volumeLink.release(worker)
     // A process that was killed a moment ago may still write there.
@@ -265,6 +278,7 @@ class Processes implements ProcessDriver {
     this.#cancelPoll?.()
     this.#disks?.close()
     this.#networks.close()
+    this.#portWatch.close()
     this.#options.pipes.close()
     for (const { child } of this.#workers.values()) child?.unref()
   }
@@ -312,9 +326,11 @@ class Processes implements ProcessDriver {
       const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
       // A cage has its own path.
       const volumeNote = this.#options.cage === null ? await this.#linkVolume(spec, modelLinks) : null
-      const notes = [working.note, volumeNote, ...taken.map(port => portConflictText(conflictOf(port)))].filter(
-        note => note !== null,
-      )
+      const notes = [
+        working.note,
+        volumeNote,
+        ...taken.map(port => portConflictText(conflictOf(port, this.#siblings(spec.workerId, spec.endpointId)))),
+      ].filter(note => note !== null)
       const env = { ...environment, ...portVariables(ports) }
       const cage = await this.#cageFor(spec, {
         command,
@@ -380,6 +396,7 @@ class Processes implements ProcessDriver {
       throw thrown
     }
     this.#workers.set(worker, running)
+    if (!isNetworked(running)) this.#portWatch.follow(worker)
     cage?.attach?.(child)
     child.on('exit', (code, signalName) => {
       if (this.#closed) return
@@ -437,10 +454,21 @@ class Processes implements ProcessDriver {
     running.isOver = true
     if (running.ports !== null) this.#ports.release(running.ports)
     const killed = killStrays(worker, running.mark)
-    if (running.named.length > 0) running.suspicion = killed.then(() => suspicionOf(worker, running.named))
     await this.#options.pipes.drained(worker)
+    if (!isNetworked(running)) running.suspicion = killed.then(() => this.#suspicionOf(worker, running))
     running.exit = exit
     this.#options.notifier.publish('fleet')
+  }
+
+  async #suspicionOf(worker: WorkerId, { named, asked }: Running): Promise<PortConflict | null> {
+    const found = named.length === 0 ? null : await suspicionOf(worker, named, this.#siblings(worker))
+    return found ?? (asked ? null : await this.#portWatch.ended(worker))
+  }
+
+  /** The other workers of an endpoint that run. */
+  #siblings(worker: WorkerId, endpoint = this.#workers.get(worker)?.endpoint ?? null): ReadonlySet<WorkerId> {
+    const others = [...this.#workers].filter(([id, other]) => id !== worker && !other.isOver)
+    return new Set(others.flatMap(([id, other]) => (endpoint !== null && other.endpoint === endpoint ? [id] : [])))
   }
 
   #pollLater(): void {

@@ -19,6 +19,7 @@ import { PLACEMENT_RULES, type PlacementRules } from '../../core/placement/place
 import { type PlannedRelease, plannedRelease } from '../../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
+import type { PortConflict } from '../../core/workers/worker-exit.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
@@ -30,6 +31,8 @@ import type { TimeKeeper } from './server-time.ts'
 
 /** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
 export const MAX_EXPLAINED = 100
+/** Limit of workers of an endpoint whose ports are looked at. */
+const MAX_OBSERVED = 20
 /** Limit of endpoints that are explained at the same time. */
 const CONCURRENCY = 10
 
@@ -154,9 +157,19 @@ export class Explainer {
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
     const nowMs = clock.now()
     const attempts = await this.#attempts(endpoint, nowMs)
-    const more = { nowMs, pullPercent, download, noGpus, isElsewhere, attempts }
+    const portConflicts = await this.#portConflicts(release.snapshot)
+    const more = { nowMs, pullPercent, download, noGpus, isElsewhere, attempts, portConflicts }
     const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...more }
     return { release, context, startFailure }
+  }
+
+  async #portConflicts({ workers }: EndpointSnapshot): Promise<ReadonlyMap<WorkerId, PortConflict>> {
+    const running = workers.filter(({ state }) => state === 'STARTING' || state === 'READY').slice(0, MAX_OBSERVED)
+    const found = await mapConcurrently(running, CONCURRENCY, async ({ id }) => {
+      const seen = await this.#ports.driver.observe(id)
+      return seen.state === 'running' && seen.suspicion !== undefined ? [[id, seen.suspicion] as const] : []
+    })
+    return new Map(found.flat())
   }
 
   /** The newest attempts that are stored: those of two rows, since the newest one may have begun just now. */

@@ -438,6 +438,19 @@ test('a worker that has the port of the next ones is named: as the cause, and as
   assert.match(beside.notes[0] ?? '', /^another worker exited with code 1; port 8001, .* workersMax to 1/)
 })
 
+test('a worker that goes on without its port is named with the one that has it, and with the setting', () => {
+  const conflict = { port: 8000, variable: null, with: 'worker', worker: 'w1' as WorkerId } as const
+  const { cause, notes } = explainEndpoint(
+    aSnapshot({ workers: [{}, {}] }),
+    context({ portConflicts: new Map([['w2' as WorkerId, conflict]]) }),
+  )
+  assert.equal(cause, 'nothing_waits')
+  assert.match(
+    notes[0] ?? '',
+    /^worker w2: port 8000, on which it wanted to listen, is in use by worker w1 of the same endpoint; .*--worker-network open/,
+  )
+})
+
 test('an endpoint that is to keep workers ready and cannot says so although no job waits', () => {
   const exits = [anExit()]
   const { cause, notes } = explainEndpoint(aSnapshot({ endpoint: { workersMin: 1 }, exits }), context())

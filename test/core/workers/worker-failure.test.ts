@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { WorkerId } from '../../../src/core/ids.ts'
 import {
   type PullProblem,
   type StartFailure,
@@ -38,12 +39,22 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
   ],
   ['a full memory, by the engine', { code: 137, cause: { kind: 'out_of_memory', limitMb: 4096 } }, /more memory/],
   ['a port in use', { lastLines: ['Error: listen EADDRINUSE: address already in use :::8000'] }, /variable PORT/],
+  [
+    'a service of the machine that a cage hides',
+    { lastLines: ['Error: connect ECONNREFUSED 127.0.0.1:11434'] },
+    /--worker-network shared/,
+  ],
   ['a port in use, by Python', { lastLines: ['OSError: [Errno 98] Address already in use'] }, /variable PORT/],
   [
     'a port that another worker has',
     { suspicion: { port: 8001, variable: 'VLLM_PORT', with: 'worker' } },
     /workersMax to 1, .* the one in VLLM_PORT/,
     { kind: 'hung_start', limitS: 420 },
+  ],
+  [
+    'a port that its output names and another worker of its endpoint has',
+    { suspicion: { port: 8000, variable: null, with: 'worker', worker: 'w1' as WorkerId } },
+    /--worker-sandbox auto with --worker-network open; runyard doctor .* workersMax to 1, let the program take a free port, or/,
   ],
   ['a port that another program has', { suspicion: DB_TAKEN }, /if the worker is to listen on the port in DB_PORT/],
   [

@@ -5,8 +5,10 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { platform } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { observedExitText, portConflictText } from '../../../src/core/workers/worker-exit.ts'
 import { FreePorts, PORT_RANGE, portsOf } from '../../../src/drivers/served-ports.ts'
+import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { patient } from '../../support/patience.ts'
@@ -141,8 +143,14 @@ describe('a port that the variables of a process worker name', {
     const driver = machine.driver()
     await driver.start(first)
     const port = Number((await machine.life(first.workerId)).told.env.PORT)
-    const clause = `port ${port}, which its variable VLLM_PORT names, is in use by another worker`
-    for (const server of [driver, machine.driver()]) {
+    const named = `port ${port}, which its variable VLLM_PORT names, is in use by`
+    const known = `${named} worker ${first.workerId} of the same endpoint`
+    // Of another server.
+    const unknown = `${named} another worker`
+    for (const [server, clause] of [
+      [driver, known],
+      [machine.driver(), unknown],
+    ] as const) {
       assert.deepEqual(await end('VLLM_PORT', port, server), {
         cause: 'exited with code 3',
         suspicion: clause,
@@ -161,6 +169,72 @@ describe('a port that the variables of a process worker name', {
     })
     await new Promise(resolve => other.close(resolve))
     assert.equal((await end('DB_PORT', port)).suspicion, undefined)
+  })
+})
+
+/** Wants a fixed port, as the server that worker-vllm starts, and goes on or ends without it. */
+const FIXED = `
+import { createServer } from 'node:http'
+const [port, without] = process.argv.slice(2)
+createServer()
+  .on('error', error => {
+    console.log(without === 'python' ? 'OSError: [Errno 98] Address already in use' : String(error))
+    if (without !== 'stay') process.exit(1)
+  })
+  .listen(Number(port), '127.0.0.1', () => console.log('listens'))
+setInterval(() => {}, 1000)
+`
+
+describe('a fixed port that two process workers without networks of their own want', {
+  skip: platform() !== 'linux',
+  timeout: patient(60_000),
+}, () => {
+  test('is reported in the output of the second one, with its end or while it goes on', async t => {
+    const machine = await openMachine()
+    t.after(() => machine.close())
+    writeFileSync(join(machine.root, 'app', 'fixed.mjs'), FIXED)
+    const driver = machine.driver()
+    const { port } = await new FreePorts(machine.options.firstPort).pick(SERVES)
+    const start = async (without: string, changes: Partial<WorkerSpec> = {}) => {
+      const args = `'${process.execPath}' fixed.mjs ${port} ${without}`
+      const spec = machine.spec('', { args, ...changes })
+      await driver.start(spec)
+      return spec.workerId
+    }
+    const lines = async (worker: WorkerId) => (await machine.logs.tail(worker, 9)).map(({ line }) => line)
+    const said = (worker: WorkerId, text: string) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const look = async () => {
+        if ((await lines(worker)).some(line => line.includes(text))) resolve()
+      }
+      const unwatch = machine.logs.watch(worker, () => void look())
+      void look()
+      return promise.finally(unwatch)
+    }
+    const first = await start('stay')
+    await said(first, 'listens')
+    const conflict = { port, variable: null, with: 'worker', worker: first } as const
+    const sentence = `runyard: port ${port}, on which it wanted to listen, is in use by worker ${first} of the same endpoint: `
+    const second = await start('stay')
+    await said(second, sentence)
+    assert.deepEqual(await driver.observe(second), { state: 'running', suspicion: conflict })
+    assert.deepEqual(await driver.observe(first), { state: 'running' })
+    for (const without of ['exit', 'python']) {
+      const ended = await start(without)
+      const exit = await exitOf(machine.notifier, driver, ended)
+      assert.deepEqual(exit.suspicion, conflict, without)
+      assert.ok((await lines(ended)).at(-1)?.startsWith(sentence), without)
+    }
+    const other = await start('exit', { endpointId: 'another' as EndpointId })
+    assert.deepEqual((await exitOf(machine.notifier, driver, other)).suspicion, {
+      port,
+      variable: null,
+      with: 'worker',
+    })
+    for (const worker of [first, second]) {
+      await driver.kill(worker)
+      await exitOf(machine.notifier, driver, worker)
+    }
   })
 })
 
