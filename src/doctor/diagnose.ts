@@ -5,7 +5,7 @@ import * as diagnosis from '../core/observing/diagnosis.ts'
 import { resumedTime } from '../core/server-time.ts'
 import { accessProblem } from '../disk/access-problem.ts'
 import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
-import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
+import { lackWithoutCage, tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import { findMarker } from '../drivers/process/process-marks.ts'
@@ -63,6 +63,8 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   const isCaged = 'bwrap' in cage && workerSandbox !== 'off'
   if (!isCaged) yield diagnosis.ofStrays(lackOfMarks(env.PATH))
   if ('bwrap' in cage && isCaged) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
+  if ('problem' in cage && workerSandbox !== 'off')
+    yield diagnosis.ofWorkerNetwork(config.workerNetwork, lackWithoutCage(cage, config.workerNetwork))
   yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
   const certificate = await inspectCertificate(dataDir, config.tls)
   if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())

@@ -3,13 +3,13 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { MAX_WORKERS } from '../config/table.ts'
-import { strayText, uncagedText } from '../core/workers/isolation.ts'
+import { type LackOfNetworks, sharedPortsProblem, strayText, uncagedText } from '../core/workers/isolation.ts'
 import { type StartFailure, startFailureText } from '../core/workers/start-failure.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { workerPackageFolder } from '../disk/package-files.ts'
 import { Cage } from '../drivers/cage/cage.ts'
 import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
-import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
+import { lackWithoutCage, tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { OwnNetwork, outerWords } from '../drivers/cage/own-network.ts'
 import { tryCage, tryLayers } from '../drivers/cage/trial.ts'
 import type { ContainerConnection } from '../drivers/docker/container-spec.ts'
@@ -89,7 +89,8 @@ function processDriver(
   if (reason !== null) {
     return { driver: createNoDriver(reason), isolation: `Process workers: ${startFailureText(reason)}` }
   }
-  const { cage, isolation, refused } = cageFor(config)
+  const { cage, isolation, refused, lack } = cageFor(config)
+  if (lack !== null && refused === null) log.warn(`${sharedPortsProblem(lack)}; ${lack.action}`)
   if (refused !== null) {
     const driver = createNoDriver({ kind: 'workers_off', problem: refused })
     return { driver, isolation: `Process workers: ${refused}` }
@@ -129,23 +130,34 @@ function processDriver(
   return { driver, isolation: `${isolation}${strays}` }
 }
 
+interface CageOfServer {
+  readonly cage: Cage | null
+  /** A sentence for people. */
+  readonly isolation: string
+  /** Why no worker may be a process; null when one may. */
+  readonly refused: string | null
+  /** Why workers have no network of their own, against the settings; null where they have one, or are to have none. */
+  readonly lack: LackOfNetworks | null
+}
+
 /** What process workers run in, found out once by a trial. */
-function cageFor(config: Config): { cage: Cage | null; isolation: string; refused: string | null } {
+function cageFor(config: Config): CageOfServer {
   const known = { dataDir: config.dataDir, isRoot: process.geteuid?.() === 0 }
   if (config.workerSandbox === 'off') {
     const isolation = uncagedText({ reason: '--worker-sandbox off', action: null, ...known })
-    return { cage: null, isolation, refused: null }
+    return { cage: null, isolation, refused: null, lack: null }
   }
   const trial = tryCage()
   if ('problem' in trial) {
     const isolation = uncagedText({ reason: trial.problem, action: trial.action, ...known })
     const refused = config.workerSandbox === 'required' ? `--worker-sandbox is required, and ${trial.problem}` : null
-    return { cage: null, isolation, refused }
+    const lack = config.workerNetwork === 'shared' ? null : lackWithoutCage(trial, config.workerNetwork)
+    return { cage: null, isolation, refused, lack }
   }
   const { network, text, lack } = networkFor(config, trial.bwrap)
   if (lack !== null && config.workerSandbox === 'required') {
-    const refused = `--worker-sandbox is required, and workers can have no network of their own: ${lack}`
-    return { cage: null, isolation: refused, refused }
+    const refused = `--worker-sandbox is required, and workers can have no network of their own: ${lack.problem}; ${lack.action}`
+    return { cage: null, isolation: refused, refused, lack }
   }
   const limits = findLimits()
   const around = network === null ? [] : outerWords(trial.bwrap)
@@ -161,14 +173,14 @@ function cageFor(config: Config): { cage: Cage | null; isolation: string; refuse
     ...(trial.filter === null ? ['no filter of system calls'] : []),
   ]
   const isolation = ['Workers run in cages', text, ...lacks, describeLimits(limits)].join(', ')
-  return { cage, isolation, refused: null }
+  return { cage, isolation, refused: null, lack }
 }
 
 /** The network of workers in cages. */
 function networkFor(
   { workerNetwork, dataDir }: Config,
   bwrap: string,
-): { network: OwnNetwork | null; text: string; lack: string | null } {
+): { network: OwnNetwork | null; text: string; lack: LackOfNetworks | null } {
   if (workerNetwork === 'shared')
     return {
       network: null,
@@ -178,8 +190,8 @@ function networkFor(
   const open = workerNetwork === 'open'
   const found = tryOwnNetwork(bwrap, open)
   if (found !== null) {
-    const lack = `${found.problem}; ${found.action}, or give --worker-network shared`
-    return { network: null, text: `in the machine's network, all of whose ports they reach, since ${lack}`, lack }
+    const lack = { problem: found.problem, action: `${found.action}, or give --worker-network shared` }
+    return { network: null, text: "in the machine's network, all of whose ports they reach", lack }
   }
   const network = new OwnNetwork({
     bwrap,

@@ -1,7 +1,7 @@
 /** What is wrong with a machine that is to run workers, decided from what was found on it. */
 import { CLOCK_STEP_MS, clockDifference } from '../server-time.ts'
 import type { ContainerReach, EngineFacts } from '../workers/container-reach.ts'
-import { strayProblem } from '../workers/isolation.ts'
+import { sharedPortsProblem, strayProblem } from '../workers/isolation.ts'
 
 /** One line of a diagnosis. */
 export interface Finding {
@@ -210,8 +210,7 @@ export function ofWorkerNetwork(
 ): Finding {
   if (wanted === 'shared') return ok('cage network', "workers in cages share the machine's network, as is wanted")
   if (lack === null) return ok('cage network', 'workers in cages can have networks of their own')
-  const message = `workers in cages share the machine's network and reach its loopback ports: ${lack.problem}`
-  return warn('cage network', message, lack.action)
+  return warn('cage network', sharedPortsProblem(lack), lack.action)
 }
 
 /** Whether there may be connections enough. @param limit null where the system does not say */

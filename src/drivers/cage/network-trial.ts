@@ -6,6 +6,7 @@ import { CAGE_BASE } from './arguments.ts'
 import { sameUser } from './layer.ts'
 import { SYSTEM_PATH } from './outside.ts'
 import { outerWords } from './own-network.ts'
+import { NO_BUBBLEWRAP } from './trial.ts'
 
 const TRIAL_MS = 10_000
 /** What leads a network to the outside, and the packages that have it. */
@@ -52,10 +53,28 @@ export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTE
   return open ? lackOfOutside(path) : null
 }
 
+/** The lack of networks where no cage can be made; all packages that are missing are named at once. @param wanted what workers are to reach */
+export function lackWithoutCage(cage: NetworkLack, wanted: 'open' | 'server' | 'shared'): NetworkLack {
+  if (cage.problem !== NO_BUBBLEWRAP) return cage
+  const missing = wanted === 'open' ? missingPrograms(SYSTEM_PATH) : []
+  return { problem: cage.problem, action: installing(['bubblewrap', ...missing]) }
+}
+
+/** The packages of programs that are not installed. */
+function missingPrograms(path: string): string[] {
+  const has = (program: string) => path.split(delimiter).some(folder => existsSync(join(folder, program)))
+  return Object.entries(PROGRAMS).flatMap(([program, name]) => (has(program) ? [] : [name]))
+}
+
+function installing(packages: readonly string[]): string {
+  return `install the ${packages.length === 1 ? 'package' : 'packages'} ${packages.join(' and ')}`
+}
+
 function lackOfOutside(path: string): NetworkLack | null {
-  for (const [program, name] of Object.entries(PROGRAMS)) {
-    const isThere = path.split(delimiter).some(folder => existsSync(join(folder, program)))
-    if (!isThere) return { problem: `${program} is not installed`, action: `install the package ${name}` }
+  const missing = missingPrograms(path)
+  if (missing.length > 0) {
+    const are = missing.length === 1 ? 'is' : 'are'
+    return { problem: `${missing.join(' and ')} ${are} not installed`, action: installing(missing) }
   }
   try {
     accessSync(TUN, constants.R_OK | constants.W_OK)

@@ -10,6 +10,9 @@ export type CageTrial =
   | { readonly bwrap: string; readonly filter: Buffer | null }
   | { readonly problem: string; readonly action: string }
 
+/** The problem of a machine without the program that makes cages. */
+export const NO_BUBBLEWRAP = 'bubblewrap (bwrap) is not installed'
+
 const PLACES = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap']
 const TRIAL_MS = 10_000
 const TRIAL_STDIO = ['pipe', 'ignore', 'pipe'] as const
@@ -29,8 +32,7 @@ export function tryCage(platform: string = process.platform, places: readonly st
     if (failed === null) return { bwrap, filter: null }
     if (failed !== MISSING) problem ??= failed
   }
-  if (problem === null)
-    return { problem: 'bubblewrap (bwrap) is not installed', action: 'install the package bubblewrap' }
+  if (problem === null) return { problem: NO_BUBBLEWRAP, action: 'install the package bubblewrap' }
   return { problem: `bubblewrap cannot make a cage here: ${problem}`, action: actionHere() }
 }
 

@@ -1,5 +1,6 @@
 /** Starts that cannot work: each ends with one sentence that says what to do, and leaves nothing behind. */
 import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -18,11 +19,21 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { temporaryFolder } from '../support/cleanup.ts'
+import { tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
+import { tryCage } from '../../../src/drivers/cage/trial.ts'
+import { atExit, temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
 import { plainUser, refusedText } from '../support/plain-user.ts'
-import { runCommand, startServer } from '../support/server.ts'
+import { root, runCommand, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
+
+/** A mount namespace of its own, which root has at once. */
+const MOUNTS = process.getuid?.() === 0 ? ['--mount'] : ['--map-root-user', '--mount']
+const cage = tryCage()
+const hasNetworks = 'bwrap' in cage && tryOwnNetwork(cage.bwrap, true) === null
+const mayMount = spawnSync('unshare', [...MOUNTS, 'mount', '-t', 'tmpfs', 'none', '/dev/net']).status === 0
+const noMounts = hasNetworks && mayMount ? false : 'this machine gives workers no networks, or lets nobody mount'
+const runyardProgram = `${root}/bin/runyard`
 
 async function serve(dataDir: string, ...args: string[]) {
   return runCommand(['serve', '--port', '0', '--data-dir', dataDir, ...args])
@@ -150,6 +161,37 @@ test('a start without mistakes has no warning', async () => {
     [],
   )
   assert.deepEqual(readdirSync(worker).sort(), ['handler.mjs', 'package.json'])
+})
+
+test('workers that share the ports of the machine are warned of once, by the start and by doctor', {
+  skip: noMounts,
+}, async () => {
+  const dataDir = temporaryFolder()
+  const common = ['--data-dir', dataDir, '--port', '0', '--docker', 'off']
+  const inside = (...args: string[]) => {
+    const words = [runyardProgram, ...args].map(word => `'${word}'`).join(' ')
+    // Networks of workers need the device in it.
+    const env = { PATH: process.env.PATH, HOME: dataDir }
+    return spawn('unshare', [...MOUNTS, 'sh', '-c', `mount -t tmpfs none /dev/net && exec ${words}`], { env })
+  }
+  const problem =
+    /workers of folders share the network of this machine, so that two of them cannot listen on one port, such as 8000 of worker-vllm, .*: \/dev\/net\/tun cannot be opened/
+  const doctor = inside('doctor', ...common)
+  let found = ''
+  doctor.stdout.on('data', bytes => (found += bytes))
+  await new Promise(resolve => doctor.once('close', resolve))
+  assert.match(found, new RegExp(`warn  cage network +${problem.source}\n +-> load the module tun`))
+  const server = inside('serve', '--sample', '--direct-workers', ...common)
+  atExit(() => server.kill('SIGKILL'))
+  let [said, warned] = ['', '']
+  server.stdout.on('data', bytes => (said += bytes))
+  server.stderr.on('data', bytes => (warned += bytes))
+  await until('the server', () => said.includes('Try it:'))
+  server.kill('SIGTERM')
+  await new Promise(resolve => server.once('close', resolve))
+  const warnings = warned.split('\n').filter(line => line.includes('"level":"warn"'))
+  assert.equal(warnings.length, 1, warned)
+  assert.match(warnings[0] ?? '', new RegExp(`${problem.source}; load the module tun`))
 })
 
 /** The names and the contents of a data directory. What readers of its database leave beside it is no content. */

@@ -10,10 +10,11 @@ import { type ObservedExit, observedExitText } from '../../../src/core/workers/w
 import { cageOptions } from '../../../src/drivers/cage/arguments.ts'
 import { Cage } from '../../../src/drivers/cage/cage.ts'
 import { findLimits } from '../../../src/drivers/cage/limits.ts'
-import { tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
+import { lackWithoutCage, tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
 import { OwnNetwork } from '../../../src/drivers/cage/own-network.ts'
-import { tryCage } from '../../../src/drivers/cage/trial.ts'
+import { NO_BUBBLEWRAP, tryCage } from '../../../src/drivers/cage/trial.ts'
 import type { ProcessDriver } from '../../../src/drivers/process/process.ts'
+import { FreePorts } from '../../../src/drivers/served-ports.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { systemClock } from '../../../src/system/clock.ts'
@@ -34,6 +35,14 @@ console.log('begun ' + process.env.SECRET)
 if (process.argv[2] === 'crash') process.kill(process.pid, 'SIGSEGV')
 if (process.argv[2] === 'code') process.exit(3)
 setInterval(() => { if (process.argv[2] === 'tick') console.log('tick') }, process.argv[2] === 'tick' ? 10 : 1000)
+`
+
+/** Wants a fixed port, as the server that worker-vllm starts. */
+const FIXED = `
+import { createServer } from 'node:http'
+const refused = error => console.log(String(error))
+createServer().on('error', refused).listen(Number(process.argv[2]), '127.0.0.1', () => console.log('listens'))
+setInterval(() => {}, 1000)
 `
 
 /** Writes beside itself. */
@@ -112,9 +121,17 @@ test('a machine without slirp4netns has networks that lead to the server alone, 
   assert.equal(tryOwnNetwork(trial.bwrap, false, '/nowhere'), null)
   const lack = tryOwnNetwork(trial.bwrap, true, '/nowhere')
   assert.deepEqual(lack, {
-    problem: 'slirp4netns is not installed',
-    action: 'install the package slirp4netns',
+    problem: 'slirp4netns and util-linux and iproute2 are not installed',
+    action: 'install the packages slirp4netns and util-linux and iproute2',
   })
+})
+
+test('a machine without bubblewrap is told all that its workers need for networks of their own', () => {
+  const cage = { problem: NO_BUBBLEWRAP, action: 'install the package bubblewrap' }
+  assert.match(lackWithoutCage(cage, 'open').action, /^install the packages? bubblewrap/)
+  assert.deepEqual(lackWithoutCage(cage, 'server'), cage)
+  const other = { problem: 'cages need Linux', action: 'run workers in containers' }
+  assert.deepEqual(lackWithoutCage(other, 'open'), other)
 })
 
 /** Runs a command as a user without rights. */
@@ -168,6 +185,28 @@ for (const [name, isOwn, lack] of [
       driver = machine.driver({ cage: cages() })
     })
     after(() => machine.close())
+
+    test(isOwn ? 'listens on the same port as another one' : 'names the one that has its port', async () => {
+      writeFileSync(join(machine.root, 'app', 'fixed.mjs'), FIXED)
+      const { port } = await new FreePorts(machine.options.firstPort).pick({ port: 80, healthPort: 80 })
+      const start = async () => {
+        const spec = machine.spec('', { args: `'${process.execPath}' fixed.mjs ${port}` })
+        await driver.start(spec)
+        return spec
+      }
+      const says = async (spec: WorkerSpec, text: string) => {
+        while (!output(spec).includes(text)) await sleep(20)
+      }
+      const first = await start()
+      await says(first, 'listens')
+      const second = await start()
+      await says(
+        second,
+        isOwn ? 'listens' : `is in use by worker ${first.workerId} of the same endpoint: workers of folders share`,
+      )
+      assert.equal(output(second).includes('runyard:'), !isOwn)
+      for (const { workerId } of [first, second]) await driver.kill(workerId)
+    })
 
     const begin = async (words = '', driving = driver): Promise<WorkerSpec> => {
       const args = `'${process.execPath}' caged.mjs ${words}`
