@@ -4,7 +4,7 @@ import { deliver, type Post } from './deliver.ts'
 import type { Client } from './http.ts'
 import { toJson } from './json.ts'
 import { asJob, log } from './log.ts'
-import { encodeFailure, encodeResult, errorIn, type Final, isStream } from './result.ts'
+import { encodeFailure, encodeResult, errorIn, type Final, failureText, isStream } from './result.ts'
 import type { Context, Job, StartOptions } from './types.ts'
 import { checkInput } from './validate.ts'
 
@@ -62,6 +62,8 @@ export class JobRun {
       this.#streaming = true
       return await this.#stream(value, stopPod)
     } catch (error) {
+      // What a handler throws because its job was withdrawn says nothing.
+      if (!this.cancelled) log.error(failureText(error), this.job)
       return encodeFailure(error, stopPod, config.reported)
     }
   }

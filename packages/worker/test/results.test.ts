@@ -43,6 +43,19 @@ describe('results', atOnce, () => {
     assert.equal(report.runpod_version, version)
   })
 
+  it('leaves what a handler throws in its log, with the job, and nothing of one whose job was withdrawn', async t => {
+    const env = { RUNPOD_ENDPOINT_ID: 'ep1' }
+    const { stub, child } = await bench(t, { jobs: [{ do: 'throw' }, { do: 'chat' }], env })
+    await final(stub, 'j2')
+    await until('all lines', () => child.stdout.includes('from log'))
+    const [thrown] = child.logLines() as { requestId: string; message: string; level: string }[]
+    assert.deepEqual([thrown?.requestId, thrown?.level], ['j1', 'ERROR'])
+    assert.match(
+      thrown?.message ?? '',
+      /^RangeError: too far\n {4}at .*handler\.mjs[\s\S]*Caused by: Error: the map ends/,
+    )
+  })
+
   it('fails a job whose output JSON cannot hold, saying why, and goes on with the next', async t => {
     const { stub } = await bench(t, { jobs: [{ do: 'circular' }, { do: 'method' }, { do: 'echo' }] })
     assert.match(String((await final(stub, 'j1')).error), /cannot be sent as JSON.*circular/)
