@@ -1,6 +1,8 @@
 /** Failed jobs by what their errors have in common. */
 import type { JobId } from '../ids.ts'
 import { isJsonObject, readJson } from '../json/json-text.ts'
+import { messageLine } from '../output-end.ts'
+import { LAST_LINES_WERE } from './job.ts'
 import type { JobSummary } from './job-record.ts'
 
 /** Jobs whose errors have one fingerprint. */
@@ -48,9 +50,18 @@ export class ErrorGroups {
   }
 }
 
-/** An error on one line: of one of the Python SDK its type and message, of any other its first line. */
+/**
+ * An error on one line: of one of the Python SDK its type and message, of a lost worker why it was lost and the message that it printed last, of
+ * any other its first line.
+ */
 export function errorLine(error: string): string {
-  return (pythonLine(error) ?? firstLine(error)).slice(0, MAX_LINE)
+  return (pythonLine(error) ?? lossLine(error) ?? firstLine(error)).slice(0, MAX_LINE)
+}
+
+function lossLine(error: string): string | null {
+  const [why = '', printed] = error.split(LAST_LINES_WERE, 2)
+  const message = printed === undefined ? null : messageLine(printed.split('\n'))
+  return message === null ? null : `${firstLine(why)}: ${message}`
 }
 
 function pythonLine(error: string): string | null {

@@ -162,6 +162,9 @@ const MAX_LOSS_LINE = 300
 /** The form of tokens of workers and keys of the server, which a worker may print with its environment. */
 const TOKENS = /\brp[aw]_[\w-]{8,}/g
 
+/** What stands between why a worker was lost and the end of its output. */
+export const LAST_LINES_WERE = ', and its last lines were:\n'
+
 /**
  * Why a worker was lost, for the client of a job that is not retried: at most a few thousand characters.
  * @param cause a clause without a full stop
@@ -172,6 +175,6 @@ export function lossWords(cause: string, workerId: WorkerId, lastLines: readonly
     const shown = line.replace(TOKENS, '<hidden>')
     return shown.length > MAX_LOSS_LINE ? `${shown.slice(0, MAX_LOSS_LINE)}...` : shown
   })
-  const printed = lines.length === 0 ? '' : `, and its last lines were:\n${lines.join('\n')}`
+  const printed = lines.length === 0 ? '' : `${LAST_LINES_WERE}${lines.join('\n')}`
   return `${cause}; this was worker ${workerId}${printed}`
 }

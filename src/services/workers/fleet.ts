@@ -3,6 +3,7 @@ import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts'
+import { endOfOutput, READ_LINES } from '../../core/output-end.ts'
 import { wishOf } from '../../core/placement/wish.ts'
 import { countsAgainstRelease, MAX_ROLLOUT_CRASHES } from '../../core/scaling/rollout.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
@@ -42,8 +43,6 @@ import type { UndeliveredResults } from './undelivered-results.ts'
 import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
 import { WorkerLaunchReader } from './worker-launch-inputs.ts'
 
-/** Lines of output that are kept with the exit of a worker. */
-const LAST_LINES = 20
 /** Workers that ended last and are released again after a start; the server may have ended before it released them. */
 const LAST_ENDED = 64
 
@@ -290,7 +289,7 @@ export class Fleet {
     const fate = given ?? fateOfJobs(known, seen)
     const exit = endOf(known, seen)
     const ended = exitText(known ?? UNKNOWN, exit)
-    const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
+    const lastLines = endOfOutput(await logs.tail(workerId, READ_LINES))
     const takeBack = () =>
       fate === 'released'
         ? this.#jobs.releaseAll(workerId)

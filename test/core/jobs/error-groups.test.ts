@@ -1,8 +1,9 @@
 /** Errors on one line, and jobs in groups of one cause. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JobId } from '../../../src/core/ids.ts'
+import type { JobId, WorkerId } from '../../../src/core/ids.ts'
 import { ErrorGroups, errorLine } from '../../../src/core/jobs/error-groups.ts'
+import { lossWords } from '../../../src/core/jobs/job.ts'
 import type { JobSummary } from '../../../src/core/jobs/job-record.ts'
 
 function job(id: string, error: string | null, finishedAtMs: number, fingerprint = error): JobSummary {
@@ -43,4 +44,17 @@ test('an error is one line: of the Python SDK its type and message, of any other
   assert.equal(errorLine('{"error_type": "<class'), '{"error_type": "<class')
   assert.equal(python({ message: 'x' }), '{"message":"x"}')
   assert.equal(errorLine('x'.repeat(900)).length, 500)
+})
+
+test('the error of a job whose worker was lost is why, and the message that the worker printed last', () => {
+  const printed = [
+    '> 3 | boom()',
+    '      ^',
+    'ReferenceError: boom is not defined',
+    '    at run (/a/handler.mjs:3:1)',
+    'Node.js v26.1.0',
+  ]
+  const words = lossWords('it exited with code 1', 'w1' as WorkerId, printed)
+  assert.equal(errorLine(words), 'it exited with code 1; this was worker w1: ReferenceError: boom is not defined')
+  assert.equal(errorLine(lossWords('it was killed', 'w1' as WorkerId, [])), 'it was killed; this was worker w1')
 })

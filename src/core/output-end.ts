@@ -1,0 +1,38 @@
+/** The end of what a worker printed, as it says why the worker ended. */
+
+/** Lines of output that are kept with the exit of a worker. */
+const LAST_LINES = 20
+
+/** Lines that are read for them: a stack is longer than what is kept of it. */
+export const READ_LINES = 60
+
+/** Frames of one stack that are kept: where it happened, and who called. */
+const MAX_FRAMES = 2
+
+/** What Node prints last, below the error that ended it. */
+const NODE_VERSION = /^Node\.js v\d/
+
+/** How lines begin that have the message of an error, in Python and in JavaScript. */
+const ERROR_LINE = /^(?:Uncaught )?[\w.]*(?:Error|Exception|Exit|Interrupt)(?: \[\w+\])?:/
+
+/** The last lines of an output. Of each stack of JavaScript only the first frames count, so that its message is among the lines. */
+export function endOfOutput(lines: readonly { readonly line: string }[]): string[] {
+  let frames = 0
+  const kept = lines.filter(({ line }) => {
+    frames = isFrame(line) ? frames + 1 : 0
+    return frames <= MAX_FRAMES
+  })
+  return kept.slice(-LAST_LINES).map(({ line }) => line)
+}
+
+/** The line of an output that has the message of the error it ends with, else its last line; null where it has none. */
+export function messageLine(lines: readonly string[]): string | null {
+  const said = lines
+    .map(line => line.trim())
+    .filter(line => line !== '' && !isFrame(` ${line}`) && !NODE_VERSION.test(line))
+  return said.findLast(line => ERROR_LINE.test(line)) ?? said.at(-1) ?? null
+}
+
+function isFrame(line: string): boolean {
+  return /^\s+at \S/.test(line)
+}
