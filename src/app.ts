@@ -5,7 +5,7 @@ import { createAccountServices } from './app/account-services.ts'
 import { createAuditServices } from './app/audit-services.ts'
 import { createBalancingServices } from './app/balancing-services.ts'
 import { type AppAddresses, type AppConfig, LateAddresses, Stopping } from './app/config.ts'
-import { createEndpointServices, createResourceServices } from './app/endpoint-services.ts'
+import { createEndpointServices, createResourceServices, type EndpointServices } from './app/endpoint-services.ts'
 import { createJobServices } from './app/job-services.ts'
 import { Loops } from './app/loops.ts'
 import { createObservingServices } from './app/observing-services.ts'
@@ -29,8 +29,10 @@ import type { AuditLog } from './services/audit/audit-log.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
 import { ReleaseResults } from './services/endpoints/release-results.ts'
+import type { JobRecords } from './services/jobs/job-records.ts'
 import { AttemptRecorder } from './services/observing/attempt-recorder.ts'
 import { EventFeed } from './services/observing/event-feed.ts'
+import type { LogReading } from './services/observing/log-reading.ts'
 import { MetricRecorder } from './services/observing/metric-recorder.ts'
 import { withKnownWorkers } from './services/workers/known-workers.ts'
 
@@ -42,6 +44,9 @@ export interface Services {
   readonly keys: Keys
   readonly sessions: Sessions
   readonly sharing: Pick<Sharing, 'problem'>
+  /** What workers print. */
+  readonly logs: Pick<LogReading, 'open'>
+  readonly jobRecords: Pick<JobRecords, 'find'>
   /** For what the server itself does. */
   readonly audit: Pick<AuditLog, 'ofServer'>
   /** The endpoint of a handler's folder, made when there is none yet; see {@link ensureFolderEndpoint}. */
@@ -135,7 +140,6 @@ export function createApp(plain: Ports, config: AppConfig, requests?: Targets & 
   const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id), emit)
   const { access, sharing, keys, sessions } = accounts
-  const { store, driver, machine } = ports
 
   const abandon = () => {
     signals.finish()
@@ -156,19 +160,9 @@ export function createApp(plain: Ports, config: AppConfig, requests?: Targets & 
       audit,
       keys,
       sessions,
-      restart: (owner, id, replacesAtOnce) => {
-        const asked = { surface: 'server', operation: 'restartEndpoint', object: { kind: 'endpoint', id } } as const
-        const restart = () => endpoints.endpoints.restart(owner, id, replacesAtOnce)
-        return audit.change({ ...asked, origin: { ...SERVER_ORIGIN, account: owner } }, restart)
-      },
-      folderEndpoint: folder => {
-        const origin = { ...SERVER_ORIGIN, account: DEFAULT_OWNER }
-        const asked = { surface: 'server', operation: 'serveFolder', origin, object: null } as const
-        const ensure = () => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder)
-        return audit.change({ ...asked, detail: { folder: folder.path } }, ensure, {
-          objectOf: ({ id }) => ({ kind: 'endpoint', id }),
-        })
-      },
+      logs: observing.logs,
+      jobRecords: jobs.jobRecords,
+      ...changesOfServer(ports, audit, endpoints),
     },
     requestQueues: balancing.requestQueues,
     async start(known) {
@@ -199,5 +193,28 @@ export function createApp(plain: Ports, config: AppConfig, requests?: Targets & 
     },
     answersLost: agoMs => workers.running.doubtSince(ports.clock.monotonic() - agoMs),
     abandon,
+  }
+}
+
+/** What the server changes by itself, with an entry in the audit log. */
+function changesOfServer(
+  { store, driver, machine }: Ports,
+  audit: AuditLog,
+  endpoints: EndpointServices,
+): Pick<Services, 'restart' | 'folderEndpoint'> {
+  return {
+    restart: (owner, id, replacesAtOnce) => {
+      const asked = { surface: 'server', operation: 'restartEndpoint', object: { kind: 'endpoint', id } } as const
+      const restart = () => endpoints.endpoints.restart(owner, id, replacesAtOnce)
+      return audit.change({ ...asked, origin: { ...SERVER_ORIGIN, account: owner } }, restart)
+    },
+    folderEndpoint: folder => {
+      const origin = { ...SERVER_ORIGIN, account: DEFAULT_OWNER }
+      const asked = { surface: 'server', operation: 'serveFolder', origin, object: null } as const
+      const ensure = () => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder)
+      return audit.change({ ...asked, detail: { folder: folder.path } }, ensure, {
+        objectOf: ({ id }) => ({ kind: 'endpoint', id }),
+      })
+    },
   }
 }

@@ -5,6 +5,7 @@ import { type App, createApp } from '../app.ts'
 import { FULL_SCOPE, METRICS_SCOPE } from '../core/accounts/permission.ts'
 import type { EndpointId, KeyId } from '../core/ids.ts'
 import { DEFAULT_OWNER } from '../core/ids.ts'
+import type { Emit } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Store } from '../ports/store/store.ts'
@@ -32,6 +33,7 @@ import { createNotifications, folderIn, modelsIn, storageIn } from './local-port
 import { openSeals } from './seals.ts'
 import { addressesOf, advertisedOf, originsOf, type Shell } from './shell.ts'
 import { isBoundToMachine, openStore, relayTermOf } from './store.ts'
+import { isReadAlong, type TerminalView, viewOnTerminal } from './terminal-view.ts'
 
 /** What a server serves while it is active. */
 export interface ActingServer {
@@ -72,6 +74,15 @@ const GRACE_MS = 1_000
 class LateParts {
   containers: ContainerAddress | null = null
   relay: RelaySupervisor | null = null
+  view: TerminalView | null = null
+
+  /** Events go to the view of the terminal, too. */
+  seenBy(emit: Emit): Emit {
+    return (name, fields) => {
+      emit(name, fields)
+      this.view?.emit(name, fields)
+    }
+  }
   /** Whether the workers go on for another server. */
   isHandedOver = false
 }
@@ -130,7 +141,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     ...storageIn(config, log),
     machine,
     models,
-    emit,
+    emit: late.seenBy(emit),
     metrics: shell.metrics,
     time: systemTime,
   }
@@ -166,7 +177,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
       return relay?.url ?? direct
     },
   })
-  if (config.folderWatch) opened.defer(watchFolders(app, served, folders, log))
+  if (config.folderWatch) opened.defer(watchWork(app, served, shell, late))
   await shell.tellCommands()
   const reached = advertisedOf(listeners, config, isBoundToMachine(config))
   lease?.reachedAt(reached.url, reached.openUrl, reached.workersUrl)
@@ -225,6 +236,16 @@ async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: Asyn
     storeRoom.look(error)
   }
   return instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics), look)
+}
+
+/** Watches the folders of endpoints, and shows the work of their workers where somebody reads along. Returns the end of both. */
+function watchWork(app: App, served: readonly ServedFolder[], { config, folders, log }: Shell, late: LateParts) {
+  const unwatch = watchFolders(app, served, folders, log)
+  if (isReadAlong(config)) late.view = viewOnTerminal(app, served, log)
+  return () => {
+    unwatch()
+    late.view?.close()
+  }
 }
 
 /** A relay keeps calls of workers of this machine; others call a server. */

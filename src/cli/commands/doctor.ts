@@ -3,9 +3,9 @@ import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { readConfig, SETTINGS } from '../../config/config.ts'
 import type { Finding } from '../../core/observing/diagnosis.ts'
+import { withoutControls } from '../../main/plain-text.ts'
 import { wantsJson } from '../client/connection.ts'
 import { CliError, EXIT } from '../exit.ts'
-import { withoutControls } from '../terminal/terminal-text.ts'
 
 /** The server settings that select the checks. */
 const TAKEN = [

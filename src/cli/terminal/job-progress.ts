@@ -1,6 +1,8 @@
 /** What becomes of a job, on standard error, while a command waits for it: a line in place on a terminal, plain lines in a pipe. */
+
+import { withoutControls } from '../../main/plain-text.ts'
 import { ask, type ConnectionOptions } from '../client/connection.ts'
-import { printText, withoutControls } from './terminal-text.ts'
+import { printText } from './terminal-text.ts'
 
 /** Interval of questions why the job waits, and of pictures of the spinner, in ms. */
 const ASK_MS = 1_000

@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util'
+import { withoutControls } from '../../main/plain-text.ts'
 
 /**
  * Untrusted text, such as worker output, for a stream: without control characters for a terminal, unchanged for a file or
@@ -11,10 +11,4 @@ export function forStream(text: string, stream: { readonly isTTY?: boolean } = p
 /** Prints untrusted text, such as from workers and servers; see {@link forStream}. */
 export function printText(text: string, stream: NodeJS.WriteStream = process.stdout): void {
   stream.write(forStream(text, stream))
-}
-
-/** Text without terminal control characters. Keeps line ends and tabs. */
-export function withoutControls(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are removed here.
-  return stripVTControlCharacters(text).replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }

@@ -53,6 +53,11 @@ export function droppedLogLines(): number {
   return standardError?.dropped ?? 0
 }
 
+/** Writes whole lines between those of the log: at once, or when the terminal takes them, as those are. */
+export function writeBesideLog(text: string): void {
+  standardError?.write(text)
+}
+
 /**
  * The log on standard error: JSON lines for programs, or a readable line an event for people. Where it cannot be written, lines are dropped, and
  * an error says how many once it can be written again.
@@ -163,8 +168,13 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
     `no worker of ${endpointId} can be started: ${problem}; runyard why ${endpointId} says more`,
   'folder.changed': ({ folder, files }) => `${files} changed in ${folder}: its workers are replaced after their jobs`,
   'folder.setting_up': ({ command }) => `running ${command}`,
+  'folder.setup_failed': ({ folder, problem }) =>
+    `${problem}; workers of ${folder} go on with the packages that they have, until a file of packages changes again`,
   'folder.not_set_up': ({ folder, file }) =>
     `${folder} has ${file} and no packages of its own; --setup installs them, else its handler has those of this machine`,
+  'job.failed': ({ jobId, endpoint, problem }) =>
+    `job ${jobId} of ${endpoint} failed: ${problem}; runyard jobs get ${jobId} says more`,
+  'jobs.failed': ({ count }) => `${count} more jobs failed in this second; runyard jobs list --failed has them`,
   'page.refused': ({ origin, endpointId }) => pageRefusal(String(origin), endpointId as EndpointId),
   'backup.failed': ({ problem }) => `there is no new backup: ${problem}`,
   'clock.stepped': ({ byMs }) =>

@@ -1,7 +1,7 @@
 /** A job that waits, seen on a terminal: what is said meanwhile, and Ctrl-C. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
@@ -120,11 +120,11 @@ test('what is deleted is named with what is lost, and asked for, on a terminal',
   assert.doesNotMatch(unasked.text, /go on/)
 })
 
-test('a server on a terminal says in a sentence that a worker crashed, and where to see why', async () => {
+test('a server on a terminal says that a worker crashed, and with --watch what workers print and which jobs fail', async () => {
   const crashing = temporaryFolder()
   writeFileSync(join(crashing, 'handler.mjs'), "throw new Error('no weights')\n")
   const dataDir = temporaryFolder()
-  const terminal = new Terminal(`serve --port 0 --data-dir '${dataDir}' --worker '${crashing}'`)
+  const terminal = new Terminal(`serve --port 0 --data-dir '${dataDir}' --watch --worker '${crashing}'`)
   await terminal.shows(/Runyard is up at \S+.*\/run\s/s)
   const url = /up at (\S+)/.exec(terminal.text)?.[1] ?? ''
   const { port } = new URL(url)
@@ -134,8 +134,25 @@ test('a server on a terminal says in a sentence that a worker crashed, and where
   )
   const id = /\/v2\/([a-z0-9]+)\/run\s/.exec(terminal.text)?.[1] ?? ''
   const own = { url, apiKey: readFileSync(join(dataDir, 'api-key'), 'utf8').trim() }
-  assert.equal((await ask(own, `/v2/${id}/run`, { body: { input: {} } })).status, 200)
+  const submitted = await ask(own, `/v2/${id}/run`, { body: { input: {} } })
+  assert.equal(submitted.status, 200)
   await terminal.shows(new RegExp(`warn {2}a worker of ${id} exited with code 1; runyard why ${id} says more`))
+  await terminal.shows(/\S+ \| Error: no weights/)
+  mkdirSync(join(crashing, 'node_modules', '@runyard'), { recursive: true })
+  symlinkSync(`${root}/packages/worker`, join(crashing, 'node_modules', '@runyard', 'worker'))
+  const lines = [
+    "import { start } from '@runyard/worker'",
+    "await start({ handler: () => { console.log('now \\u001b[2J here'); null.missing } })",
+  ]
+  writeFileSync(join(crashing, 'handler.mjs'), lines.join('\n'))
+  await terminal.shows(/handler\.mjs changed in .*: its workers are replaced/)
+  await terminal.shows(/\S+ \| INFO now {2}here/)
+  const job = submitted.json.id
+  await terminal.shows(
+    new RegExp(
+      `error job ${job} of \\S+ failed: TypeError: Cannot read properties of null .*; runyard jobs get ${job} says`,
+    ),
+  )
   terminal.type(CTRL_C)
   assert.equal(await terminal.end(), 0)
 })
