@@ -23,7 +23,12 @@ export interface FolderPackages {
   readonly commands: readonly CommandWords[]
   /** Names what they were installed from: another text means another set of packages. */
   readonly fingerprint: string
+  /** The texts that people write: an installation may write the lock file beside them. */
+  readonly written: string
 }
+
+/** What {@link setUpFolder} did: it installed packages, they were there already, or the folder asks for none. */
+export type SetUp = 'installed' | 'unchanged' | 'none'
 
 /** Beside the packages: the fingerprint of what they were installed from. */
 const NOTE = 'runyard-setup'
@@ -39,7 +44,7 @@ export function packagesOf(folder: string, has: (program: string) => boolean): F
     const make = has('uv') ? ['uv', 'venv', environment] : ['python3', '-m', 'venv', environment]
     const made = existsSync(join(environment, 'bin', 'python')) ? [] : [make]
     const fingerprint = hashOf([file, ...PYTHON_FILES.map(name => text(name) ?? '')])
-    return { file, environment, commands: [...made, ...install(environment)], fingerprint }
+    return { file, environment, commands: [...made, ...install(environment)], fingerprint, written: fingerprint }
   }
   const pip = (environment: string, ...what: string[]): CommandWords =>
     has('uv')
@@ -48,7 +53,8 @@ export function packagesOf(folder: string, has: (program: string) => boolean): F
   if (text('uv.lock') !== null && has('uv')) {
     const environment = join(folder, '.venv')
     const fingerprint = hashOf(PYTHON_FILES.map(name => text(name) ?? ''))
-    return { file: 'uv.lock', environment, commands: [['uv', 'sync', '--directory', folder]], fingerprint }
+    const written = hashOf([text('pyproject.toml') ?? ''])
+    return { file: 'uv.lock', environment, commands: [['uv', 'sync', '--directory', folder]], fingerprint, written }
   }
   if (text('requirements.txt') !== null)
     return python('requirements.txt', environment => [pip(environment, '-r', join(folder, 'requirements.txt'))])
@@ -59,7 +65,8 @@ export function packagesOf(folder: string, has: (program: string) => boolean): F
     const locked = text('package-lock.json')
     const words = ['npm', locked === null ? 'install' : 'ci', '--prefix', folder]
     const fingerprint = hashOf([text('package.json') ?? '', locked ?? ''])
-    return { file: 'package.json', environment: join(folder, 'node_modules'), commands: [words], fingerprint }
+    const written = hashOf([text('package.json') ?? ''])
+    return { file: 'package.json', environment: join(folder, 'node_modules'), commands: [words], fingerprint, written }
   }
   return null
 }
@@ -71,22 +78,25 @@ const PYTHON_FILES = ['uv.lock', 'requirements.txt', 'pyproject.toml']
  * Without `install` a line says what is missing.
  * @throws StartError when the installation fails
  */
-export async function setUpFolder(folder: string, install: boolean, log: Log): Promise<void> {
+export async function setUpFolder(folder: string, install: boolean, log: Log): Promise<SetUp> {
   const packages = packagesOf(folder, inPath)
-  if (packages === null) return
+  if (packages === null) return 'none'
   const { file, environment, commands, fingerprint } = packages
   const note = join(environment, NOTE)
   if (!install) {
     if (!existsSync(environment) && !(file === 'package.json' && hasPackagesAbove(folder)))
       log.warn({ folder, file, environment }, 'folder.not_set_up')
-    return
+    return 'unchanged'
   }
-  if (existsSync(note) && readFileSync(note, 'utf8') === fingerprint) return
+  if (existsSync(note) && readFileSync(note, 'utf8') === fingerprint) return 'unchanged'
   for (const words of commands) {
     log.info({ folder, command: words.join(' ') }, 'folder.setting_up')
     await run(words, folder)
   }
-  keepDurably(note, fingerprint)
+  const after = packagesOf(folder, inPath)
+  // A lock file that the installation wrote names what is installed; what somebody wrote meanwhile does not.
+  keepDurably(note, after?.written === packages.written ? after.fingerprint : fingerprint)
+  return 'installed'
 }
 
 /** Whether all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm. */

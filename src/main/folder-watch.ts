@@ -3,6 +3,7 @@ import { existsSync, type FSWatcher, watch } from 'node:fs'
 import { basename, join, sep } from 'node:path'
 import { ENVIRONMENTS } from '../drivers/process/python-environment.ts'
 import type { createLog } from '../system/observing/log.ts'
+import type { SetUp } from './folder-setup.ts'
 
 /** Time without a change after which workers are replaced: editors write several files, some of them twice. */
 const QUIET_MS = 300
@@ -18,27 +19,48 @@ export interface FolderWatch {
   close(): void
 }
 
-/**
- * Watches a folder and what is below it, but for what names with a dot, packages and caches have.
- * @param changed replaces the workers; its failure is logged
- */
-export function watchFolder(folder: string, log: Log, changed: () => Promise<unknown>): FolderWatch {
+/** What follows from a change of a folder. Failures are logged. */
+export interface FolderChanges {
+  /** Replaces the workers. */
+  readonly restart: () => Promise<unknown>
+  /** Installs the packages again; null where people do that. */
+  readonly setUp: (() => Promise<SetUp>) | null
+}
+
+/** Watches a folder and what is below it, but for what names with a dot, packages and caches have. */
+export function watchFolder(folder: string, log: Log, { restart, setUp }: FolderChanges): FolderWatch {
   const files = new Set<string>()
   let timer: NodeJS.Timeout | undefined
-  const settle = () => {
+  let isSettling = false
+  const replace = (changed: readonly string[]) => {
+    log.info({ folder, files: changed.slice(0, MAX_NAMED).join(', ') }, 'folder.changed')
+    return restart().catch((error: unknown) => log.error({ folder, problem: String(error) }, 'folder.not_restarted'))
+  }
+  const settle = async () => {
     const all = [...files]
     files.clear()
-    for (const file of all) tellPackages(folder, file, log)
-    const code = all.filter(file => packagesOf(folder, file) === null)
-    if (code.length === 0) return
-    log.info({ folder, files: code.slice(0, MAX_NAMED).join(', ') }, 'folder.changed')
-    changed().catch((error: unknown) => log.error({ folder, problem: String(error) }, 'folder.not_restarted'))
+    const [own, others] = [[] as string[], [] as string[]]
+    for (const file of all) (setUp !== null && isOwnList(folder, file) ? own : others).push(file)
+    for (const file of others) tellPackages(folder, file, log)
+    const code = others.filter(file => packagesOf(folder, file) === null)
+    const isSetUp = own.length > 0 && setUp !== null && (await setUpAgain(folder, setUp, log))
+    if (code.length > 0 || isSetUp) await replace(isSetUp ? [...own, ...code] : code)
+  }
+  // One after the other: an installation takes longer than people need to save a file again.
+  const settleInTurn = async () => {
+    if (isSettling) return
+    isSettling = true
+    try {
+      while (files.size > 0) await settle()
+    } finally {
+      isSettling = false
+    }
   }
   const watcher: FSWatcher = watch(folder, { recursive: true, ignore: isIgnored }, (_event, file) => {
     if (file === null || isIgnored(file)) return
     files.add(file)
     clearTimeout(timer)
-    timer = setTimeout(settle, QUIET_MS)
+    timer = setTimeout(settleInTurn, QUIET_MS)
   })
   watcher.on('error', error => log.error({ folder, problem: error.message }, 'folder.unwatched'))
   return {
@@ -51,6 +73,21 @@ export function watchFolder(folder: string, log: Log, changed: () => Promise<unk
 
 function isIgnored(path: string): boolean {
   return path.split(sep).some(name => IGNORED.test(name))
+}
+
+/** Whether a file says which packages the folder itself has, as {@link SetUp} reads it. */
+function isOwnList(folder: string, file: string): boolean {
+  return basename(file) === file && packagesOf(folder, file) !== null
+}
+
+/** Whether the workers are to be replaced: those of a failed installation go on as they are. */
+async function setUpAgain(folder: string, setUp: () => Promise<SetUp>, log: Log): Promise<boolean> {
+  try {
+    return (await setUp()) !== 'unchanged'
+  } catch (error) {
+    log.error({ folder, problem: error instanceof Error ? error.message : String(error) }, 'folder.setup_failed')
+    return false
+  }
 }
 
 function tellPackages(folder: string, file: string, log: Log): void {

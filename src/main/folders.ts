@@ -11,6 +11,7 @@ import { connectEngine, type EngineConnection } from '../drivers/docker/connecti
 import { buildImage } from '../drivers/docker/images/build.ts'
 import type { FolderSettings } from '../services/endpoints/folder-endpoints.ts'
 import type { createLog } from '../system/observing/log.ts'
+import { setUpFolder } from './folder-setup.ts'
 import { watchFolder } from './folder-watch.ts'
 import { StartError } from './listeners.ts'
 
@@ -36,6 +37,8 @@ export interface FoldersToServe {
   readonly all: readonly FolderToServe[]
   /** Paths of those that run in processes. */
   readonly inProcesses: readonly string[]
+  /** Whether their packages are installed. */
+  readonly setsUp: boolean
   /** The engine that builds, as the setting names it. */
   readonly engine: string
   readonly settings: FolderSettings
@@ -61,7 +64,7 @@ export function foldersIn(config: Config, sampleFolder: string): FoldersToServe 
     workersMax: config.maxWorkers === null ? undefined : Math.min(config.maxWorkers, MAX_WORKERS),
     args: config.folderCommand ?? undefined,
   }
-  return { all, inProcesses, engine: docker, settings }
+  return { all, inProcesses, setsUp: config.folderSetup, engine: docker, settings }
 }
 
 /** @param named number of folders of --worker and --lb */
@@ -82,12 +85,15 @@ function requireFolders(
 export function watchFolders(
   app: App,
   served: readonly ServedFolder[],
-  { inProcesses }: FoldersToServe,
+  { inProcesses, setsUp }: FoldersToServe,
   log: Log,
 ): () => void {
   const watched = served.filter(({ folder }) => inProcesses.some(path => resolve(path) === folder))
   const watches = watched.map(({ folder, endpoint }) =>
-    watchFolder(folder, log, () => app.services.restart(endpoint.owner, endpoint.id, true)),
+    watchFolder(folder, log, {
+      restart: () => app.services.restart(endpoint.owner, endpoint.id, true),
+      setUp: setsUp ? () => setUpFolder(folder, true, log) : null,
+    }),
   )
   return () => {
     for (const watch of watches) watch.close()

@@ -42,26 +42,40 @@ describe('a folder with a list of packages', () => {
     assert.equal(existsSync(join(folder, '.venv')), false)
   })
 
-  test('gets them with --setup: with uv where it is there, and again only when the list has changed', async () => {
+  test('gets them with --setup: with uv where it is there, again when the list has changed, and with --watch at once', async () => {
     const bin = join(temporaryFolder(), 'bin')
-    program(bin, 'uv', UV)
+    program(bin, 'uv', `${UV}\n! grep -qs reqests requirements.txt || { echo 'no such package: reqests' >&2; exit 3; }`)
+    program(bin, 'npm', "mkdir -p node_modules; echo '{}' > package-lock.json")
     const folder = makeFolder({ 'requirements.txt': 'requests\n' })
+    const page = (version: string) => JSON.stringify({ dependencies: { sharp: version } })
+    const other = makeFolder({ 'package.json': page('1') })
     const environment = join(folder, '.venv')
-    const start = async () => {
-      const server = await startServer({
-        args: ['--worker', folder, '--setup'],
-        env: { PATH: `${bin}:${process.env.PATH}` },
-      })
-      await server.stop()
+    const start = (...args: string[]) => {
+      const env = { PATH: `${bin}:${process.env.PATH}` }
+      return startServer({ args: ['--worker', folder, '--worker', other, '--setup', ...args], env })
     }
-    await start()
     const install = `uv pip install --python ${environment}/bin/python -r ${folder}/requirements.txt`
-    assert.deepEqual(callsOf(bin), [`uv venv ${environment}`, install])
-    await start()
-    assert.equal(callsOf(bin).length, 2)
+    const first = [`uv venv ${environment}`, install, `npm install --prefix ${other}`]
+    await (await start()).stop()
+    assert.deepEqual(callsOf(bin), first)
     writeFileSync(join(folder, 'requirements.txt'), 'requests\nnumpy\n')
-    await start()
-    assert.deepEqual(callsOf(bin).slice(2), [install])
+    const server = await start('--watch')
+    // The lock file that npm has written is no other list of packages.
+    assert.deepEqual(callsOf(bin).slice(3), [install])
+    const changes = () => server.events('folder.changed').map(({ files }) => files)
+    writeFileSync(join(folder, 'requirements.txt'), 'reqests\n')
+    await until('the failure', () => server.events('folder.setup_failed').length > 0)
+    assert.match(server.lines.join(), /no such package: reqests/)
+    assert.match(String(server.events('folder.setup_failed')[0]?.problem), /--setup could not run "uv pip .*code 3$/)
+    assert.deepEqual(changes(), [])
+    writeFileSync(join(folder, 'requirements.txt'), 'requests\n')
+    await until('the workers', () => changes().length === 1)
+    writeFileSync(join(other, 'package.json'), page('2'))
+    await until('the other workers', () => changes().length === 2)
+    assert.deepEqual(changes(), ['requirements.txt', 'package.json'])
+    assert.deepEqual(callsOf(bin).slice(4), [install, install, `npm ci --prefix ${other}`])
+    assert.deepEqual(server.events('folder.packages_changed'), [])
+    await server.stop()
   })
 
   test('installs them without the settings and keys of the server, which packages could read', async () => {
