@@ -16,15 +16,20 @@ export function nearest(typed: string, known: readonly string[]): string | null 
   return best?.name ?? null
 }
 
-/** Levenshtein's distance: how many characters are added, left out or replaced. */
+/** How many characters are added, left out or replaced, and how many neighbours are swapped. */
 function editsBetween(a: string, b: string): number {
+  const chars = [...a]
+  let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, at) => at)
-  for (const [index, char] of [...a].entries()) {
+  for (const [index, char] of chars.entries()) {
     const next = [index + 1]
     for (let at = 1; at <= b.length; at += 1) {
       const replaced = row[at - 1]! + (char === b[at - 1] ? 0 : 1)
-      next.push(Math.min(replaced, row[at]! + 1, next[at - 1]! + 1))
+      const isSwapped = index > 0 && at > 1 && char === b[at - 2] && chars[index - 1] === b[at - 1]
+      const swapped = isSwapped ? before[at - 2]! + 1 : Number.POSITIVE_INFINITY
+      next.push(Math.min(replaced, swapped, row[at]! + 1, next[at - 1]! + 1))
     }
+    before = row
     row = next
   }
   return row[b.length]!
