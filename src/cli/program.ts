@@ -1,6 +1,9 @@
-import { Command, CommanderError, Option } from 'commander'
+import { type Command, CommanderError, Option } from 'commander'
 import { systemProblem } from '../disk/access-problem.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import { CliCommand, UsageError, wordsOf } from './cli-command.ts'
+import { choicesFor } from './client/choices.ts'
+import { messageFor, RefusedRequest } from './client/option-fields.ts'
 import { surviveClosedOutput } from './closed-output.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
@@ -34,88 +37,74 @@ import { printText } from './terminal/terminal-text.ts'
 
 const EXAMPLES = `
 Examples:
-  runyard serve --sample             a server with a sample endpoint
-  runyard serve --worker ./my-model  run the handler in a folder as an endpoint
-  runyard build ./my-model -t mine   build an image of a folder
-  runyard deploy vllm --run          an endpoint of a ready worker; --list
-  runyard test ./my-model            run the tests of its .runpod/tests.json
-  runyard run <endpoint> -i '{}'     run one job and wait for it
-  runyard endpoints list             the endpoints; other resources likewise
-  runyard jobs list <endpoint>       its jobs, the newest first
-  runyard workers list               the workers of all endpoints
-  runyard top                        watch endpoints, workers and jobs in place
-  runyard status                     which of several servers is active
-  runyard usage --last 7             what endpoints have used in 7 days
-  runyard why                        why jobs wait, for all endpoints
-  runyard why <job>                  why this job waits, or how it ended
-  runyard logs <endpoint> --follow   what its newest worker prints
-  runyard events                     what happens, while it happens
-  runyard doctor                     what is wrong with this machine
+  runyard serve --worker ./my-model    the handler in a folder as an endpoint
+  runyard run my-model -i '{"n": 1}'   run one job and wait for it
+  runyard jobs list my-model --failed  its failed jobs, the newest first
+  runyard logs my-model --follow       what its newest worker prints
+  runyard why                          why jobs wait, and what to do
 
-The commands talk to the server of the data directory here (./.runyard), or to
-the one that --url and --api-key, or RUNYARD_URL and RUNYARD_API_KEY, name.`
+Commands connect to the server of the data directory here (./.runyard), or to
+the one of --url and --api-key, or of RUNYARD_URL and RUNYARD_API_KEY.`
+
+/** The groups of the help, with what adds their commands. */
+const COMMANDS: readonly (readonly [heading: string, adds: readonly ((program: Command) => void)[]])[] = [
+  ['Start:', [addServe, addDeploy, addBuild, addTest]],
+  ['Jobs:', [addRun, addJobs, addBatches]],
+  ['What there is:', [addResources, addCatalog, addModels, addWorkers]],
+  ['What happens:', [addTop, addWhy, addLogs, addEvents, addUsage, addWhatIf, addConsole]],
+  [
+    'The server and its machine:',
+    [addDoctor, addStatus, addBackup, addCheck, addAudit, addClock, addMasterKey, addCompletion],
+  ],
+]
 
 /** All commands with their options. */
 export function commandLine(): Command {
-  const program = new Command('runyard')
+  const program = new CliCommand('runyard')
     .description('Self-hosted serverless endpoints, compatible with RunPod Serverless clients and workers.')
-    .version(packageVersion())
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
     .configureHelp(HELP_FORMAT)
     .addOption(
-      new Option('--color <when>', 'colors: auto (on a terminal, unless NO_COLOR is set)')
+      new Option('--color <when>', 'auto (on a terminal, unless NO_COLOR is set), always, never')
         .choices(['auto', 'always', 'never'])
         .default('auto'),
     )
     .hook('preAction', command => setColors(command.opts<{ color: string }>().color))
     .addHelpText('after', EXAMPLES)
-    .showHelpAfterError('(runyard --help lists the commands)')
+    .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
-  const commands = [
-    ...[
-      addServe,
-      addBuild,
-      addDeploy,
-      addRun,
-      addResources,
-      addCatalog,
-      addJobs,
-      addBatches,
-      addWorkers,
-      addModels,
-      addTop,
-      addStatus,
-      addUsage,
-      addWhatIf,
-      addWhy,
-      addLogs,
-      addEvents,
-      addConsole,
-      addTest,
-    ],
-    ...[addDoctor, addBackup, addCheck, addAudit, addClock, addMasterKey, addCompletion],
-  ]
-  for (const add of commands) add(program)
+  for (const [heading, adds] of COMMANDS) {
+    program.commandsGroup(heading)
+    for (const add of adds) add(program)
+  }
   return program
 }
 
 /** Runs the command of the arguments and sets the exit code. Wrong arguments end with code 64. */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
-  const program = commandLine()
-  let words: readonly string[] = []
-  program.hook('preAction', (_, action) => {
-    words = wordsOf(action)
-  })
-  surviveClosedOutput(() => words)
-  try {
-    await program.parseAsync(argv as string[])
-  } catch (error) {
-    process.exitCode = report(error)
-  }
+  const running: { command: Command | null } = { command: null }
+  surviveClosedOutput(() => (running.command === null ? [] : wordsOf(running.command)))
+  const code = await execute(argv, running)
+  if (code !== 0) process.exitCode = code
 }
 
-/** The names of a command and of the groups that it is in, without that of the program. */
-function wordsOf(command: Command): string[] {
-  return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
+/**
+ * Runs the command of the arguments.
+ * @param running gets the command once it is known
+ * @returns the exit code of one that failed, else 0; a command that ends otherwise sets that of the process
+ */
+export async function execute(argv: readonly string[], running: { command: Command | null }): Promise<number> {
+  const program = commandLine()
+  program.hook('preAction', (_, action) => {
+    running.command = action
+  })
+  try {
+    await program.parseAsync(argv as string[])
+    return 0
+  } catch (error) {
+    return report(error, running.command)
+  }
 }
 
 /** Colors follow the variables that Node and other programs know. */
@@ -126,10 +115,14 @@ function setColors(when: string): void {
   process.env[when === 'always' ? 'FORCE_COLOR' : 'NO_COLOR'] = '1'
 }
 
-function report(error: unknown): number {
+/** @param command the one that failed; null before it is known */
+async function report(error: unknown, command: Command | null): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage
   if (error instanceof CliError) {
-    printText(`runyard: ${error.message}\n`, process.stderr)
+    const { message } = error
+    const said = error instanceof RefusedRequest && command !== null ? messageFor(command, error) : message
+    printText(`runyard: ${said}\n`, process.stderr)
+    if (error instanceof UsageError) printText(await choicesFor(error), process.stderr)
     return error.exitCode
   }
   const ofSystem = systemProblem(error)

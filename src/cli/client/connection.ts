@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { jsonText } from '../../core/json/json-format.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
 import { accessProblem, dataDirProblem } from '../../disk/access-problem.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { requestSecurely, type Trust, trustProblem } from './https.ts'
+import { RefusedRequest } from './option-fields.ts'
 import { redirectText, serverAddress, strangerText, unreachableText } from './server-address.ts'
 
 /** Options that name the server. */
@@ -19,16 +20,17 @@ export interface ConnectionOptions {
 
 /** Adds the options of every command that connects to a server. */
 export function withConnection(command: Command): Command {
-  return command
-    .option('--url <url>', 'address of the server (default: RUNYARD_URL, else the server of the data directory)')
-    .option('--api-key <key>', 'API key (default: RUNYARD_API_KEY, else the one in the data directory)')
-    .option('--data-dir <folder>', 'data directory of a server on this machine (default: ./.runyard)')
-    .option(
-      '--ca-file <file>',
-      'certificates in PEM to trust, besides those of known authorities (default: RUNYARD_CA_FILE)',
-    )
-    .option('--json', 'print JSON lines')
+  for (const [flags, description] of CONNECTION)
+    command.addOption(new Option(flags, description).helpGroup('Connection:'))
+  return command.option('--json', 'print JSON lines')
 }
+
+const CONNECTION = [
+  ['--url <url>', 'the server (default: RUNYARD_URL, else that of the data directory)'],
+  ['--api-key <key>', 'its key (default: RUNYARD_API_KEY, else as above)'],
+  ['--data-dir <folder>', 'of a server on this machine (default: ./.runyard)'],
+  ['--ca-file <file>', 'certificates to trust, in PEM (default: RUNYARD_CA_FILE)'],
+] as const
 
 /** Options of a request. Default: GET without a body. */
 export interface CliRequest {
@@ -67,7 +69,7 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
   const stranger = strangerOf(answer, url, path)
   if (stranger !== null) throw new CliError(stranger, EXIT.unavailable)
   if (answer.ok) return answer
-  throw new CliError(await refusal(answer, url), EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable)
+  throw await refusal(answer, url)
 }
 
 /** The problem of a response that no Runyard has made, or that leads elsewhere; null for one of Runyard. */
@@ -97,15 +99,26 @@ const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
   413: EXIT.data,
 }
 
-async function refusal(answer: Response, url: string): Promise<string> {
+async function refusal(answer: Response, url: string): Promise<CliError> {
   const text = await answer.text().catch(() => '')
   // A server that wants HTTPS says so in words.
   const words = answer.headers.get('content-type')?.startsWith('text/plain') === true ? text.trim().slice(0, 300) : ''
   const otherwise = `the server at ${url} answered ${answer.status}${words === '' ? '' : `: ${words}`}`
-  const said = refusalText(jsonOf(text), otherwise)
+  const body = jsonOf(text)
+  const said = refusalText(body, otherwise)
   const requestId = answer.headers.get(REQUEST_ID)
+  const exitCode = EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable
   // What went wrong is in the log of the server, beside this id.
-  return answer.status < 500 || requestId === null ? said : `${said} (request ${requestId})`
+  if (answer.status >= 500 && requestId !== null) return new CliError(`${said} (request ${requestId})`, exitCode)
+  return new RefusedRequest(said, exitCode, failuresIn(body))
+}
+
+/** The sentences about what is wrong with a request, on any surface. */
+function failuresIn({ error, detail, errors = [] }: Said): string[] {
+  const failures = errors.filter(failure => typeof failure === 'string')
+  if (failures.length > 0) return failures
+  const said = error ?? detail
+  return typeof said === 'string' ? [said] : []
 }
 
 function jsonOf(text: string): Said {

@@ -1,6 +1,13 @@
 import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
 import { JsonText } from '../../core/json/json-format.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { type ConnectionOptions, withConnection } from './connection.ts'
+import { canBeAsked, secretText, withoutLineEnd } from './hidden-input.ts'
+import { KINDS, type KindName } from './kinds.ts'
+import { idOf } from './names.ts'
+import { becoming, secretly } from './option-fields.ts'
+import { spanWords, yesOrNo } from './option-words.ts'
 import { readText } from './text-files.ts'
 
 /** An option of a command that sets a member of the request body. */
@@ -10,8 +17,33 @@ export interface Field {
   readonly help: string
   /** Path of the member in the body, such as `workers.max`. */
   readonly path: string
-  /** `pairs` adds to the object at the path, or replaces there; `names` removes from it. */
-  readonly kind: 'text' | 'number' | 'boolean' | 'list' | 'pairs' | 'names' | 'json' | 'source' | 'image'
+  /**
+   * `pairs` adds to the object at the path, or replaces there; `names` removes from it. `repeated` is a list with an option for each. `choice` is one of the words in capitals that
+   * the server knows. `secret` is in a file or comes from standard input, and is asked for.
+   */
+  readonly kind:
+    | 'text'
+    | 'choice'
+    | 'number'
+    | 'boolean'
+    | 'yes-no'
+    | 'list'
+    | 'repeated'
+    | 'pairs'
+    | 'names'
+    | 'json'
+    | 'secret'
+    | 'image'
+  /** Reads words that people type in place of JSON; with the kind `json`. */
+  readonly words?: (flag: string, text: string) => unknown
+  /** Milliseconds of 1; then a number may be a span such as `10m`, too. With the kind `number`. */
+  readonly unitMs?: number
+  /** The kind of things whose ids or names it takes; with the kinds `text` and `repeated`. */
+  readonly of?: KindName
+  /** Names a secret in the question for it. */
+  readonly asked?: string
+  /** True when the help does not show it. */
+  readonly isHidden?: boolean
 }
 
 /** Options of a command that sends a body. */
@@ -19,6 +51,66 @@ export interface BodyOptions {
   readonly file?: string
   readonly set?: readonly string[]
   readonly [option: string]: unknown
+}
+
+/** Adds the options of a request body to a command, and those of its connection. */
+export function withBody(command: Command, fields: readonly Field[]): Command {
+  for (const { flag, help, kind, path, isHidden = false } of fields) {
+    const isSecret = kind === 'pairs' || kind === 'names' || kind === 'secret'
+    const option = (isSecret ? secretly : becoming)(new Option(flag, help), path, ...(OTHER_PATHS[kind] ?? []))
+    if (kind === 'pairs' || kind === 'names' || kind === 'repeated') option.argParser(collected)
+    command.addOption(option.hideHelp(isHidden))
+  }
+  command.option('--file <file>', 'JSON object to start from; - for standard input')
+  command.option('--set <path=value>', 'any member of the body, such as workers.max=5; again for more', collected)
+  return withConnection(command)
+}
+
+/** Members that an option becomes beside the one at its path. */
+const OTHER_PATHS: Partial<Record<Field['kind'], readonly string[]>> = { pairs: ['envChanges'], names: ['envChanges'] }
+
+/** Whether an option that takes several things says that there are none. */
+function isNone(given: readonly string[]): boolean {
+  return given.length === 1 && given[0] === 'none'
+}
+
+/** The options with ids in place of the names of things. @throws CliError with candidates for a name of several things or none */
+export async function withIds<Options extends BodyOptions & ConnectionOptions>(
+  fields: readonly Field[],
+  options: Options,
+): Promise<Options> {
+  const found: Record<string, unknown> = {}
+  for (const { flag, of } of fields) {
+    const name = optionName(flag)
+    const given = options[name]
+    if (of === undefined || given === undefined) continue
+    const find = (text: string) => idOf(options, KINDS[of], text, longOf(flag))
+    if (Array.isArray(given)) {
+      const names = given as readonly string[]
+      found[name] = isNone(names) ? names : await Promise.all(names.map(find))
+    } else found[name] = await find(String(given))
+  }
+  return { ...options, ...found }
+}
+
+/**
+ * Adds the secrets of a body that nothing else has given: asked for on a terminal, else read from standard input.
+ * @param isChange whether the body changes something: then a secret is asked for only where nothing else is changed
+ */
+export async function withSecrets(
+  fields: readonly Field[],
+  options: BodyOptions,
+  body: Body,
+  isChange = false,
+): Promise<Body> {
+  const whole = { ...body }
+  for (const { flag, path, kind, asked = path } of fields) {
+    if (kind !== 'secret') continue
+    const given = options[optionName(flag)]
+    const isLeftOut = given === undefined && !(path in body) && !(isChange && Object.keys(body).length > 0)
+    if ((isLeftOut && options.file !== '-') || given === '-') whole[path] = await secretText(asked)
+  }
+  return whole
 }
 
 /** Members are plain values, or the text that was given. */
@@ -37,7 +129,7 @@ export function bodyOf(fields: readonly Field[], options: BodyOptions, isChange 
   const variables: Variables = new Map()
   for (const field of fields) {
     const given = options[optionName(field.flag)]
-    if (given === undefined) continue
+    if (given === undefined || (field.kind === 'secret' && given === '-')) continue
     if (field.kind === 'pairs' || field.kind === 'names') addVariables(variables, field, given as string[])
     else assign(body, field.path, memberValue(field, given))
   }
@@ -47,7 +139,7 @@ export function bodyOf(fields: readonly Field[], options: BodyOptions, isChange 
     const [path, value] = [setting.slice(0, at), setting.slice(at + 1)]
     if (path.startsWith(VARIABLE)) variables.set(path.slice(VARIABLE.length), value)
     else if (isChange && path.startsWith('limits.'))
-      throw new CliError('limits are changed as a whole: give all of them with --limits', EXIT.usage)
+      throw new CliError(`a single limit is changed with --limit ${path.slice('limits.'.length)}=${value}`, EXIT.usage)
     else assign(body, path, looseJson(value))
   }
   return withVariables(body, variables, isChange)
@@ -58,7 +150,7 @@ const VARIABLE = 'env.'
 function addVariables(variables: Variables, { flag, kind }: Field, given: readonly string[]): void {
   const values = kind === 'pairs' ? Object.entries(namedValues(flag, given)) : given.map(name => [name, null] as const)
   for (const [name, value] of values) {
-    if (name.includes('=')) throw new CliError(`${flag} takes a NAME, not '${name}'`, EXIT.usage)
+    if (name.includes('=')) throw new CliError(`${longOf(flag)} takes a NAME, not '${name}'`, EXIT.usage)
     if (variables.has(name)) throw new CliError(`${name} is to be set and removed; leave one of them out`, EXIT.usage)
     variables.set(name, value)
   }
@@ -98,30 +190,51 @@ function textArgument(text: string, keepsMark = false): string {
   return text.startsWith('@') ? readText(text.slice(1), { keepsMark }) : text
 }
 
-function withoutLineEnd(text: string): string {
-  if (!text.endsWith('\n')) return text
-  return text.slice(0, text.endsWith('\r\n') ? -2 : -1)
-}
-
 function readJsonObject(file: string): Body {
   const members = jsonArgument(file === '-' ? '-' : `@${file}`, file === '-' ? 'standard input' : file).members()
   if (members !== null) return Object.fromEntries(members)
   throw new CliError(`${file} must hold a JSON object`, EXIT.data)
 }
 
-function memberValue({ flag, kind }: Field, given: unknown): unknown {
+function memberValue({ flag: flags, kind, words, unitMs }: Field, given: unknown): unknown {
+  const flag = longOf(flags)
   const text = String(given)
-  if (kind === 'number') {
-    const number = Number(text)
-    if (text.trim() !== '' && Number.isFinite(number)) return isJson(text) ? new JsonText(text) : number
-    throw new CliError(`${flag} takes a number, not '${text}'`, EXIT.usage)
-  }
+  if (kind === 'number') return numberValue(flag, text, unitMs)
   if (kind === 'boolean') return given === true || text === 'true'
-  if (kind === 'json') return jsonArgument(text, flag)
+  if (kind === 'yes-no') {
+    const said = yesOrNo(text)
+    if (said === null) throw new CliError(`${flag} takes true or false, not '${text}'`, EXIT.usage)
+    return said
+  }
+  if (kind === 'json') {
+    if (words === undefined || /^[[{@-]|^null$/.test(text)) return jsonArgument(text, flag)
+    return words(flag, text)
+  }
+  if (kind === 'repeated') return isNone(given as readonly string[]) ? [] : given
   if (kind === 'list') return text === '' ? [] : text.split(',').map(item => item.trim())
+  if (kind === 'choice') return text.toUpperCase().replaceAll('-', '_')
   if (kind === 'text') return text
   if (kind === 'image') return text.startsWith('dir:') ? `dir:${resolve(text.slice('dir:'.length))}` : text
-  return textArgument(text, true)
+  return secretArgument(flag, text)
+}
+
+function numberValue(flag: string, text: string, unitMs: number | undefined): JsonText | number {
+  const number = Number(text)
+  if (text.trim() !== '' && Number.isFinite(number)) return isJson(text) ? new JsonText(text) : number
+  const span = unitMs === undefined ? null : spanWords(text, unitMs)
+  if (span !== null) return span
+  const spans = unitMs === undefined ? '' : ', or a time such as 30s or 10m'
+  throw new CliError(`${flag} takes a number${spans}, not '${text}'`, EXIT.usage)
+}
+
+/** A secret of a file. The message does not repeat what may be a secret. */
+function secretArgument(flag: string, text: string): string {
+  if (text.startsWith('@')) return textArgument(text, true)
+  const how = canBeAsked() ? 'leave it out to be asked for it' : 'leave it out to give it on standard input'
+  throw new CliError(
+    `${flag} takes @<file>, or - for standard input: lists of processes show arguments; ${how}`,
+    EXIT.usage,
+  )
 }
 
 /** The members of pairs such as `NAME=value`. @throws CliError for what is no pair */
@@ -129,9 +242,9 @@ export function namedValues(flag: string, pairs: readonly string[]): Record<stri
   return Object.fromEntries(pairs.map(pair => namedValue(flag, pair)))
 }
 
-function namedValue(flag: string, pair: string): [string, string] {
+function namedValue(flags: string, pair: string): [string, string] {
   const at = pair.indexOf('=')
-  if (at < 1) throw new CliError(`${flag} takes NAME=value, not '${pair}'`, EXIT.usage)
+  if (at < 1) throw new CliError(`${longOf(flags)} takes NAME=value, not '${pair}'`, EXIT.usage)
   return [pair.slice(0, at), pair.slice(at + 1)]
 }
 
@@ -174,6 +287,12 @@ export function plainValue(value: unknown): unknown {
 
 /** Commander's property name of an option. */
 function optionName(flag: string): string {
-  const long = /--([a-z][a-z-]*)/.exec(flag)![1]!
-  return long.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  return longOf(flag)
+    .slice(2)
+    .replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** An option as it is typed, without its argument. */
+function longOf(flag: string): string {
+  return /--[a-z][a-z-]*/.exec(flag)![0]
 }

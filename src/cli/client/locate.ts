@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
+import { KINDS } from './kinds.ts'
+import { idOf } from './names.ts'
 
 /** Options of commands on jobs and workers of an endpoint. */
 export interface InsideOptions extends ConnectionOptions {
@@ -9,7 +11,7 @@ export interface InsideOptions extends ConnectionOptions {
 
 /** Adds the option `--endpoint`. */
 export function withEndpoint(command: Command): Command {
-  return command.option('-e, --endpoint <id>', 'its endpoint; looked up where it is not given')
+  return command.option('-e, --endpoint <name>', 'its endpoint, by name or id; looked up unless given')
 }
 
 /**
@@ -17,16 +19,39 @@ export function withEndpoint(command: Command): Command {
  * @throws CliError if the id is unknown or belongs to something else
  */
 export async function endpointOf(options: InsideOptions, kind: 'job' | 'worker', id: string): Promise<string> {
-  if (options.endpoint !== undefined) return encodeURIComponent(options.endpoint)
-  const found = (await (await ask(options, `/ops/locate/${encodeURIComponent(id)}`)).json()) as {
-    kind: string
-    endpointId: string
-  }
+  if (options.endpoint !== undefined)
+    return encodeURIComponent(await idOf(options, KINDS.endpoints, options.endpoint, '--endpoint'))
+  const found = await located(options, kind, id)
   if (found.kind === kind) return encodeURIComponent(found.endpointId)
+  const article = found.kind === 'endpoint' ? 'an' : 'a'
   throw new CliError(
-    `${id} is the id of ${found.kind === 'endpoint' ? 'an' : 'a'} ${found.kind}, not of a ${kind}`,
+    `${id} is ${article} ${found.kind}, not a ${kind}; ${LISTINGS[kind](id, found.kind)}`,
     EXIT.notFound,
   )
+}
+
+interface Located {
+  readonly kind: string
+  readonly endpointId: string
+}
+
+/** How the things of a kind are listed. @param id what was given @param found what it is */
+const LISTINGS = {
+  job: (id: string, found: string) => `to list jobs: runyard jobs list ${found === 'endpoint' ? id : '<endpoint>'}`,
+  worker: (id: string, found: string) => `to list workers: runyard workers list${found === 'endpoint' ? ` ${id}` : ''}`,
+} as const
+
+/** What a text is that may be the id of anything, or the name of an endpoint. */
+async function located(options: ConnectionOptions, kind: keyof typeof LISTINGS, text: string): Promise<Located> {
+  try {
+    return (await (await ask(options, `/ops/locate/${encodeURIComponent(text)}`)).json()) as Located
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error
+    const endpoints = await KINDS.endpoints.list(options).catch(() => [])
+    const named = endpoints.find(({ name }) => name === text)
+    if (named !== undefined) return { kind: 'endpoint', endpointId: named.id }
+    throw new CliError(`there is no ${kind} ${text}; ${LISTINGS[kind](text, '')}`, EXIT.notFound)
+  }
 }
 
 /** Adds a verb that this resource does not have, although others do: explains why, and ends with its own exit code. */

@@ -1,5 +1,6 @@
 /** Files and standard input that commands read. */
 import { readFileSync } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
 import { errorText } from '../../disk/access-problem.ts'
 import { CliError, EXIT } from '../exit.ts'
 
@@ -27,6 +28,21 @@ export function readText(
   } catch (error) {
     throw new CliError(`${name} cannot be read: ${errorText(error)}`, unreadable)
   }
+  return decoded(bytes, name, keepsMark)
+}
+
+/**
+ * All of standard input, also where it comes in pieces.
+ * @throws CliError as {@link readText}
+ */
+export async function readInput(
+  input: NodeJS.ReadableStream,
+  { keepsMark = false }: ReadOptions = {},
+): Promise<string> {
+  return decoded(await buffer(input), 'standard input', keepsMark)
+}
+
+function decoded(bytes: Buffer, name: string, keepsMark: boolean): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: keepsMark }).decode(bytes)
   } catch {

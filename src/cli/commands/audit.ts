@@ -6,6 +6,9 @@ import type { Command } from 'commander'
 import { parseInstant } from '../../core/instants.ts'
 import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { KINDS, type NamedKind } from '../client/kinds.ts'
+import { namedAmong } from '../client/names.ts'
+import { fieldOption } from '../client/option-fields.ts'
 import { printList } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -34,15 +37,16 @@ const MOST = 1_000
 export function addAudit(program: Command): void {
   const command = program
     .command('audit')
+    .summary('who changed what; for the operator')
     .description('who changed what, and which secrets were used; for the operator')
-    .option('--account <id>', 'only what keys of this account did')
-    .option('--key <id>', 'only what this key did')
-    .option('--operation <name>', 'only this operation, such as updateEndpoint')
-    .option('--object <id>', 'only what was about this endpoint, job, secret ...')
-    .option('--surface <name>', 'rest, restV1, graphql, jobs, ops, console or server')
-    .option('--since <time>', 'since a time ago (30s, 10m, 2h, 1d) or a date and time')
-    .option('--until <time>', 'until a time ago or a date and time')
-    .option('-n, --last <count>', `how many, the newest first, up to ${MOST}`, '50')
+    .addOption(fieldOption('--account <name>', 'only what keys of this account did, by name or id', 'account'))
+    .addOption(fieldOption('--key <name>', 'only what this key did, by name or id', 'key'))
+    .addOption(fieldOption('--operation <name>', 'only this operation, such as updateEndpoint', 'operation'))
+    .addOption(fieldOption('--object <name>', 'only what was about this endpoint, job, secret ...', 'object'))
+    .addOption(fieldOption('--surface <name>', 'rest, restV1, graphql, jobs, ops, console or server', 'surface'))
+    .addOption(fieldOption('--since <time>', 'since a time ago (30s, 10m, 2h, 1d) or a date and time', 'since'))
+    .addOption(fieldOption('--until <time>', 'until a time ago or a date and time', 'until'))
+    .addOption(fieldOption('-n, --last <count>', `how many, the newest first, up to ${MOST}`, 'limit').default('50'))
     .option('--verify', 'check the chain of all entries instead')
     .option('--export <file>', 'write the whole log as JSON lines into a new file instead')
   withConnection(command).action(audit)
@@ -56,10 +60,35 @@ async function audit(options: AuditOptions): Promise<void> {
     throw new CliError(`--last takes a number from 1 to ${MOST}`, EXIT.usage)
   }
   const query = new URLSearchParams({ limit: last })
-  for (const name of FILTERS) if (options[name] !== undefined) query.set(name, options[name])
+  for (const name of FILTERS)
+    if (options[name] !== undefined) query.set(name, await idFor(options, name, options[name]))
   for (const name of TIMES) if (options[name] !== undefined) query.set(name, instantOf(name, options[name]))
   const entries = itemsOf<TableRow>(await answerValue(await ask(options, `/v2/audit?${query}`)), 'entries')
   printList(options, entries, AUDIT_COLUMNS, 'entries of the audit log')
+}
+
+/** The kinds of things that a filter can name. */
+const NAMED: Partial<Record<(typeof FILTERS)[number], readonly NamedKind[]>> = {
+  account: [KINDS.accounts],
+  key: [KINDS.keys],
+  object: Object.values(KINDS),
+}
+
+/** The id of what a filter names. Entries about what is gone stay, so that other text is an id. @throws CliError for a name of several things */
+async function idFor(options: AuditOptions, filter: (typeof FILTERS)[number], text: string): Promise<string> {
+  const ids = new Set<string>()
+  for (const kind of NAMED[filter] ?? []) {
+    const known = await kind.list(options)
+    if (known.some(({ id }) => id === text)) return text
+    const id = namedAmong(known, kind, text)
+    if (id !== null) ids.add(id)
+  }
+  if (ids.size > 1)
+    throw new CliError(
+      `--${filter}: '${text}' is the name of several things; give the id of one: ${[...ids].join(', ')}`,
+      EXIT.usage,
+    )
+  return [...ids][0] ?? text
 }
 
 function instantOf(name: string, text: string): string {

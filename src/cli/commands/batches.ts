@@ -2,7 +2,9 @@ import type { Command } from 'commander'
 import { JsonText } from '../../core/json/json-format.ts'
 import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
+import { batchesOf } from '../client/kinds.ts'
+import { withEndpointName, withName } from '../client/names.ts'
+import { fieldOption } from '../client/option-fields.ts'
 import { print, printList } from '../client/printing.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -23,16 +25,20 @@ const MAX_ADDED = 8_000_000
 
 /** `runyard batches list|create|get|requests|add|finalize|cancel <endpoint> [batch]`. */
 export function addBatches(program: Command): void {
-  const group = program.command('batches').description('many requests as one: list, create, read and end batches')
+  const group = program
+    .command('batches')
+    .summary('many requests as one')
+    .description('many requests as one: list, create, read and end batches')
   const listing = onEndpoint(group, 'list', 'list the batches of an endpoint').alias('ls')
   listing.action((endpoint: string, options: ConnectionOptions) =>
-    withEndpointName(options, endpoint, async id =>
-      printList(options, await allItems(options, pathOf(id), 'batches'), RESOURCE_COLUMNS.batches, 'batches'),
-    ),
+    withEndpointName(options, endpoint, async id => {
+      const batches = (await batchesOf(id).list(options)) as unknown as TableRow[]
+      printList(options, batches, RESOURCE_COLUMNS.batches, 'batches')
+    }),
   )
   const creation = onEndpoint(group, 'create', 'submit the requests of a file as one batch')
     .requiredOption('-r, --requests <file>', 'one request a line, as of run: {"input": {...}}; - for standard input')
-    .option('--name <text>', 'name of the batch')
+    .addOption(fieldOption('--name <text>', 'name of the batch', 'name'))
     .option('--draft', 'leave it open for more requests; finalize submits it')
   creation.action(create)
   onBatch(group, 'get', 'show one batch with its counts', async (options, path) =>
@@ -77,9 +83,11 @@ function onBatch(
   act: (options: ConnectionOptions, path: string) => Promise<void>,
 ): Command {
   return onEndpoint(group, verb, description)
-    .argument('<batch>', 'the id of a batch')
+    .argument('<batch>', 'the id or the name of a batch')
     .action((endpoint: string, batch: string, options: ConnectionOptions) =>
-      withEndpointName(options, endpoint, id => act(options, `${pathOf(id)}/${encodeURIComponent(batch)}`)),
+      withEndpointName(options, endpoint, id =>
+        withName(options, batchesOf(id), batch, known => act(options, `${pathOf(id)}/${encodeURIComponent(known)}`)),
+      ),
     )
 }
 
@@ -147,15 +155,6 @@ async function printRequests(options: ConnectionOptions, path: string): Promise<
     const page = await pageAt(options, `${path}/requests`, offset)
     for (const row of itemsOf<TableRow>(page, 'requests')) printText(`${lineOf(row)}\n`)
     if (page.hasMore !== true) return
-  }
-}
-
-async function allItems(options: ConnectionOptions, path: string, wrapper: string): Promise<TableRow[]> {
-  const rows: TableRow[] = []
-  for (let offset = 0; ; offset += PAGE) {
-    const page = await pageAt(options, path, offset)
-    rows.push(...itemsOf<TableRow>(page, wrapper))
-    if (page.hasMore !== true) return rows
   }
 }
 

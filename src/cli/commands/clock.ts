@@ -15,7 +15,10 @@ interface Clocks {
 
 /** `runyard clock [show|accept]`: the time of the server beside the clock of its machine. */
 export function addClock(program: Command): void {
-  const group = program.command('clock').description('the time of the server beside the clock of its machine')
+  const group = program
+    .command('clock')
+    .summary("the time of the server beside the machine's")
+    .description('the time of the server beside the clock of its machine')
   withConnection(group.command('show', { isDefault: true }))
     .description('show both')
     .action(show)

@@ -2,36 +2,32 @@
 import type { Command } from 'commander'
 import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { type NamedKind, oneOfKind } from '../client/kinds.ts'
+import { withName } from '../client/names.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 /** A kind of resource that can be deleted. */
-interface Deletable {
+interface Deletable extends NamedKind {
   /** The command, such as `endpoints`. */
   readonly name: string
-  readonly one: string
-  readonly path: string
 }
 
-/** Does something with a resource of an id, which for endpoints may be a name too. */
-type Named = (id: string, act: (id: string) => Promise<string>) => Promise<string>
-
 /**
- * Adds a verb that deletes.
+ * Adds a verb that deletes one, by its id or name.
  * @param verb such as `delete`, and what it does in words for people
- * @param named resolves a name that was given in place of an id
  */
 export function addDeletion(
   group: Command,
-  { name, one, path }: Deletable,
+  resource: Deletable,
   verb: { readonly word: string; readonly alias?: string; readonly description: string; readonly done: string },
-  named: (options: ConnectionOptions) => Named,
 ): void {
-  const command = withYes(group.command(verb.word).argument('<id>').description(verb.description))
+  const { one, path } = resource
+  const command = withYes(group.command(verb.word).argument('<id>', oneOfKind(resource))).description(verb.description)
   if (verb.alias !== undefined) command.alias(verb.alias)
   withConnection(command).action(async (id: string, options: ConnectionOptions & YesOption) => {
-    const deleted = await named(options)(id, async known => {
+    const deleted = await withName(options, resource, id, async known => {
       const at = `${path}/${encodeURIComponent(known)}`
-      await agreeToDelete(options, () => lossOf(options, { name, one, path: at }, known))
+      await agreeToDelete(options, () => lossOf(options, resource, at, known))
       await ask(options, at, { method: 'DELETE' })
       return known
     })
@@ -48,8 +44,8 @@ const LOSSES: Readonly<Record<string, string>> = {
   registries: 'workers with images that need it do not start any more',
 }
 
-/** A sentence about what is deleted. @throws CliError for what is not there */
-async function lossOf(options: ConnectionOptions, { name, one, path }: Deletable, id: string): Promise<string> {
+/** A sentence about what is deleted. @param path of it @throws CliError for what is not there */
+async function lossOf(options: ConnectionOptions, { name, one }: Deletable, path: string, id: string): Promise<string> {
   const found = (await (await ask(options, path)).json()) as { readonly name?: unknown; readonly type?: unknown }
   const who = `${one} ${typeof found.name === 'string' && found.name !== '' ? `${found.name} (${id})` : id}`
   if (name === 'endpoints') return `${who} is to be deleted with ${await contentOf(options, path, id, found.type)}`

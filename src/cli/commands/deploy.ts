@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import {
   READY_WORKERS,
   type ReadyWorker,
@@ -11,6 +11,9 @@ import { answerValue, memberOf, parsed } from '../client/answers.ts'
 import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from '../client/connection.ts'
 import { withGpus } from '../client/endpoint-gpus.ts'
 import { collected, namedValues } from '../client/fields.ts'
+import { KINDS } from '../client/kinds.ts'
+import { idOf } from '../client/names.ts'
+import { fieldOption, secretly } from '../client/option-fields.ts'
 import { printList, printValue } from '../client/printing.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -33,6 +36,8 @@ interface DeployOptions extends ConnectionOptions {
   readonly catalog?: string
 }
 
+const GPU_HELP = 'such as "RTX 4090", or none (default: those of this machine with enough memory)'
+
 /** `runyard deploy <worker>`: an endpoint that runs a public worker image. */
 export function addDeploy(program: Command): void {
   const command = program
@@ -40,17 +45,24 @@ export function addDeploy(program: Command): void {
     .argument('[worker]', 'a worker of --list')
     .option('-l, --list', 'list the workers')
     .option('--about', 'show what a worker needs, its variables and its first request')
-    .option('--name <text>', 'name of the endpoint (default: that of the worker)')
-    .option('-s, --set <NAME=value>', 'variable of the worker; again for more', collected)
-    .option('--gpu <names>', 'such as "RTX 4090", or none (default: those of this machine with enough memory)')
-    .option('--gpu-count <n>', 'GPUs of one worker', '1')
-    .option('--image <reference>', 'another version of the image')
-    .option('--min <n>', 'workers at least', '0')
-    .option('--max <n>', 'workers at most', '3')
-    .option('--registry <id>', 'saved registry credential')
+    .addOption(fieldOption('--name <text>', 'name of the endpoint (default: that of the worker)', 'name'))
+    .addOption(
+      secretly(new Option('-s, --set <NAME=value>', 'variable of the worker; again for more'), 'env').argParser(
+        collected,
+      ),
+    )
+    .addOption(fieldOption('--gpu <names>', GPU_HELP, 'gpu', 'gpu.pools', 'gpu.excludedTypes'))
+    .addOption(fieldOption('--gpu-count <n>', 'GPUs of one worker', 'gpu.count').default('1'))
+    .addOption(fieldOption('--image <reference>', 'another version of the image', 'image'))
+    .addOption(fieldOption('--min <n>', 'workers at least', 'workers.min').default('0'))
+    .addOption(fieldOption('--max <n>', 'workers at most', 'workers.max').default('3'))
+    .addOption(fieldOption('--registry <name>', 'saved registry credential, by name or id', 'registry'))
     .option('--run', 'run the first request, and wait for it')
     .option('--catalog <file>', 'catalogue of your own, in the format of the documentation')
-  withConnection(command).description('make an endpoint of a ready worker, such as vllm or comfyui').action(deploy)
+  withConnection(command)
+    .summary('make an endpoint of a ready worker, such as vllm')
+    .description('make an endpoint of a ready worker, such as vllm or comfyui')
+    .action(deploy)
 }
 
 async function deploy(name: string | undefined, options: DeployOptions): Promise<void> {
@@ -135,7 +147,7 @@ async function bodyOf(name: string, worker: ReadyWorker, options: DeployOptions)
     workers: { min: wholeNumber('--min', min), max: wholeNumber('--max', max) },
     scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
     gpu: { count: wholeNumber('--gpu-count', gpuCount) },
-    ...(registry === undefined ? {} : { registry }),
+    ...(registry === undefined ? {} : { registry: await idOf(options, KINDS.registries, registry, '--registry') }),
   }
   return { ...(await withGpus(options, body, options.gpu ?? (await gpusFor(worker, options)))) }
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { answerValue } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
+import { withEndpointName } from '../client/names.ts'
 import { printList, printValue } from '../client/printing.ts'
 import { type ReleaseFieldChange, type ReleaseWithChanges, releaseDiff } from '../client/release-diff.ts'
 import { CliError, EXIT } from '../exit.ts'

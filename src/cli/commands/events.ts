@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
 import { events } from '../client/event-stream.ts'
+import { withEndpointName } from '../client/names.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 interface LiveEvent {
@@ -17,6 +17,7 @@ export function addEvents(program: Command): void {
   const command = program
     .command('events')
     .argument('[endpoint]', 'the id or the name of an endpoint (default: all)')
+    .summary('follow what happens, while it happens')
     .description('follow what happens to endpoints, their jobs and workers')
   withConnection(command).action(async (endpoint: string | undefined, options: ConnectionOptions) => {
     if (endpoint === undefined) return follow(options, '/v2/events')

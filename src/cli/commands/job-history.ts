@@ -4,7 +4,8 @@ import { compactJson, type JsonText } from '../../core/json/json-format.ts'
 import { agree, withYes } from '../client/agreeing.ts'
 import { answerValue, itemsOf, memberOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
+import { withEndpointName } from '../client/names.ts'
+import { fieldOption } from '../client/option-fields.ts'
 import { print, printList } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -55,13 +56,15 @@ export function withMany(command: Command): Command {
 
 function withFilter(command: Command): Command {
   return command
-    .option('-s, --status <states>', 'only those in these states, such as IN_QUEUE,IN_PROGRESS')
+    .addOption(
+      fieldOption('-s, --status <states>', 'only those in these states, such as IN_QUEUE,IN_PROGRESS', 'status'),
+    )
     .option('--failed', 'only those that failed or timed out')
-    .option('--since <time>', 'only those submitted since a time ago (30s, 10m, 2h, 1d) or a date and time')
-    .option('--until <time>', 'only those submitted before a time ago, or a date and time')
-    .option('--worker <id>', 'only those whose last worker this was')
-    .option('--error <text>', 'only those with this text in their error')
-    .option('--fingerprint <id>', 'only those whose error has this fingerprint')
+    .addOption(fieldOption('--since <time>', 'only those submitted since a time ago (10m, 2h, 1d) or a date', 'from'))
+    .addOption(fieldOption('--until <time>', 'only those submitted before a time ago, or a date and time', 'to'))
+    .addOption(fieldOption('--worker <id>', 'only those whose last worker this was', 'worker'))
+    .addOption(fieldOption('--error <text>', 'only those with this text in their error', 'error'))
+    .addOption(fieldOption('--fingerprint <id>', 'only those whose error has this fingerprint', 'fingerprint'))
 }
 
 /** Whether the options say which jobs of an endpoint are meant. */

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { agree, agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
+import { withEndpointName } from '../client/names.ts'
 import { printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
@@ -19,7 +19,8 @@ export function addJobs(program: Command): void {
   addJobList(group)
   const creation = group.command('create').argument('<endpoint>', 'the id or the name of a queue endpoint')
   withConnection(withSubmission(creation)).description('submit a job and do not wait for it').action(create)
-  onJob(group, 'get', 'show one job, also one whose result is gone: times, attempts, error, input and output', showJob)
+  const about = 'show one job, also one whose result is gone: times, attempts, error, input and output'
+  onJob(group, 'get', about, showJob).alias('status')
   addChange(group, 'cancel', 'cancel a job that waits or runs, or all that a filter means')
   addChange(group, 'retry', 'queue a job again that failed or timed out, or all that a filter means')
   const replay = group.command('replay').argument('<job>', 'the id of a job, also of one whose result is gone')
@@ -43,10 +44,10 @@ export function addJobs(program: Command): void {
 type JobAction = (options: InsideOptions, path: string, id: string) => Promise<void>
 
 /** Adds a verb on one job. The endpoint is optional: people may know only the job id. */
-function onJob(group: Command, verb: string, description: string, act: JobAction): void {
+function onJob(group: Command, verb: string, description: string, act: JobAction): Command {
   const command = group.command(verb).argument('<job>', 'the id of a job')
   if (verb === 'delete') withYes(command.alias('rm'))
-  withConnection(withEndpoint(command))
+  return withConnection(withEndpoint(command))
     .description(description)
     .action(async (id: string, options: InsideOptions) =>
       act(options, `/v2/${await endpointOf(options, 'job', id)}`, encodeURIComponent(id)),

@@ -1,7 +1,8 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
 import { events } from '../client/event-stream.ts'
+import { withEndpointName } from '../client/names.ts'
+import { fieldOption } from '../client/option-fields.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -28,10 +29,12 @@ export function addLogs(program: Command): void {
     .command('logs')
     .argument('<id>', 'an endpoint, a worker or a job')
     .option('-f, --follow', 'go on with new lines as they come, also when the server is restarted')
-    .option('-n, --tail <lines>', 'how many old lines', wholeNumber, 200)
-    .option('-g, --grep <text>', 'only lines with this text, in upper or lower case')
-    .option('--since <time>', 'only lines since a time ago (30s, 10m, 2h, 1d) or since a date and time')
-    .addOption(new Option('--source <source>', 'lines of workers, or of the server about them').choices(SOURCES))
+    .addOption(fieldOption('-n, --tail <lines>', 'how many old lines', 'tail').argParser(wholeNumber).default(200))
+    .addOption(fieldOption('-g, --grep <text>', 'only lines with this text, in upper or lower case', 'text'))
+    .addOption(fieldOption('--since <time>', 'only lines since a time ago (10m, 2h, 1d) or since a date', 'since'))
+    .addOption(
+      fieldOption('--source <source>', 'lines of workers, or of the server about them', 'source').choices(SOURCES),
+    )
   withConnection(command).description('show what workers print, and what is done with them').action(logs)
 }
 

@@ -1,11 +1,13 @@
 import { createInterface } from 'node:readline'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { compactJson, indentedJson, JsonText, jsonText } from '../../core/json/json-format.ts'
 import { answerValue, lineOf, memberOf, parsed } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
 import { events } from '../client/event-stream.ts'
 import { jsonArgument } from '../client/fields.ts'
+import { withEndpointName } from '../client/names.ts'
+import { fieldOption, secretly } from '../client/option-fields.ts'
+import { spanWords } from '../client/option-words.ts'
 import { ReconnectBackoff } from '../client/reconnect-backoff.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { jobErrorText } from '../terminal/job-error.ts'
@@ -46,27 +48,34 @@ export function addRun(program: Command): void {
     .option('-s, --stream', 'print chunks as they come, for handlers that stream')
     .option('-d, --detach', 'print the id of the job and do not wait')
   withConnection(withSubmission(command))
+    .summary('run one job and print its output')
     .description('run one job, wait for it and print its output; ends with 1 when it did not complete')
     .action(run)
 }
 
 /** Adds the options of a submitted job. */
 export function withSubmission(command: Command): Command {
-  return withPolicy(command.requiredOption('-i, --input <json>', INPUT_HELP))
+  return withPolicy(command.addOption(inputOption().makeOptionMandatory()))
 }
 
 /** Adds the options of a submitted job, whose input may be left out. */
 export function withInput(command: Command): Command {
-  return withPolicy(command.option('-i, --input <json>', INPUT_HELP))
+  return withPolicy(command.addOption(inputOption()))
 }
 
-const INPUT_HELP = 'the input as JSON, @file or - for standard input'
+function inputOption(): Option {
+  return secretly(new Option('-i, --input <json>', 'the input as JSON, @file or - for standard input'), 'input')
+}
 
 function withPolicy(command: Command): Command {
   return command
-    .option('--timeout <ms>', 'execution timeout of the job')
-    .option('--webhook <url>', 'URL to call when the job ends')
-    .option('--low-priority', 'after all other jobs, and without starting a worker')
+    .addOption(
+      fieldOption('--timeout <ms>', 'execution timeout of the job; also such as 90s', 'policy.executionTimeout'),
+    )
+    .addOption(fieldOption('--webhook <url>', 'URL to call when the job ends', 'webhook'))
+    .addOption(
+      fieldOption('--low-priority', 'after all other jobs, and without starting a worker', 'policy.lowPriority'),
+    )
 }
 
 /** Runs one job of an endpoint, by its id or name, and prints what becomes of it. */
@@ -143,11 +152,11 @@ function offerCancel(options: RunOptions, path: string, id: string, progress: Jo
 
 /** The request body that submits a job. @throws CliError for an invalid option */
 export function submission({ input, timeout, webhook, lowPriority }: SubmitOptions): object {
-  if (timeout !== undefined && !/^\d+$/.test(timeout)) {
-    throw new CliError(`--timeout takes whole milliseconds, not '${timeout}'`, EXIT.usage)
-  }
+  const timeoutMs = timeout === undefined || /^\d+$/.test(timeout) ? timeout : spanWords(timeout, 1)
+  if (timeoutMs === null)
+    throw new CliError(`--timeout takes whole milliseconds, or a time such as 90s, not '${timeout}'`, EXIT.usage)
   const policy = {
-    ...(timeout === undefined ? {} : { executionTimeout: new JsonText(String(BigInt(timeout))) }),
+    ...(timeoutMs === undefined ? {} : { executionTimeout: new JsonText(String(BigInt(timeoutMs))) }),
     ...(lowPriority === true ? { lowPriority } : {}),
   }
   return {

@@ -4,6 +4,8 @@ import type { Command } from 'commander'
 import type { Explanation, WaitCause } from '../../core/observing/explain.ts'
 import { accessProblem } from '../../disk/access-problem.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { KINDS } from '../client/kinds.ts'
+import { idOf } from '../client/names.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { type HubTest, type HubTests, readHubTests } from '../hub-tests.ts'
@@ -53,9 +55,10 @@ export function addTest(program: Command): void {
   const command = program
     .command('test')
     .argument('<folder>', 'the folder of a worker, with .runpod/tests.json in it')
-    .option('-e, --endpoint <id>', 'run them on this endpoint of a server that runs, instead of on one of their own')
+    .option('-e, --endpoint <name>', 'run them on this endpoint of a server that runs, by name or id')
     .option('--container', 'build the Dockerfile of the folder and run it in a container')
   withConnection(command)
+    .summary("run the tests of a worker's .runpod/tests.json")
     .description("run the tests of a worker's .runpod/tests.json as jobs; ends with 1 when one fails")
     .action(test)
 }
@@ -65,7 +68,8 @@ async function test(folder: string, options: TestOptions): Promise<void> {
   const hubTests = readFile(path)
   if (options.endpoint !== undefined) {
     if (options.container === true) throw new CliError('--container builds what --endpoint has already', EXIT.usage)
-    await runAll(hubTests, { ...options, connection: options, endpoint: options.endpoint })
+    const endpoint = await idOf(options, KINDS.endpoints, options.endpoint, '--endpoint')
+    await runAll(hubTests, { ...options, connection: options, endpoint })
     return
   }
   const { startTemporaryServer } = await import('../client/temporary-server.ts')

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { styleText } from 'node:util'
 import { type Command, InvalidArgumentError } from 'commander'
 import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
+import { withEndpointName } from '../client/names.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { TerminalScreen } from '../terminal/terminal-screen.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -27,6 +27,7 @@ export function addTop(program: Command): void {
     .option('-i, --interval <seconds>', 'how often it is refreshed', seconds, 2)
     .option('-c, --count <times>', 'number of refreshes before the end', times)
   withConnection(command)
+    .summary('watch endpoints, workers and jobs in place')
     .description('watch endpoints and workers: phases, GPUs, jobs and how long they are held; q ends it')
     .action(top)
 }

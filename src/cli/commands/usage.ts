@@ -1,10 +1,11 @@
-import { type Command, Option } from 'commander'
+import type { Command, Option } from 'commander'
 import { BUCKET_SIZES, type BucketSize } from '../../core/billing/billing.ts'
 import { METRIC_INTERVALS } from '../../core/observing/metric-series.ts'
 import { answerValue, itemsOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
-import { pages } from '../client/pages.ts'
+import { KINDS } from '../client/kinds.ts'
+import { namedAmong, withEndpointName } from '../client/names.ts'
+import { fieldOption } from '../client/option-fields.ts'
 import { printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import type { TableRow } from '../terminal/table.ts'
@@ -25,22 +26,38 @@ export function addUsage(program: Command): void {
   const command = program
     .command('usage')
     .argument('[endpoint]', 'one endpoint, also one that is gone; all without it')
-    .addOption(new Option('-b, --bucket <size>', 'spans to sum, in UTC').choices(BUCKET_SIZES).default('day'))
-    .option('-n, --last <count>', 'number of spans, with the present one')
-    .option('--from <time>', 'from when, as 2026-05-01 or 2026-05-01T12:00:00Z (default: 30 days ago)')
-    .option('--to <time>', 'until when (default: now)')
+    .addOption(bucketOption())
+    .addOption(fieldOption('-n, --last <count>', 'number of spans, with the present one', 'lastN'))
+    .addOption(
+      fieldOption(
+        '--from <time>',
+        `from when, as 2026-05-01 or 2026-05-01T12:00:00Z (default: 30 days ago)`,
+        'startTime',
+        'from',
+      ),
+    )
+    .addOption(fieldOption('--to <time>', 'until when (default: now)', 'endTime', 'to'))
     .option('--times', 'how requests of one endpoint ended and how long they took, by hour or day')
     .option('--limits', 'what the account has now, beside its limits')
-  withConnection(command).description('what endpoints have used in spans of time, and what it costs').action(usage)
+  withConnection(command)
+    .summary('what endpoints have used, and what it costs')
+    .description('what endpoints have used in spans of time, and what it costs')
+    .action(usage)
+}
+
+function bucketOption(): Option {
+  const option = fieldOption('-b, --bucket <size>', 'spans to sum, in UTC', 'bucketSize', 'interval')
+  return option.choices(BUCKET_SIZES).default('day')
 }
 
 async function usage(endpoint: string | undefined, options: UsageOptions): Promise<void> {
   if (options.limits === true) return limits(options)
   if (options.times === true) return times(endpoint, options)
   const { bucket, last, from, to } = options
-  const endpoints = await pages(options, '/v2/serverless', 'endpoints')
-  const isId = endpoints.some(({ id }) => id === endpoint)
-  const serverlessId = isId ? endpoint : (endpoints.find(({ name }) => name === endpoint)?.id ?? endpoint)
+  const endpoints = await KINDS.endpoints.list(options)
+  // Bills of an endpoint that is gone are kept.
+  const serverlessId =
+    endpoint === undefined ? undefined : (namedAmong(endpoints, KINDS.endpoints, endpoint) ?? endpoint)
   const query = new URLSearchParams({
     bucketSize: bucket,
     ...(serverlessId === undefined ? {} : { serverlessId: String(serverlessId) }),

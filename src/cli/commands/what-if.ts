@@ -1,8 +1,9 @@
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { FLASHBOOTS } from '../../core/endpoints/endpoint.ts'
 import { answerValue } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
+import { withEndpointName } from '../client/names.ts'
+import { fieldOption } from '../client/option-fields.ts'
 import { printValue } from '../client/printing.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -24,15 +25,20 @@ export function addWhatIf(program: Command): void {
   const command = program
     .command('whatif')
     .argument('<endpoint>', 'the id or the name of a queue endpoint')
-    .option('--idle-timeout <s>', 'seconds after which an idle worker ends')
-    .option('--workers-min <n>', 'workers at least')
-    .option('--workers-max <n>', 'workers at most')
-    .addOption(new Option('--scaler-type <type>', 'what decides').choices(['QUEUE_DELAY', 'REQUEST_COUNT']))
-    .option('--scaler-value <n>', 'seconds of QUEUE_DELAY, or the count of REQUEST_COUNT')
-    .addOption(new Option('--flashboot <mode>', 'what becomes of idle workers').choices(FLASHBOOTS))
-    .addOption(new Option('--start-aware <yes|no>', 'as the option of serve').choices(['yes', 'no']))
-    .option('-n, --days <n>', 'how many of the last days are played (default: all that are kept)')
+    .addOption(fieldOption('--idle-timeout <s>', 'seconds after which an idle worker ends', 'idleTimeout'))
+    .addOption(fieldOption('--workers-min <n>', 'workers at least', 'workersMin'))
+    .addOption(fieldOption('--workers-max <n>', 'workers at most', 'workersMax'))
+    .addOption(
+      fieldOption('--scaler-type <type>', 'what decides', 'scalerType').choices(['QUEUE_DELAY', 'REQUEST_COUNT']),
+    )
+    .addOption(
+      fieldOption('--scaler-value <n>', 'seconds of QUEUE_DELAY, or the count of REQUEST_COUNT', 'scalerValue'),
+    )
+    .addOption(fieldOption('--flashboot <mode>', 'what becomes of idle workers', 'flashBootType').choices(FLASHBOOTS))
+    .addOption(fieldOption('--start-aware <yes|no>', 'as the option of serve', 'startAware').choices(['yes', 'no']))
+    .addOption(fieldOption('-n, --days <n>', 'how many of the last days are played (default: all)', 'days'))
   withConnection(command)
+    .summary('say what other settings would have done')
     .description(
       'say what other settings would have done with the jobs that an endpoint had, and what those of today did',
     )

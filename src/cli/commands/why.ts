@@ -3,7 +3,7 @@ import type { Explanation } from '../../core/observing/explain.ts'
 import { roughDuration } from '../../core/observing/explain-facts.ts'
 import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { withEndpointName } from '../client/endpoint-names.ts'
+import { withEndpointName } from '../client/names.ts'
 import { onOneLine } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 

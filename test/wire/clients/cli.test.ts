@@ -55,7 +55,7 @@ describe('commands for resources', () => {
     assert.deepEqual(await shown('endpoints', 'get', made.id), changed)
     assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
     const gone = await runyard('endpoints', 'get', made.id)
-    assert.deepEqual([gone.code, gone.stderr], [66, `runyard: endpoint ${made.id} not found`])
+    assert.deepEqual([gone.code, gone.stderr.startsWith(`runyard: endpoint ${made.id} not found; `)], [66, true])
   })
 
   test('runyard why covers all endpoints, however many pages that takes', async () => {
@@ -116,7 +116,7 @@ describe('commands for resources', () => {
       assert.equal((await runyard(name, 'delete', id)).code, 0)
     }
     const part = await runyard('accounts', 'update', 'own', '--set', 'limits.gpus=1')
-    assert.deepEqual([part.code, part.stderr.includes('give all of them with --limits')], [64, true])
+    assert.deepEqual([part.code, part.stderr], [64, 'runyard: a single limit is changed with --limit gpus=1'])
   })
 
   test('a load-balancing endpoint is made by its type, and scales on requests', async () => {
@@ -136,7 +136,7 @@ describe('commands for resources', () => {
       (await runyard('accounts', 'list')).stdout,
       new RegExp(`^\\{"id":"${made.id}".*"deleteRunningEndpoints":true`, 'm'),
     )
-    assert.equal((await runyard('accounts', 'update', 'own', '--delete-running-endpoints', 'perhaps')).code, 65)
+    assert.equal((await runyard('accounts', 'update', 'own', '--delete-running-endpoints', 'perhaps')).code, 64)
   })
 
   test('an account sees what it has beside its limits', async () => {
@@ -160,9 +160,9 @@ describe('commands for resources', () => {
     const { code, stderr } = await runyard('endpoints', 'create', '--name', 'x', '--set', 'bogus=1')
     assert.equal(code, 65)
     assert.deepEqual(stderr.split('\n').slice(1), [
-      "  $: additional properties 'bogus' not allowed",
-      '  $.image: is required where there is no templateId',
-      '  $: exactly one of gpu and cpu is needed',
+      '  --set bogus=1: there is no such member',
+      '  --image is required where there is no --template',
+      '  exactly one of --gpu and --cpu is needed',
     ])
     assert.equal((await runyard('endpoints', 'create', '--max', 'many')).code, 64)
   })
@@ -185,7 +185,9 @@ describe('commands for resources', () => {
   })
 
   test('the value of a secret is never shown', async () => {
-    const secret = await shown('secrets', 'create', '--name', 'token', '--value', 'hunter2', '--description', 'd')
+    const file = join(temporaryFolder(), 'token')
+    writeFileSync(file, 'hunter2')
+    const secret = await shown('secrets', 'create', '--name', 'token', '--value', `@${file}`, '--description', 'd')
     const all = JSON.stringify([secret, (await runyard('secrets', 'list')).stdout])
     assert.equal(all.includes('hunter2'), false)
     assert.equal(secret.name, 'token')
@@ -254,7 +256,7 @@ describe('commands for jobs and workers', () => {
     const gone = async () => (await runyard('jobs', 'get', job.id)).code === 66
     await until('the job to be gone', gone, 20_000, 200)
     const wrong = await runyard('jobs', 'list', endpoint, '--status', 'DONE', '--limit', '5')
-    assert.deepEqual([wrong.code, wrong.stderr.includes("status 'DONE' is not known")], [65, true])
+    assert.deepEqual([wrong.code, wrong.stderr.includes('--status DONE is not known')], [65, true])
   })
 
   test('workers are listed, shown and ended', async () => {

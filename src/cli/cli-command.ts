@@ -1,0 +1,83 @@
+/** Commands that say in their own words what is wrong with their arguments. */
+import { Command } from 'commander'
+import { nearest } from '../core/nearest.ts'
+import { CliError, EXIT } from './exit.ts'
+
+/** Wrong arguments of a command. */
+export class UsageError extends CliError {
+  readonly command: Command
+  /** The name of the argument that is missing; null for another mistake. */
+  readonly missing: string | null
+
+  constructor(message: string, command: Command, missing: string | null = null) {
+    super(`${message}\n${usageLine(command)}`, EXIT.usage)
+    this.command = command
+    this.missing = missing
+  }
+}
+
+/** A command whose mistakes are {@link UsageError}s. Its subcommands are of this kind, too. */
+export class CliCommand extends Command {
+  override createCommand(name?: string): Command {
+    return new CliCommand(name)
+  }
+
+  override error(message: string, { code = '' }: { code?: string } = {}): never {
+    // The option that is missing beside an argument is in the usage, too.
+    const isIncomplete = code === 'commander.missingArgument' || code === 'commander.missingMandatoryOptionValue'
+    if (isIncomplete && missingArgument(this) !== null) throw missingArgument(this)
+    if (code === 'commander.unknownCommand') throw unknownCommand(this, this.args[0] ?? '')
+    if (code === 'commander.excessArguments') throw excessArgument(this)
+    throw new UsageError(inOneSentence(message), this)
+  }
+}
+
+/** The full name of a command, as it is typed. */
+export function commandName(command: Command): string {
+  return ['runyard', ...wordsOf(command)].join(' ')
+}
+
+/** The names of a command and of the groups that it is in, without that of the program. */
+export function wordsOf(command: Command): string[] {
+  return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
+}
+
+/** How a command is called, on one line. */
+function usageLine(command: Command): string {
+  return `Usage: ${commandName(command)} ${command.usage()}`
+}
+
+function missingArgument(command: Command): UsageError | null {
+  const missing = command.registeredArguments.filter(({ required }) => required)[command.args.length]
+  if (missing === undefined) return null
+  const about = missing.description === '' ? '' : `: ${missing.description}`
+  return new UsageError(`${wordsOf(command).join(' ')} needs <${missing.name()}>${about}`, command, missing.name())
+}
+
+function unknownCommand(group: Command, word: string): UsageError {
+  const known = group.createHelp().visibleCommands(group)
+  const names = known.map(command => command.name()).filter(name => name !== 'help')
+  const close = nearest(word, [...names, ...known.flatMap(command => command.aliases())])
+  const hint = close === null ? '' : `; did you mean ${commandName(group)} ${close}?`
+  // The program has too many for a line; its help groups them.
+  const list = group.parent === null ? 'runyard --help lists the commands' : `there are ${names.join(', ')}`
+  const who = group.parent === null ? 'there is' : `${wordsOf(group).join(' ')} has`
+  return new UsageError(`${who} no command '${word}'${hint === '' ? `; ${list}` : hint}`, group)
+}
+
+/** A word too many, which is a command that does not exist where the group chose this one by itself. */
+function excessArgument(command: Command): UsageError {
+  const word = command.args[command.registeredArguments.length] ?? ''
+  const group = command.parent
+  const isNamed = group?.args.some(given => [command.name(), ...command.aliases()].includes(given)) === true
+  if (group !== null && !isNamed) return unknownCommand(group, word)
+  const name = wordsOf(command).join(' ')
+  return new UsageError(`${name} takes no ${command.args.length > 1 ? 'further ' : ''}argument '${word}'`, command)
+}
+
+/** A message of the library without its own ways: "error: ..." before it, a suggestion on a line below it. */
+function inOneSentence(message: string): string {
+  const [said = '', hint] = message.replace(/^error: /, '').split('\n')
+  if (hint === undefined) return said
+  return `${said}; ${hint.slice(1, -1).replace(/^D/, 'd')}`
+}

@@ -1,0 +1,58 @@
+/** What there is for an argument that is missing. */
+import type { Command } from 'commander'
+import { commandName, type UsageError } from '../cli-command.ts'
+import { ask, type ConnectionOptions } from './connection.ts'
+import { KINDS, type KindName, type Named, type NamedKind } from './kinds.ts'
+import { existing } from './names.ts'
+
+/** Longest wait for a server that is asked what there is, in ms. */
+const PATIENCE_MS = 2_000
+
+/** Lines about what the missing argument can be: the things that exist, where a server says so, and how they are listed. */
+export async function choicesFor({ command, missing }: UsageError): Promise<string> {
+  const help = `${commandName(command)} --help shows its options\n`
+  const choice = missing === null ? null : choiceOf(command, missing)
+  if (choice === null) return help
+  const known = await knownOf(command.opts(), choice.kind)
+  const there = known === null ? '' : `${sentence(existing(known, choice.kind))}\n`
+  return `${there}${choice.listing} lists ${choice.many}\n${help}`
+}
+
+/** What an argument can be. */
+interface Choice {
+  /** The kind that is listed at once: of jobs and batches, the endpoints that have them. */
+  readonly kind: NamedKind
+  readonly listing: string
+  readonly many: string
+}
+
+function choiceOf(command: Command, argument: string): Choice | null {
+  const kind = KINDS.endpoints
+  if (argument === 'job' || argument === 'job or endpoint')
+    return { kind, listing: 'runyard jobs list <endpoint>', many: 'its jobs' }
+  if (argument === 'batch') return { kind, listing: 'runyard batches list <endpoint>', many: 'its batches' }
+  if (argument === 'worker' && command.name() !== 'deploy')
+    return { kind, listing: 'runyard workers list', many: 'their workers' }
+  const group = command.parent?.name() ?? ''
+  if (argument === 'id' && Object.hasOwn(KINDS, group)) return choiceAmong(KINDS[group as KindName])
+  return argument === 'endpoint' || argument === 'id' ? choiceAmong(kind) : null
+}
+
+function choiceAmong(kind: NamedKind): Choice {
+  return { kind, listing: kind.listing, many: 'all' }
+}
+
+/** Null where no server says so in time. */
+async function knownOf(options: ConnectionOptions, { path, list }: NamedKind): Promise<Named[] | null> {
+  try {
+    // A server that does not answer at once is not waited for.
+    await ask(options, `${path}?limit=1`, { signal: AbortSignal.timeout(PATIENCE_MS) })
+    return await list(options)
+  } catch {
+    return null
+  }
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,75 @@
+/** Kinds of things that have an id and a name. */
+import { answerValue, itemsOf } from './answers.ts'
+import { ask, type ConnectionOptions } from './connection.ts'
+import { pages } from './pages.ts'
+
+/** One thing of a kind; its name may be empty. */
+export interface Named {
+  readonly id: string
+  readonly name: string
+}
+
+/** A kind of things that a command takes by their id or their name. */
+export interface NamedKind {
+  /** The word for one of them, such as `network volume`. */
+  readonly one: string
+  /** The word for several. */
+  readonly many: string
+  /** Path of the list; one of them is at its id below it. */
+  readonly path: string
+  /** The command that lists them. */
+  readonly listing: string
+  /** All of them that the key may see. */
+  readonly list: (options: ConnectionOptions) => Promise<Named[]>
+}
+
+/** @param wrapper the member of the list's answer that holds the items */
+function kind(one: string, many: string, path: string, wrapper: string, group: string): NamedKind {
+  const list = async (options: ConnectionOptions) => (await pages(options, path, wrapper)) as unknown as Named[]
+  return { one, many, path, listing: `runyard ${group} list`, list }
+}
+
+/** The kinds that a group of commands lists, shows and changes, by the name of the group. */
+export const KINDS = {
+  endpoints: kind('endpoint', 'endpoints', '/v2/serverless', 'endpoints', 'endpoints'),
+  templates: kind('template', 'templates', '/v2/templates', 'templates', 'templates'),
+  secrets: kind('secret', 'secrets', '/v2/account/secrets', 'secrets', 'secrets'),
+  keys: kind('API key', 'API keys', '/v2/account/keys', 'keys', 'keys'),
+  accounts: kind('account', 'accounts', '/v2/account/accounts', 'accounts', 'accounts'),
+  volumes: kind('network volume', 'network volumes', '/v2/network-volumes', 'networkVolumes', 'volumes'),
+  registries: kind('registry', 'registries', '/v2/registries', 'registries', 'registries'),
+} as const satisfies Readonly<Record<string, NamedKind>>
+
+/** The name of one of {@link KINDS}. */
+export type KindName = keyof typeof KINDS
+
+/** The help of an argument that is one thing of a kind. */
+export function oneOfKind({ one }: NamedKind): string {
+  return `the id or the name of ${/^[aeiA]/.test(one) ? 'an' : 'a'} ${one}`
+}
+
+/** Items of one page of batches. */
+const PAGE = 1_000
+
+/** The batches of an endpoint. @param endpoint its id */
+export function batchesOf(endpoint: string): NamedKind {
+  const path = `/v2/${encodeURIComponent(endpoint)}/batch`
+  const list = (options: ConnectionOptions) => pagesByOffset<Named>(options, path, 'batches')
+  return { one: 'batch', many: 'batches', path, listing: `runyard batches list ${endpoint}`, list }
+}
+
+/** All items of a list whose pages begin at an offset. */
+export async function pagesByOffset<Item extends object>(
+  options: ConnectionOptions,
+  path: string,
+  wrapper: string,
+): Promise<Item[]> {
+  const items: Item[] = []
+  for (;;) {
+    const answer = await ask(options, `${path}?offset=${items.length}&limit=${PAGE}`)
+    const page = await answerValue<{ hasMore?: boolean }>(answer)
+    const found = itemsOf<Item>(page, wrapper)
+    items.push(...found)
+    if (page.hasMore !== true || found.length === 0) return items
+  }
+}

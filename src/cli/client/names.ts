@@ -1,0 +1,104 @@
+/** Names wherever a command takes an id. An id comes first: a name that is the id of another thing does not hide that one. */
+import { nearest } from '../../core/nearest.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { ask, type ConnectionOptions } from './connection.ts'
+import { KINDS, type Named, type NamedKind } from './kinds.ts'
+
+/** Things that a message lists; the rest is left to a command. */
+const MOST_LISTED = 10
+
+/** What can be an id at all. Other text, such as a name with blanks or the path `..`, is never sent as one. */
+const ID = /^[A-Za-z0-9_-]{1,191}$/
+
+/**
+ * Does something with a thing of a kind, or with anything that has an id. What the server does not know as an id may be a name; only then
+ * are the things listed.
+ * @param given an id or a name
+ * @param act is called with the id, again with that of the thing of this name where the server knew none; it must not have printed anything by then
+ * @throws CliError what `act` throws; with candidates where the name means several things or none
+ */
+export async function withName<Result>(
+  options: ConnectionOptions,
+  kind: NamedKind,
+  given: string,
+  act: (id: string) => Promise<Result>,
+): Promise<Result> {
+  if (!ID.test(given)) return act(idAmong(await kind.list(options), kind, given, null))
+  try {
+    return await act(given)
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error
+    // A key for jobs alone may list nothing.
+    const known = await kind.list(options).catch(() => null)
+    if (known === null) throw error
+    return act(idAmong(known, kind, given, error))
+  }
+}
+
+/** As {@link withName}, for endpoints. */
+export function withEndpointName<Result>(
+  options: ConnectionOptions,
+  given: string,
+  act: (id: string) => Promise<Result>,
+): Promise<Result> {
+  return withName(options, KINDS.endpoints, given, act)
+}
+
+/**
+ * The id of a thing that an option names, for the body or the query of a request.
+ * @param given an id or a name
+ * @param flag the option, which messages begin with
+ * @returns the text itself for a key that may not read the things of this kind
+ * @throws CliError with candidates where the name means several things or none
+ */
+export async function idOf(options: ConnectionOptions, kind: NamedKind, given: string, flag: string): Promise<string> {
+  const isThere = (id: string) => ask(options, `${kind.path}/${encodeURIComponent(id)}`).then(() => id)
+  try {
+    return await withName(options, kind, given, isThere)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    if (error.exitCode === EXIT.refused) return given
+    const isUnclear = error.exitCode === EXIT.notFound || error.exitCode === EXIT.usage
+    throw isUnclear ? new CliError(`${flag}: ${error.message}`, error.exitCode) : error
+  }
+}
+
+/** What a message says about the things that exist: their names and ids, or how they are listed. */
+export function existing(known: readonly Named[], { many, listing }: NamedKind): string {
+  if (known.length === 0) return `there are no ${many}`
+  const shown = known.slice(0, MOST_LISTED).map(labelOf)
+  const rest = known.length > shown.length ? ` and ${known.length - shown.length} more: ${listing}` : ''
+  return `there are the ${many} ${shown.join(', ')}${rest}`
+}
+
+function labelOf({ id, name }: Named): string {
+  return typeof name === 'string' && name !== '' && name !== id ? `${name} (${id})` : id
+}
+
+/** @param unknown what the server said to the text as an id; null where it was not asked */
+function idAmong(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
+  // The thing exists; what does not is within it, such as a release.
+  if (unknown !== null && known.some(({ id }) => id === given)) throw unknown
+  const found = namedAmong(known, kind, given)
+  if (found !== null) return found
+  const close = nearest(given, [...known.map(({ name }) => name ?? ''), ...known.map(({ id }) => id)])
+  const said = unknown?.message ?? `there is no ${kind.one} '${given}'`
+  throw new CliError(`${said}; ${close === null ? existing(known, kind) : `did you mean ${close}?`}`, EXIT.notFound)
+}
+
+/**
+ * The id of the thing with this id or this name.
+ * @returns null for none
+ * @throws CliError with candidates for a name of several things
+ */
+export function namedAmong(known: readonly Named[], { many }: NamedKind, given: string): string | null {
+  if (known.some(({ id }) => id === given)) return given
+  const named = known.filter(({ name }) => name === given)
+  if (named.length <= 1) return named[0]?.id ?? null
+  const ids = named.slice(0, MOST_LISTED).map(({ id }) => id)
+  const rest = named.length > ids.length ? ` and ${named.length - ids.length} more` : ''
+  throw new CliError(
+    `${named.length} ${many} are named '${given}'; give the id of one: ${ids.join(', ')}${rest}`,
+    EXIT.usage,
+  )
+}

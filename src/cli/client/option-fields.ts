@@ -1,0 +1,204 @@
+/** Options by the fields of requests that they become, so that a message about a field names the option that was typed. */
+import { type Command, Option } from 'commander'
+import { nearest } from '../../core/nearest.ts'
+import { CliError } from '../exit.ts'
+
+/** A request that the server refuses for what is in it. */
+export class RefusedRequest extends CliError {
+  /** Sentences about single fields, each behind the path of its field where it has one. */
+  readonly failures: readonly string[]
+
+  constructor(message: string, exitCode: number, failures: readonly string[]) {
+    super(message, exitCode)
+    this.failures = failures
+  }
+}
+
+/** What an option becomes in a request. */
+interface Became {
+  /** Paths of fields, such as `workers.max`; the parameters of a query have no other form. */
+  readonly fields: readonly string[]
+  /** True when its value is in no message. */
+  readonly isSecret: boolean
+}
+
+const became = new WeakMap<Option, Became>()
+
+/** An option that becomes fields of a request. */
+export function fieldOption(flags: string, description: string, ...fields: readonly string[]): Option {
+  return becoming(new Option(flags, description), ...fields)
+}
+
+/** Says which fields of a request an option becomes. */
+export function becoming(option: Option, ...fields: readonly string[]): Option {
+  became.set(option, { fields, isSecret: false })
+  return option
+}
+
+/** As {@link becoming}, for an option whose value no message may show. */
+export function secretly(option: Option, ...fields: readonly string[]): Option {
+  became.set(option, { fields, isSecret: true })
+  return option
+}
+
+/** The fields that the options of a command become, with the flag of each. */
+export function fieldsOf(command: Command): Map<string, string> {
+  return new Map(command.options.flatMap(option => (became.get(option)?.fields ?? []).map(f => [f, flagOf(option)])))
+}
+
+/** Longest value of an option that a message repeats. */
+const MOST_SHOWN = 60
+
+/** The message of a refused request in the words of the command that sent it. */
+export function messageFor(command: Command, { message, failures }: RefusedRequest): string {
+  // Job operations have all of their sentences in one text.
+  const single = failures.flatMap(failure => (failure.startsWith('"') ? failure.split(/; (?=")/) : [failure]))
+  const sentences = single.map(sentence => sentenceFor(command, sentence))
+  // About the request as a whole: it names no field.
+  if (sentences.every((sentence, index) => sentence === single[index])) return message
+  const unique = [...new Set(sentences)]
+  return unique.length === 1 ? unique[0]! : ['the request is refused:', ...unique.map(line => `  ${line}`)].join('\n')
+}
+
+function sentenceFor(command: Command, failure: string): string {
+  const parts = partsOf(failure) ?? bareParts(command, failure)
+  if (parts === null) return failure
+  const { place, path, said } = parts
+  if (place === 'path') return `${argumentFor(command, path)}: ${inWords(said)}`
+  const unknown = /^additional properties '(.*)' not allowed$/.exec(said)?.[1]
+  const field = unknown === undefined ? path : [path, unknown].filter(name => name !== '').join('.')
+  const text = unknown === undefined ? inOptions(command, inWords(said), path === '') : noSuchMember(command, field)
+  if (field === '') return text
+  if (text.startsWith('is required')) return `${flagFor(command, field)} ${text}`
+  return `${typedFor(command, field)}${VERB.test(text) ? '' : ':'} ${text}`
+}
+
+/** How a sentence begins whose subject is the field. */
+const VERB = /^(?:must|is|has|needs|cannot)\b/
+
+function noSuchMember(command: Command, field: string): string {
+  const close = nearest(field, [...fieldsOf(command).keys()])
+  return `there is no such member${close === null ? '' : `; did you mean ${close}?`}`
+}
+
+/** An argument of a command as it was typed. */
+function argumentFor(command: Command, name: string): string {
+  const index = command.registeredArguments.findIndex(argument => argument.name() === name)
+  return index < 0 ? name : `${name} '${command.args[index] ?? ''}'`
+}
+
+/** A sentence about a field. */
+interface Parts {
+  /** The part of the request: `$` for the body. */
+  readonly place: string
+  readonly path: string
+  readonly said: string
+}
+
+/** Null for a sentence without a field. */
+function partsOf(failure: string): Parts | null {
+  const [, place, rest] = /^(\$|query|path)(?=[.:[])\.?(.*)$/s.exec(failure) ?? []
+  if (place === undefined || rest === undefined) return null
+  const at = rest.indexOf(': ')
+  if (at < 0) return null
+  return { place, path: rest.slice(0, at).replaceAll(/\[\d+\]/g, ''), said: rest.slice(at + 2) }
+}
+
+/** The parts of a sentence that begins with the field of an option, with its value behind it or not. */
+function bareParts(command: Command, failure: string): Parts | null {
+  const [, quoted, bare, said = ''] = /^(?:"([\w.]+)"|([\w.]+)) (?:'[^']*' )?(.*)$/s.exec(failure) ?? []
+  const path = quoted ?? bare
+  return path !== undefined && fieldsOf(command).has(path) ? { place: '$', path, said } : null
+}
+
+/** What somebody typed for a field: the option with its value, where that may be shown. */
+function typedFor(command: Command, field: string): string {
+  const { set, file } = command.opts<{ set?: unknown; file?: unknown }>()
+  const setting = Array.isArray(set) ? set.findLast(text => covers(text.split('=')[0], field)) : undefined
+  if (setting !== undefined) return `--set ${isShown(setting, field) ? setting : setting.split('=')[0]}`
+  const isTyped = (one: Option) => command.getOptionValueSource(one.attributeName()) === 'cli'
+  const option = optionsFor(command, field).find(isTyped) ?? optionsWithin(command, field).find(isTyped)
+  if (option !== undefined) return typedOption(option, command.getOptionValue(option.attributeName()))
+  if (typeof file === 'string') return `${field} in ${file === '-' ? 'standard input' : file}`
+  return flagFor(command, field)
+}
+
+function optionsFor({ options }: Command, field: string): Option[] {
+  return options.filter(option => became.get(option)?.fields.some(one => covers(one, field)) === true)
+}
+
+/** The options that become a part of a field. */
+function optionsWithin({ options }: Command, field: string): Option[] {
+  return options.filter(option => became.get(option)?.fields.some(one => covers(field, one)) === true)
+}
+
+/** The option that becomes a field, or the field where there is none. */
+function flagFor(command: Command, field: string): string {
+  const [option] = optionsFor(command, field)
+  return option === undefined ? field : flagOf(option)
+}
+
+function typedOption(option: Option, value: unknown): string {
+  const flag = flagOf(option)
+  const text = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+  const isHidden = became.get(option)?.isSecret === true || text === '' || text.length > MOST_SHOWN
+  return isHidden ? flag : `${flag} ${text}`
+}
+
+function isShown(setting: string, field: string): boolean {
+  return setting.length <= MOST_SHOWN && !/^(?:env|value|password)\b/.test(field)
+}
+
+function flagOf({ long, short }: Option): string {
+  return long ?? short ?? ''
+}
+
+/** True when a field is what an option becomes, or within it. */
+function covers(path: string, field: string): boolean {
+  return path === field || field.startsWith(`${path}.`)
+}
+
+/** A sentence with options in place of the fields that it names: all of them where it is about several, else those that are no words. */
+function inOptions(command: Command, said: string, isAboutSeveral: boolean): string {
+  const flags = fieldsOf(command)
+  return said.replaceAll(/\b[a-zA-Z]+(?:\.[a-zA-Z]+)*\b/g, word => {
+    const isWord = /^[a-z]+$/.test(word)
+    return flags.has(word) && (isAboutSeveral || !isWord) ? flags.get(word)! : word
+  })
+}
+
+/** Sentences of schemas in words for people. */
+const WORDINGS: readonly (readonly [RegExp, (...found: string[]) => string])[] = [
+  [/^too big: expected \w+ to be <=(\S+)$/, most => `must be at most ${most}`],
+  [/^too small: expected \w+ to be >=(\S+)$/, least => `must be at least ${least}`],
+  [/^too small: expected \w+ to have >=1 \w+$/, () => 'must not be empty'],
+  [/^too small: expected \w+ to have >=(\d+) (\w+)$/, (least, what) => `must have at least ${least} ${what}`],
+  [/^too big: expected \w+ to have <=(\d+) (\w+)$/, (most, what) => `must have at most ${most} ${what}`],
+  [/^invalid input: expected int, received number$/, () => 'must be a whole number'],
+  [/^invalid input: expected (\w+), received NaN$/, wanted => `must be ${oneOf(wanted)}`],
+  [/^invalid input: expected (\w+), received (\w+)$/, (wanted, got) => `must be ${oneOf(wanted)}, not ${oneOf(got)}`],
+  [/^invalid option: expected one of (.+)$/, list => `must be ${alternatives(list)}`],
+  [/^invalid discriminator value\. Expected (.+)$/, list => `must be ${alternatives(list)}`],
+  [/^invalid input: expected (".+)$/, list => `must be ${alternatives(list)}`],
+  [/^invalid ISO datetime$/, () => 'must be a date and time such as 2027-01-31T12:00:00Z'],
+]
+
+function inWords(said: string): string {
+  for (const [pattern, wording] of WORDINGS) {
+    const found = pattern.exec(said)
+    if (found !== null) return wording(...found.slice(1))
+  }
+  return said
+}
+
+function oneOf(type: string): string {
+  if (type === 'undefined' || type === 'null') return type === 'null' ? 'null' : 'missing'
+  return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`
+}
+
+/** `"A"|"B"|"C"` as `A, B or C`. */
+function alternatives(list: string): string {
+  const all = list.split('|').map(one => one.trim().replaceAll(/^["']|["']$/g, ''))
+  const last = all.pop()!
+  return all.length === 0 ? last : `${all.join(', ')} or ${last}`
+}

@@ -1,0 +1,206 @@
+/** The options of `create` and `update` by the members of the bodies that they become. */
+import type { Field } from '../client/fields.ts'
+import { cpuWords, scalerWords, scopeWords } from '../client/option-words.ts'
+
+const NAME: Field = { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }
+
+const CONTAINER: readonly Field[] = [
+  {
+    flag: '--image <reference>',
+    help: 'image reference, or dir:<folder> of this machine',
+    path: 'image',
+    kind: 'image',
+  },
+  { flag: '--args <text>', help: 'arguments of the entry point', path: 'args', kind: 'text' },
+  { flag: '--disk <GB>', help: 'container disk', path: 'disk', kind: 'number' },
+  {
+    flag: '--env <NAME=value>',
+    help: 'environment variable to add or replace; again for more',
+    path: 'env',
+    kind: 'pairs',
+  },
+  { flag: '--ports <list>', help: 'such as 8000/http,9000/tcp', path: 'ports', kind: 'list' },
+  {
+    flag: '--registry <name>',
+    help: 'saved registry credential, by name or id',
+    path: 'registry',
+    kind: 'text',
+    of: 'registries',
+  },
+]
+
+/** Options of a change besides. */
+const UNSET_ENV: Field = {
+  flag: '--unset-env <NAME>',
+  help: 'environment variable to remove; again for more',
+  path: 'env',
+  kind: 'names',
+}
+
+const ENDPOINT: readonly Field[] = [
+  NAME,
+  ...CONTAINER,
+  { flag: '--gpu-count <n>', help: 'GPUs of one worker', path: 'gpu.count', kind: 'number' },
+  {
+    flag: '--cpu <vcpus>',
+    help: 'vCPUs of a worker without GPUs, such as 2 or cpu3c:4',
+    path: 'cpu',
+    kind: 'json',
+    words: cpuWords,
+  },
+  {
+    flag: '--volume <name>',
+    help: 'network volume, by name or id; again for more, none for none',
+    path: 'networkVolumes',
+    kind: 'repeated',
+    of: 'volumes',
+  },
+  {
+    flag: '--model <owner/name>',
+    help: 'model of Hugging Face; again for more, none for none',
+    path: 'modelReferences',
+    kind: 'repeated',
+  },
+  { flag: '--min <n>', help: 'workers at least', path: 'workers.min', kind: 'number' },
+  { flag: '--max <n>', help: 'workers at most', path: 'workers.max', kind: 'number' },
+  {
+    flag: '--idle-timeout <s>',
+    help: 'seconds, or such as 5m, after which an idle worker ends',
+    path: 'workers.idleTimeout',
+    kind: 'number',
+    unitMs: 1_000,
+  },
+  {
+    flag: '--timeout <ms>',
+    help: 'execution timeout of a job; also such as 90s or 10m',
+    path: 'timeout',
+    kind: 'number',
+    unitMs: 1,
+  },
+  {
+    flag: '--scaler <type:value>',
+    help: 'QUEUE_DELAY:<seconds> or REQUEST_COUNT:<number>',
+    path: 'scaling',
+    kind: 'json',
+    words: scalerWords,
+  },
+  { flag: '--scaling <json>', help: 'as --scaler, in JSON', path: 'scaling', kind: 'json', isHidden: true },
+  { flag: '--flashboot <mode>', help: 'OFF, FLASHBOOT or PRIORITY_FLASHBOOT', path: 'flashboot', kind: 'choice' },
+  {
+    flag: '--cors-origins <list>',
+    help: 'web pages that may call it, such as https://app.example',
+    path: 'corsOrigins',
+    kind: 'list',
+  },
+  {
+    flag: '--template <name>',
+    help: 'template whose settings it starts from, by name or id',
+    path: 'templateId',
+    kind: 'text',
+    of: 'templates',
+  },
+]
+
+const CANARY: Field = {
+  flag: '--canary <percent>',
+  help: 'share of the workers that runs this change until it is promoted',
+  path: 'rollout.canary',
+  kind: 'number',
+}
+
+const TEMPLATE: readonly Field[] = [
+  NAME,
+  ...CONTAINER,
+  { flag: '--serverless', help: 'for endpoints', path: 'serverless', kind: 'boolean' },
+]
+
+const SECRET_VALUE: readonly Field[] = [
+  {
+    flag: '--value <@file|->',
+    help: 'file with the value, or standard input; asked for unless given',
+    path: 'value',
+    kind: 'secret',
+    asked: 'value of the secret',
+  },
+  { flag: '--description <text>', help: 'what it is for', path: 'description', kind: 'text' },
+]
+
+const KEY: readonly Field[] = [
+  NAME,
+  {
+    flag: '--scope <rights>',
+    help: 'all, read-only, or areas such as management=read,jobs=write',
+    path: 'scope',
+    kind: 'json',
+    words: scopeWords,
+  },
+  { flag: '--expires-at <time>', help: 'RFC 3339 time after which it is refused', path: 'expiresAt', kind: 'text' },
+]
+
+/** Options of a new one of each group of commands, and of a change; null where there is no change. */
+export const RESOURCE_OPTIONS = {
+  endpoints: {
+    create: [
+      ...ENDPOINT,
+      { flag: '--type <type>', help: 'QUEUE (default) or LOAD_BALANCER', path: 'type', kind: 'choice' },
+    ],
+    update: [...ENDPOINT, UNSET_ENV, CANARY],
+  },
+  templates: { create: TEMPLATE, update: [...TEMPLATE, UNSET_ENV] },
+  secrets: { create: [NAME, ...SECRET_VALUE], update: SECRET_VALUE },
+  keys: {
+    create: [
+      ...KEY,
+      {
+        flag: '--account <name>',
+        help: 'account that it belongs to, by name or id; for the operator',
+        path: 'account',
+        kind: 'text',
+        of: 'accounts',
+      },
+      { flag: '--exempt', help: 'without rate limits; for the operator', path: 'exempt', kind: 'boolean' },
+    ],
+    update: KEY,
+  },
+  accounts: {
+    create: [NAME],
+    update: [
+      { flag: '--name <text>', help: 'name; for the operator', path: 'name', kind: 'text' },
+      {
+        flag: '--delete-running-endpoints <true|false>',
+        help: 'whether GraphQL deletes endpoints whose workersMin or workersMax is not 0',
+        path: 'deleteRunningEndpoints',
+        kind: 'yes-no',
+      },
+      {
+        flag: '--limits <json>',
+        help: 'all limits of its own in JSON; those that it leaves out are the default',
+        path: 'limits',
+        kind: 'json',
+        isHidden: true,
+      },
+    ],
+  },
+  volumes: {
+    create: [
+      NAME,
+      { flag: '--size <GB>', help: 'size', path: 'size', kind: 'number' },
+      { flag: '--data-center <id>', help: 'data center', path: 'dataCenter', kind: 'text' },
+    ],
+    update: [NAME, { flag: '--size <GB>', help: 'new size; it only grows', path: 'size', kind: 'number' }],
+  },
+  registries: {
+    create: [
+      NAME,
+      { flag: '--username <text>', help: 'user of the registry', path: 'username', kind: 'text' },
+      {
+        flag: '--password <@file|->',
+        help: 'file with the password or token, or standard input; asked for unless given',
+        path: 'password',
+        kind: 'secret',
+        asked: 'password or token of the registry',
+      },
+    ],
+    update: null,
+  },
+} as const satisfies Readonly<Record<string, { create: readonly Field[]; update: readonly Field[] | null }>>

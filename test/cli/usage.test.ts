@@ -1,0 +1,87 @@
+/** Wrong commands and arguments: what is wrong, the usage, and the nearest name. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Command } from 'commander'
+import { commandLine } from '../../src/cli/program.ts'
+import { runAlone } from '../support/command-line.ts'
+
+function groupsOf(command: Command): Command[] {
+  return command.commands.length === 0 ? [] : [command, ...command.commands.flatMap(groupsOf)]
+}
+
+function wordsOf(command: Command): string[] {
+  return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
+}
+
+async function said(...words: string[]): Promise<string[]> {
+  const { code, stdout, stderr } = await runAlone(...words)
+  assert.deepEqual([code, stdout], [64, ''], stderr)
+  return stderr.trimEnd().split('\n')
+}
+
+test('a mistyped command is named with the nearest one, in each group', async () => {
+  const groups = groupsOf(commandLine())
+  assert.ok(groups.length > 12)
+  for (const group of groups) {
+    for (const command of group.createHelp().visibleCommands(group)) {
+      const name = command.name()
+      if (name === 'help') continue
+      // The second half of `accept` as in `accpet`.
+      const mistyped = `${name.slice(0, -2)}${name.at(-1)}${name.at(-2)}`
+      if (group.commands.some(one => one.name() === mistyped)) continue
+      const words = wordsOf(group)
+      const [first = '', usage = ''] = await said(...words, mistyped)
+      const nearest = first.split('did you mean ')[1]
+      assert.ok(first.includes(`no command '${mistyped}'`), first)
+      assert.ok(nearest?.startsWith(['runyard', ...words, ''].join(' ')) === true, first)
+      assert.ok(usage.startsWith(['Usage: runyard', ...words].join(' ')) === true, usage)
+    }
+  }
+})
+
+test('a word that is near to no command lists those of its group', async () => {
+  const [first] = await said('jobs', 'xyzzy')
+  assert.match(first!, /^runyard: jobs has no command 'xyzzy'; there are list, create, get, /)
+  const [root] = await said('xyzzy')
+  assert.equal(root, "runyard: there is no command 'xyzzy'; runyard --help lists the commands")
+})
+
+test('an argument too many of a command that was chosen by itself is taken for a command, with options before it or not', async () => {
+  for (const words of [['accpet'], ['--json', 'accpet']]) {
+    const [first] = await said('clock', ...words)
+    assert.equal(first, "runyard: clock has no command 'accpet'; did you mean runyard clock accept?")
+  }
+  const [first] = await said('clock', 'show', 'accept')
+  assert.equal(first, "runyard: clock show takes no argument 'accept'")
+})
+
+test('an unknown option is named with the nearest one, also of those that only --help-all prints', async () => {
+  assert.equal(
+    (await said('serve', '--kubernets'))[0],
+    "runyard: unknown option '--kubernets'; did you mean --kubernetes?",
+  )
+  assert.equal((await said('endpoints', 'list', '--jsn'))[0], "runyard: unknown option '--jsn'; did you mean --json?")
+})
+
+test('each command without an argument that it needs shows its usage and what it needs, without a server', async () => {
+  const all = (command: Command): Command[] => [command, ...command.commands.flatMap(all)]
+  const needing = all(commandLine()).filter(({ registeredArguments: [first] }) => first?.required === true)
+  assert.ok(needing.length > 50)
+  for (const command of needing) {
+    const words = wordsOf(command)
+    const argument = command.registeredArguments[0]!.name()
+    const lines = await said(
+      ...words,
+      ...(command.options.some(({ long }) => long === '--url') ? ['--url', 'http://127.0.0.1:1'] : []),
+    )
+    assert.ok(lines[0]?.startsWith(`runyard: ${words.join(' ')} needs <${argument}>: `), String(lines[0]))
+    assert.equal(lines[1], `Usage: runyard ${words.join(' ')} ${command.usage()}`)
+    assert.equal(lines.at(-1), `runyard ${words.join(' ')} --help shows its options`)
+  }
+})
+
+test('an option that a command needs is named with the usage', async () => {
+  const [first, usage] = await said('restore', 'file')
+  assert.equal(first, "runyard: required option '--data-dir <folder>' not specified")
+  assert.match(usage!, /^Usage: runyard restore /)
+})

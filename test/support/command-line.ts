@@ -1,0 +1,62 @@
+/** The command line in the process of a test, on the application of a rig in place of a server. */
+import { mock, type TestContext } from 'node:test'
+import { execute } from '../../src/cli/program.ts'
+import { KEY, type Rig } from './rig.ts'
+
+/** How a command ended, and what it printed. */
+export interface CommandEnd {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a command with the arguments of `words`. */
+export type RunsCommands = (...words: readonly string[]) => Promise<CommandEnd>
+
+/** The command line on a rig. Commands run one after the other. @param key of all commands */
+export function commandsOn(t: TestContext, rig: Rig, key: string = KEY): RunsCommands {
+  const fetched: typeof fetch = async (input, init = {}) => {
+    const { pathname, search } = new URL(String(input))
+    const { body, headers, signal } = init
+    const { authorization = '', ...others } = Object.fromEntries(new Headers(headers ?? {}))
+    const asking = { key: authorization.replace(/^Bearer /, ''), headers: others, type: null }
+    return rig.open(
+      `${pathname}${search}`,
+      { ...asking, ...(body == null ? {} : { body }), ...(signal == null ? {} : { signal }) },
+      init.method ?? 'GET',
+    )
+  }
+  t.mock.method(globalThis, 'fetch', fetched)
+  const { env } = process
+  process.env = { ...env, RUNYARD_URL: 'http://localhost:8080', RUNYARD_API_KEY: key }
+  t.after(() => {
+    process.env = env
+  })
+  return (...words) => captured(() => execute(['node', 'runyard', ...words], { command: null }))
+}
+
+/** A command without a server. */
+export function runAlone(...words: readonly string[]): Promise<CommandEnd> {
+  return captured(() => execute(['node', 'runyard', ...words], { command: null }))
+}
+
+/** What is written as text meanwhile; the reporter of the test writes bytes. */
+async function captured(run: () => Promise<number>): Promise<CommandEnd> {
+  const printed = { stdout: '', stderr: '' }
+  const mocks = (['stdout', 'stderr'] as const).map(name => {
+    const write = process[name].write.bind(process[name]) as (...args: unknown[]) => boolean
+    return mock.method(process[name], 'write', (piece: unknown, ...rest: unknown[]) => {
+      if (typeof piece !== 'string') return write(piece, ...rest)
+      printed[name] += piece
+      return true
+    })
+  })
+  const before = process.exitCode
+  try {
+    const code = await run()
+    return { code: code === 0 ? Number(process.exitCode ?? 0) : code, ...printed }
+  } finally {
+    process.exitCode = before
+    for (const { mock: mocked } of mocks) mocked.restore()
+  }
+}
