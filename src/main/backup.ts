@@ -12,7 +12,7 @@ import { systemClock } from '../system/clock.ts'
 import { dumpCommand } from './postgres-commands.ts'
 import type { Log } from './shell.ts'
 
-export { keepNewest } from '../system/backup/backup-folder.ts'
+export { keepNewest, newestBackup } from '../system/backup/backup-folder.ts'
 export { keepBackup } from '../system/backup/keep-backup.ts'
 
 /** Makes the backups of a server with these settings. */

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
@@ -8,6 +8,7 @@ import { accessProblem, errorText } from '../../disk/access-problem.ts'
 import { hasFoundNoSpace } from '../../disk/full-disk.ts'
 import { dumpCommand, restoreCommand } from '../../main/postgres-commands.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { canBeAsked, secretText } from '../client/hidden-input.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -67,7 +68,7 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
   if (closed !== null) throw new CliError(`no backup can be written to ${resolve(file)}: ${closed}`, EXIT.refused)
   const folder = statSync(file, { throwIfNoEntry: false })?.isDirectory() === true ? resolve(file) : null
   const keep = keptOf(options, folder)
-  const passphrase = passphraseOf(options)
+  const passphrase = await passphraseOf(options, true)
   const { backupFileIn, keepBackup, keepNewest } = await import('../../main/backup.ts')
   const path = folder === null ? resolve(file) : backupFileIn(folder)
   if (existsSync(path)) throw new CliError(`${path} is there already; give another file`, EXIT.usage)
@@ -115,6 +116,7 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   const closed = accessProblem(file, 'read')
   if (closed !== null) throw new CliError(`the backup cannot be read: ${closed}`, EXIT.refused)
   if (!existsSync(file)) throw new CliError(`there is no file ${resolve(file)}`, EXIT.usage)
+  if (statSync(file).isDirectory()) throw new CliError(await folderText(resolve(file)), EXIT.usage)
   const [{ StartError }, { headerOf, restoreBackup }] = await Promise.all([
     import('../../main/listeners.ts'),
     import('../../main/restore.ts'),
@@ -122,7 +124,7 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   const { config } = reading
   const header = await refusing(
     async () => {
-      const passphrase = (await headerOf(file)).keys === 'sealed' ? passphraseOf(options) : null
+      const passphrase = (await headerOf(file)).keys === 'sealed' ? await passphraseOf(options, false) : null
       return await restoreBackup({ config, file, passphrase, report: progress() })
     },
     dataDir,
@@ -137,11 +139,30 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
     printText(`Its database is PostgreSQL at ${header.postgres}: restore it with pg_restore\n`)
 }
 
-/** @returns null where the keys are to be left out @throws CliError when there is none */
-function passphraseOf({ passphraseFile, withoutKeys }: KeyOptions): string | null {
+/** What is said of a folder in the place of a backup. */
+async function folderText(folder: string): Promise<string> {
+  const { newestBackup } = await import('../../main/backup.ts')
+  const { newest } = newestBackup(folder, Date.now())
+  if (newest === null) return `${folder} is a folder without a whole backup; give a file of runyard backup`
+  return `${folder} is a folder; give a backup in it, such as the newest: ${join(folder, newest.name)}`
+}
+
+/**
+ * The passphrase of the keys; asked for on a terminal.
+ * @param isNew asks twice: a typing error would seal the keys for ever
+ * @returns null where the keys are to be left out
+ * @throws CliError when there is none
+ */
+async function passphraseOf({ passphraseFile, withoutKeys }: KeyOptions, isNew: boolean): Promise<string | null> {
   if (withoutKeys === true) return null
   const text = passphraseFile === undefined ? process.env.RUNYARD_BACKUP_PASSPHRASE : textOf(passphraseFile)
   if (text !== undefined && text !== '') return text
+  if (passphraseFile === undefined && canBeAsked()) {
+    const typed = await secretText('passphrase of the keys')
+    if (isNew && typed !== (await secretText('once more')))
+      throw new CliError('the two passphrases differ; nothing was done', EXIT.usage)
+    if (typed !== '') return typed
+  }
   throw new CliError(
     'the keys need a passphrase: set RUNYARD_BACKUP_PASSPHRASE or give --passphrase-file; --without-keys leaves the keys out',
     EXIT.usage,

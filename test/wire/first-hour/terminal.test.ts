@@ -49,6 +49,15 @@ class Terminal {
 
 const CTRL_C = '\u0003'
 
+test('a secret is asked for on a terminal, which does not show it', async () => {
+  const terminal = new Terminal('secrets create --name typed')
+  await terminal.shows(/value of the secret: $/)
+  terminal.type('hunter2\r')
+  await terminal.shows(/"name": "typed"/)
+  assert.equal(await terminal.end(), 0)
+  assert.equal(terminal.text.includes('hunter2'), false, terminal.text)
+})
+
 describe('a job of a folder that crashes', () => {
   test('is named at once, its cause is said with the output, and Ctrl-C offers to cancel it', async () => {
     const { json } = await ask(server, '/v2/serverless')

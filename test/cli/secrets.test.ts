@@ -1,0 +1,57 @@
+/** Secrets that commands ask for. */
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { test } from 'node:test'
+import { type SecretStreams, secretText } from '../../src/cli/client/hidden-input.ts'
+
+/** A terminal, or a pipe, with what has been written to it. */
+function streams(isTTY: boolean) {
+  const modes: boolean[] = []
+  const input = Object.assign(new PassThrough(), { isTTY, setRawMode: (mode: boolean) => void modes.push(mode) })
+  const output = new PassThrough()
+  let written = ''
+  output.on('data', bytes => {
+    written += bytes
+  })
+  return { input, given: { input, output } as unknown as SecretStreams, written: () => written, modes }
+}
+
+test('a secret that is typed is not echoed, by the terminal or by the command', async () => {
+  const { input, given, written, modes } = streams(true)
+  const asked = secretText('value of the secret', given)
+  input.write('hunt')
+  input.write('er3\u007f2\r')
+  assert.equal(await asked, 'hunter2')
+  // In raw mode the terminal itself shows nothing; afterwards it is as before.
+  assert.deepEqual(modes, [true, false])
+  assert.equal(written(), 'value of the secret: \n')
+})
+
+test('a secret of several lines that is pasted is refused as a whole, and Ctrl-C and Ctrl-D change nothing', async () => {
+  const pasted = streams(true)
+  const asked = secretText('key', pasted.given)
+  pasted.input.write('-----BEGIN\rabc\r-----END')
+  await assert.rejects(asked, /more than one line; keep it in a file/)
+  for (const key of ['\u0003', '\u0004']) {
+    const ended = streams(true)
+    const given = secretText('key', ended.given)
+    ended.input.write(key)
+    await assert.rejects(given, /nothing was changed/)
+    assert.deepEqual(ended.modes.at(-1), false)
+  }
+})
+
+test('standard input is read where nobody types, in pieces, without its last line end', async () => {
+  for (const [text, secret] of [
+    ['hunter2\n', 'hunter2'],
+    ['a\nb\r\n', 'a\nb'],
+    ['ü', 'ü'],
+  ] as const) {
+    const { input, given, written } = streams(false)
+    const asked = secretText('value', given)
+    for (const byte of Buffer.from(text)) input.write(Buffer.of(byte))
+    input.end()
+    assert.equal(await asked, secret)
+    assert.equal(written(), '')
+  }
+})
