@@ -29,6 +29,7 @@ export function addBuild(program: Command): void {
     .option('--no-cache', 'build every step anew')
     .option('--pull', 'look for a newer base image')
     .option('--json', 'print one line of JSON with the id of the image')
+    .summary('build an image of a folder')
     .description('build an image of a folder on the container engine of this machine')
     .action(build)
 }

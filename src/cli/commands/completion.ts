@@ -5,6 +5,7 @@ export function addCompletion(program: Command): void {
   program
     .command('completion')
     .addArgument(new Argument('<shell>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
+    .summary('print a completion script for bash, zsh or fish')
     .description('print a completion script; for bash: eval "$(runyard completion bash)"')
     .action((shell: keyof typeof SCRIPTS) => {
       process.stdout.write(SCRIPTS[shell](followingOf(program)))

@@ -5,6 +5,7 @@ import { printText } from '../terminal/terminal-text.ts'
 /** `runyard console`: a link that signs in to the console. */
 export function addConsole(program: Command): void {
   withConnection(program.command('console'))
+    .summary('print an address that signs in to the console')
     .description('print an address that signs in to the console once, within 10 minutes')
     .action(printLink)
 }

@@ -19,6 +19,7 @@ const TAKEN = [
 export function addDoctor(program: Command): void {
   const command = program
     .command('doctor')
+    .summary('check this machine, and say what to do')
     .description('check this machine and its container engine, and say what to do; exits with 1 when a check fails')
   for (const name of TAKEN) {
     const { flag, argument, help } = SETTINGS[name]!

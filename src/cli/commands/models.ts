@@ -25,7 +25,10 @@ interface Pulled extends DownloadProgress {
 
 /** `runyard models list|pull|remove`. */
 export function addModels(program: Command): void {
-  const group = program.command('models').description('models of Hugging Face that this machine keeps for workers')
+  const group = program
+    .command('models')
+    .summary('models that this machine keeps')
+    .description('models of Hugging Face that this machine keeps for workers')
   withConnection(group.command('list').alias('ls')).description('list them, the last used first').action(list)
   withConnection(group.command('pull').argument('<model>', 'as owner/name or owner/name:revision'))
     .description('download a model, with the secret HF_TOKEN where its hub wants a token')

@@ -7,18 +7,23 @@ import { errorText } from '../../disk/access-problem.ts'
 import { packageFile } from '../../disk/package-files.ts'
 import type { ActingServer, RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { withShortHelp } from './serve-help.ts'
 import { SERVE_OPTION_GROUPS } from './serve-option-groups.ts'
 
 /** `runyard serve`: runs the server until a signal stops it. */
 export function addServe(program: Command): void {
-  const command = program.command('serve').description('run the server; Ctrl-C drains the workers and stops it')
+  const command = program
+    .command('serve')
+    .summary('run the server')
+    .description('run the server; Ctrl-C drains the workers and stops it')
   const settings = new Map(Object.values(SETTINGS).map(setting => [setting.flag, setting]))
   for (const [heading, flags] of SERVE_OPTION_GROUPS) {
     for (const flag of flags) command.addOption(optionOf(settings.get(flag)!).helpGroup(heading))
   }
+  withShortHelp(command)
   command.addHelpText(
     'after',
-    '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT.\nRUNYARD_API_KEY sets the API key.',
+    '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT.\nRUNYARD_API_KEY sets the API key. A command of the workers goes behind --.',
   )
   command.argument('[command...]', 'command of the workers of the folder, behind --')
   command.action(async (words: readonly string[], options: Record<string, unknown>) =>

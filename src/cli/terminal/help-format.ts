@@ -7,6 +7,21 @@ const GAP = 2
 
 /** Help that fits a terminal of 80 columns: long options have their description below them. */
 export const HELP_FORMAT: HelpConfiguration = {
+  subcommandTerm: command =>
+    [
+      command.name(),
+      ...command.registeredArguments.map(argument =>
+        argument.required ? `<${argument.name()}>` : `[${argument.name()}]`,
+      ),
+    ].join(' '),
+  optionDescription({ description, argChoices, defaultValue }) {
+    const isSaid = argChoices?.every(choice => description.includes(choice)) === true
+    const more = [
+      ...(argChoices === undefined || isSaid ? [] : [argChoices.join(', ')]),
+      ...(typeof defaultValue === 'string' || typeof defaultValue === 'number' ? [`default: ${defaultValue}`] : []),
+    ]
+    return more.length === 0 ? description : `${description} (${more.join('; ')})`
+  },
   padWidth: (command, helper) => Math.min(MAX_TERM, new Help().padWidth(command, helper)),
   formatItem: (term, termWidth, description, helper) => {
     const width = (helper.helpWidth ?? 80) - INDENT - termWidth - GAP
