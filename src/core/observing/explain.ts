@@ -490,10 +490,8 @@ function update(id: EndpointId): string {
 
 /** What people run to put right why no worker can be started. */
 function startCommands(failure: StartFailure, id: EndpointId): string[] {
-  if (failure.kind === 'secrets_missing')
-    return failure.names.map(name => `runyard secrets create --name ${name} --value -`)
+  if (failure.kind === 'secrets_missing') return failure.names.map(name => `runyard secrets create --name ${name}`)
   if (failure.kind === 'model_failed') return ['runyard models list', `runyard models pull ${failure.model}`]
-  if (failure.kind === 'volume_missing')
-    return ['runyard volumes list', `${update(id)} --set 'networkVolumes=["<volume>"]'`]
+  if (failure.kind === 'volume_missing') return ['runyard volumes list', `${update(id)} --volume <volume>`]
   return ['runyard doctor']
 }

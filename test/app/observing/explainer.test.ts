@@ -107,7 +107,7 @@ test('each cause that a setting mends comes with the command that mends it', asy
   const closed = await rig.endpoint({ template: { env: [{ key: 'HF_TOKEN', value: secret }] } })
   await rig.submit(closed)
   await rig.clock.advance(1_000)
-  assert.deepEqual(await commands(closed), ['runyard secrets create --name hugging-face --value -'])
+  assert.deepEqual(await commands(closed), ['runyard secrets create --name hugging-face'])
   const { endpoint: full, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   await rig.submit(full)
   await worker.takeJob()
