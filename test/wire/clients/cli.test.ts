@@ -399,6 +399,7 @@ async function oddServer(): Promise<{ env: Record<string, string>; sent: Map<str
     sent.set(`${request.method} ${path}`, await text(request))
     const isStream = /\/stream\//.test(path)
     response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
+    response.setHeader('x-request-id', 'played')
     response.end(answers.find(([pattern]) => pattern.test(request.url ?? ''))?.[1])
   })
   await new Promise<void>(resolve => played.listen(0, '127.0.0.1', resolve))
