@@ -1,8 +1,10 @@
-/** RunPod's SDK 2.0 as a worker: hooks that run before its handler, and takes that must not get more than they ask for. */
+/** RunPod's SDK 2.0 as a worker: hooks that run before its handler, and takes that must not get more than they ask for. And its apps. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, graphql, type JobStatus, makeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
 import { processesOf } from '../support/processes.ts'
@@ -161,6 +163,21 @@ describe('a worker on SDK 2.0', {
       const count = capacity === '1' ? 5 : 20
       const ids = await Promise.all(Array.from({ length: count }, () => submit(server, endpoint, {})))
       for (const id of ids) assert.equal((await whenFinal(server, endpoint, id, START_MS)).status, 'COMPLETED')
+    }
+  })
+
+  test('its apps save an endpoint with empty volumes, find empty lists of what is not here, and a reason for the rest', async () => {
+    const addresses = { RUNPOD_API_BASE_URL: server.url, RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2` }
+    const env = { PATH: process.env.PATH, HOME: temporaryFolder(), RUNPOD_API_KEY: server.apiKey, ...addresses }
+    const args = [`${fixture('python-client')}/apps.py`, `dir:${fixture('node-everyday')}`]
+    const { stdout } = await promisify(execFile)(sdk2, args, { env, timeout: START_MS })
+    const seen = JSON.parse(stdout)
+    assert.deepEqual([seen.again, seen.job, seen.pod], [true, { echo: { name: 'Ada' } }, null])
+    assert.ok(seen.endpoints.includes('dev-hello-greet'))
+    assert.deepEqual(seen.lists, [[], [], []])
+    for (const { error, text } of seen.refused) {
+      assert.equal(error, 'QueryError')
+      assert.match(text, /: Runyard runs serverless endpoints, and has no pods$/)
     }
   })
 
