@@ -63,6 +63,14 @@ export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partia
   }
 }
 
+/** What is wrong with CPU configurations that are new here: GraphQL alone makes workers with one vCPU. */
+export function newCpuProblems(cpu: Created['cpu'] = [], before: readonly CpuConfig[] = []): string[] {
+  return cpu.flatMap(({ id, vcpuCount }, index) => {
+    const isKnown = before.some(config => config.flavor === id && config.vcpuCount === vcpuCount)
+    return vcpuCount >= 2 || isKnown ? [] : [`$.cpu[${index}].vcpuCount: too small: expected number to be >=2`]
+  })
+}
+
 /**
  * The requested changes.
  * @throws AppError `invalid` if the hardware is not of the endpoint's kind (GPU or CPU)
@@ -73,6 +81,8 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
     throw invalidRequest(['$.gpu: this endpoint runs on CPUs; that cannot be changed'])
   if (body.cpu !== undefined && kind === 'gpu')
     throw invalidRequest(['$.cpu: this endpoint runs on GPUs; that cannot be changed'])
+  const problems = newCpuProblems(body.cpu, before.compute.kind === 'cpu' ? before.compute.configs : [])
+  if (problems.length > 0) throw invalidRequest(problems)
   return { ...givenConfig(body), ...given('compute', changedCompute(body, before.compute)) }
 }
 

@@ -6,7 +6,7 @@ import {
 } from '../../core/endpoints/endpoint.ts'
 import { servingValueProblems } from '../../core/endpoints/serving.ts'
 import { envProblems, MAX_ENV_VARIABLES, portProblems } from '../../core/endpoints/template.ts'
-import { givenCompute, givenConfig } from './endpoint-changes.ts'
+import { givenCompute, givenConfig, newCpuProblems } from './endpoint-changes.ts'
 import { restSentence } from './field-names.ts'
 import type { Members, Rule } from './route.ts'
 import type { CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
@@ -33,6 +33,7 @@ export const envChangeRules: readonly Rule<Record<never, never>>[] = [
 
 /** Rules between the members of a request that creates an endpoint. */
 export const createRules: readonly Rule<typeof CreateEndpoint>[] = [
+  ({ cpu }) => newCpuProblems(cpu),
   (_, sent) =>
     sent.has('image') || sent.has('templateId') ? [] : ['$.image: is required where there is no templateId'],
   (_, sent) => (sent.has('gpu') === sent.has('cpu') ? ['$: exactly one of gpu and cpu is needed'] : []),

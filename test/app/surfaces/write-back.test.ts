@@ -132,7 +132,9 @@ const hardware = fc.oneof(
     { gpuIds: 'AMPERE_48,ADA_24', gpuCount: 2, allowedCudaVersions: '12.4,12.6' },
     { gpuIds: 'ADA_48_PRO,-NVIDIA L40', minCudaVersion: '12.4' },
   ),
-  listOf('cpu3g-2-8', 'cpu5c-4-8', 'cpu3c-8-16').map(ids => ({ instanceIds: ids.length === 0 ? ['cpu3g-4-16'] : ids })),
+  listOf('cpu3c-1-2', 'cpu3g-2-8', 'cpu5c-4-8', 'cpu3c-8-16').map(ids => ({
+    instanceIds: ids.length === 0 ? ['cpu3g-4-16'] : ids,
+  })),
 )
 
 const endpoint = fc
@@ -215,6 +217,8 @@ test('an endpoint that is written back stays as it is, without a release, and a 
         const shown = await read(id)
         await write(id, shown)
         assert.deepEqual(await kept(), before, `${name} keeps it`)
+        // A new endpoint of REST version 2 has two vCPUs at least.
+        if (name === 'REST v2' && shown.cpu?.some((each: Shown) => each.vcpuCount === 1)) continue
         const other = await read(await copy(shown, `copy ${++copies}`))
         assert.deepEqual({ ...other, name: shown.name, ...MADE }, { ...shown, ...MADE }, name)
       }
@@ -237,6 +241,15 @@ test('a worker starts with the same words after REST v1 has taken back what it s
   const started = rig.fleet.started.map(spec => parseContainerArgs(spec.args))
   assert.ok(started.length >= 3, `${started.length} workers`)
   for (const words of started) assert.deepEqual(words, { entrypoint: null, cmd: ['python', '-u', 'handler.py'] })
+})
+
+test('REST v2 takes one vCPU back from an endpoint that has it, and from no other', async t => {
+  const rig = await openRig(t)
+  const change = async (id: string) =>
+    (await rig.ask('PATCH', `/v2/serverless/${id}`, { body: { cpu: [{ id: 'cpu3c', vcpuCount: 1 }] } })).json
+  assert.deepEqual((await change(await rig.endpoint({ instanceIds: ['cpu3c-1-2'] }))).cpu[0].vcpuCount, 1)
+  const { errors } = await change(await rig.endpoint({ instanceIds: ['cpu3c-2-4'] }))
+  assert.deepEqual(errors, ['$.cpu[0].vcpuCount: too small: expected number to be >=2'])
 })
 
 test('REST v1 also takes a command line as one text, as it was shown before', async t => {

@@ -22,7 +22,8 @@ class Tools {
 
   constructor(program: string, { url, apiKey }: Server) {
     const { PATH = '', HOME = '' } = process.env
-    const addresses = { RUNPOD_API_BASE_URL: url, RUNPOD_SERVERLESS_API_URL: `${url}/v2` }
+    const graphql = { RUNPOD_PUBLIC_GRAPHQL_URL: `${url}/graphql`, RUNPOD_AUTHED_GRAPHQL_URL: `${url}/graphql` }
+    const addresses = { RUNPOD_API_BASE_URL: url, RUNPOD_SERVERLESS_API_URL: `${url}/v2`, ...graphql }
     const child = spawn(process.execPath, [program], {
       env: { PATH, HOME, RUNPOD_API_KEY: apiKey, ...addresses },
       stdio: ['pipe', 'pipe', 'ignore'],
@@ -82,6 +83,14 @@ describe("RunPod's MCP server", { skip: mcpServer.skip }, () => {
     for (const name of ['list-gpu-types', 'list-cpu-types', 'list-data-centers', 'list-registries', 'get-ssh-keys']) {
       await tools.use(name)
     }
+    for (const name of ['list-pods', 'list-clusters', 'list-delegations', 'list-hub-repos', 'list-public-endpoints']) {
+      assert.deepEqual(Object.values(await tools.use(name)).find(Array.isArray), [], name)
+    }
+    for (const kind of ['billing', 'pod-billing', 'cluster-billing', 'network-volume-billing', 'endpoint-billing']) {
+      assert.equal((await tools.use(`list-${kind}`, { lastN: 2 })).metadata.query.bucketSize, 'day', kind)
+    }
+    assert.deepEqual((await tools.use('list-endpoint-builds', { id })).builds, [])
+    await tools.use('get-capacity')
     await tools.use('delete-endpoint', { id })
     await tools.use('delete-template', { id: template.id })
     assert.deepEqual((await tools.use('list-templates')).templates, [])

@@ -64,10 +64,11 @@ const WorkersShown = z.strictObject({
 const CpuGiven = z
   .strictObject({
     id: listed(CPU_FLAVORS.map(({ id }) => id)),
+    // One vCPU is refused by a rule, unless the endpoint has it.
     vcpuCount: z
       .int()
-      .min(2)
-      .openapi({ enum: [2, 4, 8, 16, 32] }),
+      .min(1)
+      .openapi({ minimum: 2, enum: [2, 4, 8, 16, 32] }),
   })
   .openapi('CreateCpuConfig')
 /** GraphQL also creates workers with one vCPU. */
