@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
 import { volumeOf } from '../../contract/store-world.ts'
-import { patient } from '../../support/patience.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const SAVE = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
@@ -344,7 +343,7 @@ test('REST shows the whole endpoint with its template', async t => {
     scaling: { type: 'QUEUE_DELAY', queueDelay: 0.5 },
     dataCenterIds: ['US', 'EU-RO-1'],
     networkVolumes: ['vol1'],
-    timeout: patient(60_000),
+    timeout: 60_000,
     flashboot: 'FLASHBOOT',
     modelReferences: [],
     corsOrigins: [],

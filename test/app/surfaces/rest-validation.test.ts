@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { patient } from '../../support/patience.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const QUEUE = {
@@ -222,7 +221,7 @@ test('an endpoint is created with the defaults of REST, and reads back as it was
     networkVolumes: [],
     modelReferences: [],
     corsOrigins: [],
-    timeout: patient(300_000),
+    timeout: 300_000,
     flashboot: 'OFF',
   })
   assert.equal((requestUrls as { run: string }).run.endsWith(`/v2/${id}/run`), true)
