@@ -1,4 +1,5 @@
 /** Classifies requests: only the six calls of the worker protocol are passed on. */
+import { withSingleSlashes } from '../core/request-path.ts'
 
 /** How a call is treated while the server is away. */
 export type Kind =
@@ -33,7 +34,7 @@ export function endpointOf(url: string | undefined): string {
 
 function partsOf(url: string | undefined): RegExpExecArray | null {
   // As the server reads it, which may find another path where this one has dots.
-  const path = url?.startsWith('/') ? (URL.parse(`http://relay${url}`)?.pathname ?? '') : ''
+  const path = url?.startsWith('/') ? (URL.parse(`http://relay${withSingleSlashes(url)}`)?.pathname ?? '') : ''
   return /^\/v2\/([^/]+)\/([a-z-]+)\//.exec(path)
 }
 

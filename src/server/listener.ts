@@ -8,6 +8,7 @@ import { keepsReserved } from '../api/surfaces.ts'
 import { isContentLength } from '../core/content-length.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
+import { withSingleSlashes } from '../core/request-path.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { clientOf } from '../gateway/entrance/forwarded.ts'
 import { BodyTurns } from './body-turns.ts'
@@ -148,10 +149,13 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
         instead.handle(incoming, outgoing)
       } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
-      else if (connections.enters(incoming, null, () => isReserved(incoming))) {
+      else {
+        // Before anything is concluded from the path.
+        incoming.url = withSingleSlashes(incoming.url!)
+        if (!connections.enters(incoming, null, () => isReserved(incoming))) return refuseFull(outgoing, requestId)
         incoming.headers.host = urlHost(incoming.headers.host ?? '')
         void answer(incoming, outgoing)
-      } else refuseFull(outgoing, requestId)
+      }
     },
   )
   answerHalfClosed(server)

@@ -60,12 +60,14 @@ export function routing({
   }
 }
 
+/** Slashes may be repeated up to the id; what follows is the worker's own. */
 function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
-  if (!path.startsWith(PREFIX)) return null
-  const end = path.slice(PREFIX.length).search(/[/?]/)
-  const id = end < 0 ? path.slice(PREFIX.length) : path.slice(PREFIX.length, PREFIX.length + end)
+  const [start] = /^\/+lb\/+/.exec(path) ?? []
+  if (start === undefined) return null
+  const end = path.slice(start.length).search(/[/?]/)
+  const id = end < 0 ? path.slice(start.length) : path.slice(start.length, start.length + end)
   if (!isEndpointId(id)) return null
-  const rest = path.slice(PREFIX.length + id.length)
+  const rest = path.slice(start.length + id.length)
   return { endpointId: id, prefix: PREFIX + id, path: rest.startsWith('/') ? rest : `/${rest}` }
 }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { keyOfAuthorization } from '../core/accounts/authorization.ts'
 import { AppError } from '../core/errors.ts'
+import { withSingleSlashes } from '../core/request-path.ts'
 import { textBefore } from '../core/text-parts.ts'
 import { sameSecret } from '../crypto/same-secret.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
@@ -91,7 +92,7 @@ export class Standby {
   /** Whether the request was for this server itself, and is answered. */
   #answers(incoming: IncomingMessage, outgoing: ServerResponse, active: URL | null): boolean {
     if (incoming.method !== 'GET' && incoming.method !== 'HEAD') return false
-    const path = textBefore(incoming.url ?? '', '?')
+    const path = textBefore(withSingleSlashes(incoming.url ?? ''), '?')
     const { forwards, metrics } = this.#parts
     if (path === '/healthz') respond(outgoing, 200, { status: 'ok', role: 'standby' })
     else if (path === '/readyz') respond(outgoing, forwards && active !== null ? 200 : 503, { status: 'standby' })

@@ -11,6 +11,7 @@ test('the six calls are known, also as old set-ups write them', () => {
     ['POST', '/v2/ep/job-done/w/job?isStream=false', 'result'],
     ['POST', '/v2/ep/job-stream/w/job?isStream=false', 'chunk'],
     ['GET', '/v2/ep/ping/w', 'ping'],
+    ['POST', '//v2//ep/job-done//job?isStream=false', 'result'],
   ] as const
   for (const [method, url, kind] of kinds) assert.equal(kindOf(method, url), kind, url)
 })

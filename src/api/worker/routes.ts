@@ -231,10 +231,11 @@ function jobText(
 function parse(request: Request, env: SurfaceEnv): Call {
   const url = new URL(request.url)
   const [path, ...bare] = url.pathname.split('&')
-  const [, , endpoint, name, , jobSegment] = path!.split('/')
+  // A set-up without a name of its worker has an empty segment there, and none once repeated slashes are one.
+  const [, , endpoint, name, first, second] = path!.split('/')
   const query = new URLSearchParams([bare.join('&'), url.search.slice(1)].filter(text => text !== '').join('&'))
   const endpointId = (isEndpointId(endpoint ?? '') ? endpoint : '') as EndpointId
-  return { request, env, endpointId, name: name ?? '', jobSegment: jobSegment ?? '', query }
+  return { request, env, endpointId, name: name ?? '', jobSegment: second ?? first ?? '', query }
 }
 
 /** The job of a post, from the header where a set-up left it out of the path; null when neither has it. */

@@ -39,7 +39,8 @@ test("the server's own hosts are never endpoints", () => {
 
 test('the hosts of the console have no endpoint, by name or below a path', () => {
   for (const host of ['ui.lb.example', 'UI.lb.example.:8443', 'console.localhost', 'Console.LocalHost.:8080']) {
-    for (const path of ['/', '/lb/e1/a', '/lb/console']) assert.equal(routeOf(host, path), null, `${host} ${path}`)
+    for (const path of ['/', '/lb/e1/a', '//lb//e1/a', '/lb/console'])
+      assert.equal(routeOf(host, path), null, `${host} ${path}`)
     assert.equal(routeOf('localhost', `http://${host}/lb/e1/a`), null)
   }
   assert.equal(routeOf('console.lb.example', '/'), null)
@@ -54,7 +55,26 @@ test('an endpoint is the segment after /lb/, and all that follows is its path by
     ['/lb/e1//a/../b%20?x=/lb/e2', '//a/../b%20?x=/lb/e2'],
   ]
   for (const [url, path] of cases) assert.deepEqual(routeOf('127.0.0.1:8080', url), ['e1', '/lb/e1', path], url)
-  for (const url of ['/lb', '/lb/', '/lb//x', '/lb/E1/', '/lb/e-1/', '/lb/%65/', '/LB/e1/', '/v2/lb/e1', '*', '']) {
+  for (const url of ['//lb/e1//a//b', '/lb//e1//a//b', '///lb///e1//a//b', 'http://x//lb//e1//a//b']) {
+    assert.deepEqual(routeOf('127.0.0.1:8080', url), ['e1', '/lb/e1', '//a//b'], url)
+  }
+  assert.deepEqual(routeOf('e1.localhost', '//a//b'), ['e1', null, '//a//b'])
+  for (const url of [
+    '/lb',
+    '/lb/',
+    '/lb//x-',
+    '/lb/?/e1/',
+    ' /lb/e1',
+    '/lb/./e1',
+    '/lb\\/e1',
+    '/lb/E1/',
+    '/lb/e-1/',
+    '/lb/%65/',
+    '/LB/e1/',
+    '/v2/lb/e1',
+    '*',
+    '',
+  ]) {
     assert.equal(routeOf('127.0.0.1:8080', url), null, url)
   }
 })

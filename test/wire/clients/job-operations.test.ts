@@ -32,6 +32,36 @@ function jobsOf(endpoint: string): string[] {
     .flatMap(({ endpointId, jobId }) => (endpointId === endpoint ? [String(jobId)] : []))
 }
 
+test('repeated slashes in a path are one, and lead past no key, no right and no limit', async () => {
+  const headers = { 'content-type': 'application/json' }
+  const call = (path: string, key: string | null, body?: string) =>
+    fetch(`${server.url}${path}`, {
+      headers: key === null ? headers : { ...headers, authorization: `Bearer ${key}` },
+      ...(body === undefined ? {} : { method: 'POST', body }),
+    })
+  const run = await call(`//v2//${paused}/run`, server.apiKey, '{"input": {}}')
+  const { id } = (await run.json()) as { id: string }
+  assert.match(id, JOB_ID)
+  for (const path of [`/v2///${paused}//status/${id}`, `//v2/${paused}/status//${id}`]) {
+    assert.equal(((await (await call(path, server.apiKey)).json()) as { id: string }).id, id)
+  }
+  const scope = { type: 'restricted', management: 'none', jobs: 'read' }
+  const reader = (await ask(server, '/v2/account/keys', { body: { name: 'reader', scope } })).json.key
+  for (const [path, key, body, status] of [
+    [`//v2//${paused}//run`, null, '{"input": {}}', 401],
+    [`//v2//${paused}//run`, 'rpa_wrong', '{"input": {}}', 401],
+    [`//v2//${paused}//run`, reader, '{"input": {}}', 403],
+    [`//v2//serverless//${paused}`, null, undefined, 401],
+    [`//v2//serverless//${paused}`, reader, undefined, 403],
+    ['//ops//status', reader, undefined, 403],
+    [`//v2//${paused}//run`, server.apiKey, `{"input": {"a": "${'x'.repeat(10_485_760)}"}}`, 413],
+    [`//lb//${balancer}//x`, null, undefined, 401],
+  ] as const) {
+    assert.equal((await call(path, key, body)).status, status, path)
+  }
+  await ask(server, `/v2/${paused}/cancel/${id}`, { method: 'POST' })
+})
+
 describe('run, status and cancel', () => {
   test('run answers 200 with the id and IN_QUEUE, and nothing else', async () => {
     const answer = await ask(server, `/v2/${paused}/run`, { body: { input: { name: 'Ada' } } })

@@ -31,6 +31,15 @@ describe('the official OpenAI client for JavaScript', () => {
   /** Fields that the fixture understands and OpenAI's API has not. */
   const extra = (fields: object) => fields as Record<never, never>
 
+  test('a base URL that ends with a slash works as one without', async () => {
+    const twice = open({ baseURL: `${gate.url}//v2//${id}/openai/v1//` })
+    const names: string[] = []
+    for await (const found of twice.models.list()) names.push(found.id)
+    assert.deepEqual(names, [model])
+    const direct = await fetch(`${gate.url}/v2/${id}/openai/v1//models`, { headers: { authorization: server.apiKey } })
+    assert.equal(direct.status, 200)
+  })
+
   test('models are listed and looked up', async () => {
     const names: string[] = []
     for await (const found of client.models.list()) names.push(found.id)

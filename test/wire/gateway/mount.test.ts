@@ -101,6 +101,7 @@ test('an endpoint answers as a host below localhost, below the domain, and below
     [`/lb/${id}/a//b?c`, '/a//b?c'],
     [`/lb/${id}`, '/'],
     [`/lb/${id}?q=1`, '/?q=1'],
+    [`//lb///${id}//a//b`, '//a//b'],
   ]) {
     const text = await whole(ask(`GET ${path}`, `Host: 127.0.0.1\r\n${BEARER}`))
     assert.match(text, new RegExp(`^GET ${expected?.replace('?', '\\?')} HTTP`, 'm'))
@@ -133,6 +134,8 @@ test('everything else is passed to the rest of the server, also requests for ano
     assert.match(await whole(ask('GET /v2/x/run', `${host}${more}`)), /^HTTP\/1.1 200 OK[\s\S]*the rest: \/v2\/x\/run$/)
   }
   assert.match(await whole(ask('GET /lb/not-one/a', host)), /the rest: \/lb\/not-one\/a$/)
+  assert.match(await whole(ask('GET //v2///x//run//?a=//b', host)), /the rest: \/v2\/x\/run\/$/)
+  assert.match(await whole(ask('GET http://127.0.0.1//v2//x', host)), /the rest: \/v2\/x$/)
   const waiting = ask('POST /graphql', `${host}Expect: 100-continue\r\nContent-Length: 2\r\n`)
   await waiting.until('HTTP/1.1 100 Continue\r\n\r\n')
   await waiting.send('{}').until(/the rest: \/graphql$/)
@@ -329,6 +332,19 @@ test('a page of another origin gets to read why it is refused, and what a worker
   assert.deepEqual([refusal(late)[0], fields(late)], [503, readable])
   const asks = `${from}Access-Control-Request-Method: PUT\r\n`
   assert.match(await ask(`OPTIONS /lb/${id}/a`, asks).until('\r\n\r\n'), /^HTTP\/1.1 204/)
+})
+
+test('repeated slashes lead past no key and no host', async t => {
+  const { ask, id, worker } = await openWorld(t, { listening: { hosts: { names: [], domains: [] } } })
+  const statusOf = async (path: string, headers: string) =>
+    (await ask(`GET ${path}`, headers).until('\r\n\r\n')).split(' ')[1]
+  for (const path of [`//lb/${id}/a`, `/lb//${id}//a`, `///lb///${id}`]) {
+    assert.equal(await statusOf(path, 'Host: 127.0.0.1\r\n'), '401', path)
+    assert.equal(await statusOf(path, `Host: evil.example\r\n${BEARER}`), '421', path)
+  }
+  assert.equal(await statusOf('//v2/x/run', 'Host: evil.example\r\n'), '421')
+  assert.equal(await statusOf(`//evil.example/lb/${id}/a`, 'Host: evil.example\r\n'), '421')
+  assert.equal(worker.sockets.length, 0)
 })
 
 test('whom the listener refuses gets to no endpoint either', async t => {

@@ -58,6 +58,18 @@ describe('taking jobs', () => {
     await worker.done(run.json.id, {})
   })
 
+  test('a result is taken with repeated slashes in its path, also where the name of the worker is missing', async () => {
+    for (const path of ['job-done//JOB', 'job-done//w1//JOB']) {
+      const id = await taken()
+      const answer = await worker.send(`//v2//${endpoint}/${path.replace('JOB', id)}?isStream=false`, {
+        method: 'POST',
+        body: { output: path },
+      })
+      assert.deepEqual([answer.status, answer.text], [200, '{}'])
+      assert.equal((await whenFinal(server, endpoint, id, 2_000)).output, path)
+    }
+  })
+
   test('a worker that sends its result only when its next take has ended gets an end of that take after a second', async () => {
     const id = await taken()
     const { value, ms } = await timed(() => worker.takeAnswer(true))
