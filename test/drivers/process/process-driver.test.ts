@@ -236,7 +236,7 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
   })
 
   test('may be one text in that JSON, unless a program has its name', async () => {
-    const text = JSON.stringify({ cmd: [`${process.execPath} worker.mjs 'two words' b`] })
+    const text = JSON.stringify({ cmd: [`'${process.execPath}' worker.mjs 'two words' b`] })
     assert.deepEqual((await report(machine.spec('', { args: text }))).words, ['two words', 'b'])
     await program('app/my run', 46)
     assert.equal(await codeOf('dir:app', JSON.stringify({ cmd: ['./my run'] })), 46)

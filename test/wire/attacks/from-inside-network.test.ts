@@ -12,7 +12,7 @@ import { patient } from '../../support/patience.ts'
 import { type Balanced, balancedEndpoint, call } from '../support/balanced.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { makeEndpoint, runJob } from '../support/client.ts'
-import { root, type Server, startServer } from '../support/server.ts'
+import { root, rootUrl, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { HERE, makeOutside } from './outside-world.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
@@ -64,7 +64,7 @@ server.listen(Number(process.env.PORT), '127.0.0.1')
 
 const images = temporaryFolder()
 for (const [name, file, text] of [
-  ['evil', 'handler.mjs', HANDLER.replace('@runyard/worker', `file://${root}/packages/worker/index.js`)],
+  ['evil', 'handler.mjs', HANDLER.replace('@runyard/worker', `${rootUrl}/packages/worker/index.js`)],
   ['serves', 'server.mjs', SERVES],
 ] as const) {
   mkdirSync(join(images, name))
@@ -119,7 +119,7 @@ describe('the network of a caged process', { skip: skipUnless(true), timeout: pa
     endpoint = await makeEndpoint(server, { folder: join(images, 'evil'), settings })
     const image = `dir:${join(images, 'serves')}`
     const workers = { min: 1, max: 1, idleTimeout: 3600 }
-    balanced = await balancedEndpoint(server, { image, args: `${process.execPath} server.mjs`, workers })
+    balanced = await balancedEndpoint(server, { image, args: `'${process.execPath}' server.mjs`, workers })
     await done(server, endpoint, {})
     server.forgetHolds()
   })

@@ -8,7 +8,7 @@ import { tryCage } from '../../../src/drivers/cage/trial.ts'
 import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, healthOf, makeEndpoint, runJob } from '../support/client.ts'
-import { root } from '../support/server.ts'
+import { root, rootUrl } from '../support/server.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
 
 const trial = tryCage()
@@ -67,7 +67,7 @@ describe('from inside of a caged process', { skip, timeout: patient(180_000) }, 
       mkdirSync(join(images, name, 'node_modules', '@runyard'), { recursive: true })
       writeFileSync(
         join(images, name, 'handler.mjs'),
-        HANDLER.replace('@runyard/worker', `file://${root}/packages/worker/index.js`),
+        HANDLER.replace('@runyard/worker', `${rootUrl}/packages/worker/index.js`),
       )
     }
     const sandbox = ['--worker-sandbox', 'required', '--worker-network', 'server']

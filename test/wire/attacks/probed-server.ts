@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { root, type Server, type ServerOptions, startServer } from '../support/server.ts'
+import { rootUrl, type Server, type ServerOptions, startServer } from '../support/server.ts'
 
 /**
  * The longest that one input may hold the loop, in ms of processor time. 50 hold on a quiet machine with the garbage collector and a
@@ -26,7 +26,7 @@ export interface ProbedServer extends Server {
 /** Starts a server with a prober; options as for {@link startServer}. */
 export async function startProbedServer(options: ServerOptions = {}): Promise<ProbedServer> {
   const file = join(temporaryFolder(), 'holds')
-  const preload = `--import=${root}/test/wire/support/record-holds.ts`
+  const preload = `--import=${rootUrl}/test/wire/support/record-holds.ts`
   const given = options.env?.NODE_OPTIONS ?? ''
   const env = { ...options.env, NODE_OPTIONS: `${given} ${preload}`.trim(), RUNYARD_TEST_HOLDS: file }
   const server = await startServer({ ...options, env })

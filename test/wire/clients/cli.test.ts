@@ -342,7 +342,7 @@ test('the completion script knows commands, their verbs and their options', asyn
 })
 
 test('a command whose reader has enough ends without a word', () => {
-  const command = `(RUNYARD_URL=${server.url} RUNYARD_API_KEY=${server.apiKey} ${root}/bin/runyard endpoints list; echo "code $?" >&2) 2>&1 >&3 | cat`
+  const command = `(RUNYARD_URL=${server.url} RUNYARD_API_KEY=${server.apiKey} '${root}/bin/runyard' endpoints list; echo "code $?" >&2) 2>&1 >&3 | cat`
   const said = execFileSync('bash', ['-c', `{ ${command}; } 3> >(true)`], { encoding: 'utf8' })
   assert.equal(said, 'code 0\n')
 })
@@ -358,7 +358,7 @@ test('a command that changes something comes to its end and its exit code withou
     `batches create ${endpoint} --requests ${requests} --name unread`,
     `templates delete ${template}`,
     `templates delete ${template}`,
-  ].map(words => `${root}/bin/runyard ${words} 2>&1 | true; printf '%s ' "\${PIPESTATUS[0]}"`)
+  ].map(words => `'${root}/bin/runyard' ${words} 2>&1 | true; printf '%s ' "\${PIPESTATUS[0]}"`)
   const env = { PATH: process.env.PATH, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
   const codes = execFileSync('bash', ['-c', script.join('\n')], {
     env,

@@ -5,14 +5,14 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { digestOf, type Flush } from '../support/record-flushes.ts'
-import { root, type Server, startServer } from '../support/server.ts'
+import { rootUrl, type Server, startServer } from '../support/server.ts'
 
 /** What may be lost: locks, notes, drafts and sockets of a process, and logs. The database looks after its own content. */
 const MAY_BE_LOST = /^(?:lock\.sqlite.*|server\.json|runyard\.sqlite-.*|logs\/.*|relay(?:\/.*)?|workers\.sock|.*\.new)$/
 const OWN_CONTENT = /^runyard\.sqlite$/
 
 function startRecorded(dataDir: string, flushes: string, env: Readonly<Record<string, string>> = {}): Promise<Server> {
-  const preload = `--import=${join(root, 'test/wire/support/record-flushes.ts')}`
+  const preload = `--import=${rootUrl}/test/wire/support/record-flushes.ts`
   return startServer({ dataDir, env: { ...env, NODE_OPTIONS: preload, RUNYARD_TEST_FLUSHES: flushes } })
 }
 

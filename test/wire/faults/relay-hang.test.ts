@@ -8,7 +8,7 @@ import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { makeEndpoint, runJob, submit, whenFinal, whenStatus } from '../support/client.ts'
 import { relayPid, relayProcesses } from '../support/processes.ts'
 import { skip as noPython, python } from '../support/python.ts'
-import { fixture, root, type Server, startServer } from '../support/server.ts'
+import { fixture, root, rootUrl, type Server, startServer } from '../support/server.ts'
 import { sleep, until } from '../support/until.ts'
 
 const START_MS = 60_000
@@ -25,7 +25,7 @@ async function startWithRelay(): Promise<{ server: Server; hangRelay: () => Prom
   const dataDir = temporaryFolder()
   const mark = join(temporaryFolder(), 'hangs')
   const child = spawn(process.execPath, [`${root}/src/relay/program.ts`, dataDir, '0'], {
-    env: { NODE_OPTIONS: `--import=${root}/test/wire/support/hang-on-signal.ts`, HANG_MARK: mark },
+    env: { NODE_OPTIONS: `--import=${rootUrl}/test/wire/support/hang-on-signal.ts`, HANG_MARK: mark },
     stdio: 'ignore',
   })
   atEnd(() => child.kill('SIGKILL'))

@@ -322,7 +322,7 @@ class PipedServer {
 
   /** @param reader what reads both streams of the server */
   constructor(reader: string) {
-    const serve = `${root}/bin/runyard serve --port 0 --data-dir ${this.dataDir} --sample --docker off --log-level debug`
+    const serve = `'${root}/bin/runyard' serve --port 0 --data-dir ${this.dataDir} --sample --docker off --log-level debug`
     const command = `set -o pipefail; { ${serve}; echo $? > ${this.dataDir}/code; } 2>&1 | ${reader}`
     this.#child = spawn('bash', ['-c', command], { cwd: root, detached: true, stdio: 'ignore' })
     atEnd(() => {

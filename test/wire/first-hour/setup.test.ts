@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
-import { root, startServer } from '../support/server.ts'
+import { root, rootUrl, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 /** A program of the test's own in a folder for the PATH, which notes its arguments. */
@@ -24,7 +24,7 @@ function callsOf(folder: string): string[] {
 function makeFolder(files: Record<string, string>): string {
   const folder = join(temporaryFolder(), 'my-model')
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'handler.mjs'), `import { start } from '${root}/packages/worker/src/index.ts'\n`)
+  writeFileSync(join(folder, 'handler.mjs'), `import { start } from '${rootUrl}/packages/worker/src/index.ts'\n`)
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   return folder
 }
@@ -96,7 +96,7 @@ describe('a folder with a list of packages', () => {
     program(bin, 'uv', `${UV}\nsleep 0.2; echo installed; touch '${bin}/whole'`)
     const folder = makeFolder({ 'requirements.txt': 'requests\n' })
     const dataDir = temporaryFolder()
-    const serve = `exec ${root}/bin/runyard serve --port 0 --docker off --data-dir ${dataDir} --worker ${folder} --setup`
+    const serve = `exec '${root}/bin/runyard' serve --port 0 --docker off --data-dir ${dataDir} --worker ${folder} --setup`
     const env = { PATH: `${bin}:${process.env.PATH}` }
     const child = spawn('bash', ['-c', `(${serve}) 2>&1 | true`], { env, stdio: 'ignore', detached: true })
     const end = () => process.kill(-child.pid!, 'SIGINT')
@@ -123,7 +123,7 @@ describe('a folder with a list of packages', () => {
     const environment = join(home, 'miniconda3', 'envs', 'my-env')
     mkdirSync(join(home, '.conda'))
     writeFileSync(join(home, '.conda', 'environments.txt'), `${home}/miniconda3\n${environment}\n`)
-    const script = `import('${root}/packages/worker/src/index.ts').then(({ start }) => start({ handler: () => 'conda' }))`
+    const script = `import('${rootUrl}/packages/worker/src/index.ts').then(({ start }) => start({ handler: () => 'conda' }))`
     program(join(environment, 'bin'), 'python', `exec '${process.execPath}' -e "${script}"`)
     const folder = makeFolder({ 'environment.yml': 'name: my-env\ndependencies: [python]\n', 'handler.py': '' })
     const server = await startServer({ args: ['--worker', folder], env: { HOME: home } })

@@ -28,7 +28,7 @@ class Terminal {
   constructor(command: string) {
     const env = { ...process.env, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey, TERM: 'xterm' }
     // `exec`: a shell that waits for the command would take Ctrl-C too, and end with 130 whatever the command says.
-    this.#child = spawn('script', ['-qec', `exec ${root}/bin/runyard ${command}`, '/dev/null'], { env })
+    this.#child = spawn('script', ['-qec', `exec '${root}/bin/runyard' ${command}`, '/dev/null'], { env })
     atExit(() => this.#child.kill('SIGKILL'))
     this.#child.stdout?.on('data', bytes => (this.text += stripVTControlCharacters(String(bytes))))
     this.#ended = new Promise(resolve => this.#child.on('exit', resolve))

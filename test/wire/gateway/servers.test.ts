@@ -202,7 +202,7 @@ print(json.dumps([[answer.status_code, str(answer.url), answer.json()] for answe
   })
 
   test('where workers crash a request outlasts the first crashes, and the next one is refused with the exit', async () => {
-    const node = await balancedEndpoint(server, { ...inNode, args: `${process.execPath} -e process.exit(3)` })
+    const node = await balancedEndpoint(server, { ...inNode, args: `'${process.execPath}' -e process.exit(3)` })
     const first = await call(node, '/')
     const exits = () => server.events('worker.exited').filter(({ endpointId }) => endpointId === node.id)
     await until('the fourth crash in the log', () => exits().length >= 4)

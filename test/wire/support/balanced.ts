@@ -28,9 +28,9 @@ export interface Balanced {
 }
 
 /** The servers of the fixtures as processes of this machine. */
-export const inNode = { image: `dir:${fixture('balanced-node')}`, args: `${process.execPath} server.mjs` }
-export const inFastApi = { image: `dir:${fixture('balanced-fastapi')}`, args: `${python} server.py` }
-export const ofSockets = { image: `dir:${fixture('balanced-sockets')}`, args: `${python} server.py` }
+export const inNode = { image: `dir:${fixture('balanced-node')}`, args: `'${process.execPath}' server.mjs` }
+export const inFastApi = { image: `dir:${fixture('balanced-fastapi')}`, args: `'${python}' server.py` }
+export const ofSockets = { image: `dir:${fixture('balanced-sockets')}`, args: `'${python}' server.py` }
 
 let made = 0
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { patient } from '../../support/patience.ts'
 import { atEnd, atExit, temporaryFolder, temporaryRoot } from './cleanup.ts'
 import { killAll } from './processes.ts'
@@ -14,6 +14,9 @@ import { cleanEngine, serverArgs } from './workers.ts'
 /** The repository, from which all servers are started. */
 export const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
 
+/** The same as an address, for imports and for options that end at a space. */
+export const rootUrl = pathToFileURL(root).href
+
 /** The command of a server: what the test command has built, else the sources. */
 const { RUNYARD_TEST_PROGRAM: built } = process.env
 const [runyard, ...runyardArgs] =
@@ -21,7 +24,7 @@ const [runyard, ...runyardArgs] =
 
 /** What makes a server one of a later release, with these steps of the schema behind the present ones. @returns its environment */
 export function nextRelease(version: string, steps: readonly object[]): Record<string, string> {
-  const hook = fileURLToPath(new URL('next-release.ts', import.meta.url))
+  const hook = new URL('next-release.ts', import.meta.url).href
   // Threads do not load it.
   const inLoop = { RUNYARD_STORE_HOST: 'inline' }
   return { NODE_OPTIONS: `--import=${hook}`, RUNYARD_TEST_NEXT_RELEASE: JSON.stringify({ version, steps }), ...inLoop }

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, healthOf, makeEndpoint, runJob, submit, whenFinal } from '../support/client.ts'
-import { root, startServer } from '../support/server.ts'
+import { root, rootUrl, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-const HANDLER = `import { start } from 'file://${root}/packages/worker/index.js'
+const HANDLER = `import { start } from '${rootUrl}/packages/worker/index.js'
 await start({ handler: async ({ input }) => {
   await new Promise(resolve => setTimeout(resolve, input.ms ?? 0))
   return [process.env.CUDA_VISIBLE_DEVICES, process.env.RUNPOD_GPU_COUNT, process.env.RUNPOD_GPU_NAME ?? null]

@@ -19,12 +19,12 @@ import {
   whenFinal,
 } from '../support/client.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
-import { root, runCommand, type Server, startServer } from '../support/server.ts'
+import { root, rootUrl, runCommand, type Server, startServer } from '../support/server.ts'
 import { timed, until } from '../support/until.ts'
 import { folderChanged, inContainers } from '../support/workers.ts'
 
 /** Images have it where Node finds it by its name. */
-const SDK = inContainers ? '@runyard/worker' : `file://${root}/packages/worker/index.js`
+const SDK = inContainers ? '@runyard/worker' : `${rootUrl}/packages/worker/index.js`
 const one = { workersMax: 1, idleTimeout: 3600 }
 
 let server: Server

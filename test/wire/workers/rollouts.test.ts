@@ -7,7 +7,7 @@ import { ask, healthOf, runJob } from '../support/client.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-const BROKEN = { args: `${process.execPath} missing.mjs`, cause: /missing\.mjs|exited with code 1/ }
+const BROKEN = { args: `'${process.execPath}' missing.mjs`, cause: /missing\.mjs|exited with code 1/ }
 
 describe('a release that crashes under steady load', () => {
   let server: Server
