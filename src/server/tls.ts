@@ -5,7 +5,13 @@
 import { constants } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
+import {
+  createSecureContext,
+  createServer,
+  type SecureContext,
+  type TLSSocket,
+  type Server as TlsServer,
+} from 'node:tls'
 import { REQUEST_ID } from '../core/request-id.ts'
 import type { Connections } from './connections.ts'
 import { newRequestId } from './request-ids.ts'
@@ -22,6 +28,8 @@ export interface ListenerTls {
   readonly current: KeyAndCertificate
   /** Calls back with each pair that takes its place. @returns ends that */
   watch(changed: (pair: KeyAndCertificate) => void): () => void
+  /** The pair for clients that ask for a name; null for {@link current}, as for all names when left out. @param name in lower case */
+  pairFor?(name: string): Promise<KeyAndCertificate | null>
 }
 
 /** How long a handshake may take from the first byte of the connection, and a client that says nothing. */
@@ -51,7 +59,8 @@ export function overTls(
   // What a server of HTTP does with a connection, it does from now on with one that is decrypted.
   const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
-  const handshakes = createServer({ ...TLS_RULES, ...tls.current, ALPNProtocols: ['http/1.1'] })
+  const named = tls.pairFor === undefined ? {} : { SNICallback: contexts(name => tls.pairFor!(name)) }
+  const handshakes = createServer({ ...TLS_RULES, ...tls.current, ...named, ALPNProtocols: ['http/1.1'] })
   const unfinished = new Handshakes(connections, handshakes, handshakeMs)
   server.on('connection', (socket: Socket) => {
     if (!connections.arrives(socket)) return
@@ -62,6 +71,31 @@ export function overTls(
     for (const listener of listeners) listener.call(server, socket)
   })
   return tls.watch(pair => handshakes.setSecureContext({ ...TLS_RULES, ...pair }))
+}
+
+/** Limit of certificates that are kept ready for handshakes, besides the one for all names. */
+const MAX_CONTEXTS = 200
+
+type ForName = (name: string, done: (error: Error | null, context?: SecureContext) => void) => void
+
+/** Answers which certificate a name has. Where that cannot be found out, it has the one for all. */
+function contexts(pairFor: (name: string) => Promise<KeyAndCertificate | null>): ForName {
+  const ready = new Map<string, { readonly cert: string; readonly context: SecureContext }>()
+  const contextOf = ({ cert, key }: KeyAndCertificate, name: string): SecureContext => {
+    const known = ready.get(name)
+    if (known?.cert === cert) return known.context
+    const context = createSecureContext({ ...TLS_RULES, cert, key })
+    if (ready.size >= MAX_CONTEXTS) ready.clear()
+    ready.set(name, { cert, context })
+    return context
+  }
+  return (asked, done) => {
+    const name = asked.toLowerCase()
+    pairFor(name)
+      .then(pair => (pair === null ? undefined : contextOf(pair, name)))
+      .catch(() => undefined)
+      .then(context => done(null, context))
+  }
 }
 
 /** Connections whose handshake is not finished, by both of their ends. */

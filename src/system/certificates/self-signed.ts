@@ -12,7 +12,7 @@ const VALID_MS = 365 * DAY_MS
 /** Clocks of others may be late. */
 const BEFORE_MS = DAY_MS
 /** Time before its end at which a new one is made. */
-const RENEW_MS = 30 * DAY_MS
+export const RENEW_MS = 30 * DAY_MS
 const MAX_NAMES = 100
 
 /** Where the certificate of a server is in its data directory. */
@@ -33,8 +33,12 @@ export function selfSignedFiles(dataDir: string): SelfSignedFiles {
  * The pair in a data directory; made where there is none, where it ends within a month, and where it lacks one of the names.
  * @param names DNS names, some with `*` as their first label, and addresses; the first is its subject, and those after a hundred are left out
  */
-export async function ensureSelfSigned(dataDir: string, names: readonly string[], nowMs: number): Promise<KeyPair> {
-  const files = selfSignedFiles(dataDir)
+export function ensureSelfSigned(dataDir: string, names: readonly string[], nowMs: number): Promise<KeyPair> {
+  return ensurePair(selfSignedFiles(dataDir), names, nowMs)
+}
+
+/** As {@link ensureSelfSigned}, in other files. */
+export async function ensurePair(files: SelfSignedFiles, names: readonly string[], nowMs: number): Promise<KeyPair> {
   const wanted = names.slice(0, MAX_NAMES)
   const found = known(files, nowMs)
   const had = new Map(found?.about.names.map(name => [comparable(name), name]))

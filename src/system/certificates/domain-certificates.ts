@@ -1,0 +1,71 @@
+/** Self-signed certificates of the domains of endpoints: one for each, so that a new domain changes the certificate of nobody else. */
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { KeyPair } from './key-pair.ts'
+import { ensurePair, RENEW_MS, type SelfSignedFiles } from './self-signed.ts'
+
+/** Limit of pairs in memory; others are read from their files again. */
+const MAX_PAIRS = 500
+
+/** What {@link DomainCertificates} needs. */
+export interface DomainCertificateParts {
+  readonly dataDir: string
+  /** Whether an endpoint has a domain at this moment. */
+  readonly isDomain: (name: string) => boolean
+  /** The server's time. */
+  readonly now: () => number
+}
+
+/** Makes the certificate of a domain when a client first asks for it, and keeps it in the data directory while an endpoint has the domain. */
+export class DomainCertificates {
+  readonly #parts: DomainCertificateParts
+  readonly #pairs = new Map<string, Promise<KeyPair>>()
+
+  constructor(parts: DomainCertificateParts) {
+    this.#parts = parts
+  }
+
+  /** The pair for a name; null where it is the domain of no endpoint. @throws when it can be neither read nor made */
+  async pairFor(name: string): Promise<KeyPair | null> {
+    const { isDomain, now } = this.#parts
+    if (!isDomain(name)) {
+      this.#pairs.delete(name)
+      return null
+    }
+    const known = await this.#pairs.get(name)
+    return known !== undefined && known.about.expiresAtMs - now() > RENEW_MS ? known : this.#ensure(name)
+  }
+
+  #ensure(name: string): Promise<KeyPair> {
+    if (this.#pairs.size >= MAX_PAIRS) this.#pairs.clear()
+    const { dataDir, now } = this.#parts
+    const made = ensurePair(domainFiles(dataDir, name), [name], now())
+    this.#pairs.set(name, made)
+    made.then(
+      () => this.#removeOthers(),
+      () => this.#pairs.delete(name),
+    )
+    return made
+  }
+
+  /** Removes the files of domains that no endpoint has any more, so that there are no more files than domains. */
+  async #removeOthers(): Promise<void> {
+    const folder = join(this.#parts.dataDir, FOLDER)
+    const files = await readdir(folder).catch(() => [])
+    const gone = files.filter(file => ENDINGS.some(end => file.endsWith(end) && !this.#isKept(file, end)))
+    await Promise.all(gone.map(file => rm(join(folder, file), { force: true }).catch(() => {})))
+  }
+
+  #isKept(file: string, end: string): boolean {
+    return this.#parts.isDomain(file.slice(0, -end.length))
+  }
+}
+
+const FOLDER = join('tls', 'domains')
+const ENDINGS = ['.pem', '.crt']
+
+/** Where the certificate of a domain is below a data directory: the pair in `.pem`, and in `.crt` what clients need to trust it. */
+export function domainFiles(dataDir: string, domain: string): SelfSignedFiles {
+  const folder = join(dataDir, FOLDER)
+  return { pair: join(folder, `${domain}.pem`), certificate: join(folder, `${domain}.crt`) }
+}
