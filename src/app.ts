@@ -26,6 +26,7 @@ import type { Keys } from './services/accounts/keys.ts'
 import type { Sessions } from './services/accounts/sessions.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
 import type { AuditLog } from './services/audit/audit-log.ts'
+import type { EndpointDomains } from './services/endpoints/endpoint-domains.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
 import { ReleaseResults } from './services/endpoints/release-results.ts'
@@ -47,6 +48,8 @@ export interface Services {
   /** What workers print. */
   readonly logs: Pick<LogReading, 'open'>
   readonly jobRecords: Pick<JobRecords, 'find'>
+  /** The domains of endpoints, to be loaded before requests come. */
+  readonly domains: Pick<EndpointDomains, 'find' | 'load'>
   /** For what the server itself does. */
   readonly audit: Pick<AuditLog, 'ofServer'>
   /** The endpoint of a handler's folder, made when there is none yet; see {@link ensureFolderEndpoint}. */
@@ -157,6 +160,7 @@ export function createApp(plain: Ports, config: AppConfig, requests?: Targets & 
     services: {
       access,
       sharing,
+      domains: endpoints.domains,
       audit,
       keys,
       sessions,

@@ -1,3 +1,4 @@
+import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 
@@ -29,12 +30,13 @@ export function balancedUrl(addresses: Addresses, id: EndpointId): string {
 
 /**
  * URL of a load-balancing endpoint for browsers, without a trailing slash: an origin that it has for itself, so that its pages cannot act as
- * another endpoint or as the API. Null where it has none.
+ * another endpoint or as the API. Its own domain, else a name below that of all endpoints; null where it has neither.
  */
-export function browserUrl(addresses: Addresses, id: EndpointId): string | null {
+export function browserUrl(addresses: Addresses, { id, domain: own }: Pick<Endpoint, 'id' | 'domain'>): string | null {
   const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
   const domain = lbDomain ?? (OF_LOOPBACK.has(new URL(origin).hostname) ? 'lb.localhost' : null)
-  return domain === null ? null : atHost(origin, `${id}.${domain}`)
+  const host = own ?? (domain === null ? null : `${id}.${domain}`)
+  return host === null ? null : atHost(origin, host)
 }
 
 /** Another host with the scheme and the port of an origin. */

@@ -3,6 +3,7 @@ import type { AccountLimits } from '../core/accounts/quotas.ts'
 import type { RateWindow } from '../core/accounts/rate-limit.ts'
 import type { AuditDetail, AuditRules } from '../core/audit/entry.ts'
 import type { PriceList } from '../core/billing/prices.ts'
+import type { IsServerName } from '../core/endpoints/domain.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
 import type { PlacementRules } from '../core/placement/placement-input.ts'
@@ -22,6 +23,8 @@ export interface AppConfig {
   readonly limitJobs?: boolean
   /** Whether GraphQL deletes endpoints that may still have workers; false when left out, unless their account says so. */
   readonly deleteRunningEndpoints?: boolean
+  /** Names of the server, which no endpoint can have as its domain; none when left out. */
+  readonly isServerName?: IsServerName
   /** How long workers may finish their jobs when the server stops. */
   readonly drainTimeoutMs: number
   /** Whether everybody may read the metrics; otherwise a key with the right to read management is needed. */

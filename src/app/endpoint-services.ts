@@ -1,4 +1,5 @@
 import type { Ports } from '../ports/ports.ts'
+import { EndpointDomains } from '../services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
 import type { KnownEndpoints } from '../services/endpoints/known-endpoints.ts'
 import { Releases } from '../services/endpoints/releases.ts'
@@ -15,6 +16,7 @@ import type { WorkerServices } from './worker-services.ts'
 /** Endpoints and templates. */
 export interface EndpointServices {
   readonly endpoints: Endpoints
+  readonly domains: EndpointDomains
   /** For the calls of jobs. */
   readonly known: KnownEndpoints
   readonly templates: Templates
@@ -27,9 +29,11 @@ export function createEndpointServices(
   { fleet }: WorkerServices,
   known: KnownEndpoints,
 ): EndpointServices {
+  const domains = new EndpointDomains(ports, config.isServerName)
   return {
     known,
-    endpoints: new Endpoints(ports, fleet, quotas, config.deleteRunningEndpoints),
+    domains,
+    endpoints: new Endpoints(ports, fleet, quotas, domains, config.deleteRunningEndpoints),
     templates: new Templates(ports, quotas),
   }
 }

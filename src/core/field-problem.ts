@@ -32,6 +32,7 @@ export type FieldName =
   | 'networkVolumeIds'
   | 'modelReferences'
   | 'corsOrigins'
+  | 'domain'
   | 'compliance'
   | 'sizeGb'
   | 'dataCenter'

@@ -3,7 +3,8 @@ import { type Addresses, balancedUrl, browserUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
 import { type App, createApp } from '../app.ts'
 import { FULL_SCOPE, METRICS_SCOPE } from '../core/accounts/permission.ts'
-import type { EndpointId, KeyId } from '../core/ids.ts'
+import type { Endpoint } from '../core/endpoints/endpoint.ts'
+import type { KeyId } from '../core/ids.ts'
 import { DEFAULT_OWNER } from '../core/ids.ts'
 import type { Emit } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
@@ -38,7 +39,7 @@ import { isReadAlong, type TerminalView, viewOnTerminal } from './terminal-view.
 /** What a server serves while it is active. */
 export interface ActingServer {
   /** Where programs and browsers reach a load-balancing endpoint; null for no origin of its own. */
-  addressesOf(endpoint: { readonly id: EndpointId }): { readonly base: string; readonly browser: string | null }
+  addressesOf(endpoint: Pick<Endpoint, 'id' | 'domain'>): { readonly base: string; readonly browser: string | null }
   /** Makes an address of the console that signs in once, as the operator; null where there is no console. */
   consoleLink(): Promise<string | null>
   readonly folders: readonly ServedFolder[]
@@ -152,7 +153,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
 
   const containers = openContainerAddress(app, config, log, () => late.relay)
   late.containers = containers
-  front.begin(app, containers)
+  await front.begin(app, containers)
   opened.defer(() => front.end())
   const listeners = await shell.listen()
   opened.defer(() => (late.isHandedOver ? containers?.leave(0) : containers?.close(GRACE_MS)))
@@ -216,7 +217,7 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
 /** @param url where this machine reaches the endpoints */
 function servedAt(url: string, origins: Addresses): ActingServer['addressesOf'] {
   const here = { publicUrl: url, queueUrl: url }
-  return ({ id }) => ({ base: balancedUrl(here, id), browser: browserUrl(origins, id) })
+  return endpoint => ({ base: balancedUrl(here, endpoint.id), browser: browserUrl(origins, endpoint) })
 }
 
 /** What the application gets of the settings, and of this run. */

@@ -53,6 +53,17 @@ test('the body of a new endpoint has what is needed and what is no default', () 
   })
 })
 
+test('a load-balancing endpoint has a domain in its form, and a queue has none', () => {
+  const scaling = { type: 'REQUEST_COUNT', requestCount: 4 }
+  const shown = { ...GPU_ENDPOINT, type: 'LOAD_BALANCER', scaling, domain: null, browserUrl: null }
+  const before = draftOf(shown)
+  assert.deepEqual(changesOf(before, { ...before, domain: ' chat.example.org ' }), { domain: 'chat.example.org' })
+  const named = draftOf({ ...shown, domain: 'chat.example.org' })
+  assert.deepEqual([named.domain, changesOf(named, { ...named, domain: '' })], ['chat.example.org', { domain: null }])
+  assert.equal(makesRelease([{ field: 'domain' }]), false)
+  assert.ok(!('domain' in bodyOf({ ...BEFORE, domain: 'chat.example.org' })))
+})
+
 test('the form of an endpoint without changes changes nothing', () => {
   assert.deepEqual(changesOf(BEFORE, BEFORE), {})
   const { id: _, ...shown } = GPU_ENDPOINT

@@ -40,6 +40,47 @@ export const endpointCases: Cases = {
     assert.deepEqual((await endpoints.snapshot(E2))?.counters, ZERO)
   },
 
+  'a domain has one endpoint of all accounts, and is free again when that has another one, none, or is gone':
+    async world => {
+      const { endpoints } = world.store
+      const [chat, other] = ['chat.example.org', 'other.example.org']
+      const mine = endpointOf(E2, { type: 'LOAD_BALANCER', domain: chat })
+      await endpoints.insert(mine)
+      assert.deepEqual(await endpoints.find(E2), mine)
+      assert.deepEqual(await endpoints.ofDomain(chat), { domain: chat, endpointId: E2, owner: OWNER })
+      const foreign = endpointOf('e3', { owner: STRANGER, domain: chat })
+      const taken = (act: () => Promise<unknown>) =>
+        assert.rejects(act, { code: 'conflict', message: /^the domain chat\.example\.org is taken: another endpoint/ })
+      await taken(() => endpoints.insert(foreign))
+      assert.equal(await endpoints.find('e3' as EndpointId), null, 'nothing of it is kept')
+      const third = { ...foreign, domain: null }
+      await endpoints.insert(third)
+      await taken(() => endpoints.replace(foreign, third, T0))
+      assert.deepEqual(await endpoints.find('e3' as EndpointId), third)
+
+      const moved = { ...mine, domain: other }
+      assert.equal(await endpoints.replace(moved, mine, T0), true)
+      assert.equal(await endpoints.replace(foreign, third, T0), true)
+      assert.deepEqual(
+        (await endpoints.domains()).map(({ domain, endpointId }) => [domain, endpointId]),
+        [
+          [chat, 'e3'],
+          [other, E2],
+        ],
+      )
+      assert.equal(await endpoints.replace({ ...moved, domain: null }, moved, T0), true)
+      assert.equal(await endpoints.ofDomain(other), null)
+      await endpoints.remove('e3' as EndpointId, T0)
+      assert.deepEqual(await endpoints.domains(), [])
+    },
+
+  'two endpoints that ask for a domain at once do not both have it': async ({ store: { endpoints } }) => {
+    const named = ['e3', 'e4', 'e5', 'e6'].map(id => endpointOf(id, { domain: 'chat.example.org' }))
+    const done = await Promise.allSettled(named.map(endpoint => endpoints.insert(endpoint)))
+    assert.deepEqual(done.map(({ status }) => status).sort(), ['fulfilled', 'rejected', 'rejected', 'rejected'])
+    assert.equal((await endpoints.domains()).length, 1)
+  },
+
   'the list has an owner’s endpoints, oldest first; ids are of all owners': async ({ store: { endpoints } }) => {
     await endpoints.insert(endpointOf('e3', { createdAtMs: T0 - 1 }))
     await endpoints.insert(endpointOf(E2, { owner: STRANGER }))

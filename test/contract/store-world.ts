@@ -103,6 +103,7 @@ export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoin
     env: { A: '1' },
     modelReferences: ['a/b:c'],
     corsOrigins: ['https://app.example'],
+    domain: null,
     compliance: ['GDPR'],
     workersPfbTarget: 0,
     flashEnvironmentId: null,

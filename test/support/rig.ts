@@ -115,6 +115,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly metricEndpoints?: number
   /** Whether the server has a time of its own, beside the machine's clock that `rig.clock.set` sets; not unless given. */
   readonly serverTime?: boolean
+  /** Names that no endpoint can have as its domain; none unless given. */
+  readonly isServerName?: (name: string) => boolean
   /** Called before each start of a worker, before the driver knows it. */
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory. The rig closes it. */
@@ -290,6 +292,7 @@ export class Rig {
       backups: this.#options.backups,
       status: async () => ({ role: 'active' }) as unknown as ServerStatus,
       inspection: this.#options.inspection,
+      isServerName: this.#options.isServerName ?? (() => false),
       renewTerm: () => {
         this.renewals += 1
       },

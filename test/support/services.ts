@@ -7,6 +7,7 @@ import { Keys } from '../../src/services/accounts/keys.ts'
 import { Quotas } from '../../src/services/accounts/quotas.ts'
 import { Sharing } from '../../src/services/accounts/sharing.ts'
 import { AuditLog } from '../../src/services/audit/audit-log.ts'
+import { EndpointDomains } from '../../src/services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../../src/services/endpoints/endpoints.ts'
 import { Releases } from '../../src/services/endpoints/releases.ts'
 import { Templates } from '../../src/services/endpoints/templates.ts'
@@ -32,7 +33,7 @@ export function servicesOf({ ports }: Rig) {
   const freezing = new Freezing(ports, running)
   const audit = new AuditLog(ports)
   const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing, audit }, () => ({ workerUrl: '' }))
-  const endpoints = new Endpoints(ports, fleet, quotas)
+  const endpoints = new Endpoints(ports, fleet, quotas, new EndpointDomains(ports))
   return {
     access,
     fleet,

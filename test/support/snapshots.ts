@@ -90,6 +90,7 @@ export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
     createdAtMs: 0,
     modelReferences: [],
     corsOrigins: [],
+    domain: null,
     compliance: [],
     workersPfbTarget: 0,
     flashEnvironmentId: null,

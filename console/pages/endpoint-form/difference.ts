@@ -9,7 +9,7 @@ export interface Difference {
 }
 
 /** Members of a configuration that workers do not see: a change of them makes no release. */
-const UNSEEN = /^(?:name|workers|scaling|timeout|corsOrigins)(?:\.|$)/
+const UNSEEN = /^(?:name|workers|scaling|timeout|corsOrigins|domain|browserUrl)(?:\.|$)/
 
 /** All members that differ, in the order of the configurations. */
 export function differences(before: Body, after: Body): readonly Difference[] {

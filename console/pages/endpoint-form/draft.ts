@@ -38,6 +38,8 @@ export interface Draft extends ContainerDraft {
   readonly volumes: readonly string[]
   readonly models: string
   readonly origins: string
+  /** Of a load-balancing endpoint; empty for none. */
+  readonly domain: string
   readonly dataCenters: string
   /** Share of the workers in percent that try a change first; empty for all. */
   readonly canary: string
@@ -58,6 +60,7 @@ const DEFAULTS: Body = {
   networkVolumes: [],
   modelReferences: [],
   corsOrigins: [],
+  domain: null,
 }
 const GPU_DEFAULTS: Body = { excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null }
 /** Members that are changed member by member. */
@@ -98,6 +101,7 @@ export function draftOf(body: Body): Draft {
     volumes: listOf(body.networkVolumes),
     models: listOf(body.modelReferences).join('\n'),
     origins: listOf(body.corsOrigins).join('\n'),
+    domain: textOf(body.domain),
     dataCenters: listOf(body.dataCenterIds).join(', '),
     canary: textOf(objectOf(body.rollout).canary),
   }
@@ -148,6 +152,7 @@ export function bodyOf(draft: Draft): Body {
     networkVolumes: draft.volumes,
     modelReferences: words(draft.models),
     corsOrigins: words(draft.origins),
+    ...(draft.type === 'LOAD_BALANCER' ? { domain: draft.domain.trim() || null } : {}),
   }
 }
 

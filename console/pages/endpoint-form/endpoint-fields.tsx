@@ -10,7 +10,7 @@ import { HardwareFields } from './hardware-fields.tsx'
 import { at, Folded, TickList } from './parts.tsx'
 
 /** Rare members, whose fields are folded. */
-const MORE = ['args', 'ports', 'disk', 'registry', 'timeout', 'flashboot', 'corsOrigins', 'dataCenterIds']
+const MORE = ['args', 'ports', 'disk', 'registry', 'timeout', 'flashboot', 'corsOrigins', 'domain', 'dataCenterIds']
 
 /** Paths of the members that have a field. */
 export const FIELDS: readonly string[] = [
@@ -55,7 +55,7 @@ export function EndpointFields({ isNew, ...props }: FieldsProps<Draft> & { reado
       </Section>
       <Section title="More">
         <Folded
-          title="Start command, ports, disk, registry, timeout, FlashBoot, origins, data centers"
+          title="Start command, ports, disk, registry, timeout, FlashBoot, origins, domain, data centers"
           isWrong={MORE.some(name => at(problems, `$.${name}`).length > 0)}
         >
           <ContainerFields {...props} />
@@ -143,6 +143,12 @@ function RareFields(props: FieldsProps<Draft>) {
         placeholder: 'https://app.example',
         hint: 'One a line, or * for all',
       })}
+      {props.draft.type === 'LOAD_BALANCER'
+        ? text('domain', 'Domain of its own', {
+            placeholder: 'chat.example.org',
+            hint: 'Its name in DNS has to lead to this server',
+          })
+        : null}
       {text('dataCenters', 'Data centers', {
         path: 'dataCenterIds',
         hint: 'Names for tools that expect them; all workers run here',

@@ -38,6 +38,7 @@ export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   env: (Variable | null)[]
   modelReferences: (string | null)[]
   corsOrigins: (string | null)[]
+  domain: string
   compliance: (string | null)[]
   flashEnvironmentId: string
   modelName: string
@@ -76,6 +77,7 @@ export function readEndpointInput(input: EndpointInput, before: EndpointConfig |
   if (input.env != null) config.env = readEnv(input.env)
   if (input.modelReferences != null) config.modelReferences = texts(input.modelReferences)
   if (input.corsOrigins != null) config.corsOrigins = texts(input.corsOrigins)
+  if (input.domain != null) config.domain = input.domain || null
   if (input.compliance != null) config.compliance = texts(input.compliance)
   if (input.flashEnvironmentId != null) config.flashEnvironmentId = input.flashEnvironmentId || null
   const volumes = readVolumes(input)

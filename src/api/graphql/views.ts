@@ -40,6 +40,7 @@ export function endpointView(endpoint: Endpoint) {
     env: variables(endpoint.env),
     modelReferences: endpoint.modelReferences,
     corsOrigins: endpoint.corsOrigins,
+    domain: endpoint.domain,
     compliance: endpoint.compliance,
     flashEnvironmentId: endpoint.flashEnvironmentId,
     version: endpoint.version,

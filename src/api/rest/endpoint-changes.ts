@@ -28,6 +28,7 @@ export function newConfig(body: Created, template: Template | null): EndpointCon
     flashboot: body.flashboot,
     modelReferences: body.modelReferences,
     corsOrigins: body.corsOrigins,
+    domain: body.domain ?? null,
     env: {},
     compliance: [],
     workersPfbTarget: 0,
@@ -47,7 +48,8 @@ export function newTemplate(body: Created, template: Template | null): Partial<T
 
 /** The endpoint fields of a request, without hardware. */
 export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partial<EndpointConfig> {
-  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences, corsOrigins } = body
+  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences, corsOrigins, domain } =
+    body
   return {
     ...given('name', name),
     ...given('workersMin', workers?.min),
@@ -60,6 +62,7 @@ export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partia
     ...given('networkVolumeIds', networkVolumes as VolumeId[] | undefined),
     ...given('modelReferences', modelReferences),
     ...given('corsOrigins', corsOrigins),
+    ...given('domain', domain),
   }
 }
 

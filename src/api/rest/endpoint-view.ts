@@ -15,7 +15,7 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
     name,
     type,
     requestUrls: requestUrls(endpoint, template, addresses),
-    ...(type === 'LOAD_BALANCER' ? { browserUrl: browserUrl(addresses, id) } : {}),
+    ...(type === 'LOAD_BALANCER' ? { browserUrl: browserUrl(addresses, endpoint), domain: endpoint.domain } : {}),
     workers: workersBody(endpoint),
     scaling: scalingBody(endpoint),
     corsOrigins: [...endpoint.corsOrigins],

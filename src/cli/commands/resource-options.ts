@@ -93,6 +93,12 @@ const ENDPOINT: readonly Field[] = [
     kind: 'list',
   },
   {
+    flag: '--domain <name>',
+    help: "host name of a load-balancing endpoint, such as chat.example.org; '' for none",
+    path: 'domain',
+    kind: 'text',
+  },
+  {
     flag: '--template <name>',
     help: 'template whose settings it starts from, by name or id',
     path: 'templateId',

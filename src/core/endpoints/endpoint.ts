@@ -4,6 +4,7 @@ import type { GpuType } from '../hardware/catalog-types.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
 import { MODEL_REFERENCE } from '../models/model-reference.ts'
 import { listItems } from '../text-parts.ts'
+import { domainProblem, type IsServerName, tidiedDomain } from './domain.ts'
 import { cudaProblems, envProblems } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
@@ -57,6 +58,8 @@ export interface EndpointConfig {
   readonly modelReferences: readonly string[]
   /** Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link isPageOrigin}. */
   readonly corsOrigins: readonly string[]
+  /** The host name that a load-balancing endpoint has for itself, besides its usual addresses; see domain.ts. Null for none. */
+  readonly domain: string | null
   /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
   readonly compliance: readonly string[]
   /** Kept for clients and without an effect. */
@@ -110,6 +113,7 @@ export const ENDPOINT_DEFAULTS = {
   flashboot: 'OFF',
   modelReferences: [],
   corsOrigins: [],
+  domain: null,
   compliance: [],
   workersPfbTarget: 0,
   flashEnvironmentId: null,
@@ -152,8 +156,9 @@ export function endpointProblems(
   ]
 }
 
-/** The configuration as it is kept: blanks around the names of types are no part of them. */
-export function tidied<Config extends Pick<EndpointConfig, 'compute'>>(config: Config): Config {
+/** The configuration as it is kept: blanks around the names of types are no part of them, and a domain has one spelling. */
+export function tidied<Config extends Pick<EndpointConfig, 'compute' | 'domain'>>(given: Config): Config {
+  const config = { ...given, domain: tidiedDomain(given.domain) }
   const { compute } = config
   if (compute.kind === 'cpu') return config
   const trimmed = (texts: readonly string[]) => texts.map(text => text.trim())
@@ -168,6 +173,23 @@ export function tidied<Config extends Pick<EndpointConfig, 'compute'>>(config: C
 export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfinished: number): string | null {
   if (before.type === after.type || unfinished === 0) return null
   return `the type of endpoint ${before.id} cannot change while it has unfinished jobs`
+}
+
+/**
+ * Why an endpoint cannot have its domain: its form, a name of the server, an endpoint without requests.
+ * @param before what is changed; a domain that it had already is not checked again, since the server may go by other names now
+ */
+export function domainProblems(
+  { domain, type }: Pick<EndpointConfig, 'domain' | 'type'>,
+  before: Pick<EndpointConfig, 'domain'> | null,
+  isServerName: IsServerName,
+): FieldProblem[] {
+  if (domain === null) return []
+  if (type === 'QUEUE') {
+    return [fieldProblem('domain', 'is for load-balancing endpoints; jobs are called at the address of the server')]
+  }
+  const problem = before?.domain === domain ? null : domainProblem(domain, isServerName)
+  return problem === null ? [] : [fieldProblem('domain', problem, `'${domain}'`)]
 }
 
 /** Why an idle timeout that a request sets is refused: it would have no effect. */

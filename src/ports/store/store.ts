@@ -1,5 +1,6 @@
 import type { ApiKey } from '../../core/accounts/permission.ts'
 import type { WindowCount } from '../../core/accounts/rate-limit.ts'
+import type { EndpointDomain } from '../../core/endpoints/domain.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
@@ -324,7 +325,7 @@ export interface EndpointStore {
   /**
    * Adds an endpoint.
    * @param own a new template that is this endpoint's alone
-   * @throws AppError `conflict` when its id is not free
+   * @throws AppError `conflict` when its id or its domain is not free
    */
   insert(endpoint: Endpoint, own?: Template): Promise<void>
   /**
@@ -332,6 +333,7 @@ export interface EndpointStore {
    * endpoint has any more goes. A new version gets its release.
    * @param own the endpoint's template: a new one, or the changed one that it has
    * @param release rarer properties of the release of a new version
+   * @throws AppError `conflict` when its new domain is not free
    */
   replace(
     endpoint: Endpoint,
@@ -355,6 +357,10 @@ export interface EndpointStore {
   ids(): Promise<EndpointId[]>
   /** The ids of those that keep workers, or have jobs that wait or run, or workers that have not ended or wait for a place; some others may be among them. */
   active(): Promise<EndpointId[]>
+  /** The endpoint that has a domain; null for none. */
+  ofDomain(domain: string): Promise<EndpointDomain | null>
+  /** The domains of the endpoints of all accounts. */
+  domains(): Promise<EndpointDomain[]>
   /** Whether an endpoint can have this id: no other has it, and nothing is left of a deleted one that had it. */
   isFree(id: EndpointId): Promise<boolean>
   /**

@@ -25,6 +25,7 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
+import type { EndpointDomains } from './endpoint-domains.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { savedTemplateProblems } from './templates.ts'
 
@@ -73,17 +74,23 @@ export interface EndpointWorkers {
 export class Endpoints {
   readonly #ports: Ports
   readonly #workers: EndpointWorkers
-  readonly #deletesRunning: boolean
   readonly #quotas: Quotas
+  readonly #domains: EndpointDomains
+  readonly #deletesRunning: boolean
 
-  /**
-   * @param deletesRunning whether endpoints of all accounts can be removed while they may have workers
-   */
-  constructor(ports: Ports, workers: EndpointWorkers, quotas: Quotas, deletesRunning = false) {
+  /** @param deletesRunning whether endpoints of all accounts can be removed while they may have workers */
+  constructor(
+    ports: Ports,
+    workers: EndpointWorkers,
+    quotas: Quotas,
+    domains: EndpointDomains,
+    deletesRunning = false,
+  ) {
     this.#ports = ports
     this.#workers = workers
-    this.#deletesRunning = deletesRunning
     this.#quotas = quotas
+    this.#domains = domains
+    this.#deletesRunning = deletesRunning
   }
 
   /**
@@ -333,7 +340,8 @@ export class Endpoints {
     const { store, clock, emit, notifier } = this.#ports
     const endpoint = await this.find(owner, id)
     if (!force && !(await this.#mayRemove(endpoint))) throw new AppError('conflict', stillRunning(id))
-    const removed = await store.endpoints.remove(id, clock.now()).finally(() => {
+    const remove = () => store.endpoints.remove(id, clock.now())
+    const removed = await this.#domains.changing(endpoint, null, remove).finally(() => {
       // For callers that wait for one of its jobs; it may be gone even if the store failed.
       notifier.publish(`deleted:${id}`)
       notifier.publish(`load:${id}`)
@@ -366,7 +374,8 @@ export class Endpoints {
   ): Promise<Endpoint> {
     const { store, emit, notifier } = this.#ports
     const endpoint = this.#newEndpoint(owner, config, templateId, id)
-    await this.#admitted(endpoint, () => store.endpoints.insert(endpoint, own))
+    const insert = () => store.endpoints.insert(endpoint, own)
+    await this.#admitted(endpoint, () => this.#domains.changing(null, endpoint, insert))
     emit('endpoint.saved', { endpointId: id, owner, version: 1, created: true })
     notifier.publish('endpoints')
     return endpoint
@@ -376,8 +385,10 @@ export class Endpoints {
     return { ...config, id, owner, templateId, version: 1, createdAtMs: this.#ports.clock.now() }
   }
 
-  /** Acts while the account may have this endpoint more. */
-  #admitted<Done>({ owner, workersMin }: Endpoint, act: () => Promise<Done>): Promise<Done> {
+  /** Acts while the account may have this endpoint more. @throws AppError `conflict` when its domain is taken */
+  async #admitted<Done>(endpoint: Endpoint, act: () => Promise<Done>): Promise<Done> {
+    const { owner, workersMin } = endpoint
+    await this.#domains.requireFree(endpoint)
     return this.#quotas.adding(owner, 'endpoints', () => this.#quotas.keepingWorkers(owner, workersMin, act))
   }
 
@@ -394,6 +405,7 @@ export class Endpoints {
     const change = await decide(before)
     if (change === null) return null
     await this.#checkTypeChange(before, change.after)
+    if (change.after.domain !== before.domain) await this.#domains.requireFree(change.after)
     const version = before.version + (change.newVersion ? 1 : 0)
     return { ...change, before, after: { ...change.after, version } }
   }
@@ -405,7 +417,8 @@ export class Endpoints {
       if (planned === null) return null
       const { before, after, own, release } = planned
       const replace = () => store.endpoints.replace(after, before, clock.now(), own, release)
-      if (!(await this.#withinLimits(planned, replace))) return null
+      const change = () => this.#domains.changing(before, after, replace)
+      if (!(await this.#withinLimits(planned, change))) return null
       emit('endpoint.saved', { endpointId: id, owner, version: after.version, created: false })
       notifier.publish(`load:${id}`)
       notifier.publish('endpoints')
@@ -459,6 +472,7 @@ export class Endpoints {
   async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<FieldProblem[]> {
     const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
     const problems = endpointProblems(config, local)
+    problems.push(...this.#domains.problems(config, before ?? null))
     for (const id of config.networkVolumeIds) {
       if (before?.networkVolumeIds.includes(id) === true) continue
       const volume = await this.#ports.store.volumes.find(owner, id)

@@ -2,7 +2,7 @@
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
 import { attemptTimes } from './initial/attempt-times.ts'
 import { auditAnchors, auditBegun, auditEntries } from './initial/audit.ts'
-import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
+import { endpointCounters, endpointDomains, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
 import {
   batches,
   batchRequests,
@@ -39,6 +39,7 @@ export const initial: Migration = {
     apiKeys,
     consoleSessions,
     endpointVolumes,
+    endpointDomains,
     releases,
     endpointCounters,
     jobs,

@@ -67,7 +67,7 @@ export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
 
 /** $1 endpoint. It is gone with these; its jobs, batches and idempotency keys are left, and are removed in steps. */
 export const deleteEndpoint = [
-  ...['endpoint_counters', 'endpoint_volumes', 'queued_workers', 'releases', 'api_keys'].map(
+  ...['endpoint_counters', 'endpoint_domains', 'endpoint_volumes', 'queued_workers', 'releases', 'api_keys'].map(
     table => `DELETE FROM ${table} WHERE endpoint_id = $1`,
   ),
   'DELETE FROM endpoints WHERE id = $1',
@@ -193,7 +193,14 @@ export interface EndpointRow {
 type Config = Omit<EndpointConfig, 'name' | 'workersMin' | 'workersMax'>
 
 /** What rows of older versions lack. */
-const ADDED = { modelReferences: [], corsOrigins: [], compliance: [], workersPfbTarget: 0, flashEnvironmentId: null }
+const ADDED = {
+  modelReferences: [],
+  corsOrigins: [],
+  domain: null,
+  compliance: [],
+  workersPfbTarget: 0,
+  flashEnvironmentId: null,
+}
 
 /** A row as an endpoint. */
 export function toEndpoint(row: EndpointRow): Endpoint {
@@ -226,7 +233,7 @@ export function ofChangedEndpoint(endpoint: Endpoint): SqlValue[] {
 function configText(endpoint: Endpoint): string {
   const { type, compute, idleTimeoutS, scaler, locations, networkVolumeIds } = endpoint
   const { executionTimeoutMs, flashboot, env } = endpoint
-  const { modelReferences, corsOrigins, compliance, workersPfbTarget, flashEnvironmentId } = endpoint
+  const { modelReferences, corsOrigins, domain, compliance, workersPfbTarget, flashEnvironmentId } = endpoint
   const config: Config = {
     type,
     compute,
@@ -239,6 +246,7 @@ function configText(endpoint: Endpoint): string {
     env,
     modelReferences,
     corsOrigins,
+    domain,
     compliance,
     workersPfbTarget,
     flashEnvironmentId,

@@ -14,12 +14,14 @@ test('programs call a load-balancing endpoint below /lb/, or at a host of the do
 })
 
 test('browsers have an origin for each endpoint where there is one', () => {
-  const url = (publicUrl: string, lbDomain: string | null) =>
-    browserUrl({ publicUrl, queueUrl: 'http://queue', lbDomain }, 'e1' as EndpointId)
+  const url = (publicUrl: string, lbDomain: string | null, domain: string | null = null) =>
+    browserUrl({ publicUrl, queueUrl: 'http://queue', lbDomain }, { id: 'e1' as EndpointId, domain })
   for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
     assert.equal(url(`http://${host}:8080`, null), 'http://e1.lb.localhost:8080')
   }
   assert.equal(url('http://127.0.0.2:8080', null), null)
   assert.equal(url('https://api.example', null), null)
   assert.equal(url('https://api.example', 'lb.example'), 'https://e1.lb.example')
+  assert.equal(url('https://api.example:8443', 'lb.example', 'chat.example.org'), 'https://chat.example.org:8443')
+  assert.equal(url('https://api.example', null, 'chat.example.org'), 'https://chat.example.org')
 })

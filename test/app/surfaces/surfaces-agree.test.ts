@@ -13,7 +13,7 @@ type Shown = any
 const FIELDS = `id name type templateId gpuIds gpuCount instanceIds allowedCudaVersions minCudaVersion idleTimeout locations
   networkVolumeIds { networkVolumeId } networkVolumeId scalerType scalerValue workersMin workersMax executionTimeoutMs
   flashBootType env { key value } template { id imageName dockerArgs containerDiskInGb env { key value } ports
-  containerRegistryAuthId } modelReferences corsOrigins createdAt`
+  containerRegistryAuthId } modelReferences corsOrigins domain createdAt`
 
 const list = (text: string | null) => (text === null || text === '' ? [] : text.split(','))
 const record = (env: readonly { key: string; value: string }[]) =>
@@ -51,6 +51,7 @@ function asRest(seen: Shown): Shown {
     networkVolumes: seen.networkVolumeIds.map((volume: { networkVolumeId: string }) => volume.networkVolumeId),
     modelReferences: seen.modelReferences,
     corsOrigins: seen.corsOrigins,
+    ...(seen.type === 'LB' ? { domain: seen.domain } : {}),
     timeout: seen.executionTimeoutMs,
     flashboot: seen.flashBootType,
     createdAt: seen.createdAt,

@@ -156,7 +156,7 @@ test('problems name fields of the model, and each surface shows them with its ow
 })
 
 test('blanks around the names of types are no part of them', () => {
-  const { compute } = tidied({ compute: { ...GPU, pools: [' ADA_24'], excludedTypes: [' NVIDIA L4 '] } })
+  const { compute } = tidied({ domain: null, compute: { ...GPU, pools: [' ADA_24'], excludedTypes: [' NVIDIA L4 '] } })
   assert.deepEqual(compute, { ...GPU, pools: ['ADA_24'], excludedTypes: ['NVIDIA L4'] })
 })
 

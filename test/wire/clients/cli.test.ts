@@ -124,6 +124,24 @@ describe('commands for resources', () => {
     const made = await shown('endpoints', 'create', '--type', 'LOAD_BALANCER', '--name', 'api', ...flags)
     assert.deepEqual(made.scaling, { type: 'REQUEST_COUNT', requestCount: 4 })
     assert.equal(made.requestUrls.base, `${server.url}/lb/${made.id}`)
+    const named = await shown('endpoints', 'update', 'api', '--domain', 'Chat.example.org')
+    assert.deepEqual([named.domain, named.browserUrl], ['chat.example.org', `http://chat.example.org:${server.port}`])
+    const taken = await runyard(
+      'endpoints',
+      'create',
+      '--type',
+      'LOAD_BALANCER',
+      '--name',
+      'b',
+      ...flags,
+      '--domain',
+      named.domain,
+    )
+    assert.match(
+      taken.stderr,
+      new RegExp(`^runyard: the domain chat\\.example\\.org is taken: endpoint ${made.id} has it`),
+    )
+    assert.equal((await shown('endpoints', 'update', 'api', '--domain', '')).domain, null)
     assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
   })
 

@@ -44,6 +44,8 @@ export const endpointSdl = /* GraphQL */ `
     modelReferences: [String]
     "Origins of web pages that may call its job operations; * for all."
     corsOrigins: [String]
+    "The host name that a load-balancing endpoint has for itself."
+    domain: String
     compliance: [Compliance]
     flashEnvironmentId: String
     "Grows with each change that workers must see."
@@ -119,6 +121,8 @@ export const endpointSdl = /* GraphQL */ `
     modelReferences: [String]
     "Origins of web pages that may call its job operations; * for all."
     corsOrigins: [String]
+    "A host name for a load-balancing endpoint itself, such as chat.example.org; empty for none."
+    domain: String
     compliance: [Compliance]
     flashEnvironmentId: String
     "Has no effect."

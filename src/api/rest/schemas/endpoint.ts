@@ -170,6 +170,8 @@ const ModelReferences = z.array(z.string().max(1_000).openapi({ pattern: MODEL_R
 const CorsOrigins = z
   .array(z.string().max(300).openapi({ pattern: '^(\\*|https?://[a-z0-9.-]+(:[1-9][0-9]{0,4})?)$' }))
   .max(MAX_ITEMS)
+/** An addition to the public contract, of load-balancing endpoints. Core checks the rules, with sentences that say which. Null or empty for none. */
+const Domain = z.string().max(300).nullable()
 const Timeout = z.int().min(5_000).max(604_800_000)
 
 /** Body that creates an endpoint. */
@@ -187,6 +189,7 @@ export const CreateEndpoint = {
   networkVolumes: Ids.openapi({ uniqueItems: true }).default([]),
   modelReferences: ModelReferences.default([]),
   corsOrigins: CorsOrigins.default([]),
+  domain: Domain.optional(),
   templateId: Id.optional(),
 }
 
@@ -209,6 +212,7 @@ export const UpdateEndpoint = {
   networkVolumes: Ids.openapi({ uniqueItems: true }).optional(),
   modelReferences: ModelReferences.optional(),
   corsOrigins: CorsOrigins.optional(),
+  domain: Domain.optional(),
   templateId: Id.optional(),
   rollout: RolloutGiven.optional(),
 }
@@ -220,8 +224,9 @@ export const EndpointBody = z
     name: z.string(),
     type: EndpointType,
     requestUrls: z.union([QueueRequestUrls, LoadBalancingRequestUrls]).openapi('EndpointRequestUrls'),
-    /** An addition to the public contract, of load-balancing endpoints: their own origin, null for none. */
+    /** An addition to the public contract, as `domain`, of load-balancing endpoints: their own origin, null for none. */
     browserUrl: Uri.nullable().optional(),
+    domain: z.string().nullable().optional(),
     gpu: GpuShown.nullable().optional(),
     cpu: z.array(CpuShown).min(1).optional(),
     workers: WorkersShown,

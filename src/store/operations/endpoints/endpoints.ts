@@ -33,6 +33,7 @@ import {
 } from '../../tables/templates.ts'
 import { aliveWorkersOf, exitsOf, toWorker, type WorkerRow, workerLoads } from '../../tables/workers.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { findDomain, linkDomain, listDomains } from './domains.ts'
 import { addRelease, rolloutFacts } from './releases.ts'
 import { listedEndpoints } from './snapshots.ts'
 import { replaceTemplate } from './templates.ts'
@@ -49,6 +50,7 @@ export const endpoints = {
     yield* perform(sql.insertEndpoint, ofEndpoint(endpoint))
     yield* perform(sql.insertCounters, [endpoint.id, endpoint.owner])
     yield* linkVolumes(endpoint)
+    yield* linkDomain(endpoint)
     const template = yield* templateOf(endpoint)
     if (template !== null) yield* addRelease(null, { endpoint, template }, endpoint.createdAtMs)
   }),
@@ -69,6 +71,7 @@ export const endpoints = {
     if (own !== undefined) yield* saveOwn(own, before, nowMs)
     yield* perform(sql.replaceEndpoint, ofChangedEndpoint(endpoint))
     yield* linkVolumes(endpoint)
+    if (endpoint.domain !== before.domain) yield* linkDomain(endpoint)
     const templateNow = yield* templateOf(endpoint)
     if (endpoint.version > before.version && template !== null && templateNow !== null) {
       yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs, release)
@@ -125,6 +128,10 @@ export const endpoints = {
       rollout: yield* rolloutFacts(id, row.version),
     }
   }),
+
+  ofDomain: read(findDomain),
+
+  domains: read(listDomains),
 
   demand: read(function* (id: EndpointId, workerId: WorkerId): Steps<QueueDemand> {
     const row = yield* queryOne<DemandRow>(sql.queueDemand, [id, workerId])

@@ -37,6 +37,13 @@ export const endpointVolumes = [
   'CREATE INDEX endpoint_volumes_by_volume ON endpoint_volumes (volume_id)',
 ]
 
+/** Repeats the domain in the configuration of endpoints: one has it, whichever account asks. */
+export const endpointDomains = `CREATE TABLE endpoint_domains (
+  domain TEXT PRIMARY KEY,
+  endpoint_id TEXT NOT NULL UNIQUE REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+  owner TEXT NOT NULL
+) {{strict}}`
+
 /**
  * Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release started. `restores` is
  * the version that a rollback goes back to. `ready_at_ms` is when the first of its workers was ready, `crashes` how many crashed before. `config` is what its workers see, as JSON, with sealed variables where those are sealed.
