@@ -5,9 +5,11 @@ import type { Config } from '../config/config.ts'
 import { givenConsoleUrl } from '../config/console.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import { serverNames } from '../server/hosts.ts'
 import { AUDIT_HEAD_NAME } from '../store/data-dir-database.ts'
 import { createAuditHeadNote } from '../system/audit-head.ts'
 import { backupFolderOf, backupsOf } from './backup.ts'
+import { hostsOf } from './hosts.ts'
 
 /** The settings that the application reads. */
 export function appConfigOf(config: Config): AppConfig {
@@ -25,6 +27,7 @@ export function appConfigOf(config: Config): AppConfig {
     ...management,
     version: packageVersion(),
     consoleUrl: givenConsoleUrl(config),
+    isServerName: serverNames(hostsOf(config)),
     drainTimeoutMs,
     metricsPublic,
     corsOrigins,

@@ -1,19 +1,20 @@
 /** What the listeners of a server offer: the application of its term, and between terms what a server that stands by answers. */
 import type { Surface, SurfaceName } from '../api/surface.ts'
 import type { App } from '../app.ts'
+import type { EndpointId } from '../core/ids.ts'
 import type { Entrance } from '../gateway/entrance/route.ts'
 import type { ContainerAddress } from '../server/container-address.ts'
 import type { StandIn } from '../server/stand-in.ts'
 import type { Standby } from '../server/standby.ts'
 
 /** The part of an application that listeners need. */
-export type Offered = Pick<App, 'fetch' | 'entrance'>
+export type Offered = Pick<App, 'fetch' | 'entrance'> & Pick<Front, 'endpointOf'>
 
 /** What a listener is for: all, or all but management, management alone, calls of workers alone. */
 export type ListenerKind = 'all' | 'open' | 'management' | 'workers'
 
 /** Leads requests to the application of the present term. */
-export class Front implements Offered {
+export class Front {
   readonly #standIns = new Map<ListenerKind, StandIn>()
   /** Those of the present application, by what listeners have of them. */
   readonly #surfaces = new Map<Surface, Surface>()
@@ -42,6 +43,9 @@ export class Front implements Offered {
     return answer
   }
 
+  /** The endpoint of the present application that has a name as its own domain; null for none. */
+  readonly endpointOf = (name: string): EndpointId | null => this.#app?.services.domains.find(name) ?? null
+
   /** What answers while there is no application. */
   standsBy(standby: Standby): void {
     this.#standby = standby
@@ -59,8 +63,9 @@ export class Front implements Offered {
   /** Whether a caller is a container of the present term, which has an address of its own to call. */
   readonly refuses = (address: string | undefined): boolean => this.#containers?.isContainer(address) === true
 
-  /** Requests go to this application from now on. */
-  begin(app: App, containers: ContainerAddress | null): void {
+  /** Requests go to this application from now on. Its domains are known before. */
+  async begin(app: App, containers: ContainerAddress | null): Promise<void> {
+    await app.services.domains.load()
     this.#surfaces.clear()
     this.#app = app
     this.#containers = containers

@@ -23,6 +23,7 @@ import type { Mount } from '../server/mount.ts'
 import { redirectToHttps } from '../server/redirect.ts'
 import { sharedAddresses } from '../server/shared-addresses.ts'
 import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
+import { DomainCertificates } from '../system/certificates/domain-certificates.ts'
 import { systemClock } from '../system/clock.ts'
 import { installationOf } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
@@ -161,12 +162,21 @@ export async function bind(
     log.warn({ maxConnections }, 'connections are turned away because there are too many')
   }
   const hosts = hostsOf(config)
+  // Management is at no domain of an endpoint.
+  const withDomains = { ...hosts, also: (name: string) => front.endpointOf(name) !== null }
   const trusts = addressList(config.trustedProxies)
   const { refuses, standIn } = front
   const consoleHost = givenConsoleHost(config)
   const shared = { onFull, refuses, hosts, trusts, consoleHost, ...secured(config, certificate) }
   const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
-  const ofOpen = { maxConnections, limits, ...shared, standIn: () => standIn(adminPort === null ? 'all' : 'open') }
+  const ofOpen = {
+    maxConnections,
+    limits,
+    ...shared,
+    ...ofDomains(front, config, certificate),
+    hosts: withDomains,
+    standIn: () => standIn(adminPort === null ? 'all' : 'open'),
+  }
   const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
   const surfaces = adminPort === null ? undefined : PUBLIC
   const mount = mountOf(front, config)
@@ -187,7 +197,7 @@ export async function bind(
     const ofWorkers = certificate === null ? null : await listenForWorkers(front, config)
     if (ofWorkers !== null) opened.push(ofWorkers)
     const toHttps = redirectToHttps(() => httpsPort(config, open))
-    const ofRedirect = { onFull, refuses, hosts, maxConnections: most, standIn: () => toHttps }
+    const ofRedirect = { onFull, refuses, hosts: withDomains, maxConnections: most, standIn: () => toHttps }
     const redirect =
       tls.redirectPort === null
         ? null
@@ -205,6 +215,26 @@ function secured({ tls: { hstsSeconds } }: Config, tls: CertificateInUse | null)
   if (tls === null) return {}
   if (hstsSeconds === 0) return { tls }
   return { tls, field: ['strict-transport-security', `max-age=${hstsSeconds}`] }
+}
+
+/** A server that makes its own certificate makes those of domains, too; one of files has to name them. */
+function ofDomains(
+  { endpointOf }: Offered,
+  { tls, dataDir }: Config,
+  certificate: CertificateInUse | null,
+): Pick<ListenOptions, 'tls'> {
+  if (certificate === null || !tls.selfSigned) return {}
+  const isDomain = (name: string) => endpointOf(name) !== null
+  const made = new DomainCertificates({ dataDir, isDomain, now: () => systemClock.now() })
+  return {
+    tls: {
+      get current() {
+        return certificate.current
+      },
+      watch: changed => certificate.watch(changed),
+      pairFor: name => made.pairFor(name),
+    },
+  }
 }
 
 /** The port of HTTPS as clients know it: in front of the server may be something that leads another one to it. */
@@ -304,12 +334,13 @@ function countsOf(config: Config): ConnectionCounts {
   }
 }
 
-function mountOf({ entrance }: Offered, config: Config): Mount {
+function mountOf({ entrance, endpointOf }: Offered, config: Config): Mount {
   const { lbDomain, publicUrl, queueUrl } = config
   const console = givenConsoleHost(config)
   const own = [publicUrl, queueUrl].filter(url => url !== null)
   return {
     entrance,
+    endpointOf,
     domain: lbDomain,
     ownHosts: own.map(url => new URL(url).host),
     closedHosts: console === null ? [] : [console],

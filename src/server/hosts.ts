@@ -16,6 +16,15 @@ export interface KnownHosts {
   readonly names: readonly string[]
   /** Domains of which every name below is known, and the domain itself. */
   readonly domains: readonly string[]
+  /** Whether another name is known at this moment: a domain of an endpoint. None is unless given. */
+  readonly also?: (name: string) => boolean
+}
+
+/** Whether a server goes by a name by itself. @param name in lower case, without a port and a dot at the end */
+export function serverNames(known: Pick<KnownHosts, 'names' | 'domains'>): (name: string) => boolean {
+  const names = new Set([...known.names, ...known.domains, ...MACHINE_IN_CONTAINERS, 'localhost'].map(plainHost))
+  const ends = [...known.domains, 'localhost'].map(domain => `.${plainHost(domain)}`)
+  return name => names.has(name) || ends.some(end => name.endsWith(end))
 }
 
 /** Names of the machine as containers have it. */
@@ -30,13 +39,12 @@ const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}))(?::\d{0,5})?$
  * @returns null for a request that may go on, and for one that names no host
  */
 export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url' | 'headers'>) => HostRefusal | null {
-  const names = new Set([...known.names, ...MACHINE_IN_CONTAINERS, 'localhost'].map(plainHost))
-  const ends = [...known.domains, 'localhost'].map(domain => `.${plainHost(domain)}`)
-  for (const domain of known.domains) names.add(plainHost(domain))
+  const isOwn = serverNames(known)
+  const { also = () => false } = known
   const judge = (host: string): HostRefusal | null => {
     if (!HOST.test(host) || !URL.canParse(`http://${host}/`)) return MALFORMED
     const name = plainHost(host)
-    if (names.has(name) || isIP(name.replace(/^\[|\]$/g, '')) !== 0 || ends.some(end => name.endsWith(end))) return null
+    if (isOwn(name) || isIP(name.replace(/^\[|\]$/g, '')) !== 0) return null
     return { status: 421, error: unknown(name) }
   }
   let latest: { readonly host: string; readonly refusal: HostRefusal | null } = { host: 'localhost', refusal: null }
@@ -44,7 +52,8 @@ export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url
     const host = namedHost(asked)
     if (host === null) return null
     if (host !== latest.host) latest = { host, refusal: judge(host) }
-    return latest.refusal
+    // Domains of endpoints come and go.
+    return latest.refusal?.status === 421 && also(plainHost(host)) ? null : latest.refusal
   }
 }
 

@@ -89,13 +89,16 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const consoleHosts = [LOCAL_CONSOLE, ...(options.consoleHost == null ? [] : [plainHost(options.consoleHost)])]
   const isReserved = (incoming: IncomingMessage) =>
     keepsReserved(incoming, consoleHosts.includes(plainHost(namedHost(incoming) ?? '')))
+  // A server that stands by knows no domain of an endpoint; the active one does, and refuses what is none.
+  const isPassedOn = (incoming: IncomingMessage) =>
+    options.mount !== undefined && hostProblem(incoming)?.status === 421 && standIn()?.passesOn?.(incoming) === true
   const refusesAny = (incoming: IncomingMessage) =>
-    refuses(incoming.socket.remoteAddress) || hostProblem(incoming) !== null
-  const enters = (incoming: IncomingMessage, endpointId: EndpointId) =>
+    refuses(incoming.socket.remoteAddress) || (hostProblem(incoming) !== null && !isPassedOn(incoming))
+  const enters = (incoming: IncomingMessage, endpointId: EndpointId | null) =>
     connections.enters(incoming, endpointId, () => false)
   const refuseFull = (outgoing: ServerResponse, requestId: string) => connections.refuse(outgoing, requestId)
   const standIn = options.standIn ?? (() => null)
-  const others = { refuses: refusesAny, isBusy, enters, refuse: refuseFull, upgraded, standIn }
+  const others = { refuses: refusesAny, isPassedOn, isBusy, enters, refuse: refuseFull, upgraded, standIn }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
   const answer = getRequestListener(
     async (request, env) => {
@@ -140,13 +143,14 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       const problem = lengthProblem(incoming) ?? hostProblem(incoming)
       const instead = standIn()
       if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, requestId, CONTAINER)
-      else if (problem !== null) refuse(outgoing, requestId, problem)
+      else if (problem !== null && !(problem.status === 421 && isPassedOn(incoming)))
+        refuse(outgoing, requestId, problem)
       else if (instead !== null) {
         if (!connections.enters(incoming, null, () => false)) return refuseFull(outgoing, requestId)
         // The server that it may be passed on to has limits of its own.
         connections.untimed(incoming)
         outgoing.setHeader(REQUEST_ID, requestId)
-        instead.handle(incoming, outgoing)
+        instead.handle(incoming, outgoing, problem !== null)
       } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
       else {

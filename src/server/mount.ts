@@ -15,6 +15,8 @@ export interface Mount {
   readonly entrance: Entrance
   /** Endpoints are hosts below this domain; null for those below `localhost` alone. */
   readonly domain: string | null
+  /** The endpoint that has a name as its own domain; none has one unless given. @param name in lower case, without a port and a dot at the end */
+  readonly endpointOf?: (name: string) => EndpointId | null
   /** Hosts that are never endpoints, although they lie below the domain. */
   readonly ownHosts: readonly string[]
   /** Hosts at which there is no endpoint, below whatever path: that of the console, besides its name below localhost. */
@@ -34,30 +36,41 @@ export function routing({
   domain,
   ownHosts,
   closedHosts,
+  endpointOf = () => null,
 }: Omit<Mount, 'entrance'>): (asked: Asked) => GatewayRoute | null {
   const given = domain === null ? [] : [plainHost(domain)]
   // One may be below the other, as in x.localhost: the longest that fits is the one that is meant.
   const domains = ['localhost', 'lb.localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
   const own = new Set([...ownHosts.map(plainHost), ...given])
   const closed = new Set([LOCAL_CONSOLE, ...closedHosts.map(plainHost)])
-  const ofHost = remembered((host): { readonly endpointId: EndpointId | null } | null => {
+  const ofHost = remembered((host): Named | null => {
     const name = plainHost(host)
     if (closed.has(name)) return null
-    if (own.has(name)) return { endpointId: null }
+    if (own.has(name)) return { endpointId: null, other: null }
     const found = domains.find(end => name.endsWith(end))
-    const label = name.slice(0, name.length - (found?.length ?? 0))
-    return { endpointId: found !== undefined && isEndpointId(label) ? label : null }
+    if (found === undefined) return { endpointId: null, other: name }
+    const label = name.slice(0, name.length - found.length)
+    return { endpointId: isEndpointId(label) ? label : null, other: null }
   })
   return ({ url = '/', headers: { host } }) => {
     const target = url.startsWith('/') ? null : absolute(url)
     // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
     const named = ofHost(target?.host ?? host ?? '')
     if (named === null) return null
-    const { endpointId } = named
+    const { other } = named
+    // Not remembered: domains of endpoints come and go.
+    const endpointId = other === null ? named.endpointId : endpointOf(other)
     const path = target?.path ?? url
     const route = endpointId === null ? ofPath(path) : { endpointId, prefix: null, path }
     return route === null ? null : { ...route, host: target?.host ?? null }
   }
+}
+
+/** What a host names. */
+interface Named {
+  readonly endpointId: EndpointId | null
+  /** A name that the server does not have by itself, and an endpoint may have; null for all else. */
+  readonly other: string | null
 }
 
 /** Slashes may be repeated up to the id; what follows is the worker's own. */
@@ -91,10 +104,12 @@ function absolute(url: string): { readonly host: string; readonly path: string }
 export interface Others {
   /** Whether the caller, or the host that it names, is refused, whatever it asks. */
   readonly refuses: (incoming: IncomingMessage) => boolean
+  /** Whether another server gets it, for a host that this one does not know. */
+  readonly isPassedOn: (incoming: IncomingMessage) => boolean
   /** Whether requests that came before on this connection have no answer yet. */
   readonly isBusy: (socket: Duplex) => boolean
   /** Gives a request its place; false when there is none for it. */
-  readonly enters: (incoming: IncomingMessage, endpointId: EndpointId) => boolean
+  readonly enters: (incoming: IncomingMessage, endpointId: EndpointId | null) => boolean
   /** Answers a request for which there is no place. */
   readonly refuse: (outgoing: ServerResponse, requestId: string) => void
   /** A socket has left HTTP. */
@@ -115,10 +130,11 @@ export interface Mounted {
 
 /** Hangs load-balancing endpoints into a server. */
 export function mounted(mount: Mount, others: Others): Mounted {
-  const { refuses, isBusy, enters, refuse: refuseFull, upgraded, standIn } = others
+  const { refuses, isPassedOn, isBusy, enters, refuse: refuseFull, upgraded, standIn } = others
   const routeOf = routing(mount)
   const { entrance } = mount
-  const isFor = (incoming: IncomingMessage) => !refuses(incoming) && routeOf(incoming) !== null
+  const isFor = (incoming: IncomingMessage) =>
+    !refuses(incoming) && (routeOf(incoming) !== null || isPassedOn(incoming))
   return {
     // Clients offer the upgrade to HTTP/2 unasked, with requests that they want answered in any case. And what is not HTTP any
     // more would come before the answers that are still to come.
@@ -144,11 +160,12 @@ export function mounted(mount: Mount, others: Others): Mounted {
         const route = routeOf(incoming)
         const instead = standIn()
         const requestId = requestIdOf(incoming)
-        if (route === null) refuse(socket, requestId, 400, 'there is nothing to upgrade to at this path')
-        else if (!enters(incoming, route.endpointId)) {
+        if (route === null && !isPassedOn(incoming))
+          refuse(socket, requestId, 400, 'there is nothing to upgrade to at this path')
+        else if (!enters(incoming, route?.endpointId ?? null)) {
           refuse(socket, requestId, 503, 'the server has too many connections')
         } else if (instead !== null) instead.upgrade(incoming, socket, head)
-        else entrance.upgrade(incoming, socket, head, route)
+        else if (route !== null) entrance.upgrade(incoming, socket, head, route)
       })
       server.on('connect', (incoming, socket) => {
         socket.on('error', () => {})

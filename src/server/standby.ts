@@ -69,8 +69,9 @@ export class Standby {
       this.#parts.forwards && incoming.headers[PASSED_ON] === undefined ? target() : null
     const answersItself = kind === 'all' || kind === 'management'
     return {
-      handle: (incoming, outgoing) => {
-        if (answersItself && this.#answers(incoming, outgoing, target())) return
+      passesOn: incoming => !ofWorkers && passedTo(incoming) !== null,
+      handle: (incoming, outgoing, isPassedOn = false) => {
+        if (answersItself && !isPassedOn && this.#answers(incoming, outgoing, target())) return
         const to = passedTo(incoming)
         if (to !== null) this.#forwarder.forward(incoming, outgoing, { to, isNamed: !ofWorkers })
         else respond(outgoing, 503, refusal())

@@ -73,3 +73,15 @@ test('a host that is none is refused with 400, and a name that only looks like a
   }
   for (const host of ['127.0.0.1:80', '[::1]:80', 'e1.lb.localhost:8080', undefined]) assert.equal(statusOf(host), null)
 })
+
+test('a domain of an endpoint is known while an endpoint has it', () => {
+  const known = new Set(['chat.example.org'])
+  const check = hostCheck({ names: [], domains: [], also: name => known.has(name) })
+  const status = (host: string) => check({ url: '/', headers: { host } })?.status ?? null
+  assert.deepEqual([status('Chat.example.org.:8080'), status('other.example.org')], [null, 421])
+  known.clear()
+  assert.equal(status('Chat.example.org.:8080'), 421)
+  known.add('other.example.org')
+  assert.equal(status('other.example.org'), null)
+  assert.equal(status('other.example.org/x'), 400)
+})

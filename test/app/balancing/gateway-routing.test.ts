@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { EndpointId } from '../../../src/core/ids.ts'
 import { routing } from '../../../src/server/mount.ts'
 
 const OPTIONS = { domain: 'lb.example', ownHosts: ['api.lb.example'], closedHosts: ['ui.lb.example'] }
@@ -30,6 +31,24 @@ test('where one domain is below the other, the longest that fits counts', () => 
   assert.deepEqual(routeOf('E1.X.localhost.', '/a', { ...options, domain: 'X.Localhost' }), ['e1', null, '/a'])
   assert.equal(routeOf('x.localhost:8080', '/a', options), null, 'the domain itself is no endpoint')
   assert.equal(routeOf('e1.e2.x.localhost', '/a', options), null)
+})
+
+test('a domain of its own leads to its endpoint in any spelling, from the moment at which it has it', () => {
+  const known = new Map([['chat.example.org', 'e2' as EndpointId]])
+  const route = routing({ ...OPTIONS, endpointOf: name => known.get(name) ?? null })
+  const at = (host: string, url = '/lb/e1/a?b') => {
+    const found = route({ url, headers: { host } })
+    return found === null ? null : [found.endpointId, found.prefix, found.path]
+  }
+  for (const host of ['chat.example.org', 'Chat.Example.ORG.:8443', 'chat.example.org:80']) {
+    assert.deepEqual(at(host), ['e2', null, '/lb/e1/a?b'], host)
+  }
+  assert.deepEqual(at('elsewhere', 'http://chat.example.org/x'), ['e2', null, '/x'])
+  assert.equal(at('sub.chat.example.org', '/x'), null)
+  known.clear()
+  assert.equal(at('chat.example.org', '/x'), null)
+  known.set('api.lb.example', 'e2' as EndpointId).set('ui.lb.example', 'e2' as EndpointId)
+  for (const own of ['api.lb.example', 'ui.lb.example']) assert.equal(at(own, '/x'), null, 'a name of the server wins')
 })
 
 test("the server's own hosts are never endpoints", () => {

@@ -15,6 +15,7 @@ import { ask, makeEndpoint, runJob, submit, whenFinal, whenStatus } from '../sup
 import { secureCall } from '../support/https.ts'
 import { workerProcesses } from '../support/processes.ts'
 import { python, skip } from '../support/python.ts'
+import { rawAsk } from '../support/raw-http.ts'
 import { fixture, root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -69,6 +70,32 @@ describe('a server with a certificate of its own', () => {
       assert.equal(seen.status, 200, seen.text)
       assert.equal(JSON.parse(seen.text).headers['x-forwarded-proto'], 'https')
     }
+  })
+
+  test('has a certificate for each domain of an endpoint, which changes the one of nobody else', async () => {
+    const host = 'chat.example.org'
+    const management = { ...server, url: server.managementUrl }
+    const named = (domain: string | null) =>
+      ask(management, `/v2/serverless/${balanced.id}`, { method: 'PATCH', body: { domain } })
+    const before = await secureCall(server, `/lb/${balanced.id}/seen`)
+    await assert.rejects(secureCall(server, '/seen', { host }), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
+    assert.equal((await named('Chat.Example.org')).json.browserUrl, `https://${host}:${server.port}`)
+    const own = { host, ca: '' }
+    await assert.rejects(secureCall(server, '/seen', own), 'the certificate is made when somebody asks for it')
+    own.ca = readFileSync(join(server.dataDir, 'tls', 'domains', `${host}.crt`), 'utf8')
+    const seen = await secureCall(server, '/seen', own)
+    assert.deepEqual([seen.status, JSON.parse(seen.text).headers.host], [200, `${host}:${server.port}`], seen.text)
+    assert.notEqual(seen.fingerprint, before.fingerprint)
+    assert.equal((await secureCall(server, '/seen', own)).fingerprint, seen.fingerprint)
+    assert.equal((await secureCall(server, `/lb/${balanced.id}/seen`)).fingerprint, before.fingerprint)
+    const led = await rawAsk(Number(new URL(server.redirectUrl!).port), 'GET /a', { headers: { Host: host } })
+    assert.deepEqual(led.headers.find(([name]) => name === 'location')?.[1], `https://${host}:${server.port}/a`)
+    const port = Number(new URL(server.managementUrl).port)
+    await assert.rejects(secureCall(server, '/v2/serverless', { ...own, port }), 'management has no domains')
+    assert.equal((await named(null)).status, 200)
+    await assert.rejects(secureCall(server, '/seen', own))
+    const gone = await secureCall(server, '/seen', { headers: { host } })
+    assert.deepEqual([gone.status, gone.fingerprint], [421, before.fingerprint])
   })
 
   test('passes WebSockets on', async () => {

@@ -11,6 +11,7 @@ import { noPostgres, type TestSchema, testDatabase } from '../../support/postgre
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, statusOf, submit } from '../support/client.ts'
 import { secureCall } from '../support/https.ts'
+import { rawAsk } from '../support/raw-http.ts'
 import { silentEndpoint } from '../support/raw-worker.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -39,6 +40,28 @@ function cutLease(database: TestSchema) {
 
 const isDone = (server: Server, endpoint: string, id: string) =>
   until('the job to be done', async () => (await statusOf(server, endpoint, id)).status === 'COMPLETED')
+
+/** Makes a load-balancing endpoint with a domain that may have no worker. */
+async function pausedAt(server: Server, domain: string): Promise<void> {
+  const cpu = [{ id: 'cpu3g', vcpuCount: 2 }]
+  const runs = {
+    image: 'example/chat:1',
+    cpu,
+    scaling: { type: 'REQUEST_COUNT', requestCount: 1 },
+    workers: { max: 0 },
+  }
+  const made = await ask(server, '/v2/serverless', { body: { name: domain, type: 'LOAD_BALANCER', domain, ...runs } })
+  assert.equal(made.status, 201, made.text)
+}
+
+/** The status of a request for a host. */
+async function atHost(server: Server, host: string): Promise<number> {
+  const headers = { Host: host, Authorization: `Bearer ${server.apiKey}` }
+  return Number((await rawAsk(server.port, 'GET /', { headers })).statusLine.split(' ')[1])
+}
+
+/** The status where an endpoint may have no worker. */
+const NO_WORKERS = 400
 
 describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () => {
   test('a second one stands by: it is alive, refuses calls with the address of the first, and tells who is active', async () => {
@@ -78,12 +101,16 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     const endpoint = await silentEndpoint(standby)
     assert.equal((await ask(standby, '/readyz')).status, 200)
     const worker = await endpoint.worker()
+    await pausedAt(standby, 'chat.example.org')
+    const domains = async () => [await atHost(standby, 'chat.example.org'), await atHost(standby, 'other.example.org')]
+    assert.deepEqual(await domains(), [NO_WORKERS, 421])
     const id = await submit(standby, endpoint.id, {})
     const job = await worker.take()
     assert.deepEqual([job.id, (await statusOf(server, endpoint.id, id)).status], [id, 'IN_PROGRESS'])
     await server.kill9()
     await until('a takeover', () => standby.events('leader.changed').at(-1)?.now === 'active')
     assert.equal((await worker.done(job.id, { output: 'kept' })).status, 200)
+    assert.deepEqual(await domains(), [NO_WORKERS, 421])
     await isDone(standby, endpoint.id, id)
   })
 

@@ -33,11 +33,16 @@ interface Choice {
   readonly rules?: Partial<AdmissionRules>
   readonly listening?: Partial<ListenOptions>
   readonly lbDomain?: string
+  /** The domain that the endpoint has for itself at this moment. */
+  readonly ownDomain?: () => string | null
   /** What each worker says, given the head of the request. */
   readonly serve?: (head: string) => string
 }
 
-async function openWorld(t: TestContext, { rules, listening, lbDomain, serve = echo }: Choice = {}): Promise<World> {
+async function openWorld(
+  t: TestContext,
+  { rules, listening, lbDomain, ownDomain = () => null, serve = echo }: Choice = {},
+): Promise<World> {
   const rig = await openRig(t)
   const id = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
   const worker = await startRawServer(answering(serve))
@@ -56,7 +61,8 @@ async function openWorld(t: TestContext, { rules, listening, lbDomain, serve = e
   const parts = { ...given, queueAddressOf }
   const gateway = new Gateway(rig.ports, parts)
   const surface = async (request: Request) => new Response(`the rest: ${new URL(request.url).pathname}`)
-  const mount = { entrance: gateway, domain: lbDomain ?? null, ownHosts: [], closedHosts: [] }
+  const endpointOf = (name: string) => (name === ownDomain() ? id : null)
+  const mount = { entrance: gateway, endpointOf, domain: lbDomain ?? null, ownHosts: [], closedHosts: [] }
   const listener = await listen(surface, { host: '127.0.0.1', port: 0, maxConnections: 100, mount, ...listening })
   t.after(async () => {
     gateway.close()
@@ -117,6 +123,26 @@ test('a domain below localhost has its endpoints as hosts, beside those directly
     assert.match(text, /^X-Runpod-Worker-Id: w1\r$/m)
   }
   assert.match(await whole(ask('GET /v2/serverless', 'Host: x.localhost:8080\r\n')), /the rest: \/v2\/serverless$/)
+})
+
+test('a domain of its own reaches an endpoint with requests and upgrades, and nothing else of the server', async t => {
+  let domain: string | null = 'chat.example.org'
+  const hosts = { names: [], domains: [], also: (name: string) => name === domain }
+  const { ask, id } = await openWorld(t, { ownDomain: () => domain, listening: { hosts } })
+  const host = 'Host: Chat.Example.org:8080\r\n'
+  const text = await whole(ask('GET /v2/serverless?a', host + BEARER))
+  assert.match(text, /^HTTP\/1.1 200 OK[\s\S]*^GET \/v2\/serverless\?a HTTP\/1\.1\r$/m)
+  assert.match(text, /^Host: Chat\.Example\.org:8080\r$/m)
+  assert.doesNotMatch(text, /x-forwarded-prefix/i)
+  assert.match(await whole(ask(`GET /lb/${id}/a`, host + BEARER)), new RegExp(`^GET /lb/${id}/a HTTP`, 'm'))
+  const socket = ask('GET /socket', host + BEARER + UPGRADE)
+  assert.match(await whole(socket), /^HTTP\/1.1 101 [\s\S]*^GET \/socket HTTP\/1\.1\r$/m)
+  assert.deepEqual(refusal(await whole(ask('GET /v2/serverless', host))), [401, 'the API key is missing'])
+  const unknown = async (name: string, more = '') =>
+    assert.match(await ask('GET /graphql', `Host: ${name}\r\n${more}`).untilEnd(), /^HTTP\/1.1 421 /, name)
+  for (const other of ['other.example.org', 'sub.chat.example.org']) await unknown(other, BEARER)
+  domain = null
+  for (const more of ['', UPGRADE]) await unknown('chat.example.org', more)
 })
 
 test('the host of an absolute target counts, whatever the Host field says', async t => {

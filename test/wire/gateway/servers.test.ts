@@ -277,12 +277,17 @@ describe('a server that goes and comes again', { timeout: patient(120_000) }, ()
     const wish = { ...inNode, workers: { min: 2, max: 2 } }
     let node = await balancedEndpoint(server, wish)
     await until('both workers', async () => (await healthOf(server, node.id)).workers.ready === 2)
+    const atDomain = () => call(node, '/', { byHost: true, headers: { host: 'chat.example.org' } })
+    assert.equal((await atDomain()).status, 421)
+    await changeBalanced(node, { domain: 'chat.example.org' })
+    assert.equal((await atDomain()).status, 200)
     const before = await everyone(node)
     await server.kill9()
     server = await startServer({ dataDir: server.dataDir, port: server.port })
     node = { ...node, server }
     assert.deepEqual(await everyone(node), before)
     assert.equal(server.events('worker.adopted').length, 2)
+    assert.equal((await atDomain()).status, 200)
 
     const last = call(node, '/wait?ms=2000')
     await until('it to be in flight', async () => (await healthOf(server, node.id)).jobs.inProgress === 1)

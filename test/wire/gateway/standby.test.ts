@@ -4,8 +4,10 @@ import { createServer, request, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { after, describe, test } from 'node:test'
 import type { Entrance } from '../../../src/gateway/entrance/route.ts'
+import type { KnownHosts } from '../../../src/server/hosts.ts'
 import { type Listener, listen } from '../../../src/server/listener.ts'
 import { Standby, type StandbyParts } from '../../../src/server/standby.ts'
+import { rawClient } from '../support/gateway.ts'
 
 const KEY = 'rpa_own'
 const METRICS_KEY = 'rpa_metrics'
@@ -15,9 +17,11 @@ interface Given extends Partial<Omit<StandbyParts, 'active'>> {
   readonly active?: string | null
   readonly workers?: string | null
   readonly kind?: Parameters<Standby['for']>[0]
+  /** The names of the server; all are accepted unless given. */
+  readonly hosts?: KnownHosts
 }
 
-async function standBy({ active = null, workers = null, kind = 'all', ...more }: Given = {}): Promise<Listener> {
+async function standBy({ active = null, workers = null, kind = 'all', hosts, ...more }: Given = {}): Promise<Listener> {
   const url = active === null ? null : new URL(active)
   const standby = new Standby({
     active: () => ({ open: url, management: url, workers: workers === null ? null : new URL(workers) }),
@@ -36,6 +40,7 @@ async function standBy({ active = null, workers = null, kind = 'all', ...more }:
     maxConnections: 100,
     standIn: () => standIn,
     mount: { entrance: ENTRANCE, domain: null, ownHosts: [], closedHosts: [] },
+    ...(hosts === undefined ? {} : { hosts }),
   })
   after(async () => {
     await listener.close(0)
@@ -117,6 +122,38 @@ describe('a server that stands by and passes requests on', () => {
     assert.equal(asked.headers.authorization, 'Bearer k')
     assert.equal(asked.headers.host, new URL(url).host, 'the host is what endpoints and the console are found by')
     assert.equal(asked.headers['x-forwarded-for'], '127.0.0.1')
+  })
+
+  test('passes names on that it does not know, which may be domains of endpoints, and answers none of them itself', async () => {
+    const seen: string[] = []
+    const active = await activeServer(server => {
+      server.on('upgrade', ({ headers }, socket) => {
+        socket.end(`HTTP/1.1 421 Misdirected Request\r\nX-Host: ${headers.host}\r\n\r\n`)
+      })
+      server.on('request', ({ url, headers }) => seen.push(`${headers.host}${url}`))
+    })
+    const hosts = { names: [], domains: [] }
+    const metrics = async () => ({ contentType: 'text/plain', text: 'own' })
+    const { port } = await standBy({ active, forwards: true, hosts, metrics })
+    const asked = (to: number, path: string, more = '') =>
+      rawClient(to)
+        .send(`GET ${path} HTTP/1.1\r\nHost: chat.example.org\r\nConnection: close\r\n${more}\r\n`)
+        .untilEnd()
+    for (const path of ['/x', '/healthz', '/metrics', '/ops/status']) {
+      assert.match(await asked(port, path), /^HTTP\/1.1 207 /, path)
+      assert.equal(seen.at(-1), `chat.example.org${path}`)
+    }
+    const upgrade = 'GET /ws HTTP/1.1\r\nHost: chat.example.org\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+    assert.match(await rawClient(port).send(upgrade).untilEnd(), /^HTTP\/1.1 421 [\s\S]*X-Host: chat\.example\.org/)
+    const malformed = await asked(port, '/x', 'Content-Length: 0x1\r\n')
+    assert.match(malformed, /^HTTP\/1.1 400 /)
+    for (const alone of [{ forwards: false, active }, { forwards: true }]) {
+      const { port: at } = await standBy({ ...alone, hosts, metrics })
+      assert.match(await asked(at, '/metrics'), /^HTTP\/1.1 421 /)
+      assert.match(await rawClient(at).send(upgrade).untilEnd(), /^HTTP\/1.1 421 /)
+    }
+    const management = await standBy({ active, forwards: true, hosts, kind: 'workers' })
+    assert.match(await asked(management.port, '/x'), /^HTTP\/1.1 421 /)
   })
 
   test('keeps the client that a trusted proxy names, and not the one that a client invents', async () => {
