@@ -15,7 +15,6 @@ import {
   rebased,
 } from '../../console/pages/endpoint-form/draft.ts'
 import { parseEnv, repeatedNames, secretsIn, withVariables } from '../../console/pages/endpoint-form/env-text.ts'
-import { patient } from '../support/patience.ts'
 
 /** An endpoint as the API shows it, as far as the form reads it. */
 const GPU_ENDPOINT = {
@@ -29,7 +28,7 @@ const GPU_ENDPOINT = {
   networkVolumes: ['v1'],
   modelReferences: ['a/b'],
   corsOrigins: [],
-  timeout: patient(300_000),
+  timeout: 300_000,
   flashboot: 'OFF',
   args: '',
   disk: 20,
@@ -49,7 +48,7 @@ test('the body of a new endpoint has what is needed and what is no default', () 
     cpu: [{ id: 'cpu3c', vcpuCount: 2 }],
     workers: { max: 5 },
     scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
-    timeout: patient(30_000),
+    timeout: 30_000,
   })
 })
 

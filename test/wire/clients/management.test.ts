@@ -1,7 +1,6 @@
 /** REST and GraphQL over plain HTTP: forms of authentication, shapes of answers, and what is refused. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { patient } from '../../support/patience.ts'
 import { ask, changeEndpoint, graphql, makeEndpoint, submit, whenFinal, whenStatus } from '../support/client.ts'
 import { root, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -46,7 +45,7 @@ describe('REST', () => {
       networkVolumes: [],
       modelReferences: [],
       corsOrigins: [],
-      timeout: patient(600_000),
+      timeout: 600_000,
       flashboot: 'OFF',
       args: '',
       disk: 1,

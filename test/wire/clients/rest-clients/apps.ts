@@ -1,6 +1,5 @@
 /** The apps SDK, which saves through REST what REST can say and through GraphQL the rest; and what flash sends beside GraphQL. */
 
-import { patient } from '../../../support/patience.ts'
 import { job } from './jobs.ts'
 import type { Script } from './scripts.ts'
 
@@ -61,7 +60,7 @@ export const APPS: Script = {
         dataCenterIds: ['EU-RO-1'],
         workers: { min: 0, max: 1, idleTimeout: 60 },
         scaling: { type: 'QUEUE_DELAY', queueDelay: 0.5 },
-        timeout: patient(60_000),
+        timeout: 60_000,
         flashboot: 'OFF',
       },
       shows: { 'env.TOKEN': '{{ RUNPOD_SECRET_apps-token }}', networkVolumes: ['<volume>'], 'scaling.queueDelay': 0.5 },

@@ -1,6 +1,5 @@
 /** The Terraform provider over both versions, and the Python SDK after 1.12, which manages over REST. */
 
-import { patient } from '../../../support/patience.ts'
 import { job } from './jobs.ts'
 import type { Script } from './scripts.ts'
 
@@ -178,7 +177,7 @@ export const PYTHON: Script = {
         image: '<image>',
         workers: { min: 0, max: 1, idleTimeout: 5 },
         flashboot: 'FLASHBOOT',
-        timeout: patient(300_000),
+        timeout: 300_000,
         templateId: undefined,
       },
       keeps: { endpoint: 'id' },
