@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { jsonText } from '../../core/json/json-format.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
-import { accessProblem, dataDirProblem } from '../../disk/access-problem.ts'
+import { accessProblem } from '../../disk/access-problem.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { requestSecurely, type Trust, trustProblem } from './https.ts'
 import { RefusedRequest } from './option-fields.ts'
@@ -78,7 +78,10 @@ function strangerOf(answer: Response, url: string, path: string): string | null 
     const elsewhere = redirectText(url, path, answer)
     if (elsewhere !== null) return elsewhere
   }
-  return answer.headers.has(REQUEST_ID) ? null : strangerText(url, answer)
+  // A proxy may take the id away.
+  const type = answer.headers.get('content-type') ?? ''
+  const isOurs = answer.headers.has(REQUEST_ID) || (answer.ok ? !type.startsWith('text/html') : /\bjson\b/.test(type))
+  return isOurs ? null : strangerText(url, answer)
 }
 
 function unreachable(url: string, error: Error): CliError {
@@ -166,7 +169,8 @@ function connectionOf(options: ConnectionOptions): { url: string; apiKey: string
   const server = given === null ? readServer(folder) : null
   const url = given ?? server?.url ?? null
   const apiKey = options.apiKey ?? process.env.RUNYARD_API_KEY ?? readText(join(folder, 'api-key'))
-  const closed = url === null || apiKey === null ? dataDirProblem(folder, 'read') : null
+  const needed = url === null ? 'server.json' : apiKey === null ? 'api-key' : null
+  const closed = needed === null ? null : accessProblem(join(folder, needed), 'read')
   if (closed !== null)
     throw new CliError(
       `the data directory ${folder} cannot be used: ${closed}; run this as its owner, or give --url and --api-key`,

@@ -137,7 +137,7 @@ describe('a server with a certificate of its own', () => {
     assert.equal((await runCommand(['status', ...given], { RUNYARD_CA_FILE: certificate })).code, 0)
     assert.equal((await runCommand(['status', ...given], { NODE_EXTRA_CA_CERTS: certificate })).code, 0)
     const missing = await runCommand(['status', ...given, '--ca-file', '/nowhere'])
-    assert.deepEqual([missing.code, missing.stderr], [64, 'runyard: /nowhere cannot be read'])
+    assert.deepEqual([missing.code, missing.stderr], [64, 'runyard: --ca-file: there is no file /nowhere'])
   })
 
   test('says to commands in plain HTTP where it is', async () => {
@@ -145,7 +145,11 @@ describe('a server with a certificate of its own', () => {
     const wrong = await runCommand(['status', '--url', server.managementUrl.replace('https', 'http'), ...key])
     assert.match(wrong.stderr, /answered 400: This port speaks HTTPS, .* Use https:\/\/127\.0\.0\.1:\d+$/)
     const led = await runCommand(['status', '--url', server.redirectUrl!.replace('127.0.0.1', 'localhost'), ...key])
-    assert.equal(led.stderr, `runyard: this server speaks HTTPS: https://localhost:${server.port}/ops/status`)
+    const own = `https://localhost:${server.port}`
+    assert.equal(
+      led.stderr,
+      `runyard: ${server.redirectUrl!.replace('127.0.0.1', 'localhost')} redirects to ${own}/ops/status; give --url ${own}`,
+    )
   })
 
   test('keeps the session of the console in a cookie that never goes out in plain HTTP', async () => {
