@@ -6,7 +6,7 @@ import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { type Endpoint, type EndpointType, MAX_WORKERS } from '../core/endpoints/endpoint.ts'
 import { AppError, renderFields, toAppError } from '../core/errors.ts'
-import { accessProblem } from '../disk/access-problem.ts'
+import { accessProblem, type Use } from '../disk/access-problem.ts'
 import { connectEngine, type EngineConnection } from '../drivers/docker/connection.ts'
 import { buildImage } from '../drivers/docker/images/build.ts'
 import type { FolderSettings } from '../services/endpoints/folder-endpoints.ts'
@@ -49,6 +49,7 @@ export function foldersIn(config: Config, sampleFolder: string): FoldersToServe 
   const { workers, lbFolders, container: inContainer, sample, docker } = config
   const named = workers.length + lbFolders.length
   requireFolders(config, named)
+  refuseClosedFolders(config)
   const twice = workers.find(path => lbFolders.includes(path))
   if (twice !== undefined)
     throw new StartError(`${twice} is given with --worker and with --lb; it can be only one of them`)
@@ -65,6 +66,20 @@ export function foldersIn(config: Config, sampleFolder: string): FoldersToServe 
     args: config.folderCommand ?? undefined,
   }
   return { all, inProcesses, setsUp: config.folderSetup, engine: docker, settings }
+}
+
+/** Folders that workers could not use, and the option that names each. @throws StartError for one that this user may not enter */
+function refuseClosedFolders({ processRoots, workerReadable, workerWritable, modelCache }: Config): void {
+  const named: readonly (readonly [option: string, paths: readonly string[], use: Use])[] = [
+    ['--process-root', processRoots, 'read'],
+    ['--worker-readable', workerReadable, 'read'],
+    ['--worker-writable', workerWritable, 'write'],
+    ['--model-cache', modelCache === null ? [] : [modelCache], 'write'],
+  ]
+  for (const [option, paths, use] of named) {
+    const closed = paths.map(path => accessProblem(path, use)).find(problem => problem !== null)
+    if (closed != null) throw new StartError(`${option}: ${closed}`)
+  }
 }
 
 /** @param named number of folders of --worker and --lb */

@@ -11,6 +11,7 @@ import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { connectionConfig } from '../../src/store/engines/postgres-connection.ts'
 import { unfitness } from '../../src/store/engines/postgres-trouble.ts'
 import { type MadeCertificate, makeCertificate } from '../support/certificates.ts'
+import { noPostgres, testDatabase } from '../support/postgres-database.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-postgres-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -158,6 +159,32 @@ test('an address without a PostgreSQL is named with what to correct', async () =
   assert.match(
     await saying('postgres://ada:hidden@nothing.invalid/mine'),
     /^PostgreSQL at nothing\.invalid\/mine: the host nothing\.invalid has no address \(\w+\); correct the host in RUNYARD_DATABASE$/,
+  )
+})
+
+test('a real PostgreSQL says that it lacks a database, a role or a right', { skip: noPostgres }, async t => {
+  const database = await testDatabase()
+  const { host, pathname } = new URL(database.url)
+  const name = pathname.slice(1)
+  await database.query(`CREATE ROLE ${name}_ada LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
+  t.after(async () => {
+    await database.query(`DROP ROLE ${name}_ada`)
+    await database.drop()
+  })
+  const at = (user: string, path: string) => saying(`postgres://${user}@${host}/${path}`)
+  assert.match(
+    await at('postgres', `${name}_x`),
+    new RegExp(`: it has no database ${name}_x; make it: createdb .* ${name}_x$`),
+  )
+  assert.match(await at('nobody_here', name), /: it has no role nobody_here; make it: createuser /)
+  const said = await requireUsable(`postgres://${name}_ada@${host}/${name}`).then(
+    () => assert.fail('it is usable'),
+    (error: Error) => error.message,
+  )
+  const grant = `psql .* --dbname=${name} --command='GRANT USAGE, CREATE ON SCHEMA public TO ${name}_ada'$`
+  assert.match(
+    said,
+    new RegExp(`: the role ${name}_ada may not create tables in the schema public; permit it: ${grant}`),
   )
 })
 

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { AppError } from '../../core/errors.ts'
+import { accessProblem } from '../../disk/access-problem.ts'
 import { wantsJson } from '../client/connection.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -37,6 +38,8 @@ export function addBuild(program: Command): void {
 async function build(folder: string, options: BuildCommandOptions): Promise<void> {
   const { tag, file, cache, pull = false } = options
   const args = argumentsIn(options.buildArg ?? [])
+  const closed = accessProblem(folder, 'read')
+  if (closed !== null) throw new CliError(`the folder cannot be built: ${closed}`, EXIT.refused)
   const [{ buildImage }, { connectEngine }] = await Promise.all([
     import('../../drivers/docker/images/build.ts'),
     import('../../drivers/docker/connection.ts'),

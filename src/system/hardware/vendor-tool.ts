@@ -1,5 +1,7 @@
 /** Runs tools of vendors: for a bounded time, with bounded output, and without trust in their ending. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import type { Clock } from '../../ports/clock.ts'
 
 /** What came of a run. */
@@ -19,6 +21,10 @@ export interface ToolOptions {
 
 const MAX_BYTES = 4 * 1024 * 1024
 const MAX_SAID = 200
+
+function isInPath(name: string, path = ''): boolean {
+  return path.split(delimiter).some(folder => existsSync(join(folder, name)))
+}
 
 /**
  * Runs a program. One that does not end in time is killed with all that it started, and not waited for: a process that
@@ -57,7 +63,9 @@ export function runTool(name: string, args: readonly string[], options: ToolOpti
     child.stdout.on('data', collect(out))
     child.stderr.on('data', collect(err))
     child.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') end({ state: 'missing' })
+      // A folder of PATH that may not be entered is refused for every name.
+      const isMissing = error.code === 'ENOENT' || (error.code === 'EACCES' && !isInPath(name, env.PATH))
+      if (isMissing) end({ state: 'missing' })
       else fail(`cannot be run: ${error.code ?? error.message}`)
     })
     child.on('close', (code, signal) => {

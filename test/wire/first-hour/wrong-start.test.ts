@@ -99,13 +99,19 @@ test('what may not be entered or read is named with its owner, by every command'
     ],
     [as(['check', '--data-dir', closed]), 69, `the data directory ${closed} cannot be used: ${isClosed}`],
     [as(['endpoints', 'list', '--data-dir', closed]), 77, `the data directory ${closed} cannot be used: ${isClosed}`],
-    [as(['doctor', '--docker', 'off', '--port', '0', '--data-dir', closed]), 1, `cannot be used: ${isClosed}`],
+    [
+      as(['doctor', '--docker', 'off', '--port', '0', '--data-dir', closed], { PATH: `${process.env.PATH}:${closed}` }),
+      1,
+      `cannot be used: ${isClosed}`,
+    ],
     [start('a', '--worker', inner), 69, `--worker ${inner} cannot be used: ${isClosed}`],
     [start('b', '--lb', closed), 69, `--lb ${closed} cannot be used: ${isClosed}`],
     [start('c', '--worker', handler), 69, refusedText(join(handler, '.venv'), 'entered')],
     [start('d', '--tls-cert', secret, '--tls-key', secret), 69, `cannot read ${secret}: ${isSecret}`],
     [start('e', '--backup-folder', closed, '--backup-passphrase-file', secret), 64, isSecret],
     [start('f', '--database', `${url}${secret}`), 69, `names a file that cannot be read: ${isSecret}`],
+    [start('f', '--process-root', closed), 69, `--process-root: ${isClosed}`],
+    [as(['build', closed, '--tag', 'mine']), 77, `the folder cannot be built: ${isClosed}`],
     [as(['restore', join(closed, 'x'), '--data-dir', join(own, 'g')]), 77, `the backup cannot be read: ${isClosed}`],
     [
       as(['backup', join(closed, 'x'), '--without-keys']),
@@ -118,7 +124,7 @@ test('what may not be entered or read is named with its owner, by every command'
     const found = await ended
     assert.ok(found.said.includes(sentence), `${found.said} has ${sentence}`)
     assert.equal(found.code, code, found.said)
-    assert.doesNotMatch(found.said, /internal error|does not exist|at .*\.ts:/)
+    assert.doesNotMatch(found.said, /internal error|does not exist|smi cannot be run|at .*\.ts:/)
   }
 })
 
