@@ -127,12 +127,19 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
       [command, ['--scaling', '{"type":"X"}'], '--scaling {"type":"X"}', /must be QUEUE_DELAY or REQUEST_COUNT/],
       [command, ['--flashboot', 'fast'], '--flashboot fast', /must be OFF, FLASHBOOT or PRIORITY_FLASHBOOT/],
       [command, ['--cors-origins', 'x'], '--cors-origins x', /origin/],
+      [command, ['--domain', 'a'.repeat(301)], '--domain', /at most 300 characters/],
       [command, ['--template', 'nosuch'], '--template', /nosuch/],
       [command, ['--set', 'workers.max=many'], '--set workers.max=many', /must be a number, not a string/],
       [command, ['--set', 'bogus=1'], '--set bogus=1', /no such member/],
     ]
     return rows
   }),
+  [
+    'endpoints update e',
+    ['--domain', 'chat.example.org'],
+    '--domain chat.example.org',
+    /is for load-balancing endpoints/,
+  ],
   ['endpoints create', ['--type', 'STACK'], '--type STACK', /must be QUEUE or LOAD_BALANCER/],
   ['endpoints update e', ['--canary', '100'], '--canary 100', /must be at most/],
   ['templates create', ['--serverless', '--name', ''], '--name', /must not be empty/],

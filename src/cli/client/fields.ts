@@ -19,10 +19,11 @@ export interface Field {
   readonly path: string
   /**
    * `pairs` adds to the object at the path, or replaces there; `names` removes from it. `repeated` is a list with an option for each. `choice` is one of the words in capitals that
-   * the server knows. `secret` is in a file or comes from standard input, and is asked for.
+   * the server knows. `nullable` is a text, or the word none. `secret` is in a file or comes from standard input, and is asked for.
    */
   readonly kind:
     | 'text'
+    | 'nullable'
     | 'choice'
     | 'number'
     | 'boolean'
@@ -214,6 +215,7 @@ function memberValue({ flag: flags, kind, words, unitMs }: Field, given: unknown
   if (kind === 'list') return text === '' ? [] : text.split(',').map(item => item.trim())
   if (kind === 'choice') return text.toUpperCase().replaceAll('-', '_')
   if (kind === 'text') return text
+  if (kind === 'nullable') return text === 'none' || text === '' ? null : text
   if (kind === 'image') return text.startsWith('dir:') ? `dir:${resolve(text.slice('dir:'.length))}` : text
   return secretArgument(flag, text)
 }

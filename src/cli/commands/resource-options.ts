@@ -94,9 +94,9 @@ const ENDPOINT: readonly Field[] = [
   },
   {
     flag: '--domain <name>',
-    help: "host name of a load-balancing endpoint, such as chat.example.org; '' for none",
+    help: 'host name of a load-balancing endpoint, such as chat.example.org; none for none',
     path: 'domain',
-    kind: 'text',
+    kind: 'nullable',
   },
   {
     flag: '--template <name>',

@@ -141,7 +141,7 @@ describe('commands for resources', () => {
       taken.stderr,
       new RegExp(`^runyard: the domain chat\\.example\\.org is taken: endpoint ${made.id} has it`),
     )
-    assert.equal((await shown('endpoints', 'update', 'api', '--domain', '')).domain, null)
+    assert.equal((await shown('endpoints', 'update', 'api', '--domain', 'none')).domain, null)
     assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
   })
 
