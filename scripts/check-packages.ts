@@ -54,6 +54,8 @@ async function check(folder: string): Promise<void> {
   const commonjs = compileToCommonJs(empty, `../../runyard-worker-${version}.tgz`)
   checkLicense(commonjs)
   checkEntries(commonjs)
+  checkStarter(empty)
+  checkLink(folder)
   const workers = ['--worker', handler, '--worker', commonjs]
   const server = spawn('npx', ['runyard', 'serve', '--sample', ...workers, '--port', '0', '--json'], {
     cwd: empty,
@@ -145,6 +147,30 @@ function compileToCommonJs(project: string, packed: string): string {
       throw new Error(`${form.module} was not compiled to CommonJS`)
   }
   return folder
+}
+
+/** No registry: whoever asks it fails at once. */
+const OFFLINE = ['--registry', 'http://127.0.0.1:9', '--fetch-retries', '0', '--silent', '--no-audit', '--no-fund']
+
+/** Checks that what `runyard init` makes has types and passes its tests, and that its packages can be installed without a registry. */
+function checkStarter(project: string): void {
+  execFileSync('npx', ['runyard', 'init', 'starter'], { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+  const folder = join(project, 'starter')
+  npm(['install', ...OFFLINE], folder)
+  execFileSync(resolve('node_modules/.bin/tsc'), [], { cwd: folder, env, stdio: 'inherit' })
+  execFileSync('npx', ['runyard', 'test', 'starter'], { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+/** Checks that the folder of the package can be installed where it lies, and runs on the Node of this machine. */
+function checkLink(folder: string): void {
+  const project = join(folder, 'linked')
+  mkdirSync(project)
+  writeFileSync(join(project, 'package.json'), '{"private":true}\n')
+  writeFileSync(join(project, 'handler.mjs'), HANDLER)
+  npm(['install', '--silent', '--no-audit', '--no-fund', resolve('packages/worker')], project)
+  const args = ['handler.mjs', '--test_input', '{"input": {"a": 1}}']
+  const printed = execFileSync('node', args, { cwd: project, env, encoding: 'utf8' })
+  if (!printed.includes('"seen":{"a":1}')) throw new Error(`the linked package printed ${printed}`)
 }
 
 function checkLicense(project: string): void {

@@ -4,6 +4,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -76,6 +77,8 @@ function compile(tsc, options) {
     writeFileSync(join(made, 'package.json'), '{"type":"commonjs"}\n')
     run('--module', 'esnext', '--declaration', 'false', '--outDir', join(made, 'bundled'))
     writeFileSync(join(made, 'bundled/package.json'), '{"type":"module"}\n')
+    // A temporary folder is its owner's alone.
+    chmodSync(made, 0o755)
     rmSync(DIST, { recursive: true, force: true })
     renameSync(made, DIST)
   } finally {

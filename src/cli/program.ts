@@ -17,6 +17,7 @@ import { addConsole } from './commands/console.ts'
 import { addDeploy } from './commands/deploy.ts'
 import { addDoctor } from './commands/doctor.ts'
 import { addEvents } from './commands/events.ts'
+import { addInit } from './commands/init.ts'
 import { addJobs } from './commands/jobs.ts'
 import { addLogs } from './commands/logs.ts'
 import { addMasterKey } from './commands/master-key.ts'
@@ -37,6 +38,7 @@ import { printText } from './terminal/terminal-text.ts'
 
 const EXAMPLES = `
 Examples:
+  runyard init my-model                a folder with a handler to start from
   runyard serve --worker ./my-model    the handler in a folder as an endpoint
   runyard run my-model -i '{"n": 1}'   run one job and wait for it
   runyard jobs list my-model --failed  its failed jobs, the newest first
@@ -48,7 +50,7 @@ the one of --url and --api-key, or of RUNYARD_URL and RUNYARD_API_KEY.`
 
 /** The groups of the help, with what adds their commands. */
 const COMMANDS: readonly (readonly [heading: string, adds: readonly ((program: Command) => void)[]])[] = [
-  ['Start:', [addServe, addDeploy, addBuild, addTest]],
+  ['Start:', [addInit, addServe, addDeploy, addBuild, addTest]],
   ['Jobs:', [addRun, addJobs, addBatches]],
   ['What there is:', [addResources, addCatalog, addModels, addWorkers]],
   ['What happens:', [addTop, addWhy, addLogs, addEvents, addUsage, addWhatIf, addConsole]],

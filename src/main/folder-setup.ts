@@ -7,6 +7,14 @@ import { keepDurably } from '../disk/durable-file.ts'
 import { ENVIRONMENTS } from '../drivers/process/python-environment.ts'
 import type { createLog } from '../system/observing/log.ts'
 import { StartError } from './listeners.ts'
+import {
+  dependenciesOf,
+  WORKER_ARCHIVE,
+  WORKER_PACKAGE,
+  wantedWorkerPackage,
+  workerPackage,
+  writeArchive,
+} from './worker-archive.ts'
 
 type Log = ReturnType<typeof createLog>
 
@@ -89,7 +97,8 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
     return 'unchanged'
   }
   if (existsSync(note) && readFileSync(note, 'utf8') === fingerprint) return 'unchanged'
-  for (const words of commands) {
+  const given = file === 'package.json' ? await giveWorkerPackage(folder, log) : []
+  for (const words of commands.map(words => [...words, ...given])) {
     log.info({ folder, command: words.join(' ') }, 'folder.setting_up')
     await run(words, folder)
   }
@@ -99,10 +108,35 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
   return 'installed'
 }
 
-/** Whether all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm. */
+/** Beside the packages, so that no other tool takes it for a part of the folder. */
+const GIVEN_ARCHIVE = 'node_modules/.runyard-worker.tgz'
+
+/**
+ * Gives the installation of a folder the worker SDK, which no registry has: the archive that its `package.json` names, where that is missing; or what
+ * npm is to install in place of a version, where no lock file says from where that comes.
+ * @returns arguments for npm
+ */
+async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
+  const wanted = wantedWorkerPackage(folder)
+  const isLocked = existsSync(join(folder, 'package-lock.json'))
+  if (wanted === null || (wanted === 'registry' && isLocked)) return []
+  if (wanted === 'archive' && existsSync(join(folder, WORKER_ARCHIVE))) return []
+  const given = await workerPackage().catch((error: Error) => {
+    throw new StartError(`--setup cannot make the archive of ${WORKER_PACKAGE}: ${error.message}`)
+  })
+  const path = wanted === 'archive' ? WORKER_ARCHIVE : GIVEN_ARCHIVE
+  writeArchive(folder, given, path)
+  log.info(
+    { folder, package: `${WORKER_PACKAGE} ${given.version}`, archive: join(folder, path) },
+    'folder.package_given',
+  )
+  return wanted === 'archive' ? [] : ['--no-save', join(folder, path)]
+}
+
+/** Whether all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm, or are given by the server. */
 function hasPackagesAbove(folder: string): boolean {
-  const { dependencies = {} } = parsed(readFileSync(join(folder, 'package.json'), 'utf8'))
-  return Object.keys(dependencies).every(name => isAbove(folder, name))
+  const names = Object.keys(dependenciesOf(folder))
+  return names.every(name => name === WORKER_PACKAGE || isAbove(folder, name))
 }
 
 function isAbove(folder: string, name: string): boolean {
@@ -110,15 +144,6 @@ function isAbove(folder: string, name: string): boolean {
     if (existsSync(join(path, 'node_modules', name, 'package.json'))) return true
   }
   return false
-}
-
-function parsed(text: string): { readonly dependencies?: object } {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    // What is wrong with it, npm or the worker says.
-    return {}
-  }
 }
 
 function inPath(program: string): boolean {

@@ -14,6 +14,7 @@ import type { createLog } from '../system/observing/log.ts'
 import { setUpFolder } from './folder-setup.ts'
 import { watchFolder } from './folder-watch.ts'
 import { StartError } from './listeners.ts'
+import { missingArchive } from './worker-archive.ts'
 
 /** A folder that was given with `--worker` or `--lb`, with the endpoint that runs it. */
 export interface ServedFolder {
@@ -168,6 +169,7 @@ async function buildFolder(engine: Engine, folder: string, repository: string, l
     folder,
     name: `${repository}:latest`,
     labels,
+    added: await missingArchive(folder),
     onOutput: text => log.debug({ folder, output: text.trimEnd() }, 'image.output'),
   })
   const tag = id.replace(/^sha256:/, '').slice(0, 12)

@@ -41,7 +41,7 @@ export function findUnpinnedVersions(manifest: string): Finding[] {
   const kinds = ['dependencies', 'devDependencies', 'optionalDependencies']
   return kinds.flatMap(kind =>
     Object.entries(parsed[kind] ?? {})
-      .filter(([, version]) => !/^\d+\.\d+\.\d+(?:-[\w.-]+)?$/.test(version))
+      .filter(([, version]) => !/^(?:\d+\.\d+\.\d+(?:-[\w.-]+)?|file:vendor\/[\w.-]+)$/.test(version))
       .map(([name, version]) => ({ line: lineOf(manifest, name), what: `${name} ${version} is not one version` })),
   )
 }

@@ -40,9 +40,10 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
   const args = argumentsIn(options.buildArg ?? [])
   const closed = accessProblem(folder, 'read')
   if (closed !== null) throw new CliError(`the folder cannot be built: ${closed}`, EXIT.refused)
-  const [{ buildImage }, { connectEngine }] = await Promise.all([
+  const [{ buildImage }, { connectEngine }, { missingArchive }] = await Promise.all([
     import('../../drivers/docker/images/build.ts'),
     import('../../drivers/docker/connection.ts'),
+    import('../../main/worker-archive.ts'),
   ])
   const connection = connectEngine('auto', process.env, 0)
   if (connection === null) throw new CliError(NO_ENGINE, EXIT.unavailable)
@@ -54,6 +55,7 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
       name: tag,
       dockerfile: file,
       args,
+      added: await missingArchive(resolve(folder)),
       pull,
       noCache: !cache,
       onOutput,

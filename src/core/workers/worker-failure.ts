@@ -174,6 +174,11 @@ const OUTPUT_RULES: readonly Rule[] = [
       "install the Python module '$1' where the worker runs: in the image, or in the folder's .venv (python3 -m venv .venv && .venv/bin/pip install $1)",
   },
   {
+    pattern: /Cannot find (?:package|module) '@runyard\/worker'/,
+    advice:
+      "put @runyard/worker into the image: it is on no registry, so package.json names 'file:vendor/runyard-worker.tgz' and the Dockerfile copies vendor before npm install (runyard init makes such a folder)",
+  },
+  {
     pattern: /Cannot find (?:package|module) '([^'./][^':]{0,200})'/,
     advice: "install '$1' in the worker's folder (npm install $1)",
   },

@@ -27,6 +27,13 @@ const DB_TAKEN = { port: 5432, variable: 'DB_PORT', with: 'program' } as const
 const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: WorkerProblem][] = [
   ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
   ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
+  [
+    'a missing worker package',
+    {
+      lastLines: ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@runyard/worker' imported from /app/handler.mjs"],
+    },
+    /no registry.*file:vendor\/runyard-worker\.tgz.*runyard init/,
+  ],
   ['a missing module of Node', { lastLines: ["Error: Cannot find module 'zod'"] }, /npm install zod/],
   ['a file that Python cannot open', { lastLines: ["can't open file '/x/handler.py'"] }, /name files that exist/],
   ['a folder that is gone', { lastLines: ['sh: No such file or directory'] }, /name files that exist/],

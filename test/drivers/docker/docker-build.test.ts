@@ -22,9 +22,13 @@ function folderWith(t: TestContext, files: Readonly<Record<string, string>>): st
 }
 
 /** The names of the files in an archive. */
-async function filesOf(folder: string, dockerfile = 'Dockerfile'): Promise<string[]> {
+async function filesOf(
+  folder: string,
+  dockerfile = 'Dockerfile',
+  added: Readonly<Record<string, Buffer>> = {},
+): Promise<string[]> {
   const pieces: Buffer[] = []
-  for await (const piece of contextOf(folder, dockerfile)) pieces.push(piece as Buffer)
+  for await (const piece of contextOf(folder, dockerfile, added)) pieces.push(piece as Buffer)
   const archive = Buffer.concat(pieces)
   const names: string[] = []
   for (let at = 0; at < archive.length && archive[at] !== 0; ) {
@@ -42,6 +46,14 @@ async function filesOf(folder: string, dockerfile = 'Dockerfile'): Promise<strin
 test('all files go to the engine where no list says otherwise', async t => {
   const folder = folderWith(t, { 'handler.py': '', 'models/small/a.bin': 'x' })
   assert.deepEqual(await filesOf(folder), ['Dockerfile', 'handler.py', 'models/small/a.bin'])
+})
+
+test('files that are added go to the engine beside those of the folder', async t => {
+  const folder = folderWith(t, { '.dockerignore': 'vendor\n', 'handler.ts': '' })
+  const added = { 'vendor/a.tgz': Buffer.from('archive') }
+  assert.deepEqual(await filesOf(folder, 'Dockerfile', added), [
+    ...['.dockerignore', 'Dockerfile', 'handler.ts', 'vendor/a.tgz'],
+  ])
 })
 
 test('what .dockerignore names stays here, at any depth, but for what it takes back', async t => {
@@ -133,6 +145,16 @@ test('a step that needs BuildKit says how to build the image', async t => {
   }
   const thrown = await buildImage(build).catch(error => error)
   assert.match(thrown.failures.at(-1), /docker buildx build --load/)
+})
+
+test('a step that asks a registry for the worker package says how it comes into the image', async t => {
+  const parts = [
+    { stream: 'Step 2/2 : RUN npm install\n' },
+    { stream: 'npm error 404 Not Found - GET https://registry.example/@runyard%2fworker - Not found\n' },
+    { error: 'The command npm install returned a non-zero code: 1' },
+  ]
+  const thrown = await buildImage({ folder: folderWith(t, {}), name: 'x', engine: engine(...parts) }).catch(e => e)
+  assert.match(thrown.failures.at(-1), /file:vendor\/runyard-worker\.tgz/)
 })
 
 test('a folder without a Dockerfile says where one is shown', async t => {

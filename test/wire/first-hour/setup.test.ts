@@ -1,7 +1,7 @@
 /** The first hour of somebody whose handler needs packages: where they come from, and how they are installed. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
@@ -116,6 +116,25 @@ describe('a folder with a list of packages', () => {
       return true
     })
     assert.equal(existsSync(join(folder, '.venv', 'runyard-setup')), false)
+  })
+
+  test('gets the worker package, which no registry has, by whatever name package.json gives it', async () => {
+    const folder = makeFolder({})
+    const handler = "import { start } from '@runyard/worker'\nstart({ handler: () => 'given' })\n"
+    writeFileSync(join(folder, 'handler.mjs'), handler)
+    const offline = { npm_config_registry: 'http://127.0.0.1:9', npm_config_fetch_retries: '0' }
+    for (const wanted of ['^0.1.0', 'file:vendor/runyard-worker.tgz']) {
+      writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies: { '@runyard/worker': wanted } }))
+      rmSync(join(folder, 'node_modules'), { recursive: true, force: true })
+      const server = await startServer({ args: ['--worker', folder, '--setup'], env: offline })
+      assert.ok(existsSync(join(folder, 'node_modules/@runyard/worker/dist/index.js')), wanted)
+      const { json } = await ask(server, '/v2/mymodel/runsync?wait=20000', { body: { input: {} } })
+      assert.equal(json.output, 'given', JSON.stringify(json))
+      await server.stop()
+      assert.equal(existsSync(join(folder, 'vendor')), wanted.startsWith('file:'), wanted)
+    }
+    const again = await startServer({ args: ['--worker', folder, '--setup'], env: offline })
+    assert.deepEqual(again.events('folder.setting_up'), [], 'the lock file of the first installation changes nothing')
   })
 
   test('runs with the environment of conda that its file names', async () => {

@@ -116,6 +116,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'clients/job-history': 'the commands are the same wherever workers run',
   'first-hour/folder': 'folders are what processes run',
   'first-hour/setup': 'folders are what processes run',
+  'first-hour/init': 'folders are what processes run',
   'docs/pages': 'its pages name the containers themselves',
   'first-hour/team': 'its workers are in containers',
   'first-hour/page': 'it is about browsers',

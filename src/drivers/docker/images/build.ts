@@ -19,6 +19,8 @@ export interface Build {
   /** Path of the Dockerfile within the folder; `Dockerfile` unless given. */
   readonly dockerfile?: string
   readonly args?: Readonly<Record<string, string>>
+  /** Files that the engine gets beside those of the folder, by their paths in it. */
+  readonly added?: Readonly<Record<string, Buffer>>
   readonly labels?: Readonly<Record<string, string>>
   /** Whether steps that were built before are built again. */
   readonly noCache?: boolean
@@ -40,6 +42,8 @@ interface Part {
 const createIgnore = ignoring as unknown as typeof ignoring.default
 
 const LAST_LINES = 20
+/** What npm says in a build of a folder that names the worker SDK by its version. */
+const NO_WORKER_PACKAGE = /404[^\n]{0,200}@runyard(?:\/|%2f)worker/i
 const MAX_OUTPUT = 16_384
 
 /**
@@ -55,12 +59,13 @@ export async function buildImage(build: Build): Promise<string> {
     name,
     dockerfile = 'Dockerfile',
     args = {},
+    added = {},
     labels = {},
     noCache = false,
     pull = false,
   } = build
   requireDockerfile(folder, dockerfile)
-  const context = contextOf(folder, dockerfile)
+  const context = contextOf(folder, dockerfile, added)
   const broken = new AbortController()
   let problem: Error | null = null
   context.on('error', error => {
@@ -105,7 +110,7 @@ function requireDockerfile(folder: string, dockerfile: string): void {
 }
 
 /** What the engine gets of a folder: all but what .dockerignore names, without owners, whose numbers mean nothing there. */
-export function contextOf(folder: string, dockerfile: string): Readable {
+export function contextOf(folder: string, dockerfile: string, added: Readonly<Record<string, Buffer>> = {}): Readable {
   const text = ignoreText(folder, dockerfile)
   const keeps = createIgnore({ ignorecase: false }).add(text).createFilter()
   const exceptions = exceptionsIn(text)
@@ -127,6 +132,11 @@ export function contextOf(folder: string, dockerfile: string): Readable {
       return !(exceptions.some(pattern => mayLieIn(name, pattern)) && lstatSync(path).isDirectory())
     },
     map: header => Object.assign(header, { uid: 0, gid: 0 }),
+    finalize: false,
+    finish: context => {
+      for (const [name, bytes] of Object.entries(added)) context.entry({ name }, bytes)
+      context.finalize()
+    },
   })
 }
 
@@ -207,10 +217,17 @@ function failed(step: string, error: string, output: string): AppError {
     step === '' ? 'the image cannot be built' : `the build failed in ${step.replace(/^Step (\S+) : /, 'step $1: ')}`
   const lines = stripVTControlCharacters(output).split(/[\r\n]+/)
   const said = lines.filter(line => line.trim() !== '' && !/^ ---> |^Removing intermediate container /.test(line))
-  const hint = /requires BuildKit|unknown flag|unknown instruction: <</i.test(error)
-    ? "this needs BuildKit: build it with 'docker buildx build --load', workers run such images as well"
-    : null
-  const failures = [error.trim(), ...said.slice(-LAST_LINES), ...(hint === null ? [] : [hint])]
+  const hints = [
+    ...(/requires BuildKit|unknown flag|unknown instruction: <</i.test(error)
+      ? ["this needs BuildKit: build it with 'docker buildx build --load', workers run such images as well"]
+      : []),
+    ...(NO_WORKER_PACKAGE.test(output)
+      ? [
+          "@runyard/worker is on no registry: name it in package.json as 'file:vendor/runyard-worker.tgz', and let the Dockerfile copy vendor before npm install; Runyard adds the file",
+        ]
+      : []),
+  ]
+  const failures = [error.trim(), ...said.slice(-LAST_LINES), ...hints]
   return new AppError('invalid', where, { failures })
 }
 

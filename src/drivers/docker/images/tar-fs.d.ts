@@ -1,13 +1,23 @@
 declare module 'tar-fs' {
   import type { Readable } from 'node:stream'
 
-  /** Packs a folder; `ignore` is asked with the absolute path of each entry. */
+  /** An archive that is being made. */
+  interface Pack extends Readable {
+    entry(header: { name: string }, contents: Buffer): void
+    /** Nothing follows. */
+    finalize(): void
+  }
+
+  /** Packs a folder, or some entries of it; `ignore` is asked with the absolute path of each entry, `finish` gets what is not finalized. */
   export function pack(
     folder: string,
     options: {
-      readonly ignore: (path: string) => boolean
-      readonly map: (header: { name: string; uid?: number; gid?: number }) => object
+      readonly entries?: readonly string[]
+      readonly ignore?: (path: string) => boolean
+      readonly map: (header: { name: string; type: string; uid?: number; gid?: number }) => object
       readonly sort: boolean
+      readonly finalize?: boolean
+      readonly finish?: (pack: Pack) => void
     },
   ): Readable
 }

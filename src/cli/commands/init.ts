@@ -1,0 +1,162 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { packageFile } from '../../disk/package-files.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+interface InitOptions {
+  readonly python?: boolean
+  readonly lb?: boolean
+}
+
+/** What a new folder has in it. */
+interface Starter {
+  /** Its folder below `examples/starters`. */
+  readonly folder: string
+  readonly what: string
+  /** What to do next, with the path of the new folder: commands and what they do. */
+  readonly next: (path: string) => readonly (readonly [command: string, purpose: string])[]
+  /** Whether it imports `@runyard/worker`. */
+  readonly usesWorkerPackage: boolean
+}
+
+const ADDED = ' --watch replaces workers after each change'
+
+const STARTERS = {
+  typescript: {
+    folder: 'typescript',
+    what: 'a handler in TypeScript',
+    next: path => [
+      [`runyard test ${path}`, 'runs its tests'],
+      [`runyard serve --worker ${path}`, `serves it;${ADDED}`],
+    ],
+    usesWorkerPackage: true,
+  },
+  python: {
+    folder: 'python',
+    what: 'a handler in Python',
+    next: path => [
+      [`runyard serve --worker ${path} --setup`, `installs its packages and serves it;${ADDED}`],
+      [`runyard test ${path}`, 'runs its tests, once they are installed'],
+    ],
+    usesWorkerPackage: false,
+  },
+  'typescript-server': {
+    folder: 'typescript-server',
+    what: 'a server in TypeScript',
+    next: path => [[`runyard serve --lb ${path}`, `serves it;${ADDED}`]],
+    usesWorkerPackage: false,
+  },
+  'python-server': {
+    folder: 'python-server',
+    what: 'a server in Python',
+    next: path => [[`runyard serve --lb ${path} --setup`, `installs its packages and serves it;${ADDED}`]],
+    usesWorkerPackage: false,
+  },
+} as const satisfies Record<string, Starter>
+
+/** The name that stands for that of the folder in the files of a starter. */
+const NAME = 'my-worker'
+
+/** `runyard init <folder>`: makes a folder to start from. */
+export function addInit(program: Command): void {
+  program
+    .command('init')
+    .argument('<folder>', 'a new folder, or an empty one; its name is that of the endpoint')
+    .option('--python', "a handler for RunPod's Python SDK instead of one in TypeScript")
+    .option('--lb', 'a server for a load-balancing endpoint instead of a handler')
+    .summary('make a folder to start from')
+    .description('make a folder with a handler or a server to start from: code, types, tests, Dockerfile')
+    .addHelpText('after', EXAMPLES)
+    .action(init)
+}
+
+const EXAMPLES = `
+Examples:
+  runyard init my-model              a handler in TypeScript, with its package
+  runyard init my-model --python     a handler for RunPod's SDK
+  runyard init my-api --lb           a server in TypeScript, with node:http
+  runyard init my-api --python --lb  a server in Python, with FastAPI
+
+Nothing is downloaded: what is made in TypeScript runs as it is, what is made
+in Python needs the packages that \`runyard serve --setup\` installs.`
+
+async function init(folder: string, { python = false, lb = false }: InitOptions): Promise<void> {
+  const path = resolve(folder)
+  assertEmpty(folder, path)
+  const starter: Starter = STARTERS[`${python ? 'python' : 'typescript'}${lb ? '-server' : ''}`]
+  try {
+    await make(starter, path)
+  } catch (thrown) {
+    throw new CliError(`cannot make ${folder}: ${(thrown as Error).message}`, EXIT.output)
+  }
+  const next = starter.next(folder)
+  const width = Math.max(...next.map(([command]) => command.length))
+  const lines = next.map(([command, purpose]) => `  ${command.padEnd(width)}  ${purpose}\n`)
+  printText(`Made ${folder}: ${starter.what}. README.md in it says what is where.\n\n${lines.join('')}`)
+}
+
+/** In a folder beside it first, so that it is whole or not there. */
+async function make(starter: Starter, path: string): Promise<void> {
+  const made = `${path}.new-${process.pid}`
+  mkdirSync(dirname(path), { recursive: true })
+  mkdirSync(made)
+  try {
+    writeStarter(starter, basename(path), made)
+    if (starter.usesWorkerPackage) await addWorkerPackage(made)
+    moveInto(made, path)
+  } finally {
+    rmSync(made, { recursive: true, force: true })
+  }
+}
+
+/** @throws CliError where something is at the path that would be lost or mixed with what is made */
+function assertEmpty(folder: string, path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) return
+  if (!found.isDirectory()) throw new CliError(`${folder} is a file; name a folder that does not exist`, EXIT.usage)
+  if (readdirSync(path).some(name => name !== '.git'))
+    throw new CliError(`${folder} is not empty; name a folder that is, or that does not exist`, EXIT.usage)
+}
+
+function writeStarter({ folder }: Starter, name: string, to: string): void {
+  const from = packageFile(join('examples/starters', folder))
+  cpSync(from, to, { recursive: true })
+  // npm leaves a file of this name out of packages.
+  renameSync(join(to, 'gitignore'), join(to, '.gitignore'))
+  const packageName = name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+  for (const [file, text] of [
+    ['README.md', name],
+    ['package.json', packageName],
+  ] as const) {
+    const place = join(to, file)
+    if (text === '' || statSync(place, { throwIfNoEntry: false }) === undefined) continue
+    writeFileSync(
+      place,
+      readFileSync(place, 'utf8').replace(NAME, () => text),
+    )
+  }
+}
+
+/** The package as `npm install` will find it, and as it leaves it: nothing has to be installed. */
+async function addWorkerPackage(folder: string): Promise<void> {
+  const { WORKER_PACKAGE, workerPackage, writeArchive } = await import('../../main/worker-archive.ts')
+  const given = await workerPackage()
+  writeArchive(folder, given)
+  const installed = join(folder, 'node_modules', WORKER_PACKAGE)
+  for (const name of given.files) cpSync(join(given.folder, name), join(installed, name), { recursive: true })
+  writeFileSync(join(installed, 'package.json'), given.manifest)
+}
+
+/** An empty folder that is there may be where the terminal is. */
+function moveInto(made: string, path: string): void {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    renameSync(made, path)
+    return
+  }
+  for (const name of readdirSync(made)) renameSync(join(made, name), join(path, name))
+}
