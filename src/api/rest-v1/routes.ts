@@ -22,9 +22,10 @@ import { changedConfig, endpointView, newConfig } from './endpoints.ts'
 import { v1Sentence } from './field-names.ts'
 import { EndpointFields, Flag, RegistryFields, TemplateFields, VolumeChanges, VolumeFields } from './schemas.ts'
 import { templateChanges, templateView } from './templates.ts'
+import { type V1LogParts, workerLogRoutes } from './worker-logs.ts'
 
 /** Dependencies of the routes of version 1. */
-export interface V1Parts {
+export interface V1Parts extends V1LogParts {
   readonly billing: Billing
   readonly endpoints: Endpoints
   readonly templates: Templates
@@ -46,6 +47,7 @@ export function v1Routes(parts: V1Parts): RestRoute[] {
     ...registryRoutes(parts),
     ...volumeRoutes(parts),
     ...billingRoutes(parts),
+    ...workerLogRoutes(parts),
     // Tools list pods besides endpoints and fail if that fails. There are no pods.
     route(contract('get', '/pods'), async () => []),
   ]

@@ -73,6 +73,16 @@ export class LogReading {
     return { kind: 'worker', id: worker.id, endpointId }
   }
 
+  /**
+   * A worker of an account, also one that has ended.
+   * @throws AppError `not_found`, also for those of other owners
+   */
+  async workerOfOwner(owner: OwnerId, workerId: string): Promise<Found> {
+    const worker = await this.#ports.store.workers.find(workerId as WorkerId)
+    if (worker === null || worker.owner !== owner) throw notFound('worker', workerId)
+    return { kind: 'worker', id: worker.id, endpointId: worker.endpointId }
+  }
+
   /** Number of open readings of an account. */
   openBy(owner: OwnerId): number {
     return this.#open.get(owner) ?? 0

@@ -1,6 +1,6 @@
 /** RunPod's SDK 2.0 as a worker: hooks that run before its handler, and takes that must not get more than they ask for. And its apps. */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
@@ -13,6 +13,24 @@ import { fixture, type Server, startServer } from '../support/server.ts'
 import { sleep, until } from '../support/until.ts'
 
 const START_MS = 60_000
+
+/** What a program prints, until it ends or has printed what was looked for; then it is ended. */
+async function outputOf(
+  child: ChildProcessWithoutNullStreams,
+  wanted?: RegExp,
+): Promise<{ text: string; code: number | null }> {
+  let text = ''
+  const { promise, resolve } = Promise.withResolvers<number | null>()
+  const read = (part: Buffer) => {
+    text += part
+    if (wanted?.test(text) === true) child.kill('SIGKILL')
+  }
+  child.stdout.on('data', read)
+  child.stderr.on('data', read)
+  child.on('close', resolve)
+  const code = await promise
+  return { text, code }
+}
 
 describe('a worker on SDK 2.0', {
   skip: sdk2Skip,
@@ -179,6 +197,26 @@ describe('a worker on SDK 2.0', {
       assert.equal(error, 'QueryError')
       assert.match(text, /: Runyard runs serverless endpoints, and has no pods$/)
     }
+  })
+
+  test('rp logs shows what a worker prints, at once and as it comes, and refuses one that is not there', async () => {
+    const endpoint = await endpointWith({})
+    const { workerId } = await run(endpoint, {})
+    const env = {
+      ...process.env,
+      RUNPOD_API_KEY: server.apiKey,
+      RUNPOD_HAPI_URL: server.url,
+      RUNPOD_API_BASE_URL: server.url,
+    }
+    const rp = (...args: string[]) =>
+      spawn(sdk2, ['-c', 'from runpod.rp_cli.main import run; run()', 'logs', ...args], { env, stdio: 'pipe' })
+    const shown = await outputOf(rp(workerId!))
+    assert.match(shown.text, /Started\./)
+    assert.equal(shown.code, 0)
+    const followed = rp(workerId!, '-f', '--tail', '50')
+    const ended = outputOf(followed, /Started\./)
+    assert.match((await ended).text, /Started\./)
+    assert.notEqual((await outputOf(rp('nothing'))).code, 0)
   })
 
   test('its error has the last lines of its output, where it captures them', async () => {
