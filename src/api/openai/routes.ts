@@ -58,7 +58,8 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   requireRight(caller)
   if (endpoint.type === 'LOAD_BALANCER') throw notForBalanced(parts.addresses(), id, '/v1')
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
-  const route = pathname.slice(`/v2/${id}/openai`.length)
+  // n8n adds a version to a base URL that ends with a slash.
+  const route = pathname.slice(`/v2/${id}/openai`.length).replace(/^\/v1(?=\/v1\/)/, '')
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
   const type = typeOf(request)
   if (isOtherMedia(type)) throw otherMedia(type)

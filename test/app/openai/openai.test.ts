@@ -45,6 +45,17 @@ test('a request without a body gives the worker an empty object', async t => {
   assert.deepEqual((await answer).json, { object: 'list', data: [] })
 })
 
+test('a list of models is asked for as n8n does, also with a base URL that ends with a slash', async t => {
+  const { worker, begin } = await openAi(t)
+  const list = { object: 'list', data: [{ id: 'tiny' }] }
+  for (const route of ['/v1/models', '/v1/v1/models']) {
+    const { answer, id, input } = await begin('GET', route, { headers: { 'openai-organization': '' } })
+    assert.deepEqual(input, { openai_route: '/v1/models', openai_input: {} }, route)
+    await worker.done(id, { output: list })
+    assert.deepEqual((await answer).json, list)
+  }
+})
+
 test('the answer of a generator without an output of its own is made of its chunks', async t => {
   const { worker, chat } = await openAi(t)
   for (const outputs of [[{ id: 2 }], ['{"id"', ':2}']]) {
