@@ -35,6 +35,7 @@ import { REQUEST_ID, readRequestId } from '../../src/core/request-id.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { StartFailure } from '../../src/core/workers/start-failure.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
+import type { PortConflict } from '../../src/core/workers/worker-exit.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
@@ -455,6 +456,15 @@ export class Rig {
       return observe(worker)
     }
     return hung.resolve
+  }
+
+  /** From now on the driver says of each worker that runs that another one has a port that it wanted. */
+  takePort(suspicion: PortConflict): void {
+    const observe = this.#driver.observe.bind(this.#driver)
+    this.#driver.observe = async worker => {
+      const seen = await observe(worker)
+      return seen.state === 'running' ? { ...seen, suspicion } : seen
+    }
   }
 
   /** Changes an endpoint; omitted fields stay. */

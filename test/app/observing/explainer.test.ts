@@ -49,6 +49,19 @@ test('explain covers all endpoints page by page, with a bounded number of reads 
   assert.equal(new Set(seen).size, 231)
 })
 
+test('a worker that goes on although another one has its port is named, also while nothing waits', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  rig.takePort({ port: 8000, variable: null, with: 'worker' })
+  const [found] = (await rig.ask('GET', `/ops/why/${endpoint}`)).json.explanations
+  assert.equal(found.notes.length, 1)
+  assert.ok(
+    found.notes[0].startsWith(
+      `worker ${worker.id}: port 8000, on which it wanted to listen, is in use by another worker; `,
+    ),
+  )
+})
+
 test('a page of explanations has as many as are asked for, within the limit', async t => {
   const rig = await openRig(t)
   const first = await rig.endpoint()
