@@ -110,10 +110,7 @@ class WorkerPipes implements OutputPipes {
       }
     } catch (thrown) {
       // Without a pipe nobody else writes to the output any more.
-      if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT') return
-      const output = await OutputWriter.open(join(this.#options.logs, worker))
-      await output.write(Buffer.from(text)).catch(() => {})
-      await output.close()
+      if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') await this.#append(worker, text).catch(() => {})
     }
   }
 
@@ -139,6 +136,15 @@ class WorkerPipes implements OutputPipes {
     this.#child?.unref()
     for (const draft of this.#drafts) rmSync(draft, { force: true })
     if (!this.#hasPipes()) this.#end()
+  }
+
+  async #append(worker: WorkerId, text: string): Promise<void> {
+    const output = await OutputWriter.open(join(this.#options.logs, worker))
+    try {
+      await output.write(Buffer.from(text))
+    } finally {
+      await output.close()
+    }
   }
 
   /** A pipe that is no worker's yet. Several are made at once, since a program has to be started for it. */

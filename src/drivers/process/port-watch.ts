@@ -25,6 +25,15 @@ export interface PortWatchOptions {
 const FOLLOWED_MS = 10 * 60_000
 const LAST_LINES = 50
 
+/** An output that cannot be read, as on a disk that failed, is not followed: its worker works all the same. */
+function watchIfReadable(logs: WorkerLogs, worker: WorkerId, listener: () => void): () => void {
+  try {
+    return logs.watch(worker, listener)
+  } catch {
+    return () => {}
+  }
+}
+
 /** Reads what workers print that share the ports of this machine. */
 export class PortWatch {
   readonly #options: PortWatchOptions
@@ -49,7 +58,7 @@ export class PortWatch {
       if (found !== null && this.#followed.has(worker)) await this.#report(worker, found)
     }
     // A file that cannot be read now is read at its next growth.
-    const unwatch = logs.watch(worker, () => {
+    const unwatch = watchIfReadable(logs, worker, () => {
       reading = reading.then(read).catch(() => {})
     })
     const cancel = clock.after(FOLLOWED_MS, () => this.#stop(worker))
@@ -69,7 +78,8 @@ export class PortWatch {
     this.#stop(worker)
     const known = this.#found.get(worker)
     if (known !== undefined) return known
-    const found = await this.#conflictIn(worker, await this.#options.logs.tail(worker, LAST_LINES))
+    const lines = await this.#options.logs.tail(worker, LAST_LINES).catch(() => [])
+    const found = await this.#conflictIn(worker, lines)
     if (found !== null) await this.#report(worker, found)
     return found
   }
