@@ -1,5 +1,6 @@
 /** The clients of the torture run: they submit jobs, retry until each is acknowledged, and record the responses. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { patient } from '../../test/support/patience.ts'
 import type { RestartableServer } from './server.ts'
 
 const PAUSE_MS = 50
@@ -56,7 +57,7 @@ export async function request(
     const response = await fetch(`${server.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json', ...headers },
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(patient(ANSWER_MS)),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     const json = (await response.json()) as Record<string, unknown>

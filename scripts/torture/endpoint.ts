@@ -1,6 +1,7 @@
 /** The endpoint of the torture run. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { patient } from '../../test/support/patience.ts'
 import { request } from './clients.ts'
 import type { RestartableServer } from './server.ts'
 
@@ -48,7 +49,7 @@ export async function makeEndpoint(server: RestartableServer, wish: EndpointWish
 
 /** Waits until all workers are ready. @throws Error after a minute */
 export async function workersReady(server: RestartableServer, endpoint: string, workers: number): Promise<void> {
-  const deadline = performance.now() + WORKERS_MS
+  const deadline = performance.now() + patient(WORKERS_MS)
   while (performance.now() < deadline) {
     const health = (await request(server, `/v2/${endpoint}/health`))?.json as { workers: { ready: number } } | undefined
     if (health?.workers.ready === workers) return

@@ -1,6 +1,7 @@
 /** The part of the torture run about frozen workers: waves of jobs with pauses in which the workers are frozen, and new releases. */
 import { openSync, readSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { patient } from '../../test/support/patience.ts'
 import { workerProcesses } from '../../test/wire/support/processes.ts'
 import { type Acknowledged, type Attempt, type Fault, type Submitting, submit } from './clients.ts'
 import { type EndpointWish, release } from './endpoint.ts'
@@ -136,7 +137,7 @@ export async function releaseOften(
 
 /** Waits until each frozen worker has ended, since it was frozen for its time. @returns a fault for each one that has not */
 export async function untilAllEnded(dataDir: string): Promise<Fault[]> {
-  const deadline = performance.now() + GONE_MS
+  const deadline = performance.now() + patient(GONE_MS)
   while (workerProcesses(dataDir).length > 0 && performance.now() < deadline) await sleep(100)
   const left = new Set(workerProcesses(dataDir).map(({ workerId }) => workerId))
   const what = `is a worker that has not ended ${GONE_MS / 1_000} s after the last job, although it may be frozen for ${FROZEN_KEEP_S} s`

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { patient } from '../../test/support/patience.ts'
 import { killAll, workerProcesses } from '../../test/wire/support/processes.ts'
 import { type Acknowledged, type Attempt, type Fault, submitAll, Watcher } from './clients.ts'
 import { makeEndpoint, workersReady } from './endpoint.ts'
@@ -51,7 +52,7 @@ const WEBHOOKS_MS = 30_000
 /** Runs it. Only a run that found faults leaves its folder. */
 export async function torture(options: TortureOptions): Promise<Findings> {
   const began = performance.now()
-  const deadline = began + options.limitMs
+  const deadline = began + patient(options.limitMs)
   const dataDir = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-torture-')))
   const isFreezing = options.freezes > 0
   const args = isFreezing ? FREEZE_ARGS : []
@@ -177,7 +178,7 @@ async function watchWhile(watcher: Watcher, receiver: Receiver, goesOn: () => bo
 }
 
 async function webhooksCame(receiver: Receiver, acknowledged: readonly Acknowledged[]): Promise<void> {
-  const deadline = performance.now() + WEBHOOKS_MS
+  const deadline = performance.now() + patient(WEBHOOKS_MS)
   while (acknowledged.some(({ id }) => !receiver.ends.has(id)) && performance.now() < deadline) await sleep(100)
 }
 

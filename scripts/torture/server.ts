@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ready } from '../../bench/ready.ts'
+import { patient } from '../../test/support/patience.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** A machine with other work needs long, and a server that looks for lost jobs first. */
@@ -93,7 +94,7 @@ export class RestartableServer {
     closeSync(log)
     this.#child = child
     this.#ended = new Promise(resolve => child.once('exit', code => resolve(code)))
-    const late = sleep(START_MS, null, { ref: false }).then(() => {
+    const late = sleep(patient(START_MS), null, { ref: false }).then(() => {
       throw new Error(`the server did not start within ${START_MS / 1000} s; its log is ${this.logFile}`)
     })
     const { url, key } = await Promise.race([ready(child), late]).catch((error: Error) => {

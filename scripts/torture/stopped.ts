@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readProcess } from '../../src/drivers/process/process-table.ts'
+import { patient } from '../../test/support/patience.ts'
 import { type WorkerProcess, workerProcesses } from '../../test/wire/support/processes.ts'
 
 const LOOK_EVERY_MS = 50
@@ -90,7 +91,7 @@ export class StopWatch {
       if (!isOut(id)) continue
       const sinceMs = Math.max(this.#stuckSince.get(id) ?? nowMs, startedAtMs ?? nowMs)
       this.#stuckSince.set(id, sinceMs)
-      if (nowMs - sinceMs > STUCK_MS) this.#stuck.add(id)
+      if (nowMs - sinceMs > patient(STUCK_MS)) this.#stuck.add(id)
     }
   }
 }

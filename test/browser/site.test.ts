@@ -62,6 +62,7 @@ describe('the site of the documentation', { skip, timeout: patient(120_000) }, (
   async function open(path: string, theme: 'light' | 'dark' = 'light', width = 1280) {
     const context = await browser.newContext({ colorScheme: theme, viewport: { width, height: 800 } })
     const page = await context.newPage()
+    page.setDefaultTimeout(patient(30_000))
     const problems: string[] = []
     page.on('pageerror', error => problems.push(error.message))
     page.on('request', request => {

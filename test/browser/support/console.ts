@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { patient } from '../../support/patience.ts'
 import type { Browser, BrowserContext, Page } from '../../wire/support/chromium.ts'
 import type { Server } from '../../wire/support/server.ts'
 
@@ -49,7 +50,7 @@ export class Visitor {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
     const page = await context.newPage()
-    page.setDefaultTimeout(30_000)
+    page.setDefaultTimeout(patient(30_000))
     return new Visitor(consoleOrigin(server), context, page)
   }
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { before, describe, test } from 'node:test'
+import { patient } from '../../support/patience.ts'
 import { type Balanced, balancedEndpoint, inNode } from '../support/balanced.ts'
 import { browserSkip, openBrowser } from '../support/browser.ts'
 import type { BrowserContext, Page } from '../support/chromium.ts'
@@ -24,6 +25,7 @@ describe('the console in a browser', { skip: browserSkip }, () => {
     origin = `http://console.localhost:${server.port}`
     endpoint = await balancedEndpoint(server, { ...inNode, workers: { min: 1, max: 1 } })
     context = await (await openBrowser()).newContext()
+    context.setDefaultTimeout(patient(30_000))
     page = await context.newPage()
     await page.goto(`${origin}/`)
     const token = await page.evaluate(async key => {

@@ -24,6 +24,7 @@ describe('a page', { skip: browserSkip, timeout: patient(120_000) }, () => {
     // In cages where this machine can make them, as for somebody who says nothing about it.
     server = await startServer({ args: ['--sample'], env: { RUNYARD_WORKER_SANDBOX: '' } })
     page = await (await openBrowser()).newPage()
+    page.setDefaultTimeout(patient(30_000))
     await page.goto(origin)
   })
   after(() => pages.close())

@@ -74,7 +74,7 @@ describe('taking jobs', () => {
     const id = await taken()
     const { value, ms } = await timed(() => worker.takeAnswer(true))
     assert.equal(value.status, 204)
-    assert.ok(ms < 10_000, `the take was held for ${ms} ms`)
+    assert.ok(ms < patient(10_000), `the take was held for ${ms} ms`)
     await worker.done(id, { output: 'late' })
     assert.equal((await whenFinal(server, endpoint, id, 2_000)).output, 'late')
   })
@@ -92,7 +92,7 @@ describe('taking jobs', () => {
     }
     // One that looked now and then would be late most of the time; any may be late on a machine that is busy.
     const median = latencies.toSorted((a, b) => a - b)[5]!
-    assert.ok(median < 150, `latencies in ms: ${latencies.map(Math.round)}`)
+    assert.ok(median < patient(150), `latencies in ms: ${latencies.map(Math.round)}`)
   })
 
   test('a batch take gets an array of at most the size that it asks for, first in, first out', async () => {
