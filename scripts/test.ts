@@ -28,8 +28,10 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
 
 const given = readArguments()
 // Read by test/wire/support/server.ts. While files are watched, servers run the sources.
-if (!given.list && !given.watch && given.files.some(isOverSockets))
-  process.env.RUNYARD_TEST_PROGRAM ??= await builtProgram()
+if (!given.list && !given.watch && given.files.some(isOverSockets)) {
+  const built = process.env.RUNYARD_TEST_PROGRAM ?? (await builtProgram())
+  if (built !== undefined) process.env.RUNYARD_TEST_PROGRAM = built
+}
 if (given.watch) watch(given)
 else await main(given)
 

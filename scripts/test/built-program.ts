@@ -1,6 +1,6 @@
 /** The built program for servers that tests start: it loads in less than half of the time of the sources. */
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, renameSync, rmSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, globSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { buildFiles, writeFiles } from '../build.ts'
 
@@ -9,8 +9,17 @@ const CACHE = resolve('node_modules/.cache/runyard')
 /** Age at which a program of other sources is removed; a run may still use a younger one. */
 const MAX_AGE_MS = 86_400_000
 
-/** Builds the program of the sources as they are, unless that has been done. @returns its entry */
-export async function builtProgram(): Promise<string> {
+/**
+ * Builds the program of the sources as they are, unless that has been done.
+ * @returns its entry; undefined where this user may not write into the repository, and then the sources have to do
+ */
+export async function builtProgram(): Promise<string | undefined> {
+  try {
+    mkdirSync(CACHE, { recursive: true })
+    accessSync(CACHE, constants.W_OK)
+  } catch {
+    return
+  }
   for (const folder of globSync(join(CACHE, 'built-*')))
     if (Date.now() - statSync(folder).mtimeMs > MAX_AGE_MS) rmSync(folder, { recursive: true, force: true })
   const files = await buildFiles()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { atExit, temporaryFolder } from '../support/cleanup.ts'
 import { ask, runJob, submit } from '../support/client.ts'
-import { root, type Server, startServer } from '../support/server.ts'
+import { programFile, root, type Server, startServer } from '../support/server.ts'
 import { UNRUN } from './unrun-commands.ts'
 
 const PAGES = ['README.md', 'docs/start.md', 'docs/guides/*.md', 'docs/reference/*.md']
@@ -94,9 +94,11 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
+const program = programFile()
+
 function bash(script: string, cwd: string): Promise<{ code: number | null; printed: string }> {
   const { PATH = '', HOME = '' } = process.env
-  const env = { PATH, HOME, RUNYARD_PROGRAM: `${root}/bin/runyard` }
+  const env = { PATH, HOME, RUNYARD_PROGRAM: program }
   const child = spawn('bash', ['-c', script], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const takeBack = atExit(() => child.kill('SIGKILL'))
   const parts: string[] = []

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { patient } from '../../support/patience.ts'
 import { atEnd, atExit, temporaryFolder, temporaryRoot } from './cleanup.ts'
@@ -21,6 +21,14 @@ export const rootUrl = pathToFileURL(root).href
 const { RUNYARD_TEST_PROGRAM: built } = process.env
 const [runyard, ...runyardArgs] =
   built === undefined ? [`${root}/bin/runyard`] : [`${root}/bin/node`, '--max-semi-space-size=32', built]
+
+/** A file that runs the program as people call it: with the sources, or as the test command has built it. */
+export function programFile(): string {
+  if (built === undefined) return `${root}/bin/runyard`
+  const file = join(temporaryFolder(), 'runyard')
+  writeFileSync(file, `#!/bin/sh\nexec '${[runyard, ...runyardArgs].join("' '")}' "$@"\n`, { mode: 0o755 })
+  return file
+}
 
 /** What makes a server one of a later release, with these steps of the schema behind the present ones. @returns its environment */
 export function nextRelease(version: string, steps: readonly object[]): Record<string, string> {
