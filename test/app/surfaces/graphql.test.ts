@@ -93,8 +93,8 @@ test('volumes of an endpoint, which SDK 2.0 always sends, are empty or refused',
 
 test('what Runyard has not is an empty list or null, and a change of it is refused', async t => {
   const rig = await openRig(t)
-  const query = `{ listings(input: {}) { id } listing(id: "a") { id } allAiApiPublicConfigs { id } myModels { id } models { id } cpuTypes { id } }`
-  const lists = { listings: [], allAiApiPublicConfigs: [], myModels: [], models: [], cpuTypes: [] }
+  const query = `{ listings(input: {}) { id } listing(id: "a") { id } allAiApiPublicConfigs { id } myModels { id } models { id } cpuTypes { id } machines { id } }`
+  const lists = { listings: [], allAiApiPublicConfigs: [], myModels: [], models: [], cpuTypes: [], machines: [] }
   assert.deepEqual(await rig.graphql(query), { ...lists, listing: null })
   const added = 'mutation { addModelToRepo(input: { name: "a" }) { success } }'
   assert.match(await refusal(rig, added), /^not supported: Runyard has no model repository/)

@@ -72,12 +72,19 @@ test('a refused field has the name that this version gives it', async t => {
   assert.deepEqual(template.json.errors, ['templateId: template nothing not found'])
 })
 
-test('the list of pods is empty, and there is nothing else of them', async t => {
+test('the list of pods is empty, and anything else about them is refused with the reason', async t => {
   const rig = await openRig(t)
   const { status, json } = await rig.ask('GET', '/v1/pods')
   assert.deepEqual([status, json], [200, []])
   assert.equal((await rig.ask('GET', '/v1/pods', { key: null })).status, 401)
-  assert.equal((await rig.ask('GET', '/v1/pods/p1')).status, 404)
+  for (const [method, path, status] of [
+    ['GET', '/v1/pods/p1', 404],
+    ['DELETE', '/v1/pods/p1', 404],
+    ['POST', '/v1/pods', 405],
+  ] as const) {
+    const refused = await rig.ask(method, path)
+    assert.deepEqual([refused.status, /has no pods$/.test(refused.json.message)], [status, true], refused.text)
+  }
 })
 
 test('a registry shows its user name and never its password', async t => {

@@ -27,7 +27,7 @@ const MODEL_MUTATIONS = [
 /** Queries of unsupported features. */
 export const unsupportedQueries = {
   ...answering(['pod', 'listing', 'listingFromRepo', 'myModel'], () => null),
-  ...answering(['listings', 'allAiApiPublicConfigs', 'models', 'myModels', 'cpuTypes'], () => []),
+  ...answering(['listings', 'allAiApiPublicConfigs', 'models', 'myModels', 'cpuTypes', 'machines'], () => []),
   ...refusing(FLASH_QUERIES, NO_FLASH),
 }
 

@@ -113,6 +113,8 @@ export const endpointSdl = /* GraphQL */ `
     scalerValue: Float
     workersMin: Int
     workersMax: Int
+    "Has no effect."
+    workersStandby: Int
     workersPFBTarget: Int
     "0 means as if left out."
     executionTimeoutMs: Int

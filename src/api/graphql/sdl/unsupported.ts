@@ -244,6 +244,18 @@ export const unsupportedSdl = /* GraphQL */ `
     expiresAt: String
   }
 
+  "A machine that its owner rents out."
+  type Machine {
+    id: String
+    name: String
+    location: String
+    listed: Boolean
+    gpuType: GpuType
+    gpuTotal: Int
+    secureCloud: Boolean
+    dataCenterId: String
+  }
+
   type CpuType {
     id: String
     displayName: String
@@ -277,6 +289,8 @@ export const unsupportedSdl = /* GraphQL */ `
     myModel(owner: String, name: String): RepositoryModel
     "Always empty: cpuFlavors has what endpoints can name."
     cpuTypes: [CpuType]
+    "Always empty: no machines are rented out."
+    machines: [Machine]
   }
 
   extend type Mutation {
