@@ -95,7 +95,7 @@ test('the path of the health check is kept and shown as it was saved, on every s
   await rig.clock.advance(60_000)
   assert.equal([...rig.probes.paths.values()][0], '/hidden-3')
   const { json } = await rig.ask('GET', `/v2/serverless/${id}`)
-  assert.equal(new URL(json.requestUrls.health).pathname, `/%7B%7B%20RUNPOD_SECRET_path%20%7D%7D`)
+  assert.equal(new URL(json.requestUrls.health).pathname, `/lb/${id}/%7B%7B%20RUNPOD_SECRET_path%20%7D%7D`)
   const workers = (await rig.ask('GET', `/v2/serverless/${id}/workers?ended=true`)).json
   const told = [json, workers, await rig.why(id), rig.events, await rig.store.workers.list(id)]
   assert.match(JSON.stringify(told), /it answers 503 at \{\{ RUNPOD_SECRET_path \}\}/)
