@@ -1,5 +1,6 @@
 import { JOB_RECORD_RULES, type JobRecordRules } from '../core/jobs/job-record.ts'
 import type { Ports } from '../ports/ports.ts'
+import { AccountJobs } from '../services/jobs/account-jobs.ts'
 import { Batches } from '../services/jobs/batches.ts'
 import { JobRecords } from '../services/jobs/job-records.ts'
 import { Jobs } from '../services/jobs/jobs.ts'
@@ -14,6 +15,7 @@ export interface JobServices {
   readonly longPoll: LongPoll
   readonly jobs: Jobs
   readonly jobRecords: JobRecords
+  readonly accountJobs: AccountJobs
   readonly recordRules: JobRecordRules
   readonly batches: Batches
   readonly streams: Streams
@@ -28,6 +30,7 @@ export function createJobServices(ports: Ports, config: AppConfig, { quotas, sha
     longPoll,
     jobs,
     jobRecords: new JobRecords(ports, jobs, recordRules),
+    accountJobs: new AccountJobs(ports, recordRules),
     recordRules,
     batches: new Batches(ports, jobs, quotas),
     streams: new Streams(ports, { jobs, longPoll }),

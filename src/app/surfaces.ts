@@ -83,6 +83,8 @@ export function createSurfaces(
     ops: opsSurface({
       ...common,
       ...observing,
+      accountJobs: jobs.accountJobs,
+      endpoints: endpoints.known,
       models: resources.modelOperations,
       restarting: endpoints.endpoints,
       clock,

@@ -74,3 +74,31 @@ export function pageOf<Item extends Position>(found: readonly Item[], slice: Sli
 export function cursorOf({ createdAtMs, id }: Position): string {
   return `${createdAtMs.toString(36)}-${id}`
 }
+
+/** A part of a list that is joined with others. */
+export interface ListPart<Item> {
+  /** Newest first. */
+  readonly items: readonly Item[]
+  /** Up to where the part was read; null when all of it was. */
+  readonly readUntil: Position | null
+}
+
+/**
+ * A page of several lists as one, newest first. It ends where the first of them was not read further, so it may be short, or empty, without being the last.
+ * @param limit maximum number of items
+ */
+export function joinedPage<Item extends Position>(parts: readonly ListPart<Item>[], limit: number): Page<Item> {
+  const bounds = parts.map(({ readUntil }) => readUntil).filter(place => place !== null)
+  const bound = bounds.sort(newestFirst)[0] ?? null
+  const all = parts.flatMap(({ items }) => items).sort(newestFirst)
+  const within = bound === null ? all : all.filter(item => newestFirst(item, bound) <= 0)
+  const items = within.slice(0, limit)
+  const last = items.at(-1)
+  if (within.length > limit && last !== undefined) return { items, nextCursor: cursorOf(last) }
+  return { items, nextCursor: bound === null ? null : cursorOf(bound) }
+}
+
+/** The order of lists whose newest items come first. */
+export function newestFirst(a: Position, b: Position): number {
+  return b.createdAtMs - a.createdAtMs || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
+}

@@ -220,7 +220,7 @@ test('a missing argument shows the usage, what there is, and how it is listed', 
   const { rig, runyard } = await open(t)
   const id = await make(rig, 'endpoints', 'chat')
   for (const [words, argument, list] of [
-    [['jobs', 'list'], '<endpoint>', 'runyard endpoints list'],
+    [['jobs', 'purge'], '<endpoint>', 'runyard endpoints list'],
     [['jobs', 'status'], '<job>', 'runyard jobs list <endpoint>'],
     [['logs'], '<id>', 'runyard endpoints list'],
     [['run'], '<endpoint>', 'runyard endpoints list'],

@@ -11,7 +11,13 @@ const ROWS = 20_000
 /** Rows of tables that do not grow with the jobs. */
 const FEW_ROWS = 500
 /** Statements that may sort: what they read is bounded by a page. */
-const OF_A_PAGE: ReadonlySet<string> = new Set(['listJobs', 'listBatches'])
+const OF_A_PAGE: ReadonlySet<string> = new Set([
+  'listJobs',
+  'listJobsOfOwner',
+  'listRecordsOfOwner',
+  'listBatches',
+  'listBatchesBefore',
+])
 
 interface Plan {
   readonly 'Node Type': string

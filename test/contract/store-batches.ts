@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import type { BatchId, EndpointId } from '../../src/core/ids.ts'
+import type { BatchId, EndpointId, OwnerId } from '../../src/core/ids.ts'
 import { BATCH, type Batch } from '../../src/core/jobs/batch.ts'
 import type { BatchAnswer, BatchDraftRequest, OnceKey } from '../../src/ports/store/batch-store.ts'
-import { type Cases, DONE, E1, E2, endpointOf, jobId, OWNER, T0, W1, type World } from './store-world.ts'
+import { type Cases, DONE, E1, E2, endpointOf, jobId, OWNER, STRANGER, T0, W1, type World } from './store-world.ts'
 
 /** The id of a batch. */
 export const batchId = (text: string) => text as BatchId
@@ -84,6 +84,16 @@ export const batchCases: Cases = {
     assert.deepEqual(await ids(1, 2), ['c b', 4])
     assert.deepEqual(await ids(0, 10, T0 + BATCH.draftMs + 1), ['d c', 2])
     assert.deepEqual(await batches.list(E2, T0, 0, 9), { items: [], total: 0 })
+    const before = async (of: { owner: OwnerId } | { endpointId: EndpointId }, after: string | null, limit: number) => {
+      const place = after === null ? null : { createdAtMs: T0 + 'abcd'.indexOf(after), id: batchId(after) }
+      return (await batches.listBefore(of, T0 + 9, { after: place, limit })).map(({ id }) => id).join(' ')
+    }
+    for (const whose of [{ owner: OWNER }, { endpointId: E1 }]) {
+      assert.deepEqual([await before(whose, null, 3), await before(whose, 'b', 3)], ['d c b', 'a'])
+    }
+    assert.deepEqual([await before({ owner: STRANGER }, null, 9), await before({ endpointId: E2 }, null, 9)], ['', ''])
+    await world.store.endpoints.remove(E1, T0 + 9)
+    assert.deepEqual([await before({ owner: OWNER }, null, 9), await before({ endpointId: E1 }, null, 9)], ['', ''])
   },
 
   'an endpoint has at most ten active batches, also when they are made at once': async world => {

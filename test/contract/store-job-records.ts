@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import type { EndpointId } from '../../src/core/ids.ts'
 import { errorFingerprint } from '../../src/core/jobs/error-fingerprint.ts'
 import { ANY_JOB, JOB_RECORD_RULES, type JobFilter, type JobRecordRules } from '../../src/core/jobs/job-record.ts'
 import type { Slice } from '../../src/core/pages.ts'
+import type { OwnerJobListRequest } from '../../src/ports/store/job-record-store.ts'
 import {
   BROKEN,
   type Cases,
@@ -199,6 +201,46 @@ export const jobRecordCases: Cases = {
     }
     assert.deepEqual(found, ['j6', 'j5', 'j4', 'j3', 'j2', 'j1'])
   },
+
+  'the jobs of all endpoints of an account are one list, also their records, without those of others and of deleted endpoints':
+    async world => {
+      const { store } = world
+      await store.endpoints.insert(endpointOf(E2))
+      const theirs = 'theirs' as EndpointId
+      await store.endpoints.insert(endpointOf(theirs, { owner: STRANGER }))
+      const ttl = { expiresAtMs: T0 + 100 }
+      await world.job('a', { queuedAtMs: T0 + 1, ...ttl })
+      await world.job('b', { endpointId: E2, queuedAtMs: T0 + 2, ...ttl })
+      await world.job('x', { endpointId: theirs, owner: STRANGER, queuedAtMs: T0 + 3 })
+      await world.job('c', { queuedAtMs: T0 + 4 })
+      await world.job('d', { endpointId: E2, queuedAtMs: T0 + 5 })
+      const nowMs = T0 + 200
+      const request = {
+        owner: OWNER,
+        filter: ANY_JOB,
+        slice: { after: null, limit: 9 },
+        maxRead: 99,
+        nowMs,
+        withRecords: true,
+      }
+      const found = async (changes: Partial<OwnerJobListRequest> = {}) => {
+        const { jobs, readUntil } = await store.jobRecords.listOfOwner({ ...request, ...changes })
+        return [jobs.map(({ id, endpointId }) => `${endpointId} ${id}`), readUntil?.id ?? null]
+      }
+      const all = [`${E2} d`, `${E1} c`, `${E2} b`, `${E1} a`]
+      assert.deepEqual(await found(), [all, null])
+      await remove(world, {}, nowMs)
+      assert.deepEqual(await found(), [all, null])
+      assert.deepEqual(await found({ maxRead: 1 }), [[`${E2} d`], 'd'])
+      assert.deepEqual(await found({ slice: { after: { createdAtMs: T0 + 4, id: 'c' }, limit: 9 } }), [
+        all.slice(2),
+        null,
+      ])
+      assert.deepEqual(await found({ filter: { ...ANY_JOB, statuses: ['TIMED_OUT'] } }), [all.slice(2), null])
+      assert.deepEqual(await found({ owner: STRANGER }), [[`${theirs} x`], null])
+      await store.endpoints.remove(E2, nowMs)
+      assert.deepEqual(await found(), [[`${E1} c`, `${E1} a`], null])
+    },
 
   'jobs and records are found by worker, by a part of their error, and by its fingerprint': async world => {
     const failed = (id: string, error: string) => world.finish(id, id === 'c' ? W2 : W1, { ...BROKEN, error }, T0 + 9)

@@ -78,7 +78,15 @@ export const jobCases: Cases = {
     const sizes = { inputBytes: 27, outputBytes: null }
     const end = { expiresAtMs: EXPIRY, error: null, fingerprint: null }
     const attempts = { attempt: 1, lostAttempts: 0, workerId: W1 }
-    assert.deepEqual(held, { id: 'held', status: 'IN_PROGRESS', ...times, ...end, ...attempts, ...sizes })
+    assert.deepEqual(held, {
+      id: 'held',
+      endpointId: E1,
+      status: 'IN_PROGRESS',
+      ...times,
+      ...end,
+      ...attempts,
+      ...sizes,
+    })
     const page = { slice: { after: null, limit: 9 }, maxRead: 9, nowMs: T0, withRecords: true }
     assert.deepEqual(await jobRecords.list({ endpointId: E2, filter: ANY_JOB, ...page }), { jobs: [], readUntil: null })
     const lastRead = async (maxRead: number) => (await list(['COMPLETED'], {}, T0 + 9, maxRead)).readUntil?.id ?? null

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pageOf, sliceOf } from '../../src/core/pages.ts'
+import { cursorOf, joinedPage, pageOf, sliceOf } from '../../src/core/pages.ts'
 
 const items = Array.from({ length: 5 }, (_, n) => ({ id: `i-${n}`, createdAtMs: 1_800_000_000_000 + (n >> 1) }))
 
@@ -41,4 +41,15 @@ test('a cursor that no page had, and a limit out of bounds, are refused together
     assert.throws(() => sliceOf({ cursor }), { code: 'invalid' }, cursor)
   }
   assert.deepEqual(sliceOf({}), { after: null, limit: 1_001 })
+})
+
+test('several lists are one, which ends where the first of them was not read further', () => {
+  const at = (createdAtMs: number) => ({ createdAtMs, id: `i${createdAtMs}` })
+  const whole = { items: [at(9), at(4)], readUntil: null }
+  const part = { items: [at(8), at(6)], readUntil: at(5) }
+  assert.deepEqual(joinedPage([whole, part], 9), { items: [at(9), at(8), at(6)], nextCursor: cursorOf(at(5)) })
+  assert.deepEqual(joinedPage([whole, part], 2), { items: [at(9), at(8)], nextCursor: cursorOf(at(8)) })
+  assert.deepEqual(joinedPage([whole, { items: [], readUntil: null }], 2), { items: [at(9), at(4)], nextCursor: null })
+  assert.deepEqual(joinedPage([{ items: [], readUntil: at(5) }], 2), { items: [], nextCursor: cursorOf(at(5)) })
+  assert.deepEqual(joinedPage([], 2), { items: [], nextCursor: null })
 })

@@ -107,6 +107,25 @@ export const LIST_SAMPLES: readonly ListSample[] = [
     ],
   },
   {
+    command: 'runyard jobs list',
+    columns: RESOURCE_COLUMNS.jobsOfAll,
+    rows: [{ id: `sync-${JOBS[0]}`, endpointId: 'b1bxxzc34cuxc8', status: 'IN_PROGRESS', createdAt: agoMs(1) }],
+  },
+  {
+    command: 'runyard batches list',
+    columns: RESOURCE_COLUMNS.batchesOfAll,
+    rows: [
+      {
+        id: '01a20b59-9e10-7c22-8b4f-0d1e2f3a4b5c',
+        endpointId: 'b1bxxzc34cuxc8',
+        status: 'FINALIZED',
+        createdAt: agoMs(90),
+        requestTotal: 5_000,
+        requestCompleted: 1_204,
+      },
+    ],
+  },
+  {
     command: 'runyard jobs webhooks <job>',
     columns: RESOURCE_COLUMNS.deliveries,
     rows: [

@@ -9,6 +9,7 @@ import * as batches from '../../src/store/tables/batches.ts'
 import * as chunksOf from '../../src/store/tables/chunks.ts'
 import * as endpoints from '../../src/store/tables/endpoints.ts'
 import * as outcomes from '../../src/store/tables/job-outcomes.ts'
+import * as jobRecords from '../../src/store/tables/job-records.ts'
 import * as jobs from '../../src/store/tables/jobs.ts'
 import * as keys from '../../src/store/tables/keys.ts'
 import * as queuedWorkers from '../../src/store/tables/queued-workers.ts'
@@ -31,6 +32,7 @@ export const GROWING: readonly string[] = [
   'diagnostics',
   'webhook_deliveries',
   'webhook_tries',
+  'job_records',
   'job_hours',
   'worker_hours',
 ]
@@ -56,6 +58,13 @@ const records = {
   ...chunksOf,
   ...queuedWorkers,
   ...attemptTimes,
+  ...jobRecords,
+  listJobs: jobRecords.listJobs('jobs', 'endpoint_id'),
+  jobByAge: jobRecords.jobByAge('jobs', 'endpoint_id'),
+  listJobsOfOwner: jobRecords.listJobs('jobs', 'owner'),
+  jobOfOwnerByAge: jobRecords.jobByAge('jobs', 'owner'),
+  listRecordsOfOwner: jobRecords.listJobs('job_records', 'owner'),
+  recordOfOwnerByAge: jobRecords.jobByAge('job_records', 'owner'),
 }
 /** The statements of the store, by their names. `insertJobs` is for PostgreSQL alone. */
 export const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
@@ -70,6 +79,14 @@ export const inOrder: ReadonlySet<string> = new Set([
   'headsOfLine',
   'firstRequests',
   'listBatches',
+  'listBatchesOfOwner',
+  'listBatchesBefore',
+  'listJobsOfOwner',
+  'jobOfOwnerByAge',
+  'listRecordsOfOwner',
+  'recordOfOwnerByAge',
+  'oldestRecords',
+  'oldestFailedInputs',
   'listJobs',
   'jobByAge',
   'expiredJobs',

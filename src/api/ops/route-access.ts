@@ -6,8 +6,11 @@ import { admitTo, callerOf, type SurfaceEnv } from '../surface.ts'
 
 /** The right that a route needs, and the name of its operation in the audit log. */
 interface RouteAccess {
-  /** The right to read or change management of the own account, to read the metrics of the server, or all rights of the operator. */
-  readonly needs: 'read' | 'write' | 'metrics' | 'operator'
+  /**
+   * The right to read or change management of the own account, to read the jobs of one of its endpoints, to read the metrics of the server, or all
+   * rights of the operator.
+   */
+  readonly needs: 'read' | 'write' | 'jobs' | 'metrics' | 'operator'
   readonly operation: string
 }
 
@@ -20,6 +23,8 @@ export const OPS_ROUTES = {
   'GET /ops/locate/:id': { needs: 'read', operation: 'locate' },
   'POST /ops/restart/:id': { needs: 'write', operation: 'restartEndpoint' },
   'GET /ops/top': { needs: 'read', operation: 'watchWorkers' },
+  'GET /ops/jobs': { needs: 'jobs', operation: 'listAllJobs' },
+  'GET /ops/batches': { needs: 'jobs', operation: 'listAllBatches' },
   'GET /ops/logs/:id': { needs: 'read', operation: 'readLogs' },
   'GET /ops/models': { needs: 'operator', operation: 'listModels' },
   'POST /ops/models/:owner/:name': { needs: 'operator', operation: 'pullModel' },
@@ -60,6 +65,7 @@ export function addRoute<Route extends OpsRoute>(
 export function requireKeyFor(access: Access, route: OpsRoute, caller: Caller): void {
   const { needs, operation }: RouteAccess = OPS_ROUTES[route]
   if (needs === 'operator') access.requireOperator(caller, operation)
+  else if (needs === 'jobs') access.requireSomeJobs(caller)
   else if (needs === 'metrics') access.requireMetrics(caller, operation)
   else access.requireManagement(caller, needs)
 }

@@ -19,6 +19,7 @@ import type { WorkerReading } from '../../services/observing/worker-reading.ts'
 import { type AuditParts, audited } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { type AccountJobParts, addAccountJobRoutes } from './account-jobs.ts'
 import { addBackupRoute } from './backup.ts'
 import { addClockRoutes } from './clock.ts'
 import { logs } from './logs.ts'
@@ -27,7 +28,7 @@ import { addRoute, requireKeyFor } from './route-access.ts'
 import { watchView } from './watch.ts'
 
 /** Dependencies of the operator surface. */
-export interface OpsParts extends AuditParts {
+export interface OpsParts extends AuditParts, AccountJobParts {
   readonly access: Access
   readonly explaining: Explainer
   readonly workers: WorkerReading
@@ -111,6 +112,7 @@ export function opsSurface(parts: OpsParts): Surface {
     const held = () => heldFor(access, call.env, caller, whose => requireKeyFor(access, 'GET /ops/logs/:id', whose))
     return logs(parts, caller, call.req.raw, call.req.param('id'), held)
   })
+  addAccountJobRoutes(app, parts)
   addModelRoutes(app, parts)
   const { timeKeeper } = parts
   if (timeKeeper !== null) addClockRoutes(app, { ...parts, timeKeeper })

@@ -5,6 +5,7 @@ import { ask, type ConnectionOptions, withConnection } from '../client/connectio
 import { batchesOf } from '../client/kinds.ts'
 import { withEndpointName, withName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
+import { pages } from '../client/pages.ts'
 import { print, printList } from '../client/printing.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -29,13 +30,9 @@ export function addBatches(program: Command): void {
     .command('batches')
     .summary('many requests as one')
     .description('many requests as one: list, create, read and end batches')
-  const listing = onEndpoint(group, 'list', 'list the batches of an endpoint').alias('ls')
-  listing.action((endpoint: string, options: ConnectionOptions) =>
-    withEndpointName(options, endpoint, async id => {
-      const batches = (await batchesOf(id).list(options)) as unknown as TableRow[]
-      printList(options, batches, RESOURCE_COLUMNS.batches, 'batches')
-    }),
-  )
+  const listing = group.command('list').alias('ls').description('list the batches of an endpoint or of all')
+  listing.argument('[endpoint]', 'the id or the name of a queue endpoint; all of them where it is left out')
+  withConnection(listing).action(list)
   const creation = onEndpoint(group, 'create', 'submit the requests of a file as one batch')
     .requiredOption('-r, --requests <file>', 'one request a line, as of run: {"input": {...}}; - for standard input')
     .addOption(fieldOption('--name <text>', 'name of the batch', 'name'))
@@ -65,6 +62,15 @@ export function addBatches(program: Command): void {
       print(options, await ask(options, `${path}/${verb}`, { method: 'POST' })),
     )
   }
+}
+
+async function list(endpoint: string | undefined, options: ConnectionOptions): Promise<void> {
+  if (endpoint === undefined) {
+    printList(options, await pages(options, '/ops/batches', 'batches'), RESOURCE_COLUMNS.batchesOfAll, 'batches')
+    return
+  }
+  const batches = async (id: string) => (await batchesOf(id).list(options)) as unknown as TableRow[]
+  printList(options, await withEndpointName(options, endpoint, batches), RESOURCE_COLUMNS.batches, 'batches')
 }
 
 function pathOf(endpoint: string): string {

@@ -41,11 +41,12 @@ export type ManyVerb = 'cancel' | 'retry'
 /** Maximum jobs per request. */
 const PAGE = 1_000
 
-/** `runyard jobs list <endpoint>`. */
+/** `runyard jobs list [endpoint]`. */
 export function addJobList(group: Command): void {
-  const listing = group.command('list').alias('ls').argument('<endpoint>', 'the id or the name of a queue endpoint')
+  const listing = group.command('list').alias('ls')
+  listing.argument('[endpoint]', 'the id or the name of a queue endpoint; all of them where it is left out')
   withConnection(withFilter(listing).option('-n, --limit <count>', 'how many, the newest first', '100'))
-    .description('list the jobs of an endpoint, the newest first, also those whose result is gone')
+    .description('list the jobs of an endpoint or of all, the newest first, also those whose result is gone')
     .action(list)
 }
 
@@ -98,16 +99,16 @@ function instantOf(option: string, text: string): string {
   return new Date(ms).toISOString()
 }
 
-async function list(endpoint: string, options: ListOptions): Promise<void> {
-  printList(
-    options,
-    await withEndpointName(options, endpoint, id => jobsOf(id, options)),
-    RESOURCE_COLUMNS.jobs,
-    'such jobs',
-  )
+async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {
+  if (endpoint === undefined) {
+    printList(options, await jobsAt('/ops/jobs', options), RESOURCE_COLUMNS.jobsOfAll, 'such jobs')
+    return
+  }
+  const jobs = (id: string) => jobsAt(`/v2/${encodeURIComponent(id)}/requests`, options)
+  printList(options, await withEndpointName(options, endpoint, jobs), RESOURCE_COLUMNS.jobs, 'such jobs')
 }
 
-async function jobsOf(endpoint: string, options: ListOptions): Promise<TableRow[]> {
+async function jobsAt(path: string, options: ListOptions): Promise<TableRow[]> {
   const { limit } = options
   if (!/^[1-9]\d{0,8}$/.test(limit)) throw new CliError(`--limit takes a number from 1 on, not '${limit}'`, EXIT.usage)
   const filter = filterOf(options)
@@ -120,7 +121,7 @@ async function jobsOf(endpoint: string, options: ListOptions): Promise<TableRow[
       ...(cursor === null ? {} : { cursor }),
     })
     const page = await answerValue<{ pagination: { nextCursor: string | null } }>(
-      await ask(options, `/v2/${encodeURIComponent(endpoint)}/requests?${query}`),
+      await ask(options, `${path}?${query}`),
     )
     rows.push(...itemsOf<TableRow>(page, 'requests'))
     cursor = page.pagination.nextCursor

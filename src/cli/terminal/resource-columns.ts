@@ -72,10 +72,19 @@ export const RESOURCE_COLUMNS = {
     { title: 'WAITED', text: row => durationText(row.delayTime) },
     { title: 'RAN', text: row => (row.startedAt === null ? '-' : durationText(row.executionTime)) },
   ],
+  jobsOfAll: [
+    ...[column('ID', 'id'), column('ENDPOINT', 'endpointId'), column('STATUS', 'status')],
+    { title: 'AGE', text: row => ageText(row.createdAt) },
+  ],
   batches: [
     ...[column('ID', 'id'), column('STATUS', 'status')],
     { title: 'AGE', text: row => ageText(row.createdAt) },
     ...[column('TOTAL', 'requestTotal'), column('DONE', 'requestCompleted'), column('FAILED', 'requestFailed')],
+  ],
+  batchesOfAll: [
+    ...[column('ID', 'id'), column('ENDPOINT', 'endpointId'), column('STATUS', 'status')],
+    { title: 'AGE', text: row => ageText(row.createdAt) },
+    { title: 'DONE', text: row => `${row.requestCompleted}/${row.requestTotal}` },
   ],
   deliveries: [
     ...[column('ID', 'id'), column('STATE', 'state'), column('JOB', 'jobStatus'), age('AGE', 'createdAt')],

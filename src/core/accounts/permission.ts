@@ -117,6 +117,13 @@ export function endpointScope(endpoint: EndpointId): KeyScope {
   return { type: 'restricted', management: 'none', jobs: { [endpoint]: 'write' } as Record<EndpointId, AccessLevel> }
 }
 
+/** The endpoints whose jobs the caller may read; null for those of its whole account. */
+export function readableJobs({ scope }: Pick<Caller, 'scope'>): EndpointId[] | null {
+  const all = everywhere(scope)
+  if (all !== null) return covers(all, 'read') ? null : []
+  return scopeEndpoints(scope).filter(endpoint => covers(jobsOf(scope, endpoint), 'read'))
+}
+
 /** The endpoints that a scope names. */
 export function scopeEndpoints(scope: KeyScope): EndpointId[] {
   return scope.type === 'restricted' && typeof scope.jobs === 'object' ? (Object.keys(scope.jobs) as EndpointId[]) : []

@@ -35,6 +35,7 @@ const ROW_BYTES = 400
 /** A job of a list: one whose result is still there, or the record of one. Instants are epoch milliseconds. */
 export interface JobSummary {
   readonly id: JobId
+  readonly endpointId: EndpointId
   readonly status: JobStatus
   /** When it was submitted, or retried last. */
   readonly createdAtMs: number
@@ -64,7 +65,6 @@ export interface JobNote {
 /** All that is known of one job. */
 export interface JobRecord extends JobSummary {
   readonly owner: OwnerId
-  readonly endpointId: EndpointId
   readonly executionTimeoutMs: number
   readonly ttlMs: number
   readonly lowPriority: boolean

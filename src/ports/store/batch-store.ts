@@ -2,6 +2,7 @@ import type { JobUsage } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Batch, BatchRefusal, BatchRequest } from '../../core/jobs/batch.ts'
 import type { Job, JobStatus } from '../../core/jobs/job.ts'
+import type { Slice } from '../../core/pages.ts'
 
 /** A request as it is added to a draft. Texts are as those of a job. */
 export interface BatchDraftRequest {
@@ -95,6 +96,12 @@ export interface BatchStore {
   find(endpointId: EndpointId, batchId: BatchId, nowMs: number): Promise<Batch | null>
   /** Batches of an endpoint, newest first. */
   list(endpointId: EndpointId, nowMs: number, offset: number, limit: number): Promise<BatchPage<Batch>>
+  /** Batches of all endpoints of an account that exist, or of one, newest first. */
+  listBefore(
+    of: { readonly owner: OwnerId } | { readonly endpointId: EndpointId },
+    nowMs: number,
+    slice: Slice,
+  ): Promise<Batch[]>
   /**
    * Requests in the order in which they were added. A part ends before its results pass `maxBytes`, but has at least one
    * request when there is one.

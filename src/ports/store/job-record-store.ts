@@ -15,6 +15,11 @@ export interface JobListRequest {
   readonly withRecords: boolean
 }
 
+/** Which jobs of all endpoints of an account are listed. */
+export interface OwnerJobListRequest extends Omit<JobListRequest, 'endpointId'> {
+  readonly owner: OwnerId
+}
+
 /** A part of a list of jobs. */
 export interface JobListPart {
   readonly jobs: JobSummary[]
@@ -29,6 +34,8 @@ export interface JobListPart {
 export interface JobRecordStore {
   /** Jobs of an endpoint, newest first, without input and output. */
   list(request: JobListRequest): Promise<JobListPart>
+  /** Jobs of all endpoints of an account that exist, newest first, without input and output. */
+  listOfOwner(request: OwnerJobListRequest): Promise<JobListPart>
   /** One job with everything that is kept of it; null when nothing is, or its endpoint is gone. */
   find(endpointId: EndpointId, jobId: JobId, nowMs: number, withRecords: boolean): Promise<JobRecord | null>
   /** The endpoint of a record; null when it is not there, or of another owner. */

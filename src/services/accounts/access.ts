@@ -7,6 +7,7 @@ import {
   mayManage,
   mayReadServer,
   mayUseJobs,
+  readableJobs,
   requireOperator,
 } from '../../core/accounts/permission.ts'
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../../core/accounts/rate-limit.ts'
@@ -114,6 +115,17 @@ export class Access {
     if (mayUseJobs(caller, level, endpoint)) return
     this.#refused(caller, `jobs:${level}`)
     throw new AppError('forbidden', `this API key has no ${level} right for the jobs of endpoint ${endpoint}`)
+  }
+
+  /**
+   * The endpoints whose jobs the caller may read, as its key names them; null for those of its whole account.
+   * @throws AppError `forbidden` where there are none
+   */
+  requireSomeJobs(caller: Caller): EndpointId[] | null {
+    const endpoints = readableJobs(caller)
+    if (endpoints === null || endpoints.length > 0) return endpoints
+    this.#refused(caller, 'jobs:read')
+    throw new AppError('forbidden', 'this API key has no read right for the jobs of any endpoint')
   }
 
   /**

@@ -10,7 +10,11 @@ import { changedText, readSummed } from './summed-text.ts'
 /** Where the jobs of a list come from: those that are kept, and what is left of others. */
 export type ListedTable = 'jobs' | 'job_records'
 
-const WHEN = 'id, queued_at_ms, started_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes'
+/** Whose jobs are listed: those of an endpoint, or of an account. */
+export type ListedBy = 'endpoint_id' | 'owner'
+
+const WHEN =
+  'id, endpoint_id, queued_at_ms, started_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes'
 
 /** The parameter with the instant of a read. A job past its expiry is removed soon after; until then it is shown as its record will be. */
 const NOW = '$4'
@@ -35,27 +39,28 @@ const COLUMNS: Readonly<Record<ListedTable, { readonly status: string; readonly 
 /** Read in the order of the index, whatever the filter: another index would lead to a sort of many. */
 const BY_AGE = 'ORDER BY queued_at_ms DESC, id DESC'
 
-/** $1 endpoint, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */
-export const jobByAge = (table: ListedTable) => `
-  SELECT queued_at_ms, id FROM ${table} WHERE endpoint_id = $1 AND (queued_at_ms, id) < ($2, $3) ${BY_AGE} LIMIT 1 OFFSET $4`
+/** $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */
+export const jobByAge = (table: ListedTable, by: ListedBy) => `
+  SELECT queued_at_ms, id FROM ${table} WHERE ${by} = $1 AND (queued_at_ms, id) < ($2, $3) ${BY_AGE} LIMIT 1 OFFSET $4`
 
 const optional = (parameter: string, condition: string) => `(CAST(${parameter} AS TEXT) IS NULL OR ${condition})`
 
 /**
- * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 now, $5 and $6 instant and id of the last one that matters,
+ * $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 now, $5 and $6 instant and id of the last one that matters,
  * $7 the instant up to which expired jobs are hidden, $8 how many, $9 worker, $10 pattern of the error, $11 fingerprint, $12 and further: the
  * states. Newest first. Of jobs that are kept, all with an error match a fingerprint: it is made of the error where they are read.
  */
-export const listJobs = (table: ListedTable) => `
+export const listJobs = (table: ListedTable, by: ListedBy) => `
   SELECT ${COLUMNS[table].all} FROM ${table}
-  WHERE endpoint_id = $1 AND (queued_at_ms, id) < ($2, $3) AND (queued_at_ms, id) >= ($5, $6)
+  WHERE ${by} = $1 AND (queued_at_ms, id) < ($2, $3) AND (queued_at_ms, id) >= ($5, $6)
+    ${by === 'owner' ? `AND ${ENDPOINT_THERE.replaceAll('jobs.', `${table}.`)}` : ''}
     AND ${table === 'jobs' ? 'expires_at_ms > $7' : `(CAST($7 AS {{integer}}) <= 0 AND CAST(${NOW} AS {{integer}}) > 0)`}
     AND ${optional('$9', 'worker_id = $9')} AND ${optional('$10', `lower(substr(error, 1, ${ERROR_READ})) LIKE $10 ESCAPE '!'`)}
     AND ${optional('$11', table === 'jobs' ? 'error IS NOT NULL' : 'fingerprint = $11')}
     AND ${COLUMNS[table].status} IN (${JOB_STATUSES.map((_, index) => `$${index + 12}`).join(', ')})
   ${BY_AGE} LIMIT $8`
 
-const DETAILS = 'owner, endpoint_id, execution_timeout_ms, ttl_ms, low_priority'
+const DETAILS = 'owner, execution_timeout_ms, ttl_ms, low_priority'
 
 /** $1 endpoint, $2 job, $3 the instant up to which expired ones are hidden, $4 now. */
 export const findKept = `
@@ -135,6 +140,7 @@ export const recordsLeft = `
 /** A row of {@link listJobs}. */
 export interface ListedRow {
   readonly id: JobId
+  readonly endpoint_id: EndpointId
   readonly status: JobStatus
   readonly queued_at_ms: number
   readonly started_at_ms: number | null
@@ -152,7 +158,6 @@ export interface ListedRow {
 /** A row of {@link findKept} and {@link findRecord}. */
 export interface RecordRow extends ListedRow {
   readonly owner: OwnerId
-  readonly endpoint_id: EndpointId
   readonly execution_timeout_ms: number
   readonly ttl_ms: number
   readonly low_priority: number
@@ -181,6 +186,7 @@ export type SumRow = Pick<SizeRow, 'bytes' | 'failed_input_bytes'> & { readonly 
 export function toSummary(row: ListedRow): JobSummary {
   return {
     id: row.id,
+    endpointId: row.endpoint_id,
     status: row.status,
     createdAtMs: row.queued_at_ms,
     queuedAtMs: row.queued_at_ms,
@@ -206,7 +212,6 @@ export function toRecord(row: RecordRow, notes: readonly JobNote[]): JobRecord {
     ...toSummary(row),
     ...(changed === null ? {} : { error: row.error ?? changed }),
     owner: row.owner,
-    endpointId: row.endpoint_id,
     executionTimeoutMs: row.execution_timeout_ms,
     ttlMs: row.ttl_ms,
     lowPriority: row.low_priority === 1,

@@ -1,7 +1,7 @@
 /** Errors on one line, and jobs in groups of one cause. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JobId, WorkerId } from '../../../src/core/ids.ts'
+import type { EndpointId, JobId, WorkerId } from '../../../src/core/ids.ts'
 import { ErrorGroups, errorLine } from '../../../src/core/jobs/error-groups.ts'
 import { lossWords } from '../../../src/core/jobs/job.ts'
 import type { JobSummary } from '../../../src/core/jobs/job-record.ts'
@@ -9,6 +9,7 @@ import type { JobSummary } from '../../../src/core/jobs/job-record.ts'
 function job(id: string, error: string | null, finishedAtMs: number, fingerprint = error): JobSummary {
   return {
     id: id as JobId,
+    endpointId: 'e1' as EndpointId,
     status: 'FAILED',
     createdAtMs: 0,
     queuedAtMs: 0,

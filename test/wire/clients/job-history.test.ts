@@ -48,6 +48,7 @@ describe('runyard jobs', () => {
       list.split('\n').every(line => line.length <= 80),
       list,
     )
+    assert.match(await text('jobs', 'list', '--failed'), new RegExp(`^${failed} +nodeeveryday +FAILED `, 'm'))
     assert.match(await text('jobs', 'list', 'node-everyday', '--error', 'no such error'), /^there are no such jobs$/m)
     const shown = await text('jobs', 'get', failed)
     assert.match(shown, /^status {5}FAILED$/m)
@@ -73,6 +74,7 @@ describe('commands for the rest of the API', () => {
     const made = JSON.parse(await text('batches', 'create', 'node-everyday', '--requests', file, '--name', 'three'))
     assert.deepEqual([made.requestTotal, made.name], [3, 'three'])
     assert.match(await text('batches', 'list', 'node-everyday'), new RegExp(`^${made.id} `, 'm'))
+    assert.match(await text('batches', 'list'), new RegExp(`^${made.id} +nodeeveryday +`, 'm'))
     const results = (await text('batches', 'requests', 'node-everyday', made.id)).trim().split('\n')
     assert.equal(results.length, 3)
     writeFileSync(file, '{"input":{}}\n{"inptu":{}}\n')

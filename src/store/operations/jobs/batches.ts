@@ -1,4 +1,4 @@
-import type { BatchId, EndpointId, JobId } from '../../../core/ids.ts'
+import type { BatchId, EndpointId, JobId, OwnerId } from '../../../core/ids.ts'
 import {
   BATCH,
   type Batch,
@@ -11,6 +11,7 @@ import {
   refusalToFinalize,
   refusalUnlessDraft,
 } from '../../../core/jobs/batch.ts'
+import type { Slice } from '../../../core/pages.ts'
 import type {
   BatchAnswer,
   BatchDraft,
@@ -134,6 +135,18 @@ export const batches = {
     const rows = yield* query<BatchRow>(sql.listBatches, [endpointId, nowMs, limit, offset])
     const [count] = yield* query<{ total: number }>(sql.countBatches, [endpointId, nowMs])
     return { items: rows.map(toBatch), total: count!.total }
+  }),
+
+  listBefore: read(function* (
+    of: { readonly owner: OwnerId } | { readonly endpointId: EndpointId },
+    nowMs: number,
+    { after, limit }: Slice,
+  ): Steps<Batch[]> {
+    const [statement, whose] =
+      'owner' in of ? [sql.listBatchesOfOwner, of.owner] : [sql.listBatchesBefore, of.endpointId]
+    const { createdAtMs, id } = after ?? { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' }
+    const rows = yield* query<BatchRow>(statement, [whose, nowMs, createdAtMs, id, limit])
+    return rows.map(toBatch)
   }),
 
   requests: read(function* (

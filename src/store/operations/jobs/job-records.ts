@@ -1,11 +1,17 @@
 import type { EndpointId, JobId, OwnerId } from '../../../core/ids.ts'
 import { isFinal, JOB_STATUSES } from '../../../core/jobs/job.ts'
 import type { JobFilter, JobRecord, JobRecordRules } from '../../../core/jobs/job-record.ts'
-import type { Position } from '../../../core/pages.ts'
+import { newestFirst, type Position } from '../../../core/pages.ts'
 import type { Expired } from '../../../ports/store/job-outcome-store.ts'
-import type { JobListPart, JobListRequest, JobRecordStore } from '../../../ports/store/job-record-store.ts'
+import type {
+  JobListPart,
+  JobListRequest,
+  JobRecordStore,
+  OwnerJobListRequest,
+} from '../../../ports/store/job-record-store.ts'
 import * as sql from '../../tables/job-records.ts'
 import {
+  type ListedBy,
   type ListedRow,
   type ListedTable,
   type PlaceRow,
@@ -26,9 +32,11 @@ const OWNERS = 10
 /** Jobs in lists, whether they are kept or only their record is, and the records. */
 export const jobRecords = {
   list: read(function* (request: JobListRequest): Steps<JobListPart> {
-    const kept = yield* partOf('jobs', request)
-    const past = request.withRecords ? yield* partOf('job_records', request) : NOTHING
-    return merged(kept, past, request.slice.limit)
+    return yield* listed('endpoint_id', request.endpointId, request)
+  }),
+
+  listOfOwner: read(function* (request: OwnerJobListRequest): Steps<JobListPart> {
+    return yield* listed('owner', request.owner, request)
   }),
 
   find: read(function* (
@@ -80,17 +88,30 @@ export const jobRecords = {
 
 const NOTHING: JobListPart = { jobs: [], readUntil: null }
 
+type ListRequest = Omit<JobListRequest, 'endpointId'>
+
+function* listed(by: ListedBy, whose: EndpointId | OwnerId, request: ListRequest): Steps<JobListPart> {
+  const kept = yield* partOf('jobs', by, whose, request)
+  const past = request.withRecords ? yield* partOf('job_records', by, whose, request) : NOTHING
+  return merged(kept, past, request.slice.limit)
+}
+
 /** The jobs of one table that a request asks for. */
-function* partOf(table: ListedTable, request: JobListRequest): Steps<JobListPart> {
-  const { endpointId, filter, slice, maxRead, nowMs, withRecords } = request
+function* partOf(
+  table: ListedTable,
+  by: ListedBy,
+  whose: EndpointId | OwnerId,
+  request: ListRequest,
+): Steps<JobListPart> {
+  const { filter, slice, maxRead, nowMs, withRecords } = request
   const before = placeBefore(slice.after, filter.untilMs)
   // Also without a filter: without this bound PostgreSQL may plan to sort all jobs.
-  const last = yield* queryOne<PlaceRow>(sql.jobByAge(table), [endpointId, ...before, maxRead - 1])
+  const last = yield* queryOne<PlaceRow>(sql.jobByAge(table, by), [whose, ...before, maxRead - 1])
   const begins = filter.fromMs ?? -1
   const isBounded = last !== null && last.queued_at_ms >= begins
   const until = isBounded ? [last.queued_at_ms, last.id] : [begins, '']
-  const given = [endpointId, ...before, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...conditionsOf(filter)]
-  const rows = yield* query<ListedRow>(sql.listJobs(table), given)
+  const given = [whose, ...before, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...conditionsOf(filter)]
+  const rows = yield* query<ListedRow>(sql.listJobs(table, by), given)
   const jobs = rows.map(toSummary)
   const readUntil = isBounded ? { createdAtMs: last.queued_at_ms, id: last.id } : null
   const isCut = rows.length === slice.limit
@@ -120,8 +141,4 @@ function merged(kept: JobListPart, past: JobListPart, limit: number): JobListPar
   const all = [...kept.jobs, ...past.jobs.filter(({ id }) => !ids.has(id))].sort(newestFirst)
   const within = readUntil === null ? all : all.filter(job => newestFirst(job, readUntil) <= 0)
   return { jobs: within.slice(0, limit), readUntil }
-}
-
-function newestFirst(a: Position, b: Position): number {
-  return b.createdAtMs - a.createdAtMs || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
 }

@@ -58,6 +58,7 @@ export const jobs = [
   'CREATE INDEX jobs_in_queue ON jobs (endpoint_id, status, queue, low_priority, position, id)',
   // Without the state: then each step of a job would write to it.
   'CREATE INDEX jobs_by_age ON jobs (endpoint_id, queued_at_ms, id)',
+  'CREATE INDEX jobs_of_owner ON jobs (owner, queued_at_ms, id)',
   'CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms)',
   `CREATE INDEX jobs_by_deadline ON jobs (deadline_ms) WHERE status = 'IN_PROGRESS'`,
   `CREATE INDEX jobs_by_holder ON jobs (worker_id) WHERE status = 'IN_PROGRESS'`,
@@ -133,6 +134,7 @@ export const batches = [
     CHECK ((expires_at_ms IS NULL) = (finalized_at_ms IS NOT NULL AND finished_at_ms IS NULL))
   ) {{strict}}`,
   'CREATE INDEX batches_of_endpoint ON batches (endpoint_id, created_at_ms, id)',
+  'CREATE INDEX batches_of_owner ON batches (owner, created_at_ms, id)',
   'CREATE INDEX batches_unfinished ON batches (endpoint_id, position, id) WHERE finished_at_ms IS NULL',
   'CREATE INDEX batches_by_expiry ON batches (expires_at_ms) WHERE expires_at_ms IS NOT NULL',
 ]
@@ -185,6 +187,7 @@ export const jobRecords = [
     output TEXT
   ) {{strict}}`,
   'CREATE INDEX job_records_by_age ON job_records (endpoint_id, queued_at_ms, id)',
+  'CREATE INDEX job_records_of_owner_by_age ON job_records (owner, queued_at_ms, id)',
   'CREATE INDEX job_records_of_owner ON job_records (owner, finished_at_ms, id)',
   'CREATE INDEX job_records_failed_inputs ON job_records (owner, finished_at_ms, id) WHERE failed_input_bytes > 0',
 ]

@@ -1,0 +1,93 @@
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import type { Batch } from '../../core/jobs/batch.ts'
+import { type JobListing, MAX_JOBS_READ } from '../../core/jobs/job-list.ts'
+import type { JobRecordRules, JobSummary } from '../../core/jobs/job-record.ts'
+import {
+  joinedPage,
+  type ListPart,
+  type Page,
+  type PageRequest,
+  type Position,
+  type Slice,
+  sliceOf,
+} from '../../core/pages.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { mapConcurrently } from '../map-concurrently.ts'
+
+/** Endpoints of an account: some of them, or null for all. */
+export type SomeEndpoints = readonly EndpointId[] | null
+
+/** Endpoints that are read at once. */
+const CONCURRENCY = 16
+/** About how many items all endpoints together give to one page; those that name many endpoints get short pages. */
+const MAX_JOINED = 20_000
+/** Jobs that one request reads of each of several endpoints at least, and of all of them together about. */
+const READ = { least: 20, together: 4 * MAX_JOBS_READ }
+
+/** Jobs and batches of all endpoints of an account, newest first, page by page. */
+export class AccountJobs {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #withRecords: boolean
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, { keptMs }: JobRecordRules) {
+    this.#ports = ports
+    this.#withRecords = keptMs > 0
+  }
+
+  /**
+   * Jobs, also those whose result is gone. A page may have fewer than the limit, or none, without being the last.
+   * @param endpoints those of this account that the caller may read
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async jobs(owner: OwnerId, endpoints: SomeEndpoints, { filter, page }: JobListing): Promise<Page<JobSummary>> {
+    const { store, clock } = this.#ports
+    const slice = sliceOf(page)
+    const request = { filter, nowMs: clock.now(), withRecords: this.#withRecords }
+    const partOf = async (limit: number, maxRead: number, endpointId: EndpointId | null) => {
+      const asked = { ...request, maxRead, slice: { ...slice, limit } }
+      const { jobs, readUntil } = await (endpointId === null
+        ? store.jobRecords.listOfOwner({ ...asked, owner })
+        : store.jobRecords.list({ ...asked, endpointId }))
+      return { items: jobs, readUntil: endOf(jobs, limit, readUntil) }
+    }
+    if (endpoints === null) return joinedPage([await partOf(slice.limit, MAX_JOBS_READ, null)], slice.limit - 1)
+    const share = shareOf(slice, endpoints)
+    const maxRead = Math.max(READ.least, Math.floor(READ.together / Math.max(1, endpoints.length)))
+    const parts = await mapConcurrently(endpoints, CONCURRENCY, id =>
+      partOf(share, Math.min(maxRead, MAX_JOBS_READ), id),
+    )
+    return joinedPage(parts, slice.limit - 1)
+  }
+
+  /**
+   * Batches that are not gone; drafts are among them.
+   * @param endpoints as of {@link jobs}
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async batches(owner: OwnerId, endpoints: SomeEndpoints, page: PageRequest): Promise<Page<Batch>> {
+    const { store, clock } = this.#ports
+    const slice = sliceOf(page)
+    const nowMs = clock.now()
+    const partOf = async (
+      limit: number,
+      of: { owner: OwnerId } | { endpointId: EndpointId },
+    ): Promise<ListPart<Batch>> => {
+      const items = await store.batches.listBefore(of, nowMs, { ...slice, limit })
+      return { items, readUntil: endOf(items, limit, null) }
+    }
+    if (endpoints === null) return joinedPage([await partOf(slice.limit, { owner })], slice.limit - 1)
+    const share = shareOf(slice, endpoints)
+    const parts = await mapConcurrently(endpoints, CONCURRENCY, endpointId => partOf(share, { endpointId }))
+    return joinedPage(parts, slice.limit - 1)
+  }
+}
+
+/** Items that one of several endpoints gives to a page. */
+function shareOf({ limit }: Slice, endpoints: readonly EndpointId[]): number {
+  return Math.min(limit, Math.max(2, Math.floor(MAX_JOINED / Math.max(1, endpoints.length))))
+}
+
+/** Up to where a part was read: a full one up to its last item. */
+function endOf(items: readonly Position[], limit: number, readUntil: Position | null): Position | null {
+  return items.length >= limit ? (items.at(-1) ?? readUntil) : readUntil
+}
