@@ -72,6 +72,8 @@ function excessArgument(command: Command): UsageError {
   const isNamed = group?.args.some(given => [command.name(), ...command.aliases()].includes(given)) === true
   if (group !== null && !isNamed) return unknownCommand(group, word)
   const name = wordsOf(command).join(' ')
+  const hasName = command.registeredArguments.length === 0 && command.options.some(({ long }) => long === '--name')
+  if (hasName) return new UsageError(`${name} takes a name with its option: --name ${word}`, command)
   return new UsageError(`${name} takes no ${command.args.length > 1 ? 'further ' : ''}argument '${word}'`, command)
 }
 

@@ -216,6 +216,13 @@ test('a release that does not exist is not taken for an endpoint that does not',
   }
 })
 
+test('usage of an endpoint that never was is not a list without records', async t => {
+  const { rig, runyard } = await open(t)
+  await make(rig, 'endpoints', 'chat')
+  const { code, stderr } = await runyard('usage', 'caht')
+  assert.deepEqual([code, stderr.includes('did you mean chat?')], [66, true], stderr)
+})
+
 test('a missing argument shows the usage, what there is, and how it is listed', async t => {
   const { rig, runyard } = await open(t)
   const id = await make(rig, 'endpoints', 'chat')

@@ -80,6 +80,13 @@ test('each command without an argument that it needs shows its usage and what it
   }
 })
 
+test('a name in the place of an argument is told its option', async () => {
+  assert.equal(
+    (await said('secrets', 'create', 'token'))[0],
+    'runyard: secrets create takes a name with its option: --name token',
+  )
+})
+
 test('an option that a command needs is named with the usage', async () => {
   const [first, usage] = await said('restore', 'file')
   assert.equal(first, "runyard: required option '--data-dir <folder>' not specified")

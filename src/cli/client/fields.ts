@@ -18,8 +18,9 @@ export interface Field {
   /** Path of the member in the body, such as `workers.max`. */
   readonly path: string
   /**
-   * `pairs` adds to the object at the path, or replaces there; `names` removes from it. `repeated` is a list with an option for each. `choice` is one of the words in capitals that
-   * the server knows. `nullable` is a text, or the word none. `secret` is in a file or comes from standard input, and is asked for.
+   * `pairs` adds to the object at the path, or replaces there; `names` removes from it. `repeated` is a list with an option for each.
+   * `choice` is one of the words in capitals that the server knows. `nullable` is a text, or the word none. `secret`
+   * is in a file or comes from standard input, and is asked for.
    */
   readonly kind:
     | 'text'

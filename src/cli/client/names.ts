@@ -75,8 +75,12 @@ function labelOf({ id, name }: Named): string {
   return typeof name === 'string' && name !== '' && name !== id ? `${name} (${id})` : id
 }
 
-/** @param unknown what the server said to the text as an id; null where it was not asked */
-function idAmong(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
+/**
+ * The id of the thing with this name.
+ * @param unknown what the server said to the text as an id; null where it was not asked
+ * @throws CliError with candidates where the name means several things or none; `unknown` for the id of one
+ */
+export function idAmong(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
   // The thing exists; what does not is within it, such as a release.
   if (unknown !== null && known.some(({ id }) => id === given)) throw unknown
   const found = namedAmong(known, kind, given)

@@ -104,9 +104,9 @@ function partsOf(failure: string): Parts | null {
   return { place, path: rest.slice(0, at).replaceAll(/\[\d+\]/g, ''), said: rest.slice(at + 2) }
 }
 
-/** The parts of a sentence that begins with the field of an option, with its value behind it or not. */
+/** The parts of a sentence that begins with the field of an option: `"webhook" must be ...` or `status 'DONE' is ...`. */
 function bareParts(command: Command, failure: string): Parts | null {
-  const [, quoted, bare, said = ''] = /^(?:"([\w.]+)"|([\w.]+)) (?:'[^']*' )?(.*)$/s.exec(failure) ?? []
+  const [, quoted, bare, said = ''] = /^(?:"([\w.]+)"|([\w.]+) '[^']*') (.*)$/s.exec(failure) ?? []
   const path = quoted ?? bare
   return path !== undefined && fieldsOf(command).has(path) ? { place: '$', path, said } : null
 }
@@ -114,7 +114,10 @@ function bareParts(command: Command, failure: string): Parts | null {
 /** What somebody typed for a field: the option with its value, where that may be shown. */
 function typedFor(command: Command, field: string): string {
   const { set, file } = command.opts<{ set?: unknown; file?: unknown }>()
-  const setting = Array.isArray(set) ? set.findLast(text => covers(text.split('=')[0], field)) : undefined
+  // Of `deploy` they are variables, and no paths.
+  const setsMembers = command.options.some(option => option.long === '--set' && !became.has(option))
+  const settings: readonly string[] = setsMembers && Array.isArray(set) ? set : []
+  const setting = settings.findLast(text => covers(text.split('=')[0]!, field))
   if (setting !== undefined) return `--set ${isShown(setting, field) ? setting : setting.split('=')[0]}`
   const isTyped = (one: Option) => command.getOptionValueSource(one.attributeName()) === 'cli'
   const option = optionsFor(command, field).find(isTyped) ?? optionsWithin(command, field).find(isTyped)

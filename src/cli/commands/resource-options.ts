@@ -191,7 +191,12 @@ export const RESOURCE_OPTIONS = {
     create: [
       NAME,
       { flag: '--size <GB>', help: 'size', path: 'size', kind: 'number' },
-      { flag: '--data-center <id>', help: 'data center', path: 'dataCenter', kind: 'text' },
+      {
+        flag: '--data-center <id>',
+        help: 'such as EU-RO-1; runyard catalog datacenters lists them',
+        path: 'dataCenter',
+        kind: 'text',
+      },
     ],
     update: [NAME, { flag: '--size <GB>', help: 'new size; it only grows', path: 'size', kind: 'number' }],
   },

@@ -4,7 +4,7 @@ import { METRIC_INTERVALS } from '../../core/observing/metric-series.ts'
 import { answerValue, itemsOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { KINDS } from '../client/kinds.ts'
-import { namedAmong, withEndpointName } from '../client/names.ts'
+import { idAmong, namedAmong, withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -69,6 +69,8 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
     await ask(options, `/v2/billing/serverless?${query}`),
   )
   const records = itemsOf<TableRow>(bill, 'records')
+  if (endpoint !== undefined && records.length === 0 && namedAmong(endpoints, KINDS.endpoints, endpoint) === null)
+    idAmong(endpoints, KINDS.endpoints, endpoint, null)
   if (wantsJson(options)) return printList(options, records, [], 'usage')
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
   printList(options, records, usageColumns(bucket, names), 'records of usage in this time')

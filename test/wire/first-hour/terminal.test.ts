@@ -1,7 +1,7 @@
 /** A job that waits, seen on a terminal: what is said meanwhile, and Ctrl-C. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
@@ -56,6 +56,18 @@ test('a secret is asked for on a terminal, which does not show it', async () => 
   await terminal.shows(/"name": "typed"/)
   assert.equal(await terminal.end(), 0)
   assert.equal(terminal.text.includes('hunter2'), false, terminal.text)
+})
+
+test('a backup asks twice for its passphrase, and is not made where the two differ', async () => {
+  const file = join(temporaryFolder(), 'typed.backup')
+  const making = new Terminal(`backup ${file}`)
+  await making.shows(/passphrase of the keys: $/)
+  making.type('a passphrase of some length\r')
+  await making.shows(/once more: $/)
+  making.type('a passphrase of some lenght\r')
+  await making.shows(/the two passphrases differ; nothing was done/)
+  assert.equal(await making.end(), 64)
+  assert.equal(existsSync(file), false)
 })
 
 describe('a job of a folder that crashes', () => {
