@@ -7,21 +7,32 @@ import { type SecretStreams, secretText } from '../../src/cli/client/hidden-inpu
 /** A terminal, or a pipe, with what has been written to it. */
 function streams(isTTY: boolean) {
   const modes: boolean[] = []
-  const input = Object.assign(new PassThrough(), { isTTY, setRawMode: (mode: boolean) => void modes.push(mode) })
-  const output = new PassThrough()
   let written = ''
-  output.on('data', bytes => {
-    written += bytes
+  let shownBeforeRaw = ''
+  const input = Object.assign(new PassThrough(), {
+    isTTY,
+    setRawMode: (mode: boolean) => {
+      if (modes.length === 0) shownBeforeRaw = written
+      modes.push(mode)
+    },
   })
-  return { input, given: { input, output } as unknown as SecretStreams, written: () => written, modes }
+  const output = {
+    write: (text: string) => {
+      written += text
+    },
+  }
+  const given = { input, output } as unknown as SecretStreams
+  return { input, given, written: () => written, shownBeforeRaw: () => shownBeforeRaw, modes }
 }
 
 test('a secret that is typed is not echoed, by the terminal or by the command', async () => {
-  const { input, given, written, modes } = streams(true)
+  const { input, given, written, shownBeforeRaw, modes } = streams(true)
   const asked = secretText('value of the secret', given)
   input.write('hunt')
   input.write('er3\u007f2\r')
   assert.equal(await asked, 'hunter2')
+  // Who sees the question may type at once.
+  assert.equal(shownBeforeRaw(), '')
   // In raw mode the terminal itself shows nothing; afterwards it is as before.
   assert.deepEqual(modes, [true, false])
   assert.equal(written(), 'value of the secret: \n')

@@ -32,10 +32,10 @@ export function canBeAsked({ input }: SecretStreams = STANDARD()): boolean {
 
 /** The lines that come with the first Enter: several where text with line ends is pasted. */
 function typedLines(question: string, { input, output }: SecretStreams): Promise<string[]> {
-  output.write(question)
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() })
-  // The editor of lines turns the echo of the terminal off, and its own goes nowhere.
+  // The editor of lines turns the echo of the terminal off, and its own goes nowhere. Only then is the question asked.
   const reader = createInterface({ input, output: unseen, terminal: true, historySize: 0 })
+  output.write(question)
   return new Promise((resolve, reject) => {
     const lines: string[] = []
     const give = () => {
