@@ -55,12 +55,11 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   usage: ['--times', '--bucket', 'hour'],
 }
 
-/** Commands whose argument has no name beside its id, such as a job, or no id beside its name, such as a file. */
-const NAMELESS = [
-  ...['deploy', 'test', 'build', 'backup', 'restore', 'serve', 'completion'],
-  ...['jobs get', 'jobs replay', 'jobs story', 'jobs webhooks', 'jobs delete', 'workers get', 'workers delete'],
-  ...['models pull', 'models remove'],
-]
+/** Arguments that are a thing with an id and a name. */
+const THINGS = ['id', 'endpoint', 'job or endpoint']
+
+/** Arguments that have no name beside their id, such as a job, or no id beside their name, such as a file. */
+const NAMELESS = ['job', 'worker', 'model', 'folder', 'file', 'shell', 'command', 'anything']
 
 /** Commands that nothing in the rig lets succeed, or that do not end: only a mistyped name is tried. */
 const ENDLESS = ['events', 'endpoints rollback', 'endpoints promote']
@@ -73,12 +72,13 @@ function all(command: Command): Command[] {
   return [command, ...command.commands.flatMap(all)]
 }
 
+/** The name of the first argument of each command that has one. */
+const ARGUMENTS = all(commandLine())
+  .filter(command => command.registeredArguments.length > 0)
+  .map(command => ({ words: wordsOf(command), argument: command.registeredArguments[0]!.name() }))
+
 /** The commands that take a thing by its id as their first argument. */
-const TAKING = all(commandLine())
-  .filter(command => command.registeredArguments.length > 0 && command.description() !== '')
-  .filter(command => !command.registeredArguments[0]!.name().startsWith('anything') && command.name() !== 'help')
-  .map(wordsOf)
-  .filter(words => !NAMELESS.includes(words))
+const TAKING = ARGUMENTS.filter(({ argument }) => THINGS.includes(argument)).map(({ words }) => words)
 
 async function open(t: TestContext): Promise<{ rig: Rig; runyard: RunsCommands }> {
   const rig = await openRig(t)
@@ -93,6 +93,8 @@ function kindOf(words: string): KindName {
 test('each command that takes an id takes a name, and says what there is to one that nothing has', async t => {
   const { rig, runyard } = await open(t)
   assert.ok(TAKING.length > 40, TAKING.join(', '))
+  const others = ARGUMENTS.filter(({ argument }) => ![...THINGS, ...NAMELESS].includes(argument))
+  assert.deepEqual(others, [])
   const requests = join(mkdtempSync(join(tmpdir(), 'names-')), 'requests.jsonl')
   t.after(() => rmSync(dirname(requests), { recursive: true }))
   writeFileSync(requests, '{"input":{}}\n')
