@@ -24,7 +24,10 @@ console.log(JSON.stringify(${JSON.stringify(calls)}.map(([name, path, use]) => f
 
 test('the first thing on the way is named, through links, and what is only missing is none', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-access-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  t.after(() => {
+    chmodSync(join(folder, 'closed'), 0o700)
+    rmSync(folder, { recursive: true })
+  })
   chmodSync(folder, 0o755)
   const at = (...names: string[]) => join(folder, ...names)
   for (const name of ['closed', 'own', 'data']) mkdirSync(at(name))
