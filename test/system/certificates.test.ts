@@ -1,12 +1,23 @@
 /** The certificate of a server: which files are refused and why, how it follows them, and the one that a server makes for itself. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { selfSignedNames } from '../../src/main/tls.ts'
 import { CertificateInUse } from '../../src/system/certificates/certificate-in-use.ts'
+import { DomainCertificates, domainFiles } from '../../src/system/certificates/domain-certificates.ts'
 import { readPair } from '../../src/system/certificates/key-pair.ts'
 import { ensureSelfSigned, selfSignedFiles } from '../../src/system/certificates/self-signed.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -260,5 +271,40 @@ describe('a certificate that a server makes for itself', () => {
     ])
     const forAll = selfSignedNames({ ...settings, host: '0.0.0.0', lbDomain: null }, machine)
     assert.ok(forAll.includes('192.0.2.1') && !forAll.includes('0.0.0.0'))
+  })
+})
+
+describe('the certificates of domains of endpoints', () => {
+  const known = new Set(['chat.example.org'])
+  const open = (dataDir: string, now = NOW) =>
+    new DomainCertificates({ dataDir, isDomain: name => known.has(name), now: () => now })
+
+  test('are made for domains alone, each by itself, and stay from start to start until a month before their end', async () => {
+    const dataDir = newFolder()
+    const certificates = open(dataDir)
+    assert.equal(await certificates.pairFor('other.example.org'), null)
+    const [first, same] = await Promise.all([1, 2].map(() => certificates.pairFor('chat.example.org')))
+    assert.deepEqual([first?.about.names, same], [['chat.example.org'], first])
+    const { pair, certificate } = domainFiles(dataDir, 'chat.example.org')
+    assert.equal(statSync(pair).mode & 0o777, 0o600)
+    assert.equal(new X509Certificate(readFileSync(certificate)).fingerprint256, first?.about.fingerprint)
+    assert.ok(!readFileSync(certificate, 'utf8').includes('PRIVATE'))
+    assert.equal((await open(dataDir).pairFor('chat.example.org'))?.about.fingerprint, first?.about.fingerprint)
+    const renewed = await open(dataDir, NOW + 336 * DAY_MS).pairFor('chat.example.org')
+    assert.notEqual(renewed?.about.fingerprint, first?.about.fingerprint)
+  })
+
+  test('go with their domains: there are no more files than domains', async () => {
+    const dataDir = newFolder()
+    const certificates = open(dataDir)
+    for (const name of ['a.example.org', 'b.example.org', 'c.example.org']) {
+      known.add(name)
+      assert.notEqual(await certificates.pairFor(name), null)
+      known.delete(name)
+      assert.equal(await certificates.pairFor(name), null)
+    }
+    await certificates.pairFor('chat.example.org')
+    const files = readdirSync(join(dataDir, 'tls', 'domains'))
+    assert.deepEqual(files.sort(), ['chat.example.org.crt', 'chat.example.org.pem'])
   })
 })

@@ -32,19 +32,19 @@ export class DomainCertificates {
       this.#pairs.delete(name)
       return null
     }
-    const known = await this.#pairs.get(name)
-    return known !== undefined && known.about.expiresAtMs - now() > RENEW_MS ? known : this.#ensure(name)
+    const known = this.#pairs.get(name) ?? this.#ensure(name)
+    const pair = await known
+    if (pair.about.expiresAtMs - now() > RENEW_MS) return pair
+    // Another call may have renewed it meanwhile.
+    return this.#pairs.get(name) === known ? this.#ensure(name) : this.pairFor(name)
   }
 
   #ensure(name: string): Promise<KeyPair> {
     if (this.#pairs.size >= MAX_PAIRS) this.#pairs.clear()
     const { dataDir, now } = this.#parts
-    const made = ensurePair(domainFiles(dataDir, name), [name], now())
+    const made = ensurePair(domainFiles(dataDir, name), [name], now()).finally(() => this.#removeOthers())
     this.#pairs.set(name, made)
-    made.then(
-      () => this.#removeOthers(),
-      () => this.#pairs.delete(name),
-    )
+    made.catch(() => this.#pairs.delete(name))
     return made
   }
 
