@@ -56,6 +56,7 @@ async function check(folder: string): Promise<void> {
   checkEntries(commonjs)
   checkStarter(empty)
   checkLink(folder)
+  checkCommand(folder)
   const workers = ['--worker', handler, '--worker', commonjs]
   const server = spawn('npx', ['runyard', 'serve', '--sample', ...workers, '--port', '0', '--json'], {
     cwd: empty,
@@ -159,6 +160,15 @@ function checkStarter(project: string): void {
   npm(['install', ...OFFLINE], folder)
   execFileSync(resolve('node_modules/.bin/tsc'), [], { cwd: folder, env, stdio: 'inherit' })
   execFileSync('npx', ['runyard', 'test', 'starter'], { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+/** Checks that the clone can be installed as a command, as `npm link` does. */
+function checkCommand(folder: string): void {
+  const prefix = join(folder, 'global')
+  mkdirSync(join(prefix, 'lib'), { recursive: true })
+  npm(['install', '--silent', '--global', '--ignore-scripts', '--prefix', prefix, process.cwd()], folder)
+  execFileSync(join(prefix, 'bin/runyard'), ['--version'], { cwd: folder, env, stdio: 'ignore' })
+  execFileSync('npx', ['runyard', '--version'], { env, stdio: 'ignore' })
 }
 
 /** Checks that the folder of the package can be installed where it lies, and runs on the Node of this machine. */

@@ -14,6 +14,9 @@ const texts = files
 
 const program = commandLine()
 
+/** The pages that say how `runyard` becomes a command. */
+const SAYS_HOW: readonly string[] = ['README.md', 'docs/start.md']
+
 /** What is wrong with `runyard <words>`, read as far as the words are names of commands. */
 function commandMistake(words: readonly string[]): string | undefined {
   let at: Command = program
@@ -40,6 +43,17 @@ function commandsIn(text: string): string[][] {
   )
   return [...found].map(([, words]) => words!.split(' -- ')[0]!.trim().split(/\s+/))
 }
+
+test('documents write the command as runyard, and say once how it becomes one', () => {
+  const isOther = (path: string, line: string) =>
+    line.includes('./bin/runyard') || (line.includes('npx runyard') && !SAYS_HOW.includes(path))
+  const mistakes = texts
+    .filter(([path]) => path.endsWith('.md') && path !== 'CHANGELOG.md')
+    .flatMap(([path, text]) => text.split('\n').map((line, at) => [path, line, at + 1] as const))
+    .filter(([path, line]) => isOther(path, line))
+    .map(([path, line, at]) => `${path}:${at} ${line}`)
+  assertNone(mistakes)
+})
 
 test('commands and their options exist', () => {
   const all = texts.flatMap(([path, text]) => commandsIn(text).map(words => ({ path, words })))

@@ -1,7 +1,7 @@
 /** The commands of the documentation, page by page, as a reader pastes them. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { atExit, temporaryFolder } from '../support/cleanup.ts'
@@ -38,9 +38,6 @@ function readersFolder(): string {
     const tests = { tests: [{ name: 'ada', input: { name: 'Ada' } }] }
     writeFileSync(join(folder, name, '.runpod/tests.json'), JSON.stringify(tests))
   }
-  // Where `npm install @runyard/worker` was run.
-  mkdirSync(join(folder, 'node_modules/@runyard'), { recursive: true })
-  symlinkSync(join(root, 'packages/worker'), join(folder, 'node_modules/@runyard/worker'))
   mkdirSync(join(folder, 'my-api'))
   writeFileSync(join(folder, 'my-api/server.mjs'), SERVER)
   return folder
@@ -67,7 +64,7 @@ describe('the documentation', () => {
   /** A command with what the reader puts in: ids, and the address of the server. */
   const filled = (command: string) => {
     const named = command.replaceAll(/<\w+>/g, word => words[word] ?? word)
-    return named.replaceAll('127.0.0.1:8080', `127.0.0.1:${server.port}`).replaceAll('./bin/runyard', 'runyard')
+    return named.replaceAll('127.0.0.1:8080', `127.0.0.1:${server.port}`)
   }
 
   for (const page of pages()) {

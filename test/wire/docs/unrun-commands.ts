@@ -3,12 +3,14 @@ export const UNRUN: Readonly<Record<string, string>> = {
   'npm ci': 'the clone of the test is installed already',
   'npm start': 'it runs serve --sample, which the other pages run',
   'npm ci && npm start': 'as above',
+  'npm link': 'it changes the commands of this machine; scripts/check-packages installs the clone elsewhere',
+  'runyard init my-model': 'the folder of the test has one; test/wire/first-hour/init makes another',
+  'runyard init my-api --lb': 'as above',
+  'runyard serve --worker my-python --setup': 'test/wire/first-hour/setup installs packages',
   'npm ci && npm test': 'this is that test',
-  'python3 -m venv my-model/.venv': 'test/wire/first-hour/setup installs packages',
-  'my-model/.venv/bin/pip install runpod': 'test/wire/first-hour/setup installs packages',
   'iptables -I INPUT -i ry-+ -p tcp -m multiport --dports 22,5432 -j REJECT': 'it changes the firewall of this machine',
   'runyard build ./my-model -t my-model:1': 'test/wire/docker/docker-images builds images',
-  "./bin/runyard test ./my-model --container      # the same, from the folder's Dockerfile":
+  "runyard test ./my-model --container      # the same, from the folder's Dockerfile":
     'test/wire/docker/docker-images builds images',
   'runyard serve --tls-cert /etc/runyard/fullchain.pem --tls-key /etc/runyard/privkey.pem --host 0.0.0.0 --port 443 --http-redirect-port 80 --public-url https://runyard.example':
     'test/wire/clients/https and test/wire/faults/certificate-rotation run servers with a certificate',
@@ -17,9 +19,9 @@ export const UNRUN: Readonly<Record<string, string>> = {
     'it changes who may read files of this machine',
   'createuser --pwprompt runyard && createdb --owner=runyard runyard':
     'it makes a user of the database of this machine',
-  "RUNYARD_DATABASE='postgres://runyard:password@127.0.0.1:5432/runyard' ./bin/runyard serve":
+  "RUNYARD_DATABASE='postgres://runyard:password@127.0.0.1:5432/runyard' runyard serve":
     'test/wire/faults/postgres runs servers on PostgreSQL',
-  "RUNYARD_DATABASE='postgres://runyard:password@db:5432/runyard' ./bin/runyard serve --host 0.0.0.0 --processes off --docker off":
+  "RUNYARD_DATABASE='postgres://runyard:password@db:5432/runyard' runyard serve --host 0.0.0.0 --processes off --docker off":
     'test/wire/faults/postgres-servers runs two servers on PostgreSQL',
   'runyard deploy vllm --set MODEL_NAME=Qwen/Qwen2.5-7B-Instruct --run':
     'the image cannot be pulled here; test/wire/docker/deploy runs one of its own',
@@ -27,7 +29,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
   './bin/node scripts/torture.ts --freezes 200 --worker node': 'test/wire/faults/torture runs a short one',
   './bin/node scripts/torture.ts --soak 60': 'it takes an hour; test/scripts/soak judges what one saw',
   'npm install --global @opentelemetry/exporter-trace-otlp-proto': 'scripts/check-packages installs it',
-  './bin/runyard endpoints promote <endpoint>   # or let it go on all the same: it is judged no more':
+  'runyard endpoints promote <endpoint>   # or let it go on all the same: it is judged no more':
     'no release fails its jobs here; test/app/scaling/rollout-judge promotes one',
   'runyard serve --data-dir ./restored': 'test/wire/faults/backup starts a server on a restored backup',
   'runyard master-key rotate --data-dir ./.runyard        # with RUNYARD_DATABASE as the server has it':
