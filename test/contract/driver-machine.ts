@@ -18,6 +18,7 @@ import { createWorkerPipes } from '../../src/pump/worker-pipes.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
+import { removeFolder } from '../support/remove-folder.ts'
 import { PLAIN_WORKER } from '../support/worker-spec.ts'
 
 /** What a process of a test tells about itself. */
@@ -197,7 +198,8 @@ export async function openMachine() {
     async close(): Promise<void> {
       for (const driver of drivers) driver.close()
       await line.close()
-      await rm(folder, { recursive: true, force: true, maxRetries: 10 })
+      // The folders of models are for reading alone.
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 }).catch(() => removeFolder(folder))
     },
   }
 }

@@ -1,12 +1,11 @@
 /** Removes what a test file leaves behind, also when the file fails. */
-import { chmodSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
+import { removeFolder } from '../../support/remove-folder.ts'
 
 type Action = () => unknown
-
-const REMOVAL = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }
 
 const actions: Action[] = []
 const lastResorts = new Set<() => void>()
@@ -44,24 +43,4 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(temporaryRoot, 'f-'))
   atEnd(() => removeFolder(folder))
   return folder
-}
-
-/** Removes a folder and what is in it, also where layers of images have folders that their owner may not open. */
-export function removeFolder(folder: string): void {
-  try {
-    rmSync(folder, REMOVAL)
-  } catch (error) {
-    if (!['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    openFolders(folder)
-    rmSync(folder, REMOVAL)
-  }
-}
-
-function openFolders(folder: string): void {
-  // Folders of other users, and what is removed meanwhile, are left to rmSync, which says what it could not remove.
-  try {
-    if (!lstatSync(folder).isDirectory()) return
-    chmodSync(folder, 0o700)
-    for (const name of readdirSync(folder)) openFolders(join(folder, name))
-  } catch {}
 }
