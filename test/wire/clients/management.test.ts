@@ -114,7 +114,7 @@ describe('REST', () => {
     ['a key without Bearer', '/v2/serverless/a', { headers: { authorization: 'rpa_x' } }, 401, 'Unauthorized'],
     ['a bad key', '/v2/serverless/a', { headers: { authorization: 'Bearer rpa_x' } }, 401, 'Unauthorized'],
     ['an endpoint that does not exist', '/v2/serverless/nosuch', {}, 404, 'Not Found'],
-    ['a path that does not exist', '/v2/pods', {}, 404, 'Not Found'],
+    ['a path that does not exist', '/v2/pods/p1', {}, 404, 'Not Found'],
     ['a method that it does not take', '/v2/serverless/a', { method: 'PUT' }, 405, 'Method Not Allowed'],
   ]
   for (const [what, path, request, status, title] of refusals) {
