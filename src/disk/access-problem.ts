@@ -49,14 +49,16 @@ export function errorText(error: unknown): string {
 export function dataDirProblem(dataDir: string, use: Use): string | null {
   const problem = accessProblem(dataDir, use)
   if (problem !== null) return problem
-  for (const name of namesIn(dataDir)) {
+  for (const name of namesIn(dataDir).filter(name => OWN.test(name))) {
     const found = problemAt(join(dataDir, name), use === 'write' && WRITTEN.test(name) ? 'write' : 'read')
     if (found !== null) return found
   }
   return null
 }
 
-/** Names in a data directory that every server writes to. */
+/** Names in a data directory that a server makes; others, such as lost+found, are not its own. */
+const OWN = /\.sqlite$|^(?:api-key|encryption-key|store|server\.json|volumes|workers|logs|caches|pump)$/
+/** Those of them that every server writes to. */
 const WRITTEN = /\.sqlite$|^(?:volumes|workers|logs|caches|pump)$/
 
 const CHANGES = /^(?:mkdir|rename|unlink|rmdir|rm|chmod|link|symlink|copyfile|write|utime)/

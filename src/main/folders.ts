@@ -1,5 +1,6 @@
 /** The folders that a run of the server was given: each becomes an endpoint, in processes or in containers. */
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { graphqlSentence } from '../api/graphql/field-names.ts'
 import type { App } from '../app.ts'
@@ -74,7 +75,9 @@ function refuseClosedFolders({ processRoots, workerReadable, workerWritable, mod
   const named: readonly (readonly [option: string, paths: readonly string[], use: Use])[] = [
     ['--process-root', processRoots, 'read'],
     ['--worker-readable', workerReadable, 'read'],
-    ['--worker-writable', workerWritable, 'write'],
+    ['--worker-writable', workerWritable, 'read'],
+    // Nobody makes one that is missing.
+    ['--worker-writable', workerWritable.filter(path => existsSync(path)), 'write'],
     ['--model-cache', modelCache === null ? [] : [modelCache], 'write'],
   ]
   for (const [option, paths, use] of named) {

@@ -25,13 +25,14 @@ console.log(JSON.stringify(${JSON.stringify(calls)}.map(([name, path, use]) => f
 test('the first thing on the way is named, through links, and what is only missing is none', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-access-'))
   t.after(() => {
-    chmodSync(join(folder, 'closed'), 0o700)
+    for (const name of ['closed', 'data/lost+found']) chmodSync(join(folder, name), 0o700)
     rmSync(folder, { recursive: true })
   })
   chmodSync(folder, 0o755)
   const at = (...names: string[]) => join(folder, ...names)
   for (const name of ['closed', 'own', 'data']) mkdirSync(at(name))
   mkdirSync(at('data', 'volumes'))
+  mkdirSync(at('data', 'lost+found'))
   for (const name of ['notes.txt', 'secret', 'data/runyard.sqlite']) writeFileSync(at(name), '')
   symlinkSync(at('closed', 'python'), at('own', 'python'))
   symlinkSync('loop', at('loop'))
@@ -39,6 +40,7 @@ test('the first thing on the way is named, through links, and what is only missi
   const closedMode = isRoot ? 0o700 : 0
   chmodSync(at('closed'), closedMode)
   chmodSync(at('secret'), 0)
+  chmodSync(at('data', 'lost+found'), closedMode)
   chmodSync(at('data', 'volumes'), 0o555)
   const found = results([
     ['accessProblem', at('closed', 'deep', 'er'), 'write'],
