@@ -12,7 +12,7 @@ const PERIOD_MS = 1_000
 const MAX_LINE = 2_000
 /** Time without output of another worker after which the lines of a worker do not name it. */
 const ALONE_MS = 60_000
-/** Pause after a reading that could not begin. */
+/** Pause after a reading that could not begin, or ended, as that of a deleted endpoint does. */
 const AGAIN_MS = 1_000
 /** How long one call waits for lines. */
 const HOLD_MS = 30_000
@@ -84,16 +84,13 @@ async function follow(
   while (!closing.aborted) {
     // The store may be away, or the account may have too many readings open.
     const stream = await logs.open(endpoint.owner, { kind: 'endpoint', id: endpoint.id }, FROM_NOW).catch(() => null)
-    const waitMs = stream === null ? AGAIN_MS : await showUntilFull(stream, { names, shared, write }, closing)
-    if (stream !== null && waitMs > 0)
-      write(
-        `${names.of(null)}more than ${MAX_LINES} lines in a second are left out here: runyard logs ${endpoint.name}\n`,
-      )
-    if (waitMs > 0) await pause(waitMs, closing)
+    const fullForMs = stream === null ? 0 : await showUntilFull(stream, { names, shared, write }, closing)
+    if (fullForMs > 0) write(names.leftOut())
+    await pause(fullForMs > 0 ? fullForMs : AGAIN_MS, closing)
   }
 }
 
-/** Shows the lines of a stream until more came than a second may show. Returns how long to pause. */
+/** Shows the lines of a stream until more came than a second may show. Returns for how long; 0 where the stream ended. */
 async function showUntilFull(
   stream: LogStream,
   { names, shared, write }: { names: LineNames; shared: SharedLines; write: (text: string) => void },
@@ -112,7 +109,7 @@ async function showUntilFull(
     }
     return 0
   } catch {
-    return AGAIN_MS
+    return 0
   } finally {
     closing.removeEventListener('abort', close)
     close()
@@ -135,9 +132,12 @@ class LineNames {
     this.#now = now
   }
 
-  /** @param worker null for a line about all of them */
-  of(worker: WorkerId | null): string {
-    if (worker === null) return `${this.#name} | `
+  /** The line in place of those that are left out. */
+  leftOut(): string {
+    return `${this.#name} | more than ${MAX_LINES} lines in a second are left out here: runyard logs ${this.#name}\n`
+  }
+
+  of(worker: WorkerId): string {
     const nowMs = this.#now()
     this.#printedAtMs.set(worker, nowMs)
     for (const [id, atMs] of this.#printedAtMs) if (nowMs - atMs > ALONE_MS) this.#printedAtMs.delete(id)

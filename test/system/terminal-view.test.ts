@@ -77,7 +77,8 @@ test('a flood shows a hundred lines in a second and says that the rest is left o
     [lines[99], lines[100]],
     ['chat | line 99\n', 'chat | more than 100 lines in a second are left out here: runyard logs chat\n'],
   )
-  assert.deepEqual(pauses, [1_000, 1_000])
+  // The last reading ends by itself, as that of a deleted endpoint does: it is not opened again at once.
+  assert.deepEqual(pauses, [1_000, 1_000, 1_000])
 })
 
 test('a failed job is named with its error on one line, five in a second, and further ones are counted', async () => {
