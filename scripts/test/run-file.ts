@@ -34,7 +34,7 @@ export interface FileResult {
 /** Timeout of a test on a machine that does nothing else, in milliseconds: longer than any test takes, so that a hanging test fails. */
 const TEST_TIMEOUT_MS = 300_000
 /** The same of a file. A failed test may leave processes that keep its file from ending. */
-const FILE_TIMEOUT_MS = 900_000
+const FILE_TIMEOUT_MS = 600_000
 /** The summary of the runner at the end of each file. */
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 

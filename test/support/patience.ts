@@ -2,7 +2,7 @@
 import { availableParallelism, loadavg } from 'node:os'
 
 /** Maximum of {@link patience}: a hanging test fails on every machine. */
-const MAX_PATIENCE = 10
+const MAX_PATIENCE = 6
 /** What a slow machine is given by hand. */
 const { RUNYARD_TEST_PATIENCE: given = '1' } = process.env
 
