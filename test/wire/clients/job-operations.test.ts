@@ -452,7 +452,8 @@ describe('load-balancing endpoints', () => {
   test('queue operations are 400 with the words that clients know', async () => {
     for (const path of ['run', 'runsync', 'status/x', 'cancel/x']) {
       const answer = await ask(server, `/v2/${balancer}/${path}`, { body: { input: {} } })
-      assert.deepEqual([answer.status, answer.json], [400, { error: 'not allowed for LB API' }])
+      assert.equal(answer.status, 400)
+      assert.match(answer.json.error, /^not allowed for LB API\b/)
     }
   })
 
