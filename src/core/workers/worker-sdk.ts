@@ -43,13 +43,13 @@ export function mayRunHooks(sdk: string | null): boolean {
 
 /** Whether a worker on this SDK asks for as many jobs as it has room for in one take, so that its concurrency is known from its takes. */
 export function asksForAllAtOnce(sdk: string | null): boolean {
-  return isOurs(sdk) || pythonVersion(sdk) >= 1_007_001
+  return pythonVersion(sdk) >= 1_007_001
 }
 
-/** Whether a worker on this SDK asks for each job with a take of its own, and sends results while takes are open. */
-export function takesOneByOne(sdk: string | null): boolean {
+/** Whether a worker on this SDK may take single jobs beside a running one, whose result it sends while the take is open. */
+export function sendsResultsMeanwhile(sdk: string | null): boolean {
   const version = pythonVersion(sdk)
-  return version > 0 && version < 1_007_001
+  return isOurs(sdk) || (version > 0 && version < 1_007_001)
 }
 
 /** See {@link Omission}. */

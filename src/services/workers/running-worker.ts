@@ -11,7 +11,7 @@ import {
   showsBlocking,
   type WorkerActivity,
 } from '../../core/workers/worker-liveness.ts'
-import { asksForAllAtOnce, omissionOf, takesOneByOne } from '../../core/workers/worker-sdk.ts'
+import { asksForAllAtOnce, omissionOf, sendsResultsMeanwhile } from '../../core/workers/worker-sdk.ts'
 import type { Clock } from '../../ports/clock.ts'
 
 /** What a ping says, and what the store has of its worker. */
@@ -187,7 +187,7 @@ export class RunningWorker {
    */
   asks({ limit, idle, sdk }: { limit: number; idle: boolean | null; sdk: string | null }, noted: number): number {
     const wasConcurrent = this.#asked === null && noted > 1 && asksForAllAtOnce(sdk)
-    this.#isConcurrent ||= limit > 1 || wasConcurrent || takesOneByOne(sdk)
+    this.#isConcurrent ||= limit > 1 || wasConcurrent || sendsResultsMeanwhile(sdk)
     const asked = this.#isSerial ? 1 : limit + (idle === true ? 0 : this.#jobs.size)
     this.#asked = afterAsking(this.#asked, asked, this.#clock.monotonic())
     return concurrencyAsked(this.#asked, noted)

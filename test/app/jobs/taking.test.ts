@@ -163,13 +163,16 @@ test('the concurrency of a worker that is known to ask for all of it is remember
   }
 })
 
-test('old Python SDKs, whose takes beside a job are single and hold up no result, are held whole', async t => {
-  const rig = await openRig(t)
-  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
-  await rig.submit(endpoint)
-  await worker.take({ headers: PYTHON('1.6.2') })
-  assert.equal(await heldMs(rig, worker.take({ busy: true, headers: PYTHON('1.6.2') })), HELD_WHOLE)
-})
+for (const sdk of ['RunPod-Python-SDK/1.6.2 (Linux)', 'Runyard-Worker-SDK/0.1.0 (linux; x64)']) {
+  test(`a single take beside a job is held whole where it holds up no result: ${sdk}`, async t => {
+    const rig = await openRig(t)
+    const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+    const headers = { 'user-agent': sdk }
+    await rig.submit(endpoint)
+    await worker.take({ headers })
+    assert.equal(await heldMs(rig, worker.take({ busy: true, headers })), HELD_WHOLE)
+  })
+}
 
 test('a take that ends loses no job: the next take in the poll queue gets the one that came just then', async t => {
   const rig = await openRig(t)
