@@ -34,6 +34,9 @@ const env = {
 /** Newer than the one of package.json: whoever installs it gets the newest. */
 const TRACES = '@opentelemetry/exporter-trace-otlp-proto@0.301.1'
 
+/** No registry: whoever asks it fails at once. */
+const OFFLINE = ['--registry', 'http://127.0.0.1:9', '--fetch-retries', '0', '--silent', '--no-audit', '--no-fund']
+
 const folder = mkdtempSync(join(tmpdir(), 'runyard-packages-'))
 try {
   await check(folder)
@@ -149,9 +152,6 @@ function compileToCommonJs(project: string, packed: string): string {
   }
   return folder
 }
-
-/** No registry: whoever asks it fails at once. */
-const OFFLINE = ['--registry', 'http://127.0.0.1:9', '--fetch-retries', '0', '--silent', '--no-audit', '--no-fund']
 
 /** Checks that what `runyard init` makes has types and passes its tests, and that its packages can be installed without a registry. */
 function checkStarter(project: string): void {
