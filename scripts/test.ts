@@ -20,9 +20,13 @@ const HANDFUL = 3
 const MAX_FAILED_ALONE = 3
 /** Time after which no file starts its second run, in milliseconds. */
 const SECOND_RUNS_MS = 600_000
+/** Length of the path of a folder for temporary files that leaves room for those in it. */
+const LONGEST_TMPDIR = 60
 /** Number of slow files in the summary. */
 const SLOWEST = 10
 
+// The path of a socket has 107 bytes at most, and tests make some in folders of theirs.
+if (tmpdir().length > LONGEST_TMPDIR) process.env.TMPDIR = '/tmp'
 // Each file is a separate process, and most of them load the same modules.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
 
