@@ -8,7 +8,7 @@ export interface Received {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Whether the receiver responded with 200, even if the response was lost. */
+  /** Whether the receiver responded with success, even if the response was lost. */
   readonly accepted: boolean
   /** Whether it comes from a server that is not active any more, which may not know what has become of the delivery. */
   readonly isLate: boolean
@@ -46,7 +46,7 @@ export class Receiver {
     await life.sleep(fault === 'slow' ? random.int(1_000, 9_000) : random.int(1, 50))
     this.#world.activity += 1
     if (fault === 'loses its answer') return { problem: 'socket hang up' }
-    return { status: fault === 'fails' ? random.pick([500, 404, 301, 201]) : 200 }
+    return { status: fault === 'fails' ? random.pick([500, 404, 301, 400]) : 200 }
   }
 }
 
