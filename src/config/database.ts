@@ -22,11 +22,25 @@ function postgresProblem(text: string): string | null {
   if (/%(?![0-9a-f]{2})/i.test(text)) return `has a % that begins no code; ${ENCODE}`
   if (!/^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) || !URL.canParse(text))
     return `must be like postgres://user@host:5432/database; ${ENCODE}`
-  const mode = new URL(text).searchParams.get('sslmode')
-  return mode === null || SSL_MODES.includes(mode) ? null : `has an unknown sslmode; give ${SSL_MODES.join(', ')}`
+  return tlsProblem(new URL(text).searchParams)
+}
+
+/** The client of PostgreSQL passes over options that it does not know, so that a check of certificates would be missing. */
+function tlsProblem(options: URLSearchParams): string | null {
+  const mode = options.get('sslmode')
+  if (mode !== null && !SSL_MODES.includes(mode)) return `has an unknown sslmode; give ${SSL_MODES.join(', ')}`
+  const ssl = options.get('ssl')
+  if (ssl !== null && !SSL_VALUES.includes(ssl))
+    return 'has an unknown value of ssl; give sslmode=verify-full, or sslmode=disable'
+  const unknown = [...options.keys()].find(name => /^ssl/i.test(name) && name !== 'ssl' && !TLS_OPTIONS.includes(name))
+  return unknown === undefined
+    ? null
+    : `has the unknown option ${unknown.slice(0, 40)}; those of TLS are ${TLS_OPTIONS.join(', ')}`
 }
 
 const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
+const SSL_VALUES = ['true', '1', '0']
+const TLS_OPTIONS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation']
 const ENCODE =
   'in a user name or password write % as %25, / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and a space as %20'
 

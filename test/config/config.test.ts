@@ -450,6 +450,23 @@ test('an address of a database is checked and never repeated, since it has a pas
   assert.match(mistakes({ database: 'postgres://db/d?sslmode=verify' })[0]!, /^--database has an unknown sslmode; give/)
 })
 
+test('an option of TLS that would not be kept is refused, and so is a value that no connection could use', () => {
+  const refusal = (options: string) => mistakes({ database: `postgres://db/d?${options}` })[0] ?? null
+  const known = 'those of TLS are sslmode, sslrootcert, sslcert, sslkey, sslnegotiation'
+  assert.equal(
+    refusal('sslmode=verify-full&sslrootcrt=/ca.pem'),
+    `--database has the unknown option sslrootcrt; ${known}`,
+  )
+  assert.equal(refusal('sslcrl=/crl.pem'), `--database has the unknown option sslcrl; ${known}`)
+  for (const value of ['verify', 'false', ''])
+    assert.equal(
+      refusal(`ssl=${value}`),
+      '--database has an unknown value of ssl; give sslmode=verify-full, or sslmode=disable',
+    )
+  for (const options of ['ssl=true', 'ssl=1', 'ssl=0', 'sslmode=verify-full&sslrootcert=/ca.pem&sslcert=/c&sslkey=/k'])
+    assert.equal(refusal(options), null)
+})
+
 /** A valid text for each setting that is not its default. */
 const OTHER: Record<string, string> = {
   port: '9',

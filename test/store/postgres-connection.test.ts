@@ -96,6 +96,13 @@ test('TLS that is not spoken, an authority that is not trusted and a certificate
     await at(secure, 'sslmode=verify-full'),
     /the authority of its certificate is not trusted \(.*\); name the file of that authority .*sslrootcert=<file>/,
   )
+  const unrelated = join(folder, 'unrelated.pem')
+  writeFileSync(unrelated, makeCertificate({ names: ['m2'] }).cert)
+  const wrong = await at(secure, `sslmode=verify-full&sslrootcert=${unrelated}`)
+  assert.match(
+    wrong,
+    /is not trusted \([^;]*\); give the file of that authority as sslrootcert, which names another one$/,
+  )
   const other = await at(secure, `sslmode=verify-full&sslrootcert=${ca}`)
   assert.match(other, /is for another host \(.*127\.0\.0\.1 is not in the cert's list/)
 })
@@ -123,7 +130,7 @@ test('what PostgreSQL refuses is named with the command or the line that helps',
     [
       '28P01',
       'password authentication failed for user "ada"',
-      'it refuses the password of ada, or has no such role; correct the password in RUNYARD_DATABASE, where @ is written %40, : as %3A and / as %2F',
+      `it refuses the password of ada, or has no such role; correct the password in RUNYARD_DATABASE, where @ is written %40, : as %3A and / as %2F, or make the role: createuser ${admin} --pwprompt ada`,
     ],
     [
       'password',

@@ -1,5 +1,6 @@
 /** What keeps a server from using a PostgreSQL, in the same words for `runyard doctor` and for a start that ends. */
 import { DatabaseError, defaults } from 'pg'
+import { textBefore } from '../../core/text-parts.ts'
 
 /** A problem with what helps, both as clauses. They may name a user, a host and a database, and never a password. */
 export interface PostgresTrouble {
@@ -18,6 +19,7 @@ interface Place {
   readonly database: string
   readonly hasPassword: boolean
   readonly mode: string | null
+  readonly namesAuthority: boolean
 }
 
 /** What a PostgreSQL says of itself and of the user of the connection. */
@@ -67,7 +69,8 @@ export function postgresTrouble(error: unknown, url: string): PostgresTrouble {
   )
 }
 
-function unconnected(code: string, said: string, { host, port, user, mode }: Place): PostgresTrouble | null {
+function unconnected(code: string, said: string, place: Place): PostgresTrouble | null {
+  const { host, port, user, mode, namesAuthority } = place
   const address = 'correct the host and the port in RUNYARD_DATABASE'
   switch (code) {
     case 'ECONNREFUSED':
@@ -90,8 +93,11 @@ function unconnected(code: string, said: string, { host, port, user, mode }: Pla
   }
   if (UNTRUSTED.test(code))
     return {
-      problem: `the authority of its certificate is not trusted (${said})`,
-      remedy: 'name the file of that authority behind the address: ?sslmode=verify-full&sslrootcert=<file>',
+      // Node adds advice of its own, behind a semicolon.
+      problem: `the authority of its certificate is not trusted (${textBefore(said, ';')})`,
+      remedy: namesAuthority
+        ? 'give the file of that authority as sslrootcert, which names another one'
+        : 'name the file of that authority behind the address: ?sslmode=verify-full&sslrootcert=<file>',
     }
   if (/^E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH|HOSTDOWN)$/.test(code) || /timeout/i.test(said))
     return {
@@ -132,7 +138,7 @@ function refused(code: string, said: string, place: Place): PostgresTrouble | nu
         problem: hasPassword
           ? `it refuses the password of ${user}, or has no such role`
           : `it asks for the password of ${user}, and none is given`,
-        remedy: 'correct the password in RUNYARD_DATABASE, where @ is written %40, : as %3A and / as %2F',
+        remedy: `${CORRECT_PASSWORD}, or make the role: createuser ${at} --pwprompt ${quoted(user)}`,
       }
     case '28000':
       if (said.includes(`role "${user}" does not exist`))
@@ -159,6 +165,8 @@ function refused(code: string, said: string, place: Place): PostgresTrouble | nu
   }
   return null
 }
+
+const CORRECT_PASSWORD = 'correct the password in RUNYARD_DATABASE, where @ is written %40, : as %3A and / as %2F'
 
 function withoutRight({ host, port, user, database }: Place, schema: string): PostgresTrouble {
   const grant = `GRANT USAGE, CREATE ON SCHEMA ${named(schema)} TO ${named(user)}`
@@ -193,6 +201,7 @@ function placeOf(url: string): Place {
     database: decodeURIComponent(pathname.slice(1)),
     hasPassword: password !== '' || searchParams?.has('password') === true,
     mode: searchParams?.get('sslmode') ?? null,
+    namesAuthority: searchParams?.has('sslrootcert') === true,
   }
 }
 
