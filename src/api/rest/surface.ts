@@ -27,6 +27,7 @@ import { absenceAt } from './absent.ts'
 import { restSentence } from './field-names.ts'
 import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
+import { accountId } from './routes/account.ts'
 import { validate } from './validate.ts'
 
 /** Dependencies of the REST surface itself. Routes have their own. */
@@ -175,7 +176,8 @@ async function changing(
   const ids = Object.entries(params).filter(([name]) => name !== 'version')
   const nameIn = (answer: unknown) => {
     const named = ids.at(-1)?.[1] ?? (Object(answer) as { id?: unknown }).id
-    return typeof named === 'string' ? named : null
+    if (typeof named !== 'string') return null
+    return kind === 'account' ? accountId(caller, named) : named
   }
   const objectOf = (answer: unknown): AuditObject | null => {
     const id = nameIn(answer) ?? (operation === 'updateSshKeys' ? caller.owner : null)

@@ -64,6 +64,18 @@ test('a change is there with who made it, from where, what was different, and th
   assert.equal(begun, entry!.sequence - 1)
 })
 
+test('an account that is named own is there by its id, with what was different', async t => {
+  const rig = await openRig(t)
+  const path = '/v2/account/accounts/own'
+  assert.equal((await rig.ask('PATCH', path, { body: { limits: { gpus: 2 } } })).status, 200)
+  const [entry] = await entriesOf(rig)
+  assert.deepEqual(entry!.object, { kind: 'account', id: DEFAULT_OWNER })
+  assert.deepEqual(
+    entry!.changes.map(({ field }) => field),
+    ['limits'],
+  )
+})
+
 test('a refused change is there as refused, a dry run and a read are not there', async t => {
   const rig = await openRig(t)
   const id = await rig.endpoint()

@@ -301,7 +301,7 @@ export function keyBody(key: KeyRecord): KeyBody {
 }
 
 /** Account id in a path: `own` is the caller's account, because a caller with only a key may not know its id. */
-function accountId({ owner }: Caller, text: string): OwnerId {
+export function accountId({ owner }: Caller, text: string): OwnerId {
   return text === 'own' ? owner : (text as OwnerId)
 }
 
