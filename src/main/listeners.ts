@@ -292,7 +292,16 @@ async function listenAt(
 }
 
 function listenProblem(error: NodeJS.ErrnoException, host: string, port: number, option: string): StartError {
-  if (error.code !== 'EADDRINUSE') return new StartError(`cannot listen on ${host} port ${port}: ${error.message}`)
+  const refusal = `cannot listen on ${host} port ${port}`
+  if (error.code === 'EADDRNOTAVAIL')
+    return new StartError(
+      `${refusal}: no interface of this machine has that address (EADDRNOTAVAIL); give another --host`,
+    )
+  if (error.code === 'EACCES')
+    return new StartError(
+      `${refusal}: this user may not open it (EACCES); give another ${option}, or the right to do so (CAP_NET_BIND_SERVICE)`,
+    )
+  if (error.code !== 'EADDRINUSE') return new StartError(`${refusal}: ${error.message}`)
   const holder = portHolder(port)
   return new StartError(`port ${port} is in use${holder === null ? '' : ` by ${holder}`}; give another ${option}`)
 }

@@ -297,6 +297,10 @@ describe('a bad value', () => {
       [65, ['runyard: the request is refused:', '  --name is required', `  timeout in ${file} must be at least 5000`]],
     )
     assert.equal((await runyard('accounts', 'create')).stderr, 'runyard: --name is required\n')
+    assert.equal(
+      (await runyard('volumes', 'create', '--name', 'data', '--size', '20')).stderr,
+      'runyard: --data-center is required, such as EU-RO-1; runyard catalog datacenters lists them\n',
+    )
     const both = (await runyard(...ENDPOINT)).stderr
     assert.equal(both, 'runyard: exactly one of --gpu and --cpu is needed\n')
   })

@@ -96,7 +96,9 @@ describe('files of a certificate', () => {
   test('that are not there are named', async () => {
     const files = writePair(newFolder(), good)
     rmSync(files.keyFile)
-    await assert.rejects(readPair(files, NOW), { message: /^cannot read \S+key\.pem: ENOENT/ })
+    await assert.rejects(readPair(files, NOW), {
+      message: /^cannot read \S+key\.pem: ENOENT.*; correct --tls-cert or --tls-key$/,
+    })
   })
 })
 

@@ -178,7 +178,8 @@ function connectionOf(options: ConnectionOptions): { url: string; apiKey: string
     )
   if (url === null)
     throw new CliError(`no server runs on ${folder}; give --url, or start one with: runyard serve`, EXIT.unavailable)
-  if (apiKey === null) throw new CliError(`there is no API key in ${folder}; give --api-key`, EXIT.refused)
+  if (apiKey === null)
+    throw new CliError(`there is no API key in ${folder}; set RUNYARD_API_KEY, or give --api-key`, EXIT.refused)
   const trust = { extra: extraTrust(options, folder), pinned: server?.certificate ?? null }
   return { url, apiKey: apiKey.trim(), trust }
 }

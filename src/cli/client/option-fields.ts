@@ -69,7 +69,7 @@ function sentenceFor(command: Command, failure: string): string {
   const field = unknown === undefined ? path : [path, unknown].filter(name => name !== '').join('.')
   const text = unknown === undefined ? inOptions(command, inWords(said), path === '') : noSuchMember(command, field)
   if (field === '') return text
-  if (text.startsWith('is required')) return `${flagFor(command, field)} ${text}`
+  if (text.startsWith('is required')) return `${flagFor(command, field)} ${text}${exampleFor(command, field, text)}`
   return `${typedFor(command, field)}${VERB.test(text) ? '' : ':'} ${text}`
 }
 
@@ -139,6 +139,12 @@ function optionsWithin({ options }: Command, field: string): Option[] {
 function flagFor(command: Command, field: string): string {
   const [option] = optionsFor(command, field)
   return option === undefined ? field : flagOf(option)
+}
+
+/** What the help of a missing option gives as an example. */
+function exampleFor(command: Command, field: string, text: string): string {
+  const [option] = optionsFor(command, field)
+  return text === 'is required' && option?.description.startsWith('such as ') === true ? `, ${option.description}` : ''
 }
 
 function typedOption(option: Option, value: unknown): string {

@@ -81,7 +81,10 @@ async function textIn(file: string): Promise<string> {
     const bytes = await readFile(file)
     if (bytes.length <= MAX_BYTES) return bytes.toString('utf8')
   } catch (error) {
-    throw refused(`cannot read ${file}: ${errorText(error)}`)
+    const { code } = error as NodeJS.ErrnoException
+    const denied = code === 'EACCES' || code === 'EPERM'
+    const remedy = denied ? 'let the user of the server read it' : 'correct --tls-cert or --tls-key'
+    throw refused(`cannot read ${file}: ${errorText(error)}; ${remedy}`)
   }
   throw refused(`${file} is too large to be a certificate or a key`)
 }

@@ -148,7 +148,10 @@ test('a port in use is said before anything is written', async () => {
 test('an address of another machine is said before anything is written', async () => {
   const folder = join(temporaryFolder(), 'fresh')
   const { code, stderr } = await serve(folder, '--host', '192.0.2.7')
-  assert.match(stderr, /^runyard: cannot listen on 192\.0\.2\.7 port 0: .*$/)
+  assert.match(
+    stderr,
+    /^runyard: cannot listen on 192\.0\.2\.7 port 0: no interface of this machine has that address \(EADDRNOTAVAIL\); give another --host$/,
+  )
   assert.deepEqual([code, existsSync(folder)], [69, false])
 })
 
