@@ -171,7 +171,7 @@ const OUTPUT_RULES: readonly Rule[] = [
   {
     pattern: /No module named '([^']{1,200})'/,
     advice:
-      "install the Python module '$1' where the worker runs: in the image, or in the folder's .venv (python3 -m venv .venv && .venv/bin/pip install $1)",
+      "install the Python module '$1' where the worker runs: in the image, or in the folder's .venv (name its package in requirements.txt and serve the folder with --setup, or python3 -m venv .venv && .venv/bin/pip install $1)",
   },
   {
     pattern: /Cannot find (?:package|module) '@runyard\/worker'/,

@@ -25,7 +25,11 @@ const MOVED_ON =
 const DB_TAKEN = { port: 5432, variable: 'DB_PORT', with: 'program' } as const
 
 const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: WorkerProblem][] = [
-  ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
+  [
+    'a missing Python module',
+    { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] },
+    /requirements\.txt and serve the folder with --setup, or .*pip install runpod\)/,
+  ],
   ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
   [
     'a missing worker package',
