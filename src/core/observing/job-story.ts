@@ -1,5 +1,6 @@
 /** The story of a job: all that is known of what happened to it, as one list. */
 import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
+import { errorLine } from '../jobs/error-groups.ts'
 import { isFinal, type JobStatus } from '../jobs/job.ts'
 import { type JobNoteKind, noteKind } from '../jobs/job-note.ts'
 import type { JobRecord } from '../jobs/job-record.ts'
@@ -172,7 +173,7 @@ function endsOf({ job, deliveries }: StorySources): StoryEvent[] {
   if (finishedAtMs === null || !isFinal(status)) return ends
   const output = outputBytes === null ? '' : ` with an output of ${bytes(outputBytes)}`
   const late = startedAtMs === null && status === 'COMPLETED' ? `, by a late result of worker ${workerId}` : ''
-  const why = error === null ? '' : `: ${firstLine(error)}`
+  const why = error === null ? '' : `: ${errorLine(error)}`
   const done = attempt === 0 ? null : attempt
   return [
     ...ends,
@@ -202,13 +203,6 @@ function expiryOf({ job }: StorySources): StoryEvent[] {
 
 function isRetryAt({ atMs, text }: JobRecord['notes'][number], queuedAtMs: number): boolean {
   return atMs === queuedAtMs && noteKind(text).kind === 'retried'
-}
-
-/** Longest first line of an error in a story; `/requests/{job}` has all of it. */
-const MAX_LINE = 500
-
-function firstLine(error: string): string {
-  return (error.split('\n', 1)[0] ?? '').slice(0, MAX_LINE)
 }
 
 /** The store has '' for a worker that there was not. */

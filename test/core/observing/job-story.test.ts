@@ -155,6 +155,12 @@ test('a retried job tells of its first end by the message about it, and of each 
   ])
 })
 
+test('the exception of a Python handler ends a story with its type and message', () => {
+  const error = JSON.stringify({ error_type: "<class 'ValueError'>", error_message: 'bad 7', error_traceback: 'at x' })
+  const job = aJob({ ...RAN, status: 'FAILED', error, expiresAtMs: null, chunks: null })
+  assert.equal(told({ job }).at(-1)?.at(-1), 'FAILED: ValueError: bad 7')
+})
+
 test('a request of a batch is queued later than it was accepted; a job without a worker ends while it waits', () => {
   const job = aJob({ status: 'CANCELLED', queuedAtMs: T0 + 70, finishedAtMs: T0 + 90, expiresAtMs: null })
   assert.deepEqual(told({ job: { ...job, lowPriority: true } }), [
