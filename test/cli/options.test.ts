@@ -305,3 +305,19 @@ describe('a bad value', () => {
     assert.equal(both, 'runyard: exactly one of --gpu and --cpu is needed\n')
   })
 })
+
+test('a job that waits names the command that shows its output, and its empty logs the one that says why', async t => {
+  const { runyard, shown } = await open(t)
+  await shown(...ENDPOINT, '--cpu', '2')
+  const { stdout } = await runyard('jobs', 'create', 'e', '--input', '{}')
+  const [, id = '', named = ''] = /^job (\S+) is IN_QUEUE; runyard jobs get (\S+) shows its output/.exec(stdout) ?? []
+  assert.equal(named, id, stdout)
+  const logs = await runyard('logs', id)
+  assert.deepEqual(
+    [logs.code, logs.stdout, logs.stderr],
+    [0, '', `runyard: there is no output yet; runyard why ${id} says more\n`],
+  )
+  const filtered = await runyard('logs', id, '--grep', 'x')
+  assert.equal(filtered.stderr, 'runyard: no line is of that kind\n')
+  assert.equal((await runyard('logs', id, '--json')).stderr, '')
+})

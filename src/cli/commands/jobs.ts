@@ -105,5 +105,6 @@ async function remove(options: InsideOptions & YesOption, path: string, id: stri
 
 async function printJob(options: ConnectionOptions, answer: Response): Promise<void> {
   const job = await answerValue<{ id: string; status: string }>(answer)
-  printText(wantsJson(options) ? `${lineOf(job)}\n` : `job ${job.id} is ${job.status}\n`)
+  const more = job.status === 'IN_QUEUE' ? `; runyard jobs get ${job.id} shows its output once it has ended` : ''
+  printText(wantsJson(options) ? `${lineOf(job)}\n` : `job ${job.id} is ${job.status}${more}\n`)
 }

@@ -50,13 +50,19 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
     ...(source === undefined ? {} : { source }),
   })
   const asJson = wantsJson(options)
+  let isEmpty = true
   await withEndpointName(options, id, async known => {
     for await (const { event, data } of events(options, `/ops/logs/${encodeURIComponent(known)}?${query}`, 'end')) {
       if (event === 'note' && !asJson)
         printText(`runyard: ${(JSON.parse(data) as { text: string }).text}\n`, process.stderr)
+      if (event === 'message' || event === 'note') isEmpty = false
       if (event === 'message') printText(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
     }
   })
+  const isFiltered = [grep, since, source].some(filter => filter !== undefined)
+  if (!isEmpty || asJson) return
+  const nothing = isFiltered ? 'no line is of that kind' : `there is no output yet; runyard why ${id} says more`
+  printText(`runyard: ${nothing}\n`, process.stderr)
 }
 
 function forPeople({ workerId, jobId, source, ts, line }: LogLine): string {
