@@ -28,6 +28,8 @@ export class CliCommand extends Command {
     if (isIncomplete && missingArgument(this) !== null) throw missingArgument(this)
     if (code === 'commander.unknownCommand') throw unknownCommand(this, this.args[0] ?? '')
     if (code === 'commander.excessArguments') throw excessArgument(this)
+    if (code === 'commander.missingMandatoryOptionValue')
+      throw missingOption(this) ?? new UsageError(inOneSentence(message), this)
     throw new UsageError(inOneSentence(message), this)
   }
 }
@@ -52,6 +54,15 @@ function missingArgument(command: Command): UsageError | null {
   if (missing === undefined) return null
   const about = missing.description === '' ? '' : `: ${missing.description}`
   return new UsageError(`${wordsOf(command).join(' ')} needs <${missing.name()}>${about}`, command, missing.name())
+}
+
+function missingOption(command: Command): UsageError | null {
+  const missing = command.options.find(
+    option => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
+  )
+  if (missing === undefined) return null
+  const flag = missing.flags.replace(/^-\w, /, '')
+  return new UsageError(`${wordsOf(command).join(' ')} needs ${flag}: ${missing.description}`, command)
 }
 
 function unknownCommand(group: Command, word: string): UsageError {

@@ -88,7 +88,7 @@ function refuseClosedFolders({ processRoots, workerReadable, workerWritable, mod
 
 /** @param named number of folders of --worker and --lb */
 function requireFolders(
-  { container, folderGpu, folderGpuCount, folderCommand, folderSetup }: Config,
+  { container, folderGpu, folderGpuCount, folderCommand, folderSetup, folderWatch, sample }: Config,
   named: number,
 ): void {
   const of = 'the folders of --worker and --lb; name one'
@@ -96,6 +96,7 @@ function requireFolders(
   if (named === 0 && folderGpu !== null) throw new StartError(`--gpu is for ${of}`)
   if (named === 0 && folderGpuCount !== null) throw new StartError(`--gpus is for ${of}`)
   if (named === 0 && folderSetup) throw new StartError(`--setup installs the packages of ${of}`)
+  if (named === 0 && folderWatch && !sample) throw new StartError(`--watch follows changes in ${of}`)
   if (folderCommand !== null && named !== 1)
     throw new StartError('a command runs one folder; name exactly one with --worker or --lb')
 }

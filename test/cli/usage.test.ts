@@ -1,7 +1,11 @@
 /** Wrong commands and arguments: what is wrong, the usage, and the nearest name. */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
 import type { Command } from 'commander'
+import { readHubTests } from '../../src/cli/hub-tests.ts'
 import { commandLine } from '../../src/cli/program.ts'
 import { runAlone } from '../support/command-line.ts'
 
@@ -11,6 +15,12 @@ function groupsOf(command: Command): Command[] {
 
 function wordsOf(command: Command): string[] {
   return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
+}
+
+function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'usage-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  return folder
 }
 
 async function said(...words: string[]): Promise<string[]> {
@@ -87,8 +97,44 @@ test('a name in the place of an argument is told its option', async () => {
   )
 })
 
-test('an option that a command needs is named with the usage', async () => {
-  const [first, usage] = await said('restore', 'file')
-  assert.equal(first, "runyard: required option '--data-dir <folder>' not specified")
+test('an option that a command needs is named with what it takes, and the usage', async () => {
+  const [first, usage] = await said('restore', 'a.backup')
+  assert.equal(first, 'runyard: restore needs --data-dir <folder>: an empty or new folder')
   assert.match(usage!, /^Usage: runyard restore /)
+  const [run] = await said('run', 'my-model')
+  assert.match(run!, /^runyard: run needs --input <json>: the input as JSON, such as '{"n": 1}', @file or - for/)
+})
+
+test('serve with a folder or a handler as its argument names --worker', async t => {
+  const folder = temporaryFolder(t)
+  const handler = join(folder, 'handler.py')
+  writeFileSync(handler, '')
+  const expected = `; did you mean --worker ${folder}? A command goes behind --`
+  assert.equal((await said('serve', folder))[0], `runyard: serve takes no argument '${folder}'${expected}`)
+  assert.equal((await said('serve', handler))[0], `runyard: serve takes no argument '${handler}'${expected}`)
+  const [other] = await said('serve', 'no-such-folder')
+  assert.equal(
+    other,
+    "runyard: serve takes no argument 'no-such-folder'; a folder goes behind --worker, a command behind --",
+  )
+})
+
+test('test of a folder without tests shows what a file of tests has in it, and says where the folder is missing', async t => {
+  const folder = temporaryFolder(t)
+  const none = await runAlone('test', folder)
+  assert.equal(none.code, 66)
+  assert.match(none.stderr, /^runyard: there is no .*tests\.json; put jobs into it, such as {"tests": \[.*\]}\n$/)
+  const example = none.stderr.split('such as ')[1]!
+  assert.equal('mistakes' in readHubTests(example), false)
+  const missing = join(folder, 'missing')
+  const { code, stderr } = await runAlone('test', missing)
+  assert.deepEqual([code, stderr], [66, `runyard: there is no folder ${missing}\n`])
+})
+
+test('serve refuses --watch without a folder to watch', async t => {
+  const { code, stderr } = await runAlone('serve', '--watch', '--port', '0', '--data-dir', temporaryFolder(t))
+  assert.deepEqual(
+    [code, stderr],
+    [69, 'runyard: --watch follows changes in the folders of --worker and --lb; name one\n'],
+  )
 })

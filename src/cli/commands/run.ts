@@ -64,7 +64,10 @@ export function withInput(command: Command): Command {
 }
 
 function inputOption(): Option {
-  return secretly(new Option('-i, --input <json>', 'the input as JSON, @file or - for standard input'), 'input')
+  return secretly(
+    new Option('-i, --input <json>', 'the input as JSON, such as \'{"n": 1}\', @file or - for standard input'),
+    'input',
+  )
 }
 
 function withPolicy(command: Command): Command {

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { type Config, readConfig, SETTINGS, strayVariables } from '../../config/config.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
@@ -43,10 +43,17 @@ function optionOf(setting: (typeof SETTINGS)[keyof typeof SETTINGS]): Option {
 function withCommand(words: readonly string[], options: Record<string, unknown>): Record<string, unknown> {
   if (words.length === 0) return options
   if (!process.argv.includes('--'))
-    throw new CliError(`serve takes no argument '${words[0]}'; a command goes behind --`, EXIT.usage)
+    throw new CliError(`serve takes no argument '${words[0]}'; ${placeOf(words[0]!)}`, EXIT.usage)
   if (options.command !== undefined)
     throw new CliError('a command is given with --command and behind --; leave one of them out', EXIT.usage)
   return { ...options, command: words.map(quoted).join(' ') }
+}
+
+/** Where a word belongs that is no argument of `serve`: a folder, or a file in one, behind `--worker`. */
+function placeOf(word: string): string {
+  if (!existsSync(word)) return 'a folder goes behind --worker, a command behind --'
+  const folder = statSync(word).isDirectory() ? word : dirname(word)
+  return `did you mean --worker ${quoted(folder)}? A command goes behind --`
 }
 
 /** A word of a command line, in quotes where it needs some. */

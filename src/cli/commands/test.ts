@@ -43,6 +43,8 @@ const WAIT_MS = 5_000
 const MIN_TIMEOUT_MS = 5_000
 /** How long a test may wait for a worker, in ms: images are downloaded and models loaded. */
 const START_MS = 1_800_000
+/** A file of tests, for those who have none. */
+const EXAMPLE = '{"tests": [{"name": "greets", "input": {"name": "Ada"}}]}'
 const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 /** Causes that waiting does not resolve. */
 const HOPELESS: ReadonlySet<WaitCause> = new Set([
@@ -95,7 +97,8 @@ function readFile(folder: string): HubTests {
   const file = join(folder, '.runpod', 'tests.json')
   const closed = accessProblem(file, 'read')
   if (closed !== null) throw new CliError(`the tests cannot be read: ${closed}`, EXIT.refused)
-  if (!existsSync(file)) throw new CliError(`there is no ${file}`, EXIT.notFound)
+  if (!existsSync(folder)) throw new CliError(`there is no folder ${folder}`, EXIT.notFound)
+  if (!existsSync(file)) throw new CliError(`there is no ${file}; put jobs into it, such as ${EXAMPLE}`, EXIT.notFound)
   const reading = readHubTests(readText(file))
   if (!('mistakes' in reading)) return reading
   const list = reading.mistakes.map(mistake => `\n  ${mistake}`).join('')
