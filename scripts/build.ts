@@ -36,7 +36,7 @@ const HTTP_WITHOUT_FETCH: Plugin = {
 }
 
 const ROOT = dirname(import.meta.dirname)
-/** What loads the worker SDK in workers whose folder lacks it. */
+/** Files that load the worker SDK in workers whose folder lacks it. */
 const WORKER_PRELOADS = ['preload.cjs', 'preload-hooks.mjs']
 
 if (import.meta.main) {

@@ -34,7 +34,7 @@ const env = {
 /** Newer than the one of package.json: whoever installs it gets the newest. */
 const TRACES = '@opentelemetry/exporter-trace-otlp-proto@0.301.1'
 
-/** No registry: whoever asks it fails at once. */
+/** No registry: each request to it fails at once. */
 const OFFLINE = ['--registry', 'http://127.0.0.1:9', '--fetch-retries', '0', '--silent', '--no-audit', '--no-fund']
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-packages-'))
@@ -153,7 +153,7 @@ function compileToCommonJs(project: string, packed: string): string {
   return folder
 }
 
-/** Checks that what `runyard init` makes has types and passes its tests, and that its packages can be installed without a registry. */
+/** Checks that a folder of `runyard init` has types and passes its tests, and that its packages can be installed without a registry. */
 function checkStarter(project: string): void {
   execFileSync('npx', ['runyard', 'init', 'starter'], { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
   const folder = join(project, 'starter')
@@ -171,7 +171,7 @@ function checkCommand(folder: string): void {
   execFileSync('npx', ['runyard', '--version'], { env, stdio: 'ignore' })
 }
 
-/** Checks that the folder of the package can be installed where it lies, and runs on the Node of this machine. */
+/** Checks that the folder of the package can be installed from the clone, and runs on the Node of this machine. */
 function checkLink(folder: string): void {
   const project = join(folder, 'linked')
   mkdirSync(project)

@@ -2,7 +2,7 @@
  * Runs tests with the runner of the pinned Node and ends with a count: `scripts/test.ts [options] [file or folder ...]`, by
  * default all tests, and some of test/wire a second time with workers in containers; `--help` lists the options.
  *
- * A file that fails runs once more, alone, unless neither time nor the machine has a say in it. If it then passes, it is listed as unsteady, with the
+ * A file that fails runs once more, alone, unless its tests depend neither on time nor on the machine. A file that then passes is unsteady, with the
  * output of its first run, and counts as passed.
  */
 import { availableParallelism, loadavg, tmpdir } from 'node:os'

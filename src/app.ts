@@ -45,7 +45,7 @@ export interface Services {
   readonly keys: Keys
   readonly sessions: Sessions
   readonly sharing: Pick<Sharing, 'problem'>
-  /** What workers print. */
+  /** The output of workers. */
   readonly logs: Pick<LogReading, 'open'>
   readonly jobRecords: Pick<JobRecords, 'find'>
   /** The domains of endpoints, to be loaded before requests come. */
@@ -200,7 +200,7 @@ export function createApp(plain: Ports, config: AppConfig, requests?: Targets & 
   }
 }
 
-/** What the server changes by itself, with an entry in the audit log. */
+/** Changes that the server makes by itself, with an entry in the audit log. */
 function changesOfServer(
   { store, driver, machine }: Ports,
   audit: AuditLog,

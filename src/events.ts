@@ -146,7 +146,7 @@ export interface Events {
   'key.failed': { address: string; reason: KeyFailure; count: number }
   /** A valid key was refused because it lacks a right; `operation` is what it asked for, where that concerns the whole server or other accounts. */
   'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight; operation?: string }
-  /** A browser asked whether a page of this origin may call an endpoint, and it may not. */
+  /** A preflight request for a page of this origin was refused. */
   'page.refused': { origin: string; endpointId: EndpointId }
   /** A caller changed something of an account; `object` is the id or the name of what was changed. */
   'change.made': Change

@@ -1,6 +1,6 @@
 /**
  * Builds `dist`, where it is missing or older than `src`. npm runs this (`prepare`) when it packs the package or links this folder, on any Node from
- * 20. The compiler is that of the clone; where `npm ci` was not run there, it is installed for the moment.
+ * 20. The compiler is that of the clone; where `npm ci` was not run there, a temporary one is installed.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -20,7 +20,7 @@ import { dirname, join } from 'node:path'
 
 const FOLDER = import.meta.dirname ?? dirname(new URL(import.meta.url).pathname)
 const DIST = join(FOLDER, 'dist')
-/** Written last: a build that was broken off is repeated. */
+/** Written last, so that an interrupted build is repeated. */
 const LAST = join(DIST, 'bundled/package.json')
 
 if (!isFresh()) build()
@@ -63,7 +63,7 @@ function build() {
   }
 }
 
-/** In another folder first, since workers may read the old one meanwhile. */
+/** In another folder first, since workers may still read the old one. */
 function compile(tsc, options) {
   mkdirSync(join(FOLDER, 'node_modules'), { recursive: true })
   const made = mkdtempSync(join(FOLDER, 'node_modules/.dist-'))

@@ -11,7 +11,7 @@ const HERE = pathToFileURL(join(__dirname, '/')).href
 /** Packages that this one uses where a worker has them: those of the worker, since its own folder is elsewhere. */
 const OPTIONAL = ['aws4fetch', 'yauzl']
 
-/** A package of the folder that is there and broken is not replaced: its error names a file. */
+/** A broken package of the folder is not replaced: its error names a file. */
 function isMissing(error) {
   const isUnfound = error.code === 'ERR_MODULE_NOT_FOUND' || error.code === 'MODULE_NOT_FOUND'
   return isUnfound && String(error.message).includes(`'${NAME}'`)
@@ -36,7 +36,7 @@ function resolve(specifier, context, next) {
 
 if (module_.registerHooks !== undefined) module_.registerHooks({ resolve })
 else {
-  // Node 20, which a command of the user's own may start.
+  // Node 20, which a command of the user may start.
   module_.register?.('./preload-hooks.mjs', pathToFileURL(__filename))
   const find = module_._resolveFilename
   module_._resolveFilename = function (request, ...rest) {

@@ -10,8 +10,8 @@ const CACHE = resolve('node_modules/.cache/runyard')
 const MAX_AGE_MS = 86_400_000
 
 /**
- * Builds the program of the sources as they are, unless that has been done.
- * @returns its entry; undefined where this user may not write into the repository, and then the sources have to do
+ * Builds the program from the present sources, unless it is built already.
+ * @returns its entry; undefined where this user may not write into the repository: the sources run then
  */
 export async function builtProgram(): Promise<string | undefined> {
   try {

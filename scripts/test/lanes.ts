@@ -61,14 +61,14 @@ const isKubernetes = (file: string) => /^test\/(?:wire\/kubernetes\/|contract\/d
 const isWire = (file: string) =>
   isOverSockets(file) && ![stopsEngine, isGateway, isWaiting, isBrowser, isKubernetes].some(is => is(file))
 
-/** Whether a file starts real servers. */
+/** True for a file that starts real servers. */
 export function isOverSockets(file: string): boolean {
   return /^test\/(?:wire|browser)\//.test(file)
 }
 
 /**
- * Whether neither time nor the machine has a say in the tests of a file. What fails there once has found something, perhaps with a random seed
- * that does not come again, so no second run decides.
+ * True for a file whose tests depend neither on time nor on the machine. A failure there has found something, perhaps with a random seed
+ * that does not recur, so no second run decides.
  */
 export function isPure(file: string): boolean {
   return /^test\/(?:app|cli|config|console|core|model|sim|tidy)\//.test(file)
@@ -90,13 +90,13 @@ export type Queues = Record<Started | 'rest' | 'pure', Task[]>
 /** Files that run one after another, while those of other lanes run. */
 export interface Lane {
   readonly queues: readonly (keyof Queues)[]
-  /** Whether they get what the others leave of the processors. */
+  /** True where they get the processor time that the others leave. */
   readonly isLow?: boolean
 }
 
 /**
  * Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy; pure tests, which do nothing but compute, take the
- * rest. What they have not got then comes last, so that all lanes end together.
+ * rest. The tasks that remain come last, so that all lanes end together.
  */
 export const LANES: readonly Lane[] = [
   { queues: ['engine', 'gateway', 'containers', 'wire', 'rest', 'pure'] },

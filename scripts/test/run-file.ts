@@ -46,7 +46,7 @@ const BATCH = join(import.meta.dirname, 'batch.ts')
 /**
  * Runs a task.
  * @param grep pattern of the names of the tests to run; empty for all, and then a file without a test has failed
- * @param isLow whether it gets what others leave of the processors
+ * @param isLow true for the processor time that others leave
  */
 export async function runFile(task: Task, grep: readonly RegExp[], isLow = false): Promise<FileResult> {
   const began = performance.now()

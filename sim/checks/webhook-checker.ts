@@ -128,7 +128,7 @@ export class WebhookChecker {
   }
 }
 
-/** What a message says of its job, without the input and the URL: the input may go between two tries. */
+/** The members of a message about its job, without the input and the URL: the input may go between two tries. */
 function withoutRequest(text: string): string {
   const message = JSON.parse(text) as Record<string, unknown>
   delete message.input

@@ -22,14 +22,17 @@ export interface Addresses {
 /** Hosts that names below `localhost` resolve to. Other loopback addresses are not among them. */
 const OF_LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** URL of a load-balancing endpoint for programs, without a trailing slash: below `/lb/` unless there is a domain, since few programs resolve names below localhost. */
+/**
+ * URL of a load-balancing endpoint for programs, without a trailing slash: below `/lb/` unless there is a domain, since few programs
+ * resolve names below localhost.
+ */
 export function balancedUrl(addresses: Addresses, id: EndpointId): string {
   const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
   return lbDomain === null ? `${origin}/lb/${id}` : atHost(origin, `${id}.${lbDomain}`)
 }
 
 /**
- * URL of a load-balancing endpoint for browsers, without a trailing slash: an origin that it has for itself, so that its pages cannot act as
+ * URL of a load-balancing endpoint for browsers, without a trailing slash: an origin of its own, so that its pages cannot act as
  * another endpoint or as the API. Its own domain, else a name below that of all endpoints; null where it has neither.
  */
 export function browserUrl(addresses: Addresses, { id, domain: own }: Pick<Endpoint, 'id' | 'domain'>): string | null {

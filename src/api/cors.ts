@@ -30,8 +30,8 @@ export class CorsOrigins {
   }
 
   /**
-   * The response to the question of a browser whether a page may send a request; null for anything else, and where the endpoint cannot be read.
-   * A browser shows its page nothing of a refusal, so the log and the body of the response say what allows the page.
+   * The response to a preflight request; null for any other request, and where the endpoint cannot be read.
+   * A browser hides the reason of a refusal from its page, so the log and the body of the response say how to allow the page.
    */
   async preflight(request: Request): Promise<Response | null> {
     if (!isPreflight(request)) return null
@@ -86,13 +86,13 @@ export class CorsOrigins {
   }
 }
 
-/** The response to the question of a browser about anything but job operations. */
+/** The response to a preflight request for anything but job operations. */
 export function managementRefusal(): Response {
   const error = 'pages of other origins may call only the job operations of endpoints, never management'
   return jsonText(JSON.stringify({ error }), 403)
 }
 
-/** Whether a request is the question of a browser whether a page may send another one. */
+/** True for a preflight request: a browser asks for a page before it sends the request itself. */
 export function isPreflight({ method, headers }: Request): boolean {
   return method === 'OPTIONS' && headers.has('origin') && headers.has('access-control-request-method')
 }

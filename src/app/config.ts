@@ -23,7 +23,7 @@ export interface AppConfig {
   readonly limitJobs?: boolean
   /** Whether GraphQL deletes endpoints that may still have workers; false when left out, unless their account says so. */
   readonly deleteRunningEndpoints?: boolean
-  /** Names of the server, which no endpoint can have as its domain; none when left out. */
+  /** Names of the server, which no endpoint can have as its domain; empty by default. */
   readonly isServerName?: IsServerName
   /** How long workers may finish their jobs when the server stops. */
   readonly drainTimeoutMs: number

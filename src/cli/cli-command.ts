@@ -1,4 +1,4 @@
-/** Commands that say in their own words what is wrong with their arguments. */
+/** Commands with their own messages about wrong arguments. */
 import { Command } from 'commander'
 import { nearest } from '../core/nearest.ts'
 import { CliError, EXIT } from './exit.ts'
@@ -23,7 +23,7 @@ export class CliCommand extends Command {
   }
 
   override error(message: string, { code = '' }: { code?: string } = {}): never {
-    // The option that is missing beside an argument is in the usage, too.
+    // The usage names a missing option beside an argument, too.
     const isIncomplete = code === 'commander.missingArgument' || code === 'commander.missingMandatoryOptionValue'
     if (isIncomplete && missingArgument(this) !== null) throw missingArgument(this)
     if (code === 'commander.unknownCommand') throw unknownCommand(this, this.args[0] ?? '')
@@ -70,13 +70,13 @@ function unknownCommand(group: Command, word: string): UsageError {
   const names = known.map(command => command.name()).filter(name => name !== 'help')
   const close = nearest(word, [...names, ...known.flatMap(command => command.aliases())])
   const hint = close === null ? '' : `; did you mean ${commandName(group)} ${close}?`
-  // The program has too many for a line; its help groups them.
+  // The program has too many commands for a line; its help groups them.
   const list = group.parent === null ? 'runyard --help lists the commands' : `there are ${names.join(', ')}`
   const who = group.parent === null ? 'there is' : `${wordsOf(group).join(' ')} has`
   return new UsageError(`${who} no command '${word}'${hint === '' ? `; ${list}` : hint}`, group)
 }
 
-/** A word too many, which is a command that does not exist where the group chose this one by itself. */
+/** A word too many: an unknown command, where the group chose this one by default. */
 function excessArgument(command: Command): UsageError {
   const word = command.args[command.registeredArguments.length] ?? ''
   const group = command.parent
@@ -88,7 +88,7 @@ function excessArgument(command: Command): UsageError {
   return new UsageError(`${name} takes no ${command.args.length > 1 ? 'further ' : ''}argument '${word}'`, command)
 }
 
-/** A message of the library without its own ways: "error: ..." before it, a suggestion on a line below it. */
+/** A message of the library without its prefix "error: " and without its suggestion on a second line. */
 function inOneSentence(message: string): string {
   const [said = '', hint] = message.replace(/^error: /, '').split('\n')
   if (hint === undefined) return said

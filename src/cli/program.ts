@@ -48,7 +48,7 @@ Examples:
 Commands connect to the server of the data directory here (./.runyard), or to
 the one of --url and --api-key, or of RUNYARD_URL and RUNYARD_API_KEY.`
 
-/** The groups of the help, with what adds their commands. */
+/** The groups of the help, with the functions that add their commands. */
 const COMMANDS: readonly (readonly [heading: string, adds: readonly ((program: Command) => void)[]])[] = [
   ['Start:', [addInit, addServe, addDeploy, addBuild, addTest]],
   ['Jobs:', [addRun, addJobs, addBatches]],
@@ -94,7 +94,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
 /**
  * Runs the command of the arguments.
  * @param running gets the command once it is known
- * @returns the exit code of one that failed, else 0; a command that ends otherwise sets that of the process
+ * @returns the exit code of a failed command, else 0; a command that ends with another code sets that of the process
  */
 export async function execute(argv: readonly string[], running: { command: Command | null }): Promise<number> {
   const program = commandLine()

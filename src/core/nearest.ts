@@ -16,7 +16,7 @@ export function nearest(typed: string, known: readonly string[]): string | null 
   return best?.name ?? null
 }
 
-/** How many characters are added, left out or replaced, and how many neighbours are swapped. */
+/** Number of characters that are added, left out or replaced, and of neighbors that are swapped. */
 function editsBetween(a: string, b: string): number {
   const chars = [...a]
   let before: number[] = []

@@ -1,18 +1,18 @@
-/** The end of what a worker printed, as it says why the worker ended. */
+/** The end of the output of a worker, which shows why the worker ended. */
 
 /** Lines of output that are kept with the exit of a worker. */
 const LAST_LINES = 20
 
-/** Lines that are read for them: a stack is longer than what is kept of it. */
+/** Lines that are read for them: a stack is longer than its kept part. */
 export const READ_LINES = 60
 
-/** Frames of one stack that are kept: where it happened, and who called. */
+/** Frames of one stack that are kept: the place of the error, and its callers. */
 const MAX_FRAMES = 2
 
-/** What Node prints last, below the error that ended it. */
+/** The last line of Node, below the error that ended it. */
 const NODE_VERSION = /^Node\.js v\d/
 
-/** How lines begin that have the message of an error, in Python and in JavaScript. */
+/** Prefixes of lines that hold the message of an error, in Python and in JavaScript. */
 const ERROR_LINE = /^(?:Uncaught )?[\w.]*(?:Error|Exception|Exit|Interrupt)(?: \[\w+\])?:/
 
 /** The last lines of an output. Of each stack of JavaScript only the first frames count, so that its message is among the lines. */
@@ -25,7 +25,7 @@ export function endOfOutput(lines: readonly { readonly line: string }[]): string
   return kept.slice(-LAST_LINES).map(({ line }) => line)
 }
 
-/** The line of an output that has the message of the error it ends with, else its last line; null where it has none. */
+/** The line with the message of the error at the end of an output, else its last line; null without lines. */
 export function messageLine(lines: readonly string[]): string | null {
   const said = lines
     .map(line => line.trim())

@@ -79,12 +79,13 @@ export function cursorOf({ createdAtMs, id }: Position): string {
 export interface ListPart<Item> {
   /** Newest first. */
   readonly items: readonly Item[]
-  /** Up to where the part was read; null when all of it was. */
+  /** The end of the read part; null when all of it was read. */
   readonly readUntil: Position | null
 }
 
 /**
- * A page of several lists as one, newest first. It ends where the first of them was not read further, so it may be short, or empty, without being the last.
+ * A page of several lists as one, newest first. It ends at the first end of a part that was not read completely, so it may be short, or empty,
+ * without being the last.
  * @param limit maximum number of items
  */
 export function joinedPage<Item extends Position>(parts: readonly ListPart<Item>[], limit: number): Page<Item> {

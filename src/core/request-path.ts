@@ -13,7 +13,7 @@ export function withSingleSlashes(target: string): string {
   return `${target.slice(0, start)}${target.slice(start, end).replace(/\/{2,}/g, '/')}${target.slice(end)}`
 }
 
-/** Where the path begins: at the start, or behind the authority of an absolute target. */
+/** Index of the path: 0, or the end of the authority of an absolute target. */
 function pathStart(target: string): number {
   const found = /^https?:\/\/[^/?]*/i.exec(target)
   return found === null ? 0 : found[0].length

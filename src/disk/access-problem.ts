@@ -1,4 +1,4 @@
-/** Why this user may not use a file or folder, and whose it is. */
+/** The reason why this user may not use a file or folder, with its owner. */
 import {
   accessSync,
   constants,
@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join, parse, relative, resolve, sep } from 'node:path'
 
-/** What is to be done with a file or folder. One that does not exist may be made, for `write`. */
+/** The intended use of a file or folder. For `write`, one that does not exist may be made. */
 export type Use = 'read' | 'write'
 
 /** As many links as Linux follows. */
@@ -27,7 +27,7 @@ export function accessProblem(path: string, use: Use): string | null {
 }
 
 /**
- * An error of the system as a sentence: that of {@link accessProblem} where the rights of a path are the cause, else its own words.
+ * An error of the system as a sentence: that of {@link accessProblem} where the rights of a path are the cause, else its own message.
  * @returns null for an error that is not about a path
  */
 export function systemProblem(error: unknown): string | null {
@@ -56,7 +56,7 @@ export function dataDirProblem(dataDir: string, use: Use): string | null {
   return null
 }
 
-/** Names in a data directory that a server makes; others, such as lost+found, are not its own. */
+/** Names that a server makes in a data directory; others, such as lost+found, do not count. */
 const OWN = /\.sqlite$|^(?:api-key|encryption-key|store|server\.json|volumes|workers|logs|caches|pump)$/
 /** Those of them that every server writes to. */
 const WRITTEN = /\.sqlite$|^(?:volumes|workers|logs|caches|pump)$/
@@ -89,7 +89,7 @@ function problemAt(path: string, use: Use): string | null {
   return may(path, constants.R_OK) ? null : refusal(path, 'read')
 }
 
-/** Only what is refused by rights counts: another error has words of its own. */
+/** Only refusals by rights count: other errors have their own messages. */
 function may(path: string, mode: number): boolean {
   try {
     accessSync(path, mode)
@@ -114,7 +114,7 @@ function userText(uid: number): string {
   return name === null ? `uid ${uid}` : `${name} (uid ${uid})`
 }
 
-/** Null for a user that only a directory service knows. */
+/** Null for a user that only a directory service has. */
 function nameOfUser(uid: number): string | null {
   try {
     const lines = readFileSync('/etc/passwd', 'utf8').split('\n')

@@ -68,7 +68,7 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
   const certificate = await inspectCertificate(dataDir, config.tls)
   if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())
-  // What is in a closed folder cannot be seen.
+  // The content of a closed folder cannot be read.
   if (folder.refusal === null || databaseUrl !== null) {
     yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
     yield* diagnosis.ofServerTime(await timeFacts(dataDir, databaseUrl))

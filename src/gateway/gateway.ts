@@ -32,7 +32,7 @@ export interface GatewayParts {
   readonly forwarding: Forwarding
   readonly traffic: Traffic
   readonly rules?: AdmissionRules
-  /** Where the jobs of a queue endpoint go. */
+  /** The address of the jobs of a queue endpoint. */
   readonly queueAddressOf: QueueAddressOf
   /** Aborts when the server begins to stop: no further request is admitted. */
   readonly stopping: AbortSignal

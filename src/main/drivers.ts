@@ -134,9 +134,9 @@ interface CageOfServer {
   readonly cage: Cage | null
   /** A sentence for people. */
   readonly isolation: string
-  /** Why no worker may be a process; null when one may. */
+  /** The reason why no worker may be a process; null when one may. */
   readonly refused: string | null
-  /** Why workers have no network of their own, against the settings; null where they have one, or are to have none. */
+  /** The reason why workers have no network of their own, against the settings; null where they follow the settings. */
   readonly lack: LackOfNetworks | null
 }
 

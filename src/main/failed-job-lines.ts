@@ -5,13 +5,13 @@ import { errorLine } from '../core/jobs/error-groups.ts'
 import type { Emit, EventName, Events } from '../events.ts'
 import { withoutControls } from './plain-text.ts'
 
-/** Failed jobs that a second names; further ones are counted. */
+/** Maximum number of failed jobs that are named in a second; further ones are counted. */
 const MAX_NAMED = 5
 const PERIOD_MS = 1_000
 
-/** What {@link FailedJobLines} needs. */
+/** Dependencies of {@link FailedJobLines}. */
 export interface FailedJobParts {
-  /** The error of a job; null where it has none, or nothing is known of it. */
+  /** The error of a job; null without one, and for an unknown job. */
   readonly errorOf: (endpoint: EndpointId, job: JobId) => Promise<string | null>
   readonly log: { error(fields: object, name: string): void }
   readonly after: (ms: number, callback: () => void) => void
@@ -59,7 +59,7 @@ export class FailedJobLines {
 interface FailedJob {
   readonly endpointId: EndpointId
   readonly jobId: JobId
-  /** Its error where the store has none. */
+  /** The error of a job that has no error in the store. */
   readonly fallback: string
 }
 

@@ -31,11 +31,11 @@ export interface FolderPackages {
   readonly commands: readonly CommandWords[]
   /** Names what they were installed from: another text means another set of packages. */
   readonly fingerprint: string
-  /** The texts that people write: an installation may write the lock file beside them. */
+  /** The files that people write: an installation may write the lock file beside them. */
   readonly written: string
 }
 
-/** What {@link setUpFolder} did: it installed packages, they were there already, or the folder asks for none. */
+/** The result of {@link setUpFolder}: it installed packages, they were installed already, or the folder needs no packages. */
 export type SetUp = 'installed' | 'unchanged' | 'none'
 
 /** Beside the packages: the fingerprint of what they were installed from. */
@@ -103,17 +103,17 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
     await run(words, folder)
   }
   const after = packagesOf(folder, inPath)
-  // A lock file that the installation wrote names what is installed; what somebody wrote meanwhile does not.
+  // The lock file that the installation wrote names the installed packages; a list that changed during the installation does not.
   keepDurably(note, after?.written === packages.written ? after.fingerprint : fingerprint)
   return 'installed'
 }
 
-/** Beside the packages, so that no other tool takes it for a part of the folder. */
+/** Beside the packages, so that other tools ignore it. */
 const GIVEN_ARCHIVE = 'node_modules/.runyard-worker.tgz'
 
 /**
- * Gives the installation of a folder the worker SDK, which no registry has: the archive that its `package.json` names, where that is missing; or what
- * npm is to install in place of a version, where no lock file says from where that comes.
+ * Gives the installation of a folder the worker SDK, which no registry has: the missing archive that its `package.json` names; or, for a version
+ * without the address in a lock file, the package that npm installs in its place.
  * @returns arguments for npm
  */
 async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
@@ -133,7 +133,7 @@ async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
   return wanted === 'archive' ? [] : ['--no-save', join(folder, path)]
 }
 
-/** Whether all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm, or are given by the server. */
+/** True when all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm, or come from the server. */
 function hasPackagesAbove(folder: string): boolean {
   const names = Object.keys(dependenciesOf(folder))
   return names.every(name => name === WORKER_PACKAGE || isAbove(folder, name))

@@ -19,7 +19,7 @@ export interface FolderWatch {
   close(): void
 }
 
-/** What follows from a change of a folder. Failures are logged. */
+/** Reactions to a change of a folder. Failures are logged. */
 export interface FolderChanges {
   /** Replaces the workers. */
   readonly restart: () => Promise<unknown>
@@ -27,7 +27,7 @@ export interface FolderChanges {
   readonly setUp: (() => Promise<SetUp>) | null
 }
 
-/** Watches a folder and what is below it, but for what names with a dot, packages and caches have. */
+/** Watches a folder and all below it except packages, caches, and names that begin with a dot. */
 export function watchFolder(folder: string, log: Log, { restart, setUp }: FolderChanges): FolderWatch {
   const files = new Set<string>()
   let timer: NodeJS.Timeout | undefined
@@ -75,12 +75,12 @@ function isIgnored(path: string): boolean {
   return path.split(sep).some(name => IGNORED.test(name))
 }
 
-/** Whether a file says which packages the folder itself has, as {@link SetUp} reads it. */
+/** True for a file that lists the packages of the folder itself, as {@link SetUp} reads it. */
 function isOwnList(folder: string, file: string): boolean {
   return basename(file) === file && packagesOf(folder, file) !== null
 }
 
-/** Whether the workers are to be replaced: those of a failed installation go on as they are. */
+/** True when the workers are to be replaced; after a failed installation the present ones go on. */
 async function setUpAgain(folder: string, setUp: () => Promise<SetUp>, log: Log): Promise<boolean> {
   try {
     return (await setUp()) !== 'unchanged'

@@ -39,7 +39,7 @@ export interface FoldersToServe {
   readonly all: readonly FolderToServe[]
   /** Paths of those that run in processes. */
   readonly inProcesses: readonly string[]
-  /** Whether their packages are installed. */
+  /** True when the server installs their packages. */
   readonly setsUp: boolean
   /** The engine that builds, as the setting names it. */
   readonly engine: string
@@ -76,7 +76,7 @@ function refuseClosedFolders({ processRoots, workerReadable, workerWritable, mod
     ['--process-root', processRoots, 'read'],
     ['--worker-readable', workerReadable, 'read'],
     ['--worker-writable', workerWritable, 'read'],
-    // Nobody makes one that is missing.
+    // The server makes no missing folder.
     ['--worker-writable', workerWritable.filter(path => existsSync(path)), 'write'],
     ['--model-cache', modelCache === null ? [] : [modelCache], 'write'],
   ]

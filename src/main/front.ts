@@ -43,7 +43,7 @@ export class Front {
     return answer
   }
 
-  /** The endpoint of the present application that has a name as its own domain; null for none. */
+  /** The endpoint of the present application that has a name as its own domain; null without one. */
   readonly endpointOf = (name: string): EndpointId | null => this.#app?.services.domains.find(name) ?? null
 
   /** What answers while there is no application. */
@@ -63,7 +63,7 @@ export class Front {
   /** Whether a caller is a container of the present term, which has an address of its own to call. */
   readonly refuses = (address: string | undefined): boolean => this.#containers?.isContainer(address) === true
 
-  /** Requests go to this application from now on. Its domains are known before. */
+  /** Requests go to this application from now on. Its domains are loaded before. */
   async begin(app: App, containers: ContainerAddress | null): Promise<void> {
     await app.services.domains.load()
     this.#surfaces.clear()

@@ -162,7 +162,7 @@ export async function bind(
     log.warn({ maxConnections }, 'connections are turned away because there are too many')
   }
   const hosts = hostsOf(config)
-  // Management is at no domain of an endpoint.
+  // Domains of endpoints have no management.
   const withDomains = { ...hosts, also: (name: string) => front.endpointOf(name) !== null }
   const trusts = addressList(config.trustedProxies)
   const { refuses, standIn } = front

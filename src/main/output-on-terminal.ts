@@ -5,19 +5,19 @@ import type { LogReading } from '../services/observing/log-reading.ts'
 import type { LogEvent, LogStream } from '../services/observing/log-stream.ts'
 import { withoutControls } from './plain-text.ts'
 
-/** Lines of all workers together that a second shows; whoever reads along cannot read more. */
+/** Maximum number of lines of all workers together in a second; a person cannot read more. */
 const MAX_LINES = 100
 const PERIOD_MS = 1_000
-/** Characters of a line that are shown. */
+/** Maximum number of characters of a line that are shown. */
 const MAX_LINE = 2_000
-/** Time without output of another worker after which the lines of a worker do not name it. */
+/** Time without output of other workers after which lines do not name their worker. */
 const ALONE_MS = 60_000
-/** Pause after a reading that could not begin, or ended, as that of a deleted endpoint does. */
+/** Pause after a reading that failed or ended, as that of a deleted endpoint does. */
 const AGAIN_MS = 1_000
-/** How long one call waits for lines. */
+/** Maximum wait of one call for lines. */
 const HOLD_MS = 30_000
 
-/** From now on, only what workers print themselves. */
+/** From now on, only the output of the workers themselves. */
 const FROM_NOW = {
   source: 'container',
   text: null,
@@ -28,7 +28,7 @@ const FROM_NOW = {
   after: null,
 } as const
 
-/** What {@link showOutput} needs. */
+/** Dependencies of {@link showOutput}. */
 export interface ShownOutput {
   readonly logs: Pick<LogReading, 'open'>
   /** The endpoints whose workers are shown. */
@@ -42,9 +42,9 @@ export interface ShownOutput {
 }
 
 /**
- * Shows what workers print, each line behind the name of its endpoint and, where several workers print, the id of its worker. What is more than
- * somebody can read is left out, and a line says so.
- * @returns ends it
+ * Shows the output of workers, each line after the name of its endpoint and, where several workers print, the id of its worker. Lines past the limit
+ * are left out, and a line reports it.
+ * @returns a function that ends the showing
  */
 export function showOutput(parts: ShownOutput): () => void {
   const closing = new AbortController()
@@ -63,7 +63,7 @@ class SharedLines {
     this.#now = now
   }
 
-  /** How long it takes until there is room again; 0 when a line was taken. */
+  /** Time until there is room again; 0 when a line was taken. */
   take(): number {
     const nowMs = this.#now()
     if (nowMs - this.#sinceMs >= PERIOD_MS) [this.#sinceMs, this.#shown] = [nowMs, 0]
@@ -90,7 +90,7 @@ async function follow(
   }
 }
 
-/** Shows the lines of a stream until more came than a second may show. Returns for how long; 0 where the stream ended. */
+/** Shows the lines of a stream up to the limit of a second. Returns the pause until the next line; 0 where the stream ended. */
 async function showUntilFull(
   stream: LogStream,
   { names, shared, write }: { names: LineNames; shared: SharedLines; write: (text: string) => void },
@@ -121,7 +121,7 @@ function shownLine({ line }: LogEvent): string {
   return text.length > MAX_LINE ? `${text.slice(0, MAX_LINE)}...` : text
 }
 
-/** What stands in front of lines: the name of the endpoint, and the worker while several of them print. */
+/** The prefix of lines: the name of the endpoint, and the worker while several of them print. */
 class LineNames {
   readonly #name: string
   readonly #now: () => number
@@ -132,7 +132,7 @@ class LineNames {
     this.#now = now
   }
 
-  /** The line in place of those that are left out. */
+  /** The line in place of the omitted ones. */
   leftOut(): string {
     return `${this.#name} | more than ${MAX_LINES} lines in a second are left out here: runyard logs ${this.#name}\n`
   }

@@ -38,7 +38,7 @@ import { isReadAlong, type TerminalView, viewOnTerminal } from './terminal-view.
 
 /** What a server serves while it is active. */
 export interface ActingServer {
-  /** Where programs and browsers reach a load-balancing endpoint; null for no origin of its own. */
+  /** The addresses of a load-balancing endpoint for programs and browsers; null for no origin of its own. */
   addressesOf(endpoint: Pick<Endpoint, 'id' | 'domain'>): { readonly base: string; readonly browser: string | null }
   /** Makes an address of the console that signs in once, as the operator; null where there is no console. */
   consoleLink(): Promise<string | null>
@@ -239,7 +239,7 @@ async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: Asyn
   return instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics), look)
 }
 
-/** Watches the folders of endpoints, and shows the work of their workers where somebody reads along. Returns the end of both. */
+/** Watches the folders of endpoints, and shows the work of their workers on a terminal. Returns the end of both. */
 function watchWork(app: App, served: readonly ServedFolder[], { config, folders, log }: Shell, late: LateParts) {
   const unwatch = watchFolders(app, served, folders, log)
   if (isReadAlong(config)) late.view = viewOnTerminal(app, served, log)

@@ -1,4 +1,4 @@
-/** The work of watched folders on the terminal of their server: what workers print, and which jobs fail. */
+/** The work of watched folders on the terminal of their server: the output of workers, and failed jobs. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
@@ -8,18 +8,18 @@ import { FailedJobLines } from './failed-job-lines.ts'
 import type { ServedFolder } from './folders.ts'
 import { showOutput } from './output-on-terminal.ts'
 
-/** What a terminal shows until it is closed. */
+/** The view of a terminal until it is closed. */
 export interface TerminalView {
   readonly emit: Emit
   close(): void
 }
 
-/** Whether somebody who works on the folders of this server reads its log. */
+/** True where the log of the server is on the terminal of a person who works on its folders. */
 export function isReadAlong({ folderWatch, json }: Config): boolean {
   return folderWatch && !json && process.stderr.isTTY === true
 }
 
-/** Shows what workers of folders print and which of their jobs fail. */
+/** Shows the output of workers of folders and their failed jobs. */
 export function viewOnTerminal(
   { services }: App,
   served: readonly ServedFolder[],

@@ -13,16 +13,16 @@ export const WORKER_PACKAGE = '@runyard/worker'
 /** The archive within a folder. A `package.json` names it as `file:vendor/runyard-worker.tgz`. */
 export const WORKER_ARCHIVE = 'vendor/runyard-worker.tgz'
 
-/** The package, as it is in the archive. */
+/** The package as in the archive. */
 export interface WorkerPackage {
   readonly version: string
   /** An archive as `npm pack` makes it, the same for the same version. */
   readonly archive: Buffer
   /** Absolute path of the folder with its files. */
   readonly folder: string
-  /** What of the folder belongs to the package, beside its `package.json`. */
+  /** The files of the package in the folder, beside its `package.json`. */
   readonly files: readonly string[]
-  /** The text of its `package.json`, without what only development needs. */
+  /** The text of its `package.json`, without the members for development. */
   readonly manifest: string
 }
 
@@ -31,7 +31,7 @@ interface Manifest {
   readonly files: readonly string[]
 }
 
-/** What only development needs, and optional packages, about which npm would ask a registry. */
+/** Members for development, and optional packages, for which npm would ask a registry. */
 const UNNEEDED = {
   scripts: undefined,
   devDependencies: undefined,
@@ -51,7 +51,7 @@ export async function workerPackage(): Promise<WorkerPackage> {
   return { version, folder, files, manifest, archive: await promisify(gzip)(await buffer(tar)) }
 }
 
-/** How the `package.json` of a folder names the package: as the archive, or by versions that a registry would have; null for neither. */
+/** The dependency on the package in the `package.json` of a folder: the archive, or versions of a registry; null for anything else. */
 export function wantedWorkerPackage(folder: string): 'archive' | 'registry' | null {
   const wanted = dependenciesOf(folder)[WORKER_PACKAGE]
   if (typeof wanted !== 'string') return null
@@ -60,17 +60,17 @@ export function wantedWorkerPackage(folder: string): 'archive' | 'registry' | nu
   return /[:/]/.test(wanted) ? null : 'registry'
 }
 
-/** The dependencies of a folder; none where it has no `package.json` that can be read. */
+/** The dependencies of a folder; empty without a readable `package.json`. */
 export function dependenciesOf(folder: string): Readonly<Record<string, unknown>> {
   try {
     return Object(Object(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).dependencies)
   } catch {
-    // What is wrong with it, npm or the worker says.
+    // npm or the worker reports its errors.
     return {}
   }
 }
 
-/** Files that an image of a folder is built with beside its own: the archive, where it is named and missing. */
+/** Further files for the build of an image of a folder: the archive, where it is named and missing. */
 export async function missingArchive(folder: string): Promise<Readonly<Record<string, Buffer>>> {
   if (wantedWorkerPackage(folder) !== 'archive' || existsSync(join(folder, WORKER_ARCHIVE))) return {}
   return { [WORKER_ARCHIVE]: (await workerPackage()).archive }

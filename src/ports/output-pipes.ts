@@ -14,7 +14,7 @@ export interface OutputPipes {
   /** Holds the pipe of a worker that an earlier server started; does nothing where there is none. */
   hold(worker: WorkerId): void
   /**
-   * Prints a line of the server's own into the output of a worker that runs or has ended. What cannot be printed is lost.
+   * Prints a line of the server itself into the output of a running or ended worker. A line that cannot be printed is lost.
    * @param line without a line end
    */
   say(worker: WorkerId, line: string): Promise<void>

@@ -16,11 +16,11 @@ export interface KnownHosts {
   readonly names: readonly string[]
   /** Domains of which every name below is known, and the domain itself. */
   readonly domains: readonly string[]
-  /** Whether another name is known at this moment: a domain of an endpoint. None is unless given. */
+  /** True for a further name that is valid at this moment: a domain of an endpoint. By default no further name is valid. */
   readonly also?: (name: string) => boolean
 }
 
-/** Whether a server goes by a name by itself. @param name in lower case, without a port and a dot at the end */
+/** True for a name of the server itself. @param name in lower case, without a port and a dot at the end */
 export function serverNames(known: Pick<KnownHosts, 'names' | 'domains'>): (name: string) => boolean {
   const names = new Set([...known.names, ...known.domains, ...MACHINE_IN_CONTAINERS, 'localhost'].map(plainHost))
   const ends = [...known.domains, 'localhost'].map(domain => `.${plainHost(domain)}`)

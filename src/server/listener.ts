@@ -89,7 +89,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const consoleHosts = [LOCAL_CONSOLE, ...(options.consoleHost == null ? [] : [plainHost(options.consoleHost)])]
   const isReserved = (incoming: IncomingMessage) =>
     keepsReserved(incoming, consoleHosts.includes(plainHost(namedHost(incoming) ?? '')))
-  // A server that stands by knows no domain of an endpoint; the active one does, and refuses what is none.
+  // A server that stands by has no domains of endpoints; the active one has them, and refuses other names.
   const isPassedOn = (incoming: IncomingMessage) =>
     options.mount !== undefined && hostProblem(incoming)?.status === 421 && standIn()?.passesOn?.(incoming) === true
   const refusesAny = (incoming: IncomingMessage) =>
@@ -154,7 +154,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
       else {
-        // Before anything is concluded from the path.
+        // Before anything reads the path.
         incoming.url = withSingleSlashes(incoming.url!)
         if (!connections.enters(incoming, null, () => isReserved(incoming))) return refuseFull(outgoing, requestId)
         incoming.headers.host = urlHost(incoming.headers.host ?? '')

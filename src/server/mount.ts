@@ -15,7 +15,7 @@ export interface Mount {
   readonly entrance: Entrance
   /** Endpoints are hosts below this domain; null for those below `localhost` alone. */
   readonly domain: string | null
-  /** The endpoint that has a name as its own domain; none has one unless given. @param name in lower case, without a port and a dot at the end */
+  /** The endpoint that has a name as its domain; by default no endpoint has one. @param name in lower case, without a port and a dot at the end */
   readonly endpointOf?: (name: string) => EndpointId | null
   /** Hosts that are never endpoints, although they lie below the domain. */
   readonly ownHosts: readonly string[]
@@ -58,7 +58,7 @@ export function routing({
     const named = ofHost(target?.host ?? host ?? '')
     if (named === null) return null
     const { other } = named
-    // Not remembered: domains of endpoints come and go.
+    // Not cached: domains of endpoints change.
     const endpointId = other === null ? named.endpointId : endpointOf(other)
     const path = target?.path ?? url
     const route = endpointId === null ? ofPath(path) : { endpointId, prefix: null, path }
@@ -66,10 +66,10 @@ export function routing({
   }
 }
 
-/** What a host names. */
+/** The meaning of a host name. */
 interface Named {
   readonly endpointId: EndpointId | null
-  /** A name that the server does not have by itself, and an endpoint may have; null for all else. */
+  /** A name that is not the server's own, and may be the domain of an endpoint; null for any other. */
   readonly other: string | null
 }
 
@@ -104,7 +104,7 @@ function absolute(url: string): { readonly host: string; readonly path: string }
 export interface Others {
   /** Whether the caller, or the host that it names, is refused, whatever it asks. */
   readonly refuses: (incoming: IncomingMessage) => boolean
-  /** Whether another server gets it, for a host that this one does not know. */
+  /** True for a request that another server gets, because its host is unknown here. */
   readonly isPassedOn: (incoming: IncomingMessage) => boolean
   /** Whether requests that came before on this connection have no answer yet. */
   readonly isBusy: (socket: Duplex) => boolean

@@ -5,10 +5,10 @@ import type { Duplex } from 'node:stream'
 export interface StandIn {
   /**
    * `100 Continue` has been sent to a client that waits for it.
-   * @param isPassedOn whether nothing but {@link passesOn} is to be done with it; false when left out
+   * @param isPassedOn true when the request may only be passed on ({@link passesOn}); false by default
    */
   handle(incoming: IncomingMessage, outgoing: ServerResponse, isPassedOn?: boolean): void
-  /** Whether another server gets a request, and judges its host: the domains of endpoints are known there alone. None is passed on when left out. */
+  /** True for a request that another server gets: it has the domains of endpoints, and checks the host. By default no request is passed on. */
   passesOn?(incoming: IncomingMessage): boolean
   /** @param head the bytes received after the request */
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void

@@ -28,7 +28,7 @@ export interface ListenerTls {
   readonly current: KeyAndCertificate
   /** Calls back with each pair that takes its place. @returns ends that */
   watch(changed: (pair: KeyAndCertificate) => void): () => void
-  /** The pair for clients that ask for a name; null for {@link current}, as for all names when left out. @param name in lower case */
+  /** The pair for clients that ask for a name; null for {@link current}, which all names have by default. @param name in lower case */
   pairFor?(name: string): Promise<KeyAndCertificate | null>
 }
 
@@ -78,7 +78,7 @@ const MAX_CONTEXTS = 200
 
 type ForName = (name: string, done: (error: Error | null, context?: SecureContext) => void) => void
 
-/** Answers which certificate a name has. Where that cannot be found out, it has the one for all. */
+/** Selects the certificate of a name: after an error, the one for all names. */
 function contexts(pairFor: (name: string) => Promise<KeyAndCertificate | null>): ForName {
   const ready = new Map<string, { readonly cert: string; readonly context: SecureContext }>()
   const contextOf = ({ cert, key }: KeyAndCertificate, name: string): SecureContext => {

@@ -24,7 +24,7 @@ import { type ClockRow, findClock, toKeptClock } from './tables/server-clock.ts'
 export interface DatabaseCheck {
   /** A sentence; null when all is well. */
   readonly problem: string | null
-  /** The remedy of the problem; null for none, and where it is that of every problem of such a database. */
+  /** The remedy of this problem; null without a problem, and for the general remedy of such a database. */
   readonly remedy: string | null
   /** Of the engine and the schema; null for a database that is not there yet. */
   readonly version: string | null
@@ -132,8 +132,8 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
 }
 
 /**
- * Refuses a PostgreSQL that a server cannot use: that does not let it in, is too old, or in which it may not create its tables.
- * @throws AppError `unavailable` with the cause and what helps
+ * Refuses a PostgreSQL that a server cannot use: it refuses the connection, is too old, or does not permit tables of the server.
+ * @throws AppError `unavailable` with the cause and the remedy
  */
 export async function requireUsable(url: string): Promise<void> {
   const client = new Client(connectionConfig(url))

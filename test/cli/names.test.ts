@@ -61,7 +61,7 @@ const THINGS = ['id', 'endpoint', 'job or endpoint']
 /** Arguments that have no name beside their id, such as a job, or no id beside their name, such as a file. */
 const NAMELESS = ['job', 'worker', 'model', 'folder', 'file', 'shell', 'command', 'anything']
 
-/** Commands that nothing in the rig lets succeed, or that do not end: only a mistyped name is tried. */
+/** Commands that cannot succeed in the rig, or that do not end: only a mistyped name is tried. */
 const ENDLESS = ['events', 'endpoints rollback', 'endpoints promote']
 
 function wordsOf(command: Command): string {

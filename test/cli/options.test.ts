@@ -92,7 +92,7 @@ describe('options in words', () => {
   })
 })
 
-/** Commands with a bad value, the option that the message names, and what it says is allowed. */
+/** Commands with a bad value, the option that the message names, and the allowed values in it. */
 const BAD: readonly (readonly [command: string, words: readonly string[], option: string, says: RegExp])[] = [
   ...['endpoints create', 'endpoints update e', 'templates create', 'templates update t'].flatMap(command => {
     const rows: [string, string[], string, RegExp][] = [

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { type SecretStreams, secretText } from '../../src/cli/client/hidden-input.ts'
 
-/** A terminal, or a pipe, with what has been written to it. */
+/** A terminal or a pipe, with its output. */
 function streams(isTTY: boolean) {
   const modes: boolean[] = []
   let written = ''

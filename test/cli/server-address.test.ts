@@ -1,4 +1,4 @@
-/** Addresses of servers as people give them, and what listens there. */
+/** Addresses of servers as people give them, right and wrong. */
 import assert from 'node:assert/strict'
 import { createServer as createHttp } from 'node:http'
 import { createServer as createHttps } from 'node:https'

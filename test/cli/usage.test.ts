@@ -1,4 +1,4 @@
-/** Wrong commands and arguments: what is wrong, the usage, and the nearest name. */
+/** Wrong commands and arguments: the mistake, the usage, and the nearest name. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

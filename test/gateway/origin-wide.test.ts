@@ -10,7 +10,7 @@ function headOf(headers: string[]): ResponseHead {
   return { status: 200, reason: 'OK', headers, framing: 0, keepAlive: true, idleSeconds: null, upgrade: null }
 }
 
-/** How a client sees the endpoint e1. */
+/** The endpoint e1 as a client sees it. */
 function seenAt(prefix: string | null, more: Partial<SeenAt> = {}): SeenAt {
   return { endpointId: 'e1' as EndpointId, prefix, host: 'runyard.example:8080', protocol: 'http', ...more }
 }

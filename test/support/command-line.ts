@@ -3,7 +3,7 @@ import { mock, type TestContext } from 'node:test'
 import { execute } from '../../src/cli/program.ts'
 import { KEY, type Rig } from './rig.ts'
 
-/** How a command ended, and what it printed. */
+/** The result of a command and its output. */
 export interface CommandEnd {
   readonly code: number
   readonly stdout: string
@@ -40,7 +40,7 @@ export function runAlone(...words: readonly string[]): Promise<CommandEnd> {
   return captured(() => execute(['node', 'runyard', ...words], { command: null }))
 }
 
-/** What is written as text meanwhile; the reporter of the test writes bytes. */
+/** The text that is written during a call; the reporter of the test writes bytes. */
 async function captured(run: () => Promise<number>): Promise<CommandEnd> {
   const printed = { stdout: '', stderr: '' }
   const mocks = (['stdout', 'stderr'] as const).map(name => {

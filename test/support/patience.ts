@@ -1,13 +1,13 @@
-/** How much longer tests wait where the machine has other work, too. */
+/** Longer waits of tests on a machine with other work. */
 import { availableParallelism, loadavg } from 'node:os'
 
 /** Maximum of {@link patience}: a hanging test fails on every machine. */
 const MAX_PATIENCE = 6
-/** What a slow machine is given by hand. */
+/** The factor that a slow machine gets by hand. */
 const { RUNYARD_TEST_PATIENCE: given = '1' } = process.env
 
 /**
- * Factor of all waits of tests: 1 on a machine that does nothing, and one more for each process that there is per processor. It is measured
+ * Factor of all waits of tests: 1 on a machine that does nothing, and one more for each process per processor. It is measured
  * at each call, over the last minute.
  */
 export function patience(): number {

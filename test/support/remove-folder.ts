@@ -16,7 +16,7 @@ export function removeFolder(folder: string): void {
 }
 
 function openFolders(folder: string): void {
-  // Folders of other users, and what is removed meanwhile, are left to rmSync, which says what it could not remove.
+  // Folders of other users, and files that others remove at the same time, are left to rmSync, which reports the rest.
   try {
     if (!lstatSync(folder).isDirectory()) return
     chmodSync(folder, 0o700)

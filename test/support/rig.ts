@@ -116,7 +116,7 @@ export interface RigOptions extends MockFleetHooks {
   readonly metricEndpoints?: number
   /** Whether the server has a time of its own, beside the machine's clock that `rig.clock.set` sets; not unless given. */
   readonly serverTime?: boolean
-  /** Names that no endpoint can have as its domain; none unless given. */
+  /** Names that no endpoint can have as its domain; empty by default. */
   readonly isServerName?: (name: string) => boolean
   /** Called before each start of a worker, before the driver knows it. */
   readonly beforeStart?: () => Promise<void>
@@ -458,7 +458,7 @@ export class Rig {
     return hung.resolve
   }
 
-  /** From now on the driver says of each worker that runs that another one has a port that it wanted. */
+  /** From now on the driver reports of each running worker that another one has a port that it wanted. */
   takePort(suspicion: PortConflict): void {
     const observe = this.#driver.observe.bind(this.#driver)
     this.#driver.observe = async worker => {

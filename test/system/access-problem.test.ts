@@ -1,4 +1,4 @@
-/** What may not be entered, read or changed, as a user sees it that may not do everything. */
+/** Files and folders that may not be entered, read or changed, as seen by a user without all rights. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** What a server that watches folders shows of their workers and jobs. */
+/** The output of workers and the failed jobs on the terminal of a server that watches folders. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../src/core/ids.ts'
@@ -9,7 +9,7 @@ import type { LogBatch } from '../../src/services/observing/log-stream.ts'
 
 const CHAT = { id: 'chat1' as EndpointId, name: 'chat', owner: 'owner' as OwnerId }
 
-/** Lets what waits for nothing but promises go on. */
+/** Lets all code go on that waits only for promises. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
 }

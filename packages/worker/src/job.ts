@@ -62,7 +62,7 @@ export class JobRun {
       this.#streaming = true
       return await this.#stream(value, stopPod)
     } catch (error) {
-      // What a handler throws because its job was withdrawn says nothing.
+      // An error that a handler throws because its job was withdrawn is of no use.
       if (!this.cancelled) log.error(failureText(error), this.job)
       return encodeFailure(error, stopPod, config.reported)
     }

@@ -37,7 +37,7 @@ export function encodeFailure(thrown: unknown, stopPod: boolean, reported: Confi
   return encode({ error: JSON.stringify(report) }, stopPod)
 }
 
-/** What was thrown, for the log: the stack with its causes, else the message. */
+/** A thrown value as text for the log: the stack with its causes, else the message. */
 export function failureText(thrown: unknown): string {
   if (!(thrown instanceof Error)) return `the handler threw ${describe(thrown)}`
   return traceback(thrown) || `${thrown.name}: ${thrown.message}`

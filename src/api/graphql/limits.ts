@@ -59,7 +59,10 @@ const ownMessages = {
 /** Maximum errors of one document: each looks for names that are like a wrong one. */
 export const MAX_ERRORS = 20
 
-/** The validation rules of documents: those of GraphQL, and limits. Introspection is exempt from the limits of depth and cost, and has a rule of its own. */
+/**
+ * The validation rules of documents: those of GraphQL, and limits. Introspection is exempt from the limits of depth and cost, and has a rule of
+ * its own.
+ */
 export const validationRules: readonly ValidationRule[] = [
   ...specifiedRules.map(rule => (rule === VariablesInAllowedPositionRule ? variableTypesRule : rule)),
   maxDepthRule({ n: MAX_DEPTH, ...ownMessages }),

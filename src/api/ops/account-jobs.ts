@@ -12,7 +12,7 @@ import { mapConcurrently } from '../../services/map-concurrently.ts'
 import { jsonText } from '../surface.ts'
 import { addRoute, type OpsApp } from './route-access.ts'
 
-/** What the routes of all jobs of an account need. */
+/** Dependencies of the routes of all jobs of an account. */
 export interface AccountJobParts {
   readonly access: Access
   readonly accountJobs: AccountJobs
@@ -20,7 +20,7 @@ export interface AccountJobParts {
   readonly clock: Clock
 }
 
-/** Endpoints that are looked up at once. */
+/** Maximum number of endpoints that are looked up at the same time. */
 const CONCURRENCY = 16
 
 /** `/ops/jobs` and `/ops/batches`: those of all endpoints whose jobs the caller may read. */
@@ -44,7 +44,7 @@ export function addAccountJobRoutes(app: OpsApp, parts: AccountJobParts): void {
   })
 }
 
-/** The endpoints whose jobs the caller may read; null for all of its account. One that its key names may be gone. */
+/** The endpoints whose jobs the caller may read; null for all of its account. An endpoint that its key names may be gone. */
 async function readable({ access, endpoints }: AccountJobParts, caller: Caller): Promise<SomeEndpoints> {
   const named = access.requireSomeJobs(caller)
   if (named === null) return null

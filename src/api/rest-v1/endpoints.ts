@@ -85,7 +85,7 @@ function changedScaler({ scalerType, scalerValue }: Fields, before: Scaler): Sca
   return type === 'QUEUE_DELAY' ? { type, queueDelayS: value } : { type, requestCount: value }
 }
 
-/** Hardware that is sent as it is shown stays as it is: this version shows less of it than is kept. */
+/** Hardware that is sent as it is shown does not change: this version shows less of it than the server stores. */
 function changedCompute(fields: Fields, before: Compute | null): Compute | null {
   const shown = before === null ? null : hardwareView(before)
   if (fields.cpuFlavorIds !== undefined && fields.cpuFlavorIds.length > 0 && fields.computeType !== 'GPU') {
@@ -113,7 +113,7 @@ function changedCompute(fields: Fields, before: Compute | null): Compute | null 
   }
 }
 
-/** The configurations that instance ids name, where they agree with the flavors and the count beside them; else these. */
+/** The configurations that instance ids name, where they agree with the flavors and the count in the request; else the latter. */
 function namedConfigs(ids: readonly string[] = [], wanted: readonly CpuConfig[]): readonly CpuConfig[] {
   const named = ids.flatMap(id => parseInstanceId(id) ?? [])
   const agree =

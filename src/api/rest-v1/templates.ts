@@ -30,7 +30,7 @@ export function templateChanges(fields: Fields, args: string): Partial<TemplateI
 }
 
 /**
- * Stores lists of words as JSON text, as the other surfaces accept it. The lists that are shown leave the command line as it is, and so
+ * Stores lists of words as JSON text, as the other surfaces accept it. Lists equal to the shown ones leave the command line as it is, and so
  * does its text as one word, as earlier releases showed it.
  */
 function commandLine({ dockerEntrypoint, dockerStartCmd }: Fields, args: string): Partial<TemplateInput> {

@@ -16,7 +16,7 @@ export interface V1LogParts {
 
 /** Maximum characters of the lines of one response, the newest. */
 const MAX_CHARACTERS = 1_048_576
-/** How long a stream stays open after the last line of a worker that has ended, in ms. */
+/** Time that a stream stays open after the last line of an ended worker, in ms. */
 const LINGER_MS = 15_000
 
 const Params = { workerId: z.string().min(1).max(191) }
@@ -31,7 +31,7 @@ const EVENTS = asEvents(
   false,
 )
 
-/** The logs of a worker where Flash and `rp logs` look for them: at RunPod that is a host of its own (`RUNPOD_HAPI_URL`). */
+/** The logs of a worker at the path of Flash and `rp logs`: at RunPod it is on a host of its own (`RUNPOD_HAPI_URL`). */
 export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
   return [
     route(
@@ -68,7 +68,7 @@ export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
   ]
 }
 
-/** All lines of a stream that ends, each behind its time, by their sources; the newest within {@link MAX_CHARACTERS}. */
+/** All lines of a stream that ends, each after its time, by their sources; the newest within {@link MAX_CHARACTERS}. */
 async function linesOf(stream: LogStream): Promise<Record<'container' | 'system', string[]>> {
   const kept: { readonly source: string; readonly text: string }[] = []
   let characters = 0

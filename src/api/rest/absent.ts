@@ -1,4 +1,4 @@
-/** What the public API has and Runyard has not: why, by path. */
+/** Paths of the public API that Runyard lacks, each with the reason. */
 
 const NO_PODS = 'Runyard runs serverless endpoints, and has no pods'
 
@@ -15,7 +15,7 @@ const REASONS: readonly (readonly [path: RegExp, reason: string])[] = [
   [/^\/v2\/serverless\/[^/]+\/builds(\/|$)/, 'Runyard runs images, and builds none'],
 ]
 
-/** Why there is nothing at a path of the public API, as a sentence; null for any other path. */
+/** The reason, as a sentence, for which a path of the public API does not exist here; null for any other path. */
 export function absenceAt(path: string): string | null {
   return REASONS.find(([pattern]) => pattern.test(path))?.[1] ?? null
 }

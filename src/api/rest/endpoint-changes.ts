@@ -66,7 +66,7 @@ export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partia
   }
 }
 
-/** What is wrong with CPU configurations that are new here: GraphQL alone makes workers with one vCPU. */
+/** Problems of new CPU configurations: only GraphQL makes workers with one vCPU. */
 export function newCpuProblems(cpu: Created['cpu'] = [], before: readonly CpuConfig[] = []): string[] {
   return cpu.flatMap(({ id, vcpuCount }, index) => {
     const isKnown = before.some(config => config.flavor === id && config.vcpuCount === vcpuCount)

@@ -1,14 +1,14 @@
-/** What there is for an argument that is missing. */
+/** The candidates for a missing argument. */
 import type { Command } from 'commander'
 import { commandName, type UsageError } from '../cli-command.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 import { KINDS, type KindName, type Named, type NamedKind } from './kinds.ts'
 import { existing } from './names.ts'
 
-/** Longest wait for a server that is asked what there is, in ms. */
+/** Maximum wait for the list of a server, in ms. */
 const PATIENCE_MS = 2_000
 
-/** Lines about what the missing argument can be: the things that exist, where a server says so, and how they are listed. */
+/** Lines about the values of a missing argument: the existing things, where a server lists them, and the command that lists them. */
 export async function choicesFor({ command, missing }: UsageError): Promise<string> {
   const help = `${commandName(command)} --help shows its options\n`
   const choice = missing === null ? null : choiceOf(command, missing)
@@ -18,9 +18,9 @@ export async function choicesFor({ command, missing }: UsageError): Promise<stri
   return `${there}${choice.listing} lists ${choice.many}\n${help}`
 }
 
-/** What an argument can be. */
+/** The possible values of an argument. */
 interface Choice {
-  /** The kind that is listed at once: of jobs and batches, the endpoints that have them. */
+  /** The kind that is listed in the message: for jobs and batches, the endpoints that have them. */
   readonly kind: NamedKind
   readonly listing: string
   readonly many: string
@@ -42,10 +42,10 @@ function choiceAmong(kind: NamedKind): Choice {
   return { kind, listing: kind.listing, many: 'all' }
 }
 
-/** Null where no server says so in time. */
+/** Null where no server responds in time. */
 async function knownOf(options: ConnectionOptions, { path, list }: NamedKind): Promise<Named[] | null> {
   try {
-    // A server that does not answer at once is not waited for.
+    // A message waits for no slow server.
     await ask(options, `${path}?limit=1`, { signal: AbortSignal.timeout(PATIENCE_MS) })
     return await list(options)
   } catch {

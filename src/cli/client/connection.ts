@@ -72,13 +72,13 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
   throw await refusal(answer, url)
 }
 
-/** The problem of a response that no Runyard has made, or that leads elsewhere; null for one of Runyard. */
+/** The problem of a redirect, or of a response that is not from Runyard; null for a response of Runyard. */
 function strangerOf(answer: Response, url: string, path: string): string | null {
   if (answer.status >= 300 && answer.status < 400) {
     const elsewhere = redirectText(url, path, answer)
     if (elsewhere !== null) return elsewhere
   }
-  // A proxy may take the id away.
+  // A proxy may remove the id.
   const type = answer.headers.get('content-type') ?? ''
   const isOurs = answer.headers.has(REQUEST_ID) || (answer.ok ? !type.startsWith('text/html') : /\bjson\b/.test(type))
   return isOurs ? null : strangerText(url, answer)
@@ -116,7 +116,7 @@ async function refusal(answer: Response, url: string): Promise<CliError> {
   return new RefusedRequest(said, exitCode, failuresIn(body))
 }
 
-/** The sentences about what is wrong with a request, on any surface. */
+/** The sentences of a refused request, on any surface. */
 function failuresIn({ error, detail, errors = [] }: Said): string[] {
   const failures = errors.filter(failure => typeof failure === 'string')
   if (failures.length > 0) return failures

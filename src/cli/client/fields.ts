@@ -19,8 +19,8 @@ export interface Field {
   readonly path: string
   /**
    * `pairs` adds to the object at the path, or replaces there; `names` removes from it. `repeated` is a list with an option for each.
-   * `choice` is one of the words in capitals that the server knows. `nullable` is a text, or the word none. `secret`
-   * is in a file or comes from standard input, and is asked for.
+   * `choice` is one of the words in capitals that the server accepts. `nullable` is a text, or the word none. `secret`
+   * is read from a file, from standard input, or from the terminal after a question.
    */
   readonly kind:
     | 'text'
@@ -36,7 +36,7 @@ export interface Field {
     | 'json'
     | 'secret'
     | 'image'
-  /** Reads words that people type in place of JSON; with the kind `json`. */
+  /** Parses words that people type in place of JSON; with the kind `json`. */
   readonly words?: (flag: string, text: string) => unknown
   /** Milliseconds of 1; then a number may be a span such as `10m`, too. With the kind `number`. */
   readonly unitMs?: number
@@ -71,7 +71,7 @@ export function withBody(command: Command, fields: readonly Field[]): Command {
 /** Members that an option becomes beside the one at its path. */
 const OTHER_PATHS: Partial<Record<Field['kind'], readonly string[]>> = { pairs: ['envChanges'], names: ['envChanges'] }
 
-/** Whether an option that takes several things says that there are none. */
+/** True for an option of several values that is the word none. */
 function isNone(given: readonly string[]): boolean {
   return given.length === 1 && given[0] === 'none'
 }
@@ -96,8 +96,8 @@ export async function withIds<Options extends BodyOptions & ConnectionOptions>(
 }
 
 /**
- * Adds the secrets of a body that nothing else has given: asked for on a terminal, else read from standard input.
- * @param isChange whether the body changes something: then a secret is asked for only where nothing else is changed
+ * Adds the secrets that are missing in a body: asked for on a terminal, else read from standard input.
+ * @param isChange true for a change: it asks for a secret only where it changes nothing else
  */
 export async function withSecrets(
   fields: readonly Field[],
@@ -230,7 +230,7 @@ function numberValue(flag: string, text: string, unitMs: number | undefined): Js
   throw new CliError(`${flag} takes a number${spans}, not '${text}'`, EXIT.usage)
 }
 
-/** A secret of a file. The message does not repeat what may be a secret. */
+/** A secret of a file. The message does not repeat a text that may be a secret. */
 function secretArgument(flag: string, text: string): string {
   if (text.startsWith('@')) return textArgument(text, true)
   const how = canBeAsked() ? 'leave it out to be asked for it' : 'leave it out to give it on standard input'

@@ -1,10 +1,10 @@
-/** Secrets that a person types: they are not shown, and in no list of processes. */
+/** Secrets that a person types: they are neither shown nor in a list of processes. */
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { CliError, EXIT } from '../exit.ts'
 import { readInput } from './text-files.ts'
 
-/** Where a secret is typed, and where it is asked for. */
+/** The input of a secret, and the output of its question. */
 export interface SecretStreams {
   readonly input: NodeJS.ReadStream
   readonly output: NodeJS.WriteStream
@@ -25,7 +25,7 @@ export async function secretText(what: string, streams: SecretStreams = STANDARD
   return lines[0] ?? ''
 }
 
-/** Whether somebody can be asked. */
+/** True on a terminal, where a person can answer. */
 export function canBeAsked({ input }: SecretStreams = STANDARD()): boolean {
   return input.isTTY === true
 }
@@ -33,7 +33,7 @@ export function canBeAsked({ input }: SecretStreams = STANDARD()): boolean {
 /** The lines that come with the first Enter: several where text with line ends is pasted. */
 function typedLines(question: string, { input, output }: SecretStreams): Promise<string[]> {
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() })
-  // The editor of lines turns the echo of the terminal off, and its own goes nowhere. Only then is the question asked.
+  // The line editor turns off the echo of the terminal, and its own output is discarded. The question follows after that.
   const reader = createInterface({ input, output: unseen, terminal: true, historySize: 0 })
   output.write(question)
   return new Promise((resolve, reject) => {
@@ -61,7 +61,7 @@ function typedLines(question: string, { input, output }: SecretStreams): Promise
   })
 }
 
-/** Text without the line end behind it. */
+/** Text without its last line end. */
 export function withoutLineEnd(text: string): string {
   if (!text.endsWith('\n')) return text
   return text.slice(0, text.endsWith('\r\n') ? -2 : -1)

@@ -13,7 +13,7 @@ export interface Named {
 export interface NamedKind {
   /** The word for one of them, such as `network volume`. */
   readonly one: string
-  /** The word for several. */
+  /** The plural. */
   readonly many: string
   /** Path of the list; one of them is at its id below it. */
   readonly path: string

@@ -35,13 +35,13 @@ interface Located {
   readonly endpointId: string
 }
 
-/** How the things of a kind are listed. @param id what was given @param found what it is */
+/** The command that lists the things of a kind. @param id the given text @param found its kind */
 const LISTINGS = {
   job: (id: string, found: string) => `to list jobs: runyard jobs list ${found === 'endpoint' ? id : '<endpoint>'}`,
   worker: (id: string, found: string) => `to list workers: runyard workers list${found === 'endpoint' ? ` ${id}` : ''}`,
 } as const
 
-/** What a text is that may be the id of anything, or the name of an endpoint. */
+/** The kind of a text that may be the id of anything, or the name of an endpoint. */
 async function located(options: ConnectionOptions, kind: keyof typeof LISTINGS, text: string): Promise<Located> {
   try {
     return (await (await ask(options, `/ops/locate/${encodeURIComponent(text)}`)).json()) as Located

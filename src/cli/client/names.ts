@@ -4,18 +4,18 @@ import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 import { KINDS, type Named, type NamedKind } from './kinds.ts'
 
-/** Things that a message lists; the rest is left to a command. */
+/** Maximum number of things that a message lists; a command lists the rest. */
 const MOST_LISTED = 10
 
-/** What can be an id at all. Other text, such as a name with blanks or the path `..`, is never sent as one. */
+/** The form of ids. Other text, such as a name with blanks or the path `..`, is never sent as an id. */
 const ID = /^[A-Za-z0-9_-]{1,191}$/
 
 /**
- * Does something with a thing of a kind, or with anything that has an id. What the server does not know as an id may be a name; only then
+ * Acts on a thing of a kind, or on anything that has an id. A text that the server rejects as an id may be a name; only then
  * are the things listed.
  * @param given an id or a name
- * @param act is called with the id, again with that of the thing of this name where the server knew none; it must not have printed anything by then
- * @throws CliError what `act` throws; with candidates where the name means several things or none
+ * @param act is called with the given text, and again with an id where that text was a name; the first call must print nothing then
+ * @throws CliError the error of `act`; with candidates for a name of several things or of nothing
  */
 export async function withName<Result>(
   options: ConnectionOptions,
@@ -49,7 +49,7 @@ export function withEndpointName<Result>(
  * @param given an id or a name
  * @param flag the option, which messages begin with
  * @returns the text itself for a key that may not read the things of this kind
- * @throws CliError with candidates where the name means several things or none
+ * @throws CliError with candidates for a name of several things or of nothing
  */
 export async function idOf(options: ConnectionOptions, kind: NamedKind, given: string, flag: string): Promise<string> {
   const isThere = (id: string) => ask(options, `${kind.path}/${encodeURIComponent(id)}`).then(() => id)
@@ -63,7 +63,7 @@ export async function idOf(options: ConnectionOptions, kind: NamedKind, given: s
   }
 }
 
-/** What a message says about the things that exist: their names and ids, or how they are listed. */
+/** The part of a message about the existing things: their names and ids, or the command that lists them. */
 export function existing(known: readonly Named[], { many, listing }: NamedKind): string {
   if (known.length === 0) return `there are no ${many}`
   const shown = known.slice(0, MOST_LISTED).map(labelOf)
@@ -77,11 +77,11 @@ function labelOf({ id, name }: Named): string {
 
 /**
  * The id of the thing with this name.
- * @param unknown what the server said to the text as an id; null where it was not asked
- * @throws CliError with candidates where the name means several things or none; `unknown` for the id of one
+ * @param unknown the error of the server for the text as an id; null where no request was sent
+ * @throws CliError with candidates for a name of several things or of nothing; `unknown` for the id of a thing
  */
 export function idAmong(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
-  // The thing exists; what does not is within it, such as a release.
+  // The thing exists, but a part of it does not, such as a release.
   if (unknown !== null && known.some(({ id }) => id === given)) throw unknown
   const found = namedAmong(known, kind, given)
   if (found !== null) return found

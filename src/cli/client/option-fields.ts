@@ -3,9 +3,9 @@ import { type Command, Option } from 'commander'
 import { nearest } from '../../core/nearest.ts'
 import { CliError } from '../exit.ts'
 
-/** A request that the server refuses for what is in it. */
+/** A request that the server refuses because of its content. */
 export class RefusedRequest extends CliError {
-  /** Sentences about single fields, each behind the path of its field where it has one. */
+  /** Sentences about single fields, each after the path of its field where it has one. */
   readonly failures: readonly string[]
 
   constructor(message: string, exitCode: number, failures: readonly string[]) {
@@ -14,7 +14,7 @@ export class RefusedRequest extends CliError {
   }
 }
 
-/** What an option becomes in a request. */
+/** The fields of a request that an option sets. */
 interface Became {
   /** Paths of fields, such as `workers.max`; the parameters of a query have no other form. */
   readonly fields: readonly string[]
@@ -29,7 +29,7 @@ export function fieldOption(flags: string, description: string, ...fields: reado
   return becoming(new Option(flags, description), ...fields)
 }
 
-/** Says which fields of a request an option becomes. */
+/** Declares the fields of a request that an option becomes. */
 export function becoming(option: Option, ...fields: readonly string[]): Option {
   became.set(option, { fields, isSecret: false })
   return option
@@ -73,7 +73,7 @@ function sentenceFor(command: Command, failure: string): string {
   return `${typedFor(command, field)}${VERB.test(text) ? '' : ':'} ${text}`
 }
 
-/** How a sentence begins whose subject is the field. */
+/** The beginning of a sentence whose subject is the field. */
 const VERB = /^(?:must|is|has|needs|cannot)\b/
 
 function noSuchMember(command: Command, field: string): string {
@@ -111,10 +111,10 @@ function bareParts(command: Command, failure: string): Parts | null {
   return path !== undefined && fieldsOf(command).has(path) ? { place: '$', path, said } : null
 }
 
-/** What somebody typed for a field: the option with its value, where that may be shown. */
+/** The typed text for a field: the option with its value, where that may be shown. */
 function typedFor(command: Command, field: string): string {
   const { set, file } = command.opts<{ set?: unknown; file?: unknown }>()
-  // Of `deploy` they are variables, and no paths.
+  // The fields of `deploy` are variables, not paths.
   const setsMembers = command.options.some(option => option.long === '--set' && !became.has(option))
   const settings: readonly string[] = setsMembers && Array.isArray(set) ? set : []
   const setting = settings.findLast(text => covers(text.split('=')[0]!, field))
@@ -162,12 +162,12 @@ function flagOf({ long, short }: Option): string {
   return long ?? short ?? ''
 }
 
-/** True when a field is what an option becomes, or within it. */
+/** True for a field that an option becomes, and for one within it. */
 function covers(path: string, field: string): boolean {
   return path === field || field.startsWith(`${path}.`)
 }
 
-/** A sentence with options in place of the fields that it names: all of them where it is about several, else those that are no words. */
+/** A sentence with options in place of its fields: of all where it is about several, else only of those that are not plain words. */
 function inOptions(command: Command, said: string, isAboutSeveral: boolean): string {
   const flags = fieldsOf(command)
   return said.replaceAll(/\b[a-zA-Z]+(?:\.[a-zA-Z]+)*\b/g, word => {

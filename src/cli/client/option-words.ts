@@ -1,9 +1,9 @@
-/** Options in words, and what they become in the body of a request. JSON is taken wherever these words are. */
+/** Options in words, as values for the body of a request. JSON is accepted wherever these words are. */
 import { ACCOUNT_LIMIT_NAMES, type GivenLimits } from '../../core/accounts/quotas.ts'
 import { nearest } from '../../core/nearest.ts'
 import { CliError, EXIT } from '../exit.ts'
 
-/** What a worker on the CPU runs on where only a number is given. */
+/** The flavor of a worker on the CPU where only a number is given. */
 const FLAVOR = 'cpu3g'
 const VCPUS = [2, 4, 8, 16, 32]
 
@@ -38,7 +38,7 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   metrics: ['none', 'read'],
 }
 
-/** Rights such as `read-only` or `management=read,jobs=write`, as the scope of a key. An area that is left out has none. */
+/** Rights such as `read-only` or `management=read,jobs=write`, as the scope of a key. An area that is left out has no rights. */
 export function scopeWords(flag: string, text: string): object {
   if (text === 'all' || text === 'read-only') return { type: text }
   const levels = text.split(',').map(part => part.split('=').map(word => word.trim()))

@@ -1,4 +1,4 @@
-/** The address of the server as a user gives it, and what is wrong with one. */
+/** The address of the server as a user gives it, and the problems of a wrong one. */
 import { withoutEnd } from '../../core/text-parts.ts'
 import { CliError, EXIT } from '../exit.ts'
 
@@ -22,7 +22,7 @@ export function serverAddress(text: string, source: string): string {
     throw wrong(`must begin with http:// or https://, as ${rootOf(new URL(example))}`)
   }
   const url = URL.parse(text)
-  // Without a host, the first segment of the path would be taken for one.
+  // Without a host, the first segment of the path would be the host.
   if (url === null || /^https?:\/\/(?:\/|$)/i.test(text)) throw wrong(`must be like ${EXAMPLE}, not '${text}'`)
   if (url.username !== '' || url.password !== '')
     throw wrong(`must have no user and no password; give --api-key, and ${rootOf(url)} as the address`)
@@ -33,14 +33,14 @@ export function serverAddress(text: string, source: string): string {
   return withoutEnd(text, '/')
 }
 
-/** The address in front of what the server itself has as a path; a proxy may put a path before that. */
+/** The address without the paths of the server itself; a proxy may have a path before these. */
 function rootOf({ origin, pathname }: URL): string {
   const segments = pathname.split('/').filter(segment => segment !== '')
   const own = segments.findIndex(segment => OWN_SEGMENTS.has(segment))
   return [origin, ...(own === -1 ? segments : segments.slice(0, own))].join('/')
 }
 
-/** Why nothing that speaks the protocol of an address responds there, as a sentence. @param error of the system, TLS or HTTP */
+/** The cause of a failed connection to an address, as a sentence. @param error of the system, TLS or HTTP */
 export function unreachableText(url: string, error: NodeJS.ErrnoException): string {
   const { host, hostname, protocol } = new URL(url)
   const other = `${protocol === 'https:' ? 'http' : 'https'}://${host}`
@@ -58,7 +58,7 @@ export function unreachableText(url: string, error: NodeJS.ErrnoException): stri
 const NO_TLS = /wrong[ _]version[ _]number|packet[ _]length|http[ _]request|unknown[ _]protocol|record[ _]header/i
 const NO_RESPONSE: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET'])
 
-/** What a response that is not of Runyard shows, as a sentence. */
+/** The problem of a response that is not from Runyard, as a sentence. */
 export function strangerText(url: string, { status, headers }: Pick<Response, 'status' | 'headers'>): string {
   const server = headers.get('server')
   const said = server === null ? `status ${status}` : `status ${status}, server ${server.slice(0, 100)}`
@@ -67,7 +67,7 @@ export function strangerText(url: string, { status, headers }: Pick<Response, 's
     : `what answers at ${url} is no Runyard server (${said}); give another --url`
 }
 
-/** Where a redirect leads, as a sentence; null where it leads nowhere else. */
+/** The target of a redirect, as a sentence; null where it is the same address. */
 export function redirectText(url: string, path: string, { headers }: Pick<Response, 'headers'>): string | null {
   const location = URL.parse(headers.get('location') ?? '', url)?.href
   if (location === undefined) return null

@@ -74,7 +74,10 @@ const NAMED: Partial<Record<(typeof FILTERS)[number], readonly NamedKind[]>> = {
   object: Object.values(KINDS),
 }
 
-/** The id of what a filter names. Entries about what is gone stay, so that other text is an id. @throws CliError for a name of several things */
+/**
+ * The id of the thing that a filter names. Entries of deleted things stay, so unknown text counts as an id.
+ * @throws CliError for a name of several things
+ */
 async function idFor(options: AuditOptions, filter: (typeof FILTERS)[number], text: string): Promise<string> {
   const ids = new Set<string>()
   for (const kind of NAMED[filter] ?? []) {

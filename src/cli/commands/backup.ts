@@ -139,7 +139,7 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
     printText(`Its database is PostgreSQL at ${header.postgres}: restore it with pg_restore\n`)
 }
 
-/** What is said of a folder in the place of a backup. */
+/** The message about a folder in place of a backup. */
 async function folderText(folder: string): Promise<string> {
   const { newestBackup } = await import('../../main/backup.ts')
   const { newest } = newestBackup(folder, Date.now())
@@ -149,9 +149,9 @@ async function folderText(folder: string): Promise<string> {
 
 /**
  * The passphrase of the keys; asked for on a terminal.
- * @param isNew asks twice: a typing error would seal the keys for ever
- * @returns null where the keys are to be left out
- * @throws CliError when there is none
+ * @param isNew asks twice: with a typing error the keys could never be opened again
+ * @returns null where the keys are left out
+ * @throws CliError without a passphrase
  */
 async function passphraseOf({ passphraseFile, withoutKeys }: KeyOptions, isNew: boolean): Promise<string | null> {
   if (withoutKeys === true) return null

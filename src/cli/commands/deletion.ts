@@ -44,7 +44,7 @@ const LOSSES: Readonly<Record<string, string>> = {
   registries: 'workers with images that need it do not start any more',
 }
 
-/** A sentence about what is deleted. @param path of it @throws CliError for what is not there */
+/** A sentence about the thing to delete. @param path of it @throws CliError where it does not exist */
 async function lossOf(options: ConnectionOptions, { name, one }: Deletable, path: string, id: string): Promise<string> {
   const found = (await (await ask(options, path)).json()) as { readonly name?: unknown; readonly type?: unknown }
   const who = `${one} ${typeof found.name === 'string' && found.name !== '' ? `${found.name} (${id})` : id}`

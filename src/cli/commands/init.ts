@@ -10,14 +10,14 @@ interface InitOptions {
   readonly lb?: boolean
 }
 
-/** What a new folder has in it. */
+/** The content of a new folder. */
 interface Starter {
   /** Its folder below `examples/starters`. */
   readonly folder: string
   readonly what: string
-  /** What to do next, with the path of the new folder: commands and what they do. */
+  /** The next commands for the path of the new folder, each with its effect. */
   readonly next: (path: string) => readonly (readonly [command: string, purpose: string])[]
-  /** Whether it imports `@runyard/worker`. */
+  /** True where it imports `@runyard/worker`. */
   readonly usesWorkerPackage: boolean
 }
 
@@ -56,7 +56,7 @@ const STARTERS = {
   },
 } as const satisfies Record<string, Starter>
 
-/** The name that stands for that of the folder in the files of a starter. */
+/** The placeholder for the name of the folder in the files of a starter. */
 const NAME = 'my-worker'
 
 /** `runyard init <folder>`: makes a folder to start from. */
@@ -97,7 +97,7 @@ async function init(folder: string, { python = false, lb = false }: InitOptions)
   printText(`Made ${folder}: ${starter.what}. README.md in it says what is where.\n\n${lines.join('')}`)
 }
 
-/** In a folder beside it first, so that it is whole or not there. */
+/** Writes a folder beside it first, so that the new folder is complete or does not exist. */
 async function make(starter: Starter, path: string): Promise<void> {
   const made = `${path}.new-${process.pid}`
   mkdirSync(dirname(path), { recursive: true })
@@ -111,7 +111,7 @@ async function make(starter: Starter, path: string): Promise<void> {
   }
 }
 
-/** @throws CliError where something is at the path that would be lost or mixed with what is made */
+/** @throws CliError where the path has files that would be lost or mixed with the new ones */
 function assertEmpty(folder: string, path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
@@ -123,7 +123,7 @@ function assertEmpty(folder: string, path: string): void {
 function writeStarter({ folder }: Starter, name: string, to: string): void {
   const from = packageFile(join('examples/starters', folder))
   cpSync(from, to, { recursive: true })
-  // npm leaves a file of this name out of packages.
+  // npm leaves files of this name out of packages.
   renameSync(join(to, 'gitignore'), join(to, '.gitignore'))
   const packageName = name
     .toLowerCase()
@@ -142,7 +142,7 @@ function writeStarter({ folder }: Starter, name: string, to: string): void {
   }
 }
 
-/** The package as `npm install` will find it, and as it leaves it: nothing has to be installed. */
+/** The package as an archive for `npm install`, and installed already. */
 async function addWorkerPackage(folder: string): Promise<void> {
   const { WORKER_PACKAGE, workerPackage, writeArchive } = await import('../../main/worker-archive.ts')
   const given = await workerPackage()
@@ -152,7 +152,7 @@ async function addWorkerPackage(folder: string): Promise<void> {
   writeFileSync(join(installed, 'package.json'), given.manifest)
 }
 
-/** An empty folder that is there may be where the terminal is. */
+/** An existing empty folder may be the current folder of the terminal. */
 function moveInto(made: string, path: string): void {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
     renameSync(made, path)

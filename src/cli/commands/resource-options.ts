@@ -29,7 +29,7 @@ const CONTAINER: readonly Field[] = [
   },
 ]
 
-/** Options of a change besides. */
+/** Further options of a change. */
 const UNSET_ENV: Field = {
   flag: '--unset-env <NAME>',
   help: 'environment variable to remove; again for more',
@@ -143,7 +143,7 @@ const KEY: readonly Field[] = [
   { flag: '--expires-at <time>', help: 'RFC 3339 time after which it is refused', path: 'expiresAt', kind: 'text' },
 ]
 
-/** Options of a new one of each group of commands, and of a change; null where there is no change. */
+/** Options of `create` and `update` by group of commands; null where the group has no `update`. */
 export const RESOURCE_OPTIONS = {
   endpoints: {
     create: [

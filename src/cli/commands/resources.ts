@@ -117,7 +117,7 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
     const given = await withSecrets(updateFields, options, bodyOf(updateFields, options, true), true)
     if (Object.keys(given).length === 0 && options.gpu === undefined && options.limit === undefined)
       throw new UsageError('nothing is to be changed: an option says what', update)
-    // CPUs take the place of GPUs, which need no word of their own then.
+    // CPUs replace GPUs, so the request need not remove these.
     const hardware = gpusIn(options) ?? (given.cpu !== undefined && given.gpu === undefined ? 'none' : null)
     const change = async (known: string) => {
       const at = `${path}/${encodeURIComponent(known)}`
@@ -189,7 +189,7 @@ function withLimitOption(command: Command): void {
   command.addOption(fieldOption('--limit <name=value>', help, 'limits').argParser(collected))
 }
 
-/** A change of an account with all its limits, where single ones are given. @param at path of the account */
+/** A change of an account: single limits are completed to all of them. @param at path of the account */
 async function withLimits(
   options: BodyOptions & ConnectionOptions,
   at: string,

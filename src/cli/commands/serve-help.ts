@@ -2,7 +2,7 @@
 import { type Command, CommanderError, Help, Option } from 'commander'
 import { HELP_FORMAT } from '../terminal/help-format.ts'
 
-/** The options of the short help under its headings, with what they do on one line. */
+/** The options of the short help under its headings, each with its effect on one line. */
 const SHORT: readonly (readonly [heading: string, options: Readonly<Record<string, string>>])[] = [
   [
     'What runs:',
@@ -53,7 +53,7 @@ export function withShortHelp(command: Command): void {
   command.configureHelp({
     ...HELP_FORMAT,
     visibleArguments: () => [],
-    // Also the options that a mistyped one is compared with, and that is all of them.
+    // A mistyped option is compared with these, too, so all options are needed here.
     visibleOptions: of => (isPrinting && isShort ? shortOptions(of) : [...of.options, helpOption()]),
     formatHelp(of, helper) {
       isPrinting = true

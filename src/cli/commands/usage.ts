@@ -55,7 +55,7 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   if (options.times === true) return times(endpoint, options)
   const { bucket, last, from, to } = options
   const endpoints = await KINDS.endpoints.list(options)
-  // Bills of an endpoint that is gone are kept.
+  // Bills of deleted endpoints are kept.
   const serverlessId =
     endpoint === undefined ? undefined : (namedAmong(endpoints, KINDS.endpoints, endpoint) ?? endpoint)
   const query = new URLSearchParams({

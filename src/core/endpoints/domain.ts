@@ -1,8 +1,8 @@
-/** The domain that an endpoint has for itself. */
+/** The own domain of an endpoint. */
 import { AppError } from '../errors.ts'
 import type { EndpointId, OwnerId } from '../ids.ts'
 
-/** A domain, and who has it. */
+/** A domain with its endpoint and account. */
 export interface EndpointDomain {
   readonly domain: string
   readonly endpointId: EndpointId
@@ -11,17 +11,17 @@ export interface EndpointDomain {
 
 /** Limit of characters of a domain (RFC 1035, 2.3.4). */
 const MAX_DOMAIN = 253
-/** Letters, digits and hyphens within: what names of hosts have, and certificates. */
+/** Letters and digits, with hyphens within: the labels of host names and of certificates. */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-/** What would be more than a name to a reader of URLs. */
+/** Characters that would end the host in a URL. */
 const NO_NAME = /[\s/\\?#@:%[\]*]/
 
-/** Whether a domain is one of the server's own names, or below one that is the server's. @param name in lower case, without a dot at the end */
+/** True for a name of the server, and for a domain below one that belongs to the server. @param name in lower case, without a dot at the end */
 export type IsServerName = (name: string) => boolean
 
 /**
- * A domain as it is kept: in lower case, in ASCII (punycode), without a dot at its end. What is no domain stays as it is, and
- * {@link domainProblem} says why. Null, and an empty text, are none.
+ * A domain in its stored form: in lower case, in ASCII (punycode), without a dot at its end. A text that is no domain stays as it is, and
+ * {@link domainProblem} gives the reason. Null for null and for an empty text.
  */
 export function tidiedDomain(text: string | null): string | null {
   const trimmed = text?.trim() ?? ''
@@ -30,12 +30,15 @@ export function tidiedDomain(text: string | null): string | null {
   return (URL.parse(`http://${trimmed}/`)?.hostname ?? trimmed).replace(/\.$/, '')
 }
 
-/** Why an endpoint cannot have a domain, as a phrase behind it; null when it can. @param domain as {@link tidiedDomain} has it */
+/**
+ * The reason why an endpoint cannot have a domain, as a phrase that follows its name; null when it can.
+ * @param domain as {@link tidiedDomain} returns it
+ */
 export function domainProblem(domain: string, isServerName: IsServerName): string | null {
   const labels = domain.split('.')
   if (/^\d+(?:\.\d+){3}$/.test(domain) || domain.startsWith('[')) return `is an address; ${FORM}`
   const isName = domain.length <= MAX_DOMAIN && labels.every(label => LABEL.test(label))
-  // A name that ends like a number is an address to clients.
+  // Clients take a name whose last label is a number for an address.
   if (!isName || URL.parse(`http://${domain}/`)?.hostname !== domain) return `is no domain; ${FORM}`
   if (domain === 'localhost' || domain.endsWith('.localhost')) {
     return `is of loopback, where an endpoint has its name already (<endpoint>.localhost); ${FORM}`
@@ -46,7 +49,7 @@ export function domainProblem(domain: string, isServerName: IsServerName): strin
 
 const FORM = 'give a name such as chat.example.org'
 
-/** The error for a domain that another endpoint has, which is named to its own account alone. @param holder who has it, as far as that is known */
+/** The error for a domain of another endpoint, whose id only its own account gets. @param holder the endpoint; null where it is unknown */
 export function domainTaken(domain: string, asking: OwnerId, holder: EndpointDomain | null): AppError {
   const whose =
     holder?.owner === asking ? `endpoint ${holder.endpointId} has it` : 'another endpoint of this server has it'

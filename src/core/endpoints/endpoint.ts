@@ -58,7 +58,7 @@ export interface EndpointConfig {
   readonly modelReferences: readonly string[]
   /** Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link isPageOrigin}. */
   readonly corsOrigins: readonly string[]
-  /** The host name that a load-balancing endpoint has for itself, besides its usual addresses; see domain.ts. Null for none. */
+  /** The own host name of a load-balancing endpoint, besides its usual addresses; see domain.ts. Null without one. */
   readonly domain: string | null
   /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
   readonly compliance: readonly string[]
@@ -156,7 +156,7 @@ export function endpointProblems(
   ]
 }
 
-/** The configuration as it is kept: blanks around the names of types are no part of them, and a domain has one spelling. */
+/** The configuration in its stored form: names of types without blanks around them, and a domain in its one spelling. */
 export function tidied<Config extends Pick<EndpointConfig, 'compute' | 'domain'>>(given: Config): Config {
   const config = { ...given, domain: tidiedDomain(given.domain) }
   const { compute } = config
@@ -176,8 +176,8 @@ export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfin
 }
 
 /**
- * Why an endpoint cannot have its domain: its form, a name of the server, an endpoint without requests.
- * @param before what is changed; a domain that it had already is not checked again, since the server may go by other names now
+ * Problems of the domain of an endpoint: its form, a name of the server, an endpoint with a queue.
+ * @param before the configuration before a change; its domain is not checked again, since the names of the server may have changed
  */
 export function domainProblems(
   { domain, type }: Pick<EndpointConfig, 'domain' | 'type'>,

@@ -1,7 +1,7 @@
 import type { EndpointId } from '../ids.ts'
 import { isPageOrigin } from './endpoint.ts'
 
-/** What browsers name as the origin of a page that has none: of a file, of a frame in a sandbox. */
+/** The origin that browsers send for a page without one: of a file, of a frame in a sandbox. */
 const NO_ORIGIN = 'null'
 
 /** Maximum length of an origin that is shown. */
@@ -16,7 +16,7 @@ export function shownOrigin(origin: string): string {
 }
 
 /**
- * Why a page may not call an endpoint, and who can allow it, for people. The same whether the endpoint exists.
+ * The refusal of a page that calls an endpoint, with the command that allows it. It is the same for an endpoint that does not exist.
  * @param origin as {@link shownOrigin} returns it
  */
 export function pageRefusal(origin: string, id: EndpointId): string {

@@ -8,7 +8,7 @@ export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Templat
   return { ...template.env, ...endpoint.env }
 }
 
-/** Whether both have the same variables, in whatever order. */
+/** True for the same variables in any order. */
 export function isSameEnv(some: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
   const text = (env: Readonly<Record<string, string>>) => JSON.stringify(Object.entries(env).sort())
   return text(some) === text(other)

@@ -72,7 +72,7 @@ export const TEMPLATE_DEFAULTS = {
   allowedCudaVersions: [],
 } as const
 
-/** Whether a template is the same after a change. The order of variables is no part of it. */
+/** True for a template that a change leaves the same. The order of variables does not count. */
 export function isUnchanged(template: Template, before: Template): boolean {
   const text = ({ env, ...fields }: Template) => JSON.stringify([fields, Object.entries(env).sort()])
   return text(template) === text(before)

@@ -51,7 +51,7 @@ export class ErrorGroups {
 }
 
 /**
- * An error on one line: of one of the Python SDK its type and message, of a lost worker why it was lost and the message that it printed last, of
+ * An error on one line: of the Python SDK its type and message; of a lost worker the cause of the loss and its last printed message; of
  * any other its first line.
  */
 export function errorLine(error: string): string {

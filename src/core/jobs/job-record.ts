@@ -13,7 +13,7 @@ export interface JobRecordRules {
   readonly maxBytes: number
   /** Whether input and output are kept with the record. */
   readonly payloads: boolean
-  /** How long after the end of a failed or timed out job its input is kept with the record, without `payloads`; 0 for not at all. */
+  /** Time that the record of a failed or timed out job keeps its input after the end, without `payloads`; 0 keeps no input. */
   readonly failedInputsKeptMs: number
   /** Limit of bytes of these inputs of an account. Past it the oldest go, and their records stay. */
   readonly failedInputsMaxBytes: number
@@ -112,7 +112,7 @@ export function recordedEnd(
 
 /**
  * The bytes of the input of a job that its record keeps for a while because the job failed or timed out; 0 where it keeps none.
- * @param status how the job ended
+ * @param status the state in which the job ended
  */
 export function failedInputBytes(status: JobStatus, inputBytes: number, rules: JobRecordRules): number {
   const isKept = (status === 'FAILED' || status === 'TIMED_OUT') && !rules.payloads && rules.failedInputsKeptMs > 0
@@ -120,13 +120,13 @@ export function failedInputBytes(status: JobStatus, inputBytes: number, rules: J
   return isKept && inputBytes <= rules.failedInputsMaxBytes ? inputBytes : 0
 }
 
-/** Why a job cannot be done again as it was, for people. */
+/** The refusal of a replay without a kept input, with the remedy. */
 export function inputGone(jobId: JobId): string {
   const kept = 'inputs of failed jobs are kept for --failed-input-hours, all of later jobs with --keep-payloads'
   return `the input of job ${jobId} is not kept any more; give one, as with runyard jobs replay --input (${kept})`
 }
 
-/** Why a job cannot be retried of which only the record is left, and what can be done instead, for people. */
+/** The refusal of a retry of a job with nothing left but its record, with the remedy. */
 export function onlyRecordLeft({ id, input }: Pick<JobRecord, 'id' | 'input'>): string {
   const instead =
     input === null

@@ -162,7 +162,7 @@ const MAX_LOSS_LINE = 300
 /** The form of tokens of workers and keys of the server, which a worker may print with its environment. */
 const TOKENS = /\brp[aw]_[\w-]{8,}/g
 
-/** What stands between why a worker was lost and the end of its output. */
+/** The separator between the cause of a lost worker and the end of its output. */
 export const LAST_LINES_WERE = ', and its last lines were:\n'
 
 /**

@@ -1,7 +1,7 @@
 import type { DeliveryId, EndpointId, JobId } from '../ids.ts'
 import type { JobStatus } from './job.ts'
 
-/** How webhooks are delivered; times are in milliseconds. */
+/** Limits of the delivery of webhooks; times are in milliseconds. */
 export const WEBHOOK = {
   /** Tries in all. */
   tries: 3,
@@ -70,7 +70,7 @@ export interface WebhookDelivery {
 }
 
 /**
- * The body of a message about a job: what `status` answered at its end, the input, and the URL that is called, without a name and a password.
+ * The body of a message about a job: the response of `status` at its end, the input, and the called URL without a name and a password.
  * @param payload a JSON object
  * @param input as it was sent; null leaves it out
  */
@@ -79,7 +79,7 @@ export function messageOf(payload: string, { input, url }: { input: string | nul
   return `${payload.slice(0, -1)}${members},"webhook":${JSON.stringify(withoutPassword(url))}}`
 }
 
-/** A URL as it was given, unless it has a name and a password: then as a URL has it without them. */
+/** A URL as it was given; with a name or a password, the normalized URL without these. */
 function withoutPassword(text: string): string {
   const url = URL.parse(text)
   if (url === null || (url.username === '' && url.password === '')) return text
@@ -88,7 +88,7 @@ function withoutPassword(text: string): string {
   return url.href
 }
 
-/** Whether a receiver that answers with this status has the message; null for none. Redirects are not followed. */
+/** True for a status that counts as delivered. Redirects are not followed. @param status null without a response */
 export function hasMessage(status: number | null): boolean {
   return status !== null && status >= 200 && status < 300
 }

@@ -18,7 +18,7 @@ export interface Finding {
 export interface DataDirFacts {
   readonly path: string
   readonly kind: 'folder' | 'missing' | 'other'
-  /** Why this user may not use it, or make it, as a clause; null when nothing is refused. */
+  /** The reason why this user may not use it or make it, as a clause; null when nothing is refused. */
   readonly refusal: string | null
   /** Permission bits; null where it is missing. */
   readonly mode: number | null

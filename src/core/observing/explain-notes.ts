@@ -13,13 +13,13 @@ import { adviceFor, sharedPortsAdvice } from '../workers/worker-failure.ts'
 import { counted, currentWorkers, roughDuration } from './explain-facts.ts'
 import { settingAdvice } from './setting-advice.ts'
 
-/** What {@link notesOn} reads besides the snapshot. */
+/** Facts for {@link notesOn} besides the snapshot. */
 export interface NotesContext {
-  /** Whether workers of GPU endpoints run without one here, since the machine has none. */
+  /** True where workers of GPU endpoints run without a GPU, since the machine has no GPU. */
   readonly noGpus?: boolean
   /** The newest attempts of the endpoint. */
   readonly attempts?: readonly AttemptTimes[]
-  /** Whether its workers run on a platform. */
+  /** True where its workers run on a platform. */
   readonly isElsewhere?: boolean
   /** Ports that its workers wanted and others have. */
   readonly portConflicts?: ReadonlyMap<WorkerId, PortConflict>
@@ -79,7 +79,7 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
   ]
 }
 
-/** Workers that go on, although a port that they wanted is in use: what answers there is another one. */
+/** Running workers whose wanted port is in use: another program answers there. */
 function onTakenPorts(conflicts: ReadonlyMap<WorkerId, PortConflict>): string[] {
   return [...conflicts].map(
     ([worker, conflict]) => `worker ${worker}: ${portConflictText(conflict)}; ${sharedPortsAdvice(conflict)}`,

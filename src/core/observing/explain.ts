@@ -73,7 +73,7 @@ export interface ExplainContext {
   readonly noGpus?: boolean
   /** Whether its workers run on a platform; false unless given. */
   readonly isElsewhere?: boolean
-  /** Ports that workers of the endpoint wanted and others have; none unless given. */
+  /** Ports that workers of the endpoint wanted and others have; empty by default. */
   readonly portConflicts?: ReadonlyMap<WorkerId, PortConflict>
   /** The newest attempts of a queue endpoint, for advice; none unless given. */
   readonly attempts?: readonly AttemptTimes[]

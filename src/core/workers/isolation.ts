@@ -47,13 +47,13 @@ export function strayText(lack: LackOfMarks): string {
   return `Without a mark ${strayProblem(lack)}. To change that, ${lack.action}`
 }
 
-/** Why workers have no network of their own, and what to do, as clauses. */
+/** The reason why workers have no network of their own, and the remedy, as clauses. */
 export interface LackOfNetworks {
   readonly problem: string
   readonly action: string
 }
 
-/** What the lack means for programs with a port of their own, as a sentence without a full stop. */
+/** The effect of the lack on programs with a fixed port, as a sentence without a full stop. */
 export function sharedPortsProblem({ problem }: Pick<LackOfNetworks, 'problem'>): string {
   return `workers of folders share the network of this machine, so that two of them cannot listen on one port, such as 8000 of worker-vllm, and reach what listens on its loopback: ${problem}`
 }

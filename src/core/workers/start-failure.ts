@@ -25,7 +25,7 @@ interface StartFailures {
   readonly folder_not_a_folder: { readonly path: string }
   /** `real` is null where the folder is no link. */
   readonly folder_outside: { readonly folder: string; readonly real: string | null; readonly roots: readonly string[] }
-  /** `problem` says which file or folder the user of the server may not use, and whose it is. */
+  /** `problem` names the file or folder that the user of the server may not use, and its owner. */
   readonly access_refused: { readonly problem: string }
   readonly handler_missing: { readonly folder: string; readonly files: readonly string[] }
   readonly python_environment_broken: { readonly environment: string }

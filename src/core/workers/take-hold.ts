@@ -1,23 +1,23 @@
-/** How long a take is held while there is no job for its worker. */
+/** The maximum wait of a take without a job. */
 
 import { HOLD_MS } from './worker-liveness.ts'
 
-/** How long a take is held whose end the worker may wait for, in ms. */
+/** Maximum wait of a take whose end may delay the result of a running job, in ms. */
 export const SHORT_HOLD_MS = 1_000
 
-/** What is known of a worker as its take comes. */
+/** The state of a worker when its take arrives. */
 export interface HoldFacts {
-  /** Whether the take says that the worker works on a job. */
+  /** True where the take reports a running job. */
   readonly isBusy: boolean
-  /** Whether the worker has yet to let go of a job that was stopped: its next take may say that it has. */
+  /** True until the worker reports the end of a stopped job, which its next take may do. */
   readonly isStopping: boolean
-  /** Whether the worker runs several jobs at once, or sends results while a take is open. */
+  /** True for a worker that runs several jobs at the same time, or sends results while a take is open. */
   readonly isConcurrent: boolean
 }
 
 /**
- * How long a take is held without a job, in ms. A worker that works on a job and was never seen to run several may send
- * its result only when the take has ended.
+ * Maximum wait of a take without a job, in ms. A worker with a running job that never ran several may send
+ * its result only after the take has ended.
  */
 export function takeHoldMs({ isBusy, isStopping, isConcurrent }: HoldFacts): number {
   return isBusy && (isStopping || !isConcurrent) ? SHORT_HOLD_MS : HOLD_MS

@@ -1,15 +1,15 @@
-/** Lines of a worker's output that say that a port is in use. */
+/** Lines of a worker's output that report a port in use. */
 
 const IN_USE =
   /EADDRINUSE|address already in use|\bport \d{2,5} is (?:already )?in use|Connection in use|failed to listen|could ?n[o']t bind/i
-/** What stands before the port; times at the beginning of a line have the same form as an address with a port. */
+/** The words before the port; times at the beginning of a line have the same form as an address with a port. */
 const BEFORE = /\b(?:listen|bind|port|in use|address)/i
 const PORT = /(?:[:,]\s?|\bport[ =:]\s?)(\d{2,5})\b/gi
-/** How much of a line is read. */
+/** Maximum number of characters of a line that are read. */
 const MAX_LINE = 2_000
 const LAST_PORT = 65_535
 
-/** The port that a line says is in use; `unnamed` where the line does not name it, as with Python; null for any other line. */
+/** The port that a line reports as in use; `unnamed` where the line does not name it, as with Python; null for any other line. */
 export function portInUse(line: string): number | 'unnamed' | null {
   const read = line.slice(0, MAX_LINE)
   if (!IN_USE.test(read)) return null

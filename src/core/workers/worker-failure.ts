@@ -156,7 +156,7 @@ function adviceOnPort(conflict: PortConflict | undefined, other: PortConflict['w
     : `if the worker is to listen on the port in ${variable}, name another one there; else read its output (runyard logs <worker>)`
 }
 
-/** What helps where workers share the ports of the machine. */
+/** The remedy where workers share the ports of the machine. */
 export function sharedPortsAdvice({ variable }: Pick<PortConflict, 'variable'>): string {
   const instead = variable === null ? '' : ` instead of the one in ${variable}`
   return (

@@ -41,12 +41,12 @@ export function mayRunHooks(sdk: string | null): boolean {
   return pythonVersion(sdk) >= 2_000_000 || sdk?.startsWith('RunPod-Python-SDK/unknown') === true
 }
 
-/** Whether a worker on this SDK asks for as many jobs as it has room for in one take, so that its concurrency is known from its takes. */
+/** True for an SDK that asks for all jobs that it has room for in one take, so that its takes show its concurrency. */
 export function asksForAllAtOnce(sdk: string | null): boolean {
   return pythonVersion(sdk) >= 1_007_001
 }
 
-/** Whether a worker on this SDK may take single jobs beside a running one, whose result it sends while the take is open. */
+/** True for an SDK that may take single jobs beside a running one, whose result it sends while the take is open. */
 export function sendsResultsMeanwhile(sdk: string | null): boolean {
   const version = pythonVersion(sdk)
   return isOurs(sdk) || (version > 0 && version < 1_007_001)

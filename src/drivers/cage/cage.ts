@@ -68,7 +68,7 @@ export interface CagedLaunch {
   readonly ports: ServedPorts | null
   readonly hostEnv: HostEnvironment
   readonly nodePath: string
-  /** A folder of the server with packages that it reads; null for none. */
+  /** A folder of the server with packages that the worker reads; null without one. */
   readonly packages: string | null
 }
 

@@ -53,7 +53,7 @@ export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTE
   return open ? lackOfOutside(path) : null
 }
 
-/** The lack of networks where no cage can be made; all packages that are missing are named at once. @param wanted what workers are to reach */
+/** The lack of networks where no cage can be made, with all missing packages in one message. @param wanted the network that workers are to reach */
 export function lackWithoutCage(cage: NetworkLack, wanted: 'open' | 'server' | 'shared'): NetworkLack {
   if (cage.problem !== NO_BUBBLEWRAP) return cage
   const missing = wanted === 'open' ? missingPrograms(SYSTEM_PATH) : []

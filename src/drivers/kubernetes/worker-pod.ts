@@ -45,8 +45,8 @@ export type PodEnding = 'terminate' | 'kill'
 /** How long a start may have a trouble that can pass, such as a registry that cannot be reached. */
 const TROUBLE_MS = 60_000
 /**
- * How long a node is silent before its workers leave. After an outage of the API the cluster takes nodes for silent that could not say anything, until
- * they have, which they try every few seconds.
+ * Silence of a node after which its workers leave. After an outage of the API the cluster counts nodes as silent until their next report, which
+ * they try every few seconds.
  */
 const SILENT_MS = 15_000
 /** The cluster itself takes a pod from a silent node after the limit; this long after that it is not waited for. */

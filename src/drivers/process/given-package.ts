@@ -1,15 +1,15 @@
-/** The worker SDK for JavaScript, which a server gives to the workers of folders that have none of their own (ADR 87). */
+/** The worker SDK for JavaScript, which a server gives to the workers of folders without it (ADR 87). */
 import { basename, dirname, join } from 'node:path'
 import type { Command } from './process-command.ts'
 import { exists } from './program-files.ts'
 
 const NAME = '@runyard/worker'
-/** In the folder of the package: what Node loads first, so that imports find the package. */
+/** The file in the folder of the package that Node loads first, so that imports find the package. */
 const PRELOAD = 'preload.cjs'
 
 /**
- * Whether a worker gets the package: it may run Node, and neither its folder nor one above it has the package, where Node would find it.
- * @returns the variables that give it, which replace those of the same name; null where it gets none
+ * Variables that give a worker the package, where it may run Node and neither its folder nor one above it has the package.
+ * @returns variables that replace those of the same name; null for a worker that does not get the package
  */
 export async function givenPackage(
   { folder, words }: Command,

@@ -1,6 +1,6 @@
 /**
- * Finds out whose port a worker wanted. Workers without a network of their own share the ports of this machine, and a program with a fixed port,
- * such as the server that worker-vllm starts at 8000, then works in the first of them alone; the second one may call that of the first.
+ * Finds the owner of a port that a worker wanted. Workers without a network of their own share the ports of this machine. A program with a fixed port,
+ * such as the server of worker-vllm at 8000, works in the first of them alone; the second worker may call the server of the first.
  */
 import type { WorkerId } from '../../core/ids.ts'
 import { portInUse } from '../../core/workers/taken-port.ts'
@@ -12,12 +12,12 @@ import type { OutputPipes } from '../../ports/output-pipes.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { conflictOf, portsOfWorkers, takenOf } from '../named-ports.ts'
 
-/** What {@link PortWatch} needs. */
+/** Dependencies of {@link PortWatch}. */
 export interface PortWatchOptions {
   readonly logs: WorkerLogs
   readonly pipes: OutputPipes
   readonly clock: Clock
-  /** The other workers of a worker's endpoint that run. */
+  /** The other running workers of a worker's endpoint. */
   readonly siblings: (worker: WorkerId) => ReadonlySet<WorkerId>
 }
 
@@ -25,7 +25,7 @@ export interface PortWatchOptions {
 const FOLLOWED_MS = 10 * 60_000
 const LAST_LINES = 50
 
-/** An output that cannot be read, as on a disk that failed, is not followed: its worker works all the same. */
+/** An output that cannot be read, as on a failed disk, is not followed; its worker works all the same. */
 function watchIfReadable(logs: WorkerLogs, worker: WorkerId, listener: () => void): () => void {
   try {
     return logs.watch(worker, listener)
@@ -34,10 +34,10 @@ function watchIfReadable(logs: WorkerLogs, worker: WorkerId, listener: () => voi
   }
 }
 
-/** Reads what workers print that share the ports of this machine. */
+/** Reads the output of workers that share the ports of this machine. */
 export class PortWatch {
   readonly #options: PortWatchOptions
-  /** Ends of what is followed. */
+  /** Functions that end the following of an output. */
   readonly #followed = new Map<WorkerId, () => void>()
   readonly #found = new Map<WorkerId, PortConflict>()
 
@@ -45,7 +45,7 @@ export class PortWatch {
     this.#options = options
   }
 
-  /** Reads the output of a worker from now on, until it names a port that another one has, or for some minutes. */
+  /** Reads the output of a worker from now on, until it reports a port of another worker, or for some minutes. */
   follow(worker: WorkerId): void {
     const { logs, clock } = this.#options
     let position: number | null = null
@@ -68,12 +68,12 @@ export class PortWatch {
     })
   }
 
-  /** The conflict of a worker that runs; null for none. */
+  /** The conflict of a running worker; null without one. */
   conflictOf(worker: WorkerId): PortConflict | null {
     return this.#found.get(worker) ?? null
   }
 
-  /** The conflict of a worker that has ended, by its last lines; null for none. */
+  /** The conflict of an ended worker, by its last lines; null without one. */
   async ended(worker: WorkerId): Promise<PortConflict | null> {
     this.#stop(worker)
     const known = this.#found.get(worker)
@@ -84,13 +84,13 @@ export class PortWatch {
     return found
   }
 
-  /** Forgets a worker. */
+  /** Removes all state of a worker. */
   forget(worker: WorkerId): void {
     this.#stop(worker)
     this.#found.delete(worker)
   }
 
-  /** Follows no worker any more. */
+  /** Stops following all workers. */
   close(): void {
     for (const worker of [...this.#followed.keys()]) this.#stop(worker)
   }
@@ -106,7 +106,7 @@ export class PortWatch {
     this.#followed.delete(worker)
   }
 
-  /** Another program may have a port that the worker does without, so only another worker counts. */
+  /** The worker may not need a port that another program has, so only another worker counts. */
   async #conflictIn(worker: WorkerId, lines: readonly { readonly line: string }[]): Promise<PortConflict | null> {
     const ports = new Set(lines.flatMap(({ line }) => portInUse(line) ?? []))
     const siblings = this.#options.siblings(worker)

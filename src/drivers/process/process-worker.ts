@@ -44,7 +44,7 @@ export interface Running {
   isOver: boolean
   /** How it ended, once its output is whole. */
   exit: ObservedExit | null
-  /** Which of the ports that it wanted others had when it ended. */
+  /** The port in use that it wanted when it ended. */
   suspicion: Promise<PortConflict | null>
 }
 
@@ -137,7 +137,7 @@ export function portVariables(ports: ServedPorts | null): Record<string, string>
   return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
 }
 
-/** Others have the ports that a worker wanted, now that it has none. @param siblings the other workers of its endpoint */
+/** The conflict over a port that the worker wanted and does not have. @param siblings the other workers of its endpoint */
 export async function suspicionOf(
   own: WorkerId,
   named: readonly NamedPort[],

@@ -465,7 +465,7 @@ class Processes implements ProcessDriver {
     return found ?? (asked ? null : await this.#portWatch.ended(worker))
   }
 
-  /** The other workers of an endpoint that run. */
+  /** The other running workers of an endpoint. */
   #siblings(worker: WorkerId, endpoint = this.#workers.get(worker)?.endpoint ?? null): ReadonlySet<WorkerId> {
     const others = [...this.#workers].filter(([id, other]) => id !== worker && !other.isOver)
     return new Set(others.flatMap(([id, other]) => (endpoint !== null && other.endpoint === endpoint ? [id] : [])))

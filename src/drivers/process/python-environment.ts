@@ -40,7 +40,7 @@ async function environmentAt(path: string): Promise<{ path: string; programs: st
     isProgram(join(programs, 'python')),
     ...MARKS.map(mark => exists(join(path, mark))),
   ])
-  // A folder named env may be anything; what may not be entered is an environment by its name.
+  // A folder named env may be anything; a closed one counts as an environment only by another name.
   const isSure = basename(path) !== 'env'
   const isEnvironment = marks.includes(true) || (isSure && (runs || unusable(programs) !== null))
   return isEnvironment ? { path, programs: runs ? programs : null } : null

@@ -69,8 +69,8 @@ export function senderOf(request: ReceivedRequest, isTrusted: (address: string) 
 }
 
 /**
- * Whether a prefix is a plain path. Many proxies pass a prefix of their client on, and it is written into redirects and cookies: one such as
- * `//host` would lead elsewhere.
+ * True for a prefix that is a plain path. Many proxies pass on the prefix of a client, and redirects and cookies contain it: `//host` would lead
+ * to another server.
  */
 function isPath(prefix: string): boolean {
   const segments = withoutEnd(prefix, '/').split('/').slice(1)

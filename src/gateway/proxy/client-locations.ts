@@ -1,8 +1,8 @@
-/** URLs in response fields of a worker that serves below a path of a shared host, as its client has to call them. */
+/** URLs in response fields of a worker below a path of a shared host, as its client has to call them. */
 import { textBefore } from '../../core/text-parts.ts'
 import type { ProxyRequest } from './proxy-request.ts'
 
-/** What of a request says where its endpoint is for the client. */
+/** The address of an endpoint as the client of a request sees it. */
 export type SeenAt = Pick<ProxyRequest, 'endpointId' | 'prefix' | 'host' | 'protocol'>
 
 /**
@@ -34,13 +34,13 @@ export function clientLocation(name: string, value: string, at: SeenAt): string 
   return url === undefined ? value : value.slice(0, url) + clientUrl(value.slice(url), prefix, at)
 }
 
-/** `5; url='` and the like: up to the URL of a `Refresh`. */
+/** The part of a `Refresh` before its URL, such as `5; url='`. */
 const REFRESH = /^[\d.]+[ \t]*[;,][ \t]*(?:url[ \t]*=[ \t]*)?["']?/i
 
-/** The begin of an absolute URL, or of one that begins with its host. */
+/** The beginning of an absolute URL, or of one that begins with its host. */
 const BEFORE_HOST = /^(?:(https?):)?\/\//i
 
-/** A URL below the prefix, where it is a path or has the host of the request. */
+/** The URL with the prefix, where it is a path or has the host of the request. */
 function clientUrl(url: string, prefix: string, at: SeenAt): string {
   const { host, protocol } = at
   const found = BEFORE_HOST.exec(url)
@@ -52,12 +52,12 @@ function clientUrl(url: string, prefix: string, at: SeenAt): string {
   const path = belowPrefix(rest.startsWith('/') ? rest : `/${rest}`, prefix, at)
   // A client of HTTP/1.0 may have named no host, and a URL needs one.
   if (authority === '') return path
-  // A worker that does not read X-Forwarded-Proto takes its client for one of plain HTTP, and would send its key there.
+  // For a worker that ignores X-Forwarded-Proto all clients use plain HTTP: its redirect would send the key in plain text.
   if (protocol === 'https' && scheme.toLowerCase() === 'http') return `https://${host}${path}`
   return before + authority + path
 }
 
-/** Applications that know their prefix name it themselves: with that of a proxy in front of the server, or without. */
+/** Applications that read their prefix add it themselves: with that of a proxy in front of the server, or without. */
 function belowPrefix(path: string, prefix: string, { endpointId }: SeenAt): string {
   // `/../x` is `/x` for a client, and would leave the prefix.
   const plain = DOTS.test(path) ? withoutDots(path) : path
@@ -71,7 +71,7 @@ function isBelow(path: string, prefix: string): boolean {
   return path.startsWith(prefix) && (path.length === prefix.length || '/?#'.includes(path[prefix.length]!))
 }
 
-/** A segment of one or two dots, with the separators that browsers know. */
+/** A segment of one or two dots, with the separators that browsers accept. */
 const DOTS = /[/\\](?:\.|%2e){1,2}(?:[/\\?#]|$)/i
 const ONE_DOT = /^(?:\.|%2e)$/i
 const TWO_DOTS = /^(?:\.|%2e){2}$/i
@@ -90,7 +90,7 @@ function withoutDots(path: string): string {
   return `/${kept.join('/')}${path.slice(end)}`
 }
 
-/** Without case, a dot at the end of the name, and the port of the scheme. */
+/** A host for comparison: in lower case, without a dot at the end of the name and the port of the scheme. */
 function hostAndPort(authority: string, scheme: string): string {
   const standard = scheme.toLowerCase() === 'https' ? ':443' : ':80'
   const lower = authority.toLowerCase()

@@ -1,4 +1,4 @@
-/** Responses as clients may see them: without fields about a whole origin or domain, which several endpoints share, and with URLs below their path. */
+/** Responses as clients may see them: without fields about an origin or domain that several endpoints share, and with URLs below their path. */
 
 import { namesConsoleCookie } from '../entrance/credentials.ts'
 import { isBeyondOrigin, isOriginWide } from '../http1/fields.ts'
@@ -7,7 +7,7 @@ import { clientLocation, hasLocation, type SeenAt } from './client-locations.ts'
 
 /**
  * A response with those of its fields that the endpoint may set, and URLs that lead its client back to the endpoint.
- * @param seen its prefix is null where the endpoint has a host of its own, so that only what acts beyond its origin concerns others
+ * @param seen its prefix is null for an endpoint with a host of its own: only fields that act beyond its origin are removed then
  * @returns the same object where nothing changes
  */
 export function withinEndpoint(head: ResponseHead, seen: SeenAt): ResponseHead {

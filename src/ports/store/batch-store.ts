@@ -96,7 +96,7 @@ export interface BatchStore {
   find(endpointId: EndpointId, batchId: BatchId, nowMs: number): Promise<Batch | null>
   /** Batches of an endpoint, newest first. */
   list(endpointId: EndpointId, nowMs: number, offset: number, limit: number): Promise<BatchPage<Batch>>
-  /** Batches of all endpoints of an account that exist, or of one, newest first. */
+  /** Batches of one endpoint, or of all existing endpoints of an account, newest first. */
   listBefore(
     of: { readonly owner: OwnerId } | { readonly endpointId: EndpointId },
     nowMs: number,

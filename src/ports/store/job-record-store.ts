@@ -15,7 +15,7 @@ export interface JobListRequest {
   readonly withRecords: boolean
 }
 
-/** Which jobs of all endpoints of an account are listed. */
+/** Filter of the jobs of all endpoints of an account. */
 export interface OwnerJobListRequest extends Omit<JobListRequest, 'endpointId'> {
   readonly owner: OwnerId
 }
@@ -34,7 +34,7 @@ export interface JobListPart {
 export interface JobRecordStore {
   /** Jobs of an endpoint, newest first, without input and output. */
   list(request: JobListRequest): Promise<JobListPart>
-  /** Jobs of all endpoints of an account that exist, newest first, without input and output. */
+  /** Jobs of all existing endpoints of an account, newest first, without input and output. */
   listOfOwner(request: OwnerJobListRequest): Promise<JobListPart>
   /** One job with everything that is kept of it; null when nothing is, or its endpoint is gone. */
   find(endpointId: EndpointId, jobId: JobId, nowMs: number, withRecords: boolean): Promise<JobRecord | null>

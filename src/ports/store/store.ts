@@ -357,7 +357,7 @@ export interface EndpointStore {
   ids(): Promise<EndpointId[]>
   /** The ids of those that keep workers, or have jobs that wait or run, or workers that have not ended or wait for a place; some others may be among them. */
   active(): Promise<EndpointId[]>
-  /** The endpoint that has a domain; null for none. */
+  /** The endpoint that has a domain; null without one. */
   ofDomain(domain: string): Promise<EndpointDomain | null>
   /** The domains of the endpoints of all accounts. */
   domains(): Promise<EndpointDomain[]>

@@ -119,7 +119,7 @@ export class Access {
 
   /**
    * The endpoints whose jobs the caller may read, as its key names them; null for those of its whole account.
-   * @throws AppError `forbidden` where there are none
+   * @throws AppError `forbidden` where it may read no jobs
    */
   requireSomeJobs(caller: Caller): EndpointId[] | null {
     const endpoints = readableJobs(caller)

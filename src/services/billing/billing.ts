@@ -69,7 +69,7 @@ export class Billing {
     return 'problems' in result ? result.problems : []
   }
 
-  /** The time that is asked for, in whole buckets. @throws AppError `invalid` with everything wrong with it */
+  /** The requested time in whole buckets. @throws AppError `invalid` with all its problems */
   span(time: BillingTime): Pick<Bill, 'size' | 'startMs' | 'endMs'> {
     const bounds = boundsOf(time, this.#ports.clock.now())
     return { size: time.size, startMs: bounds[0]!, endMs: bounds.at(-1)! }

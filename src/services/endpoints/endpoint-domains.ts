@@ -8,38 +8,41 @@ import type { Ports } from '../../ports/ports.ts'
 const RETRY_MS = 1_000
 
 /**
- * The domains of endpoints: which ones an endpoint may have, and all of them in memory, for a look-up with each request. One server acts on a
+ * The domains of endpoints: their rules, and all of them in memory, for a look-up with each request. One server acts on a
  * database, and all its changes go through {@link changing}.
  */
 export class EndpointDomains {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #isServerName: IsServerName
-  #known: ReadonlyMap<string, EndpointId> = new Map()
+  #domains: ReadonlyMap<string, EndpointId> = new Map()
   #reading: Promise<void> | null = null
-  /** Whether a change has come since the reading began. */
-  #changed = false
-  /** When the last read failed, in monotonic milliseconds; null when it did not. */
+  /** True after a change since the reading began. */
+  #isChanged = false
+  /** Monotonic time of the last failed read, in milliseconds; null after a read without an error. */
   #failedMs: number | null = null
 
-  /** @param isServerName tells the names that no endpoint can have */
+  /** @param isServerName true for the names that no endpoint can have */
   constructor(ports: Pick<Ports, 'store' | 'clock'>, isServerName: IsServerName = () => false) {
     this.#ports = ports
     this.#isServerName = isServerName
   }
 
-  /** Why an endpoint cannot have its domain, whoever else has it. @param before what is changed; null for a new endpoint */
+  /** Problems of the domain of an endpoint, except that another has it. @param before the endpoint before the change; null for a new one */
   problems(config: EndpointConfig, before: EndpointConfig | null): FieldProblem[] {
     return domainProblems(config, before, this.#isServerName)
   }
 
-  /** The store refuses one that is taken meanwhile. @throws AppError `conflict` when another endpoint has its domain */
+  /** The store checks again with the change itself. @throws AppError `conflict` when another endpoint has its domain */
   async requireFree({ id, owner, domain }: Endpoint): Promise<void> {
     if (domain === null) return
     const holder = await this.#ports.store.endpoints.ofDomain(domain)
     if (holder !== null && holder.endpointId !== id) throw domainTaken(domain, owner, holder)
   }
 
-  /** Changes an endpoint. Look-ups know its domain when that is done, also where the store failed and may have changed it. @param after null for none */
+  /**
+   * Changes an endpoint, and reads the domains again when its own changed, also after an error of the store.
+   * @param after the endpoint after the change; null for a deletion
+   */
   async changing<Done>(
     before: Pick<Endpoint, 'domain'> | null,
     after: Pick<Endpoint, 'domain'> | null,
@@ -52,16 +55,16 @@ export class EndpointDomains {
     }
   }
 
-  /** The endpoint of a domain; null for none. @param name in lower case, without a port and a dot at the end */
+  /** The endpoint of a domain; null without one. @param name in lower case, without a port and a dot at the end */
   find(name: string): EndpointId | null {
     if (this.#failedMs !== null && this.#ports.clock.monotonic() - this.#failedMs >= RETRY_MS) void this.load()
-    return this.#known.get(name) ?? null
+    return this.#domains.get(name) ?? null
   }
 
-  /** Reads them. While the store is away those of before stay, and look-ups read again. Never rejects. */
+  /** Reads all domains. While the store is away the previous ones stay, and look-ups read again. Never rejects. */
   load(): Promise<void> {
     if (this.#reading !== null) {
-      this.#changed = true
+      this.#isChanged = true
       return this.#reading
     }
     this.#failedMs = null
@@ -74,10 +77,10 @@ export class EndpointDomains {
   async #load(): Promise<void> {
     try {
       do {
-        this.#changed = false
+        this.#isChanged = false
         const domains = await this.#ports.store.endpoints.domains()
-        this.#known = new Map(domains.map(({ domain, endpointId }) => [domain, endpointId]))
-      } while (this.#changed)
+        this.#domains = new Map(domains.map(({ domain, endpointId }) => [domain, endpointId]))
+      } while (this.#isChanged)
     } catch {
       this.#failedMs = this.#ports.clock.monotonic()
     }

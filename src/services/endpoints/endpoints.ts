@@ -385,7 +385,7 @@ export class Endpoints {
     return { ...config, id, owner, templateId, version: 1, createdAtMs: this.#ports.clock.now() }
   }
 
-  /** Acts while the account may have this endpoint more. @throws AppError `conflict` when its domain is taken */
+  /** Acts while the account may have one endpoint more. @throws AppError `conflict` when its domain is taken */
   async #admitted<Done>(endpoint: Endpoint, act: () => Promise<Done>): Promise<Done> {
     const { owner, workersMin } = endpoint
     await this.#domains.requireFree(endpoint)

@@ -75,7 +75,7 @@ export class Templates {
   }
 
   /**
-   * Changes what is given and keeps the rest. Every endpoint that uses the template gets a new version, unless nothing changes.
+   * Changes the given members and keeps the rest. Every endpoint that uses the template gets a new version, unless nothing changes.
    * @throws AppError `not_found`, `invalid` with all failures, `forbidden` as services/endpoints/host-folders.ts says, or `conflict` when
    *   others keep changing it
    */

@@ -17,11 +17,11 @@ import { mapConcurrently } from '../map-concurrently.ts'
 /** Endpoints of an account: some of them, or null for all. */
 export type SomeEndpoints = readonly EndpointId[] | null
 
-/** Endpoints that are read at once. */
+/** Maximum number of endpoints that are read at the same time. */
 const CONCURRENCY = 16
-/** About how many items all endpoints together give to one page; those that name many endpoints get short pages. */
+/** Approximate maximum of items that all endpoints together give to one page; a key for many endpoints gets short pages. */
 const MAX_JOINED = 20_000
-/** Jobs that one request reads of each of several endpoints at least, and of all of them together about. */
+/** Minimum of jobs that one request reads of each endpoint, and approximate maximum of all endpoints together. */
 const READ = { least: 20, together: 4 * MAX_JOBS_READ }
 
 /** Jobs and batches of all endpoints of an account, newest first, page by page. */
@@ -35,7 +35,7 @@ export class AccountJobs {
   }
 
   /**
-   * Jobs, also those whose result is gone. A page may have fewer than the limit, or none, without being the last.
+   * Jobs, also those whose result is gone. A page may be shorter than the limit, or empty, without being the last.
    * @param endpoints those of this account that the caller may read
    * @throws AppError `invalid` for a cursor that no page had
    */
@@ -60,7 +60,7 @@ export class AccountJobs {
   }
 
   /**
-   * Batches that are not gone; drafts are among them.
+   * Batches that still exist, drafts among them.
    * @param endpoints as of {@link jobs}
    * @throws AppError `invalid` for a cursor that no page had
    */
@@ -87,7 +87,7 @@ function shareOf({ limit }: Slice, endpoints: readonly EndpointId[]): number {
   return Math.min(limit, Math.max(2, Math.floor(MAX_JOINED / Math.max(1, endpoints.length))))
 }
 
-/** Up to where a part was read: a full one up to its last item. */
+/** The end of the read part: that of a full part is its last item. */
 function endOf(items: readonly Position[], limit: number, readUntil: Position | null): Position | null {
   return items.length >= limit ? (items.at(-1) ?? readUntil) : readUntil
 }

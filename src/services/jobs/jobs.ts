@@ -240,7 +240,7 @@ export class Jobs {
     return move.job
   }
 
-  /** Why a job was not retried. */
+  /** The error of a retry that was refused. */
   async #notRetried(endpointId: EndpointId, jobId: JobId): Promise<AppError> {
     const { store, clock } = this.#ports
     const nowMs = clock.now()

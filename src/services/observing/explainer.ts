@@ -31,7 +31,7 @@ import type { TimeKeeper } from './server-time.ts'
 
 /** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
 export const MAX_EXPLAINED = 100
-/** Limit of workers of an endpoint whose ports are looked at. */
+/** Maximum number of workers of an endpoint whose ports are checked. */
 const MAX_OBSERVED = 20
 /** Limit of endpoints that are explained at the same time. */
 const CONCURRENCY = 10

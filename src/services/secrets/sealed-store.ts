@@ -50,7 +50,7 @@ export function sealedStore(store: Store, seals: PayloadSeals): Store {
   }
 }
 
-/** A text, or something else where it cannot be opened. The try of a delivery reports a URL that cannot be. */
+/** A text, or a substitute where it cannot be opened. The try of a delivery then reports the URL. */
 function openedOr<Else>(seals: PayloadSeals, text: string, place: SealPlace, otherwise: Else): string | Else {
   try {
     return seals.opened(text, place)

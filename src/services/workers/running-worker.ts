@@ -71,7 +71,7 @@ const CHUNK_RETRY_MS = 6_000
  *
  * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity} after a time in which
  *   this server did not listen, since nothing may be concluded from a silence that it did not hear.
- * - Asked concurrency: changed by each take. That it runs several jobs at once is never forgotten.
+ * - Asked concurrency: changed by each take. Proof of several jobs at the same time stays.
  * - Completed: changed by each result.
  * - Told stops: a job is noted each time the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
@@ -193,7 +193,7 @@ export class RunningWorker {
     return concurrencyAsked(this.#asked, noted)
   }
 
-  /** Whether it was seen to run several jobs at once; or it sends results while takes are open, as its SDK is known to do. */
+  /** True once it ran several jobs at the same time, or for an SDK that sends results while takes are open. */
   get isConcurrent(): boolean {
     return this.#isConcurrent
   }

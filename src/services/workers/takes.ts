@@ -66,7 +66,7 @@ export class Takes {
   }
 
   /**
-   * Jobs for a worker that was authenticated: at once when some wait, else as soon as one comes, else none after {@link takeHoldMs}.
+   * Jobs for an authenticated worker: immediately when some wait, else as soon as one arrives, else an empty list after {@link takeHoldMs}.
    * @throws AppError `rate_limited` for a worker that has ended, which slows it down until it is gone
    */
   async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {

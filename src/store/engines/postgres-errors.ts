@@ -73,7 +73,7 @@ function connectionReason(error: unknown): string {
 }
 
 /**
- * What a start ends with: an error of {@link fromPostgres} with the place of the database, its cause and what helps. Anything else stays as it is.
+ * The error of a failed start: an error of {@link fromPostgres} with the place of the database, the cause and the remedy. Other errors stay the same.
  * @param url of the database, whose password is not in the message
  */
 export function withPlace(error: unknown, url: string): unknown {
@@ -83,7 +83,7 @@ export function withPlace(error: unknown, url: string): unknown {
   return new AppError(error.code, troubleText(postgresTrouble(cause, url), url), { cause })
 }
 
-/** A trouble as a sentence with the place of the database. */
+/** A problem as a sentence with the place of the database. */
 export function troubleText({ problem, remedy }: PostgresTrouble, url: string): string {
   return `PostgreSQL at ${addressOf(url).replace(/^\w+:\/\//, '')}: ${problem}; ${remedy}`
 }

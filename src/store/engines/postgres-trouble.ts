@@ -1,8 +1,8 @@
-/** What keeps a server from using a PostgreSQL, in the same words for `runyard doctor` and for a start that ends. */
+/** Problems of a PostgreSQL that a server cannot use, in the same words for `runyard doctor` and for a failed start. */
 import { DatabaseError, defaults } from 'pg'
 import { textBefore } from '../../core/text-parts.ts'
 
-/** A problem with what helps, both as clauses. They may name a user, a host and a database, and never a password. */
+/** A problem and its remedy, both as clauses. They may name a user, a host and a database, and never a password. */
 export interface PostgresTrouble {
   readonly problem: string
   readonly remedy: string
@@ -22,14 +22,14 @@ interface Place {
   readonly namesAuthority: boolean
 }
 
-/** What a PostgreSQL says of itself and of the user of the connection. */
+/** Facts of a PostgreSQL and of the user of the connection. */
 export interface PostgresFacts {
   /** As `150018`. */
   readonly versionNumber: number
   readonly version: string
-  /** Whether it only lets one read, as the copy of another one. */
+  /** True for a read-only copy of another PostgreSQL. */
   readonly isStandby: boolean
-  /** The first schema of the search path; null where that has none. */
+  /** The first schema of the search path; null where that is empty. */
   readonly schema: string | null
   readonly mayCreate: boolean
   readonly hasTables: boolean
@@ -40,7 +40,7 @@ export const READ_FACTS = `SELECT current_setting('server_version_num')::int AS 
   pg_is_in_recovery() AS "isStandby", current_schema() AS schema, to_regclass('migrations') IS NOT NULL AS "hasTables",
   COALESCE(has_schema_privilege(current_schema(), 'CREATE'), FALSE) AS "mayCreate"`
 
-/** What keeps a server from using a PostgreSQL that let it in; null for nothing. @param url of the database */
+/** The problem of a PostgreSQL after a connection; null without a problem. @param url of the database */
 export function unfitness(facts: PostgresFacts, url: string): PostgresTrouble | null {
   const { versionNumber, version, isStandby, schema, mayCreate, hasTables } = facts
   if (versionNumber < OLDEST_POSTGRES * 10_000)
@@ -55,7 +55,7 @@ export function unfitness(facts: PostgresFacts, url: string): PostgresTrouble | 
 
 const READ_ONLY = 'it is the copy of another one and lets nobody write'
 
-/** Why a PostgreSQL cannot be used. @param error of the connection or of PostgreSQL @param url of the database */
+/** The problem of a PostgreSQL after an error. @param error of the connection or of PostgreSQL @param url of the database */
 export function postgresTrouble(error: unknown, url: string): PostgresTrouble {
   const place = placeOf(url)
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error
@@ -184,7 +184,7 @@ function withoutSchema({ user }: Place): PostgresTrouble {
   }
 }
 
-/** Where a database is, without user, password and options. */
+/** The place of a database, without user, password and options. */
 export function addressOf(url: string): string {
   if (!URL.canParse(url)) return 'the given address'
   const { protocol, host, pathname } = new URL(url)

@@ -9,7 +9,7 @@ export interface DomainRow {
   readonly owner: OwnerId
 }
 
-/** $1 endpoint, $2 the domain that it keeps; all but that are free. */
+/** $1 endpoint, $2 the domain that it keeps. Its other domains become free. */
 export const dropOtherDomains = 'DELETE FROM endpoint_domains WHERE endpoint_id = $1 AND domain <> $2'
 
 /** $1 domain, $2 endpoint, $3 owner. Nothing when another endpoint has it. */
@@ -19,7 +19,7 @@ export const addDomain = `
 /** $1 domain. */
 export const findDomain = 'SELECT domain, endpoint_id, owner FROM endpoint_domains WHERE domain = $1'
 
-/** Those of all accounts. */
+/** The domains of all accounts. */
 export const listDomains = 'SELECT domain, endpoint_id, owner FROM endpoint_domains ORDER BY domain'
 
 /** A row as a domain with its endpoint. */

@@ -10,7 +10,7 @@ import { changedText, readSummed } from './summed-text.ts'
 /** Where the jobs of a list come from: those that are kept, and what is left of others. */
 export type ListedTable = 'jobs' | 'job_records'
 
-/** Whose jobs are listed: those of an endpoint, or of an account. */
+/** The owner of the listed jobs: an endpoint or an account. */
 export type ListedBy = 'endpoint_id' | 'owner'
 
 const WHEN =

@@ -1,4 +1,4 @@
-/** Self-signed certificates of the domains of endpoints: one for each, so that a new domain changes the certificate of nobody else. */
+/** Self-signed certificates of the domains of endpoints: one for each, so that a new domain changes no other certificate. */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { KeyPair } from './key-pair.ts'
@@ -7,10 +7,10 @@ import { ensurePair, RENEW_MS, type SelfSignedFiles } from './self-signed.ts'
 /** Limit of pairs in memory; others are read from their files again. */
 const MAX_PAIRS = 500
 
-/** What {@link DomainCertificates} needs. */
+/** Dependencies of {@link DomainCertificates}. */
 export interface DomainCertificateParts {
   readonly dataDir: string
-  /** Whether an endpoint has a domain at this moment. */
+  /** True for a domain of an endpoint at this moment. */
   readonly isDomain: (name: string) => boolean
   /** The server's time. */
   readonly now: () => number
@@ -35,7 +35,7 @@ export class DomainCertificates {
     const known = this.#pairs.get(name) ?? this.#ensure(name)
     const pair = await known
     if (pair.about.expiresAtMs - now() > RENEW_MS) return pair
-    // Another call may have renewed it meanwhile.
+    // Another call may have renewed it.
     return this.#pairs.get(name) === known ? this.#ensure(name) : this.pairFor(name)
   }
 
@@ -64,7 +64,7 @@ export class DomainCertificates {
 const FOLDER = join('tls', 'domains')
 const ENDINGS = ['.pem', '.crt']
 
-/** Where the certificate of a domain is below a data directory: the pair in `.pem`, and in `.crt` what clients need to trust it. */
+/** The files of the certificate of a domain below a data directory: the pair in `.pem`, and the certificate that clients trust in `.crt`. */
 export function domainFiles(dataDir: string, domain: string): SelfSignedFiles {
   const folder = join(dataDir, FOLDER)
   return { pair: join(folder, `${domain}.pem`), certificate: join(folder, `${domain}.crt`) }

@@ -63,7 +63,7 @@ export function runTool(name: string, args: readonly string[], options: ToolOpti
     child.stdout.on('data', collect(out))
     child.stderr.on('data', collect(err))
     child.on('error', (error: NodeJS.ErrnoException) => {
-      // A folder of PATH that may not be entered is refused for every name.
+      // A closed folder of PATH gives this error for every name.
       const isMissing = error.code === 'ENOENT' || (error.code === 'EACCES' && !isInPath(name, env.PATH))
       if (isMissing) end({ state: 'missing' })
       else fail(`cannot be run: ${error.code ?? error.message}`)

@@ -53,7 +53,7 @@ export function droppedLogLines(): number {
   return standardError?.dropped ?? 0
 }
 
-/** Writes whole lines between those of the log: at once, or when the terminal takes them, as those are. */
+/** Writes whole lines between those of the log: like these, immediately or when the terminal takes them. */
 export function writeBesideLog(text: string): void {
   standardError?.write(text)
 }

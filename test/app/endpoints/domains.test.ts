@@ -1,4 +1,4 @@
-/** A domain that a load-balancing endpoint has for itself: who may have which, and where it is shown. */
+/** The own domain of a load-balancing endpoint: its rules, and the surfaces that show it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OwnerId } from '../../../src/core/ids.ts'

@@ -97,7 +97,7 @@ const HELD_FOR_A_SECOND = 1_000
 const HELD_WHOLE = 25_000
 const PYTHON = (version: string) => ({ 'user-agent': `RunPod-Python-SDK/${version} (Linux; x86_64)` })
 
-/** How long a take without a job is held, in ms. */
+/** Wait of a take without a job, in ms. */
 async function heldMs(rig: Rig, take: Promise<Answer>): Promise<number> {
   const sinceMs = rig.clock.now()
   let endedMs: number | null = null

@@ -1,4 +1,4 @@
-/** The logs of a worker where Flash and `rp logs` look for them. */
+/** The logs of a worker at the path of Flash and `rp logs`. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OwnerId } from '../../../src/core/ids.ts'

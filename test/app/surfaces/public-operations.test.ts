@@ -18,7 +18,7 @@ function bill(query: object, counts: object, amounts: readonly string[]) {
   return { records: [], metadata: { query: { ...SPAN, ...query }, recordCount: 0, ...counts, totals } }
 }
 
-/** What each operation answers whose list is always empty, or empty without use. */
+/** The response of each operation whose list is always empty, or empty without use. */
 const EMPTY: Readonly<Record<string, object>> = {
   'GET /v2/pods': { pods: [], pagination: PAGE },
   'GET /v2/clusters': { clusters: [], pagination: PAGE },
@@ -41,7 +41,7 @@ const EMPTY: Readonly<Record<string, object>> = {
   ]),
 }
 
-/** The status and the sentence of each operation on what is not here. */
+/** The status and the sentence of each operation on things that do not exist here. */
 const REFUSED: Readonly<Record<string, readonly [status: number, sentence: RegExp]>> = {
   'POST /v2/pods': [405, /has no pods$/],
   'GET /v2/pods/{id}': [404, /has no pods$/],

@@ -1,4 +1,4 @@
-/** What a surface shows of a template or an endpoint can be written back to it as it is, and makes a copy that is the same. */
+/** A template or an endpoint can be written back as a surface shows it, and the same text makes an equal copy. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
@@ -13,7 +13,7 @@ const MADE = { id: undefined, createdAt: undefined, version: undefined, requestU
 // biome-ignore lint/suspicious/noExplicitAny: it is what a surface shows
 type Shown = Record<string, any>
 
-/** How one surface shows an object, takes it back, and makes another one of it. */
+/** The operations of one surface: to show an object, to write it back, and to copy it. */
 interface Dialect {
   readonly read: (id: string) => Promise<Shown>
   readonly write: (id: string, shown: Shown) => Promise<unknown>

@@ -1,4 +1,4 @@
-/** Which names an endpoint can have for itself. */
+/** Names that can be the domain of an endpoint. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { domainProblem, domainTaken, tidiedDomain } from '../../../src/core/endpoints/domain.ts'
@@ -6,7 +6,7 @@ import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
 
 const isServerName = (name: string) => name === 'runyard.example' || name.endsWith('.lb.example')
 
-/** Why a text is refused, in the form in which it would be kept. */
+/** The reason for the refusal of a text, in the form in which it would be stored. */
 function refusal(text: string): string | null {
   return domainProblem(tidiedDomain(text)!, isServerName)
 }

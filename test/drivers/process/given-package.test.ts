@@ -34,7 +34,7 @@ function ownPackage(folder: string, main = "exports.start = () => {}\nexports.ow
   return { [`${folder}/package.json`]: '{"main": "main.js"}', [`${folder}/main.js`]: main }
 }
 
-/** What a file prints on a Node; the end of its errors where it fails. */
+/** The output of a file on a Node; the end of its errors where it fails. */
 function printed(node: string, file: string, variables: Readonly<Record<string, string>> | null): string {
   const { stdout, stderr, status } = spawnSync(node, [file], { env: { PATH, ...variables }, encoding: 'utf8' })
   return status === 0 ? stdout.trim() : stderr

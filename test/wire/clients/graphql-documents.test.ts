@@ -12,7 +12,7 @@ import { fixture } from '../support/server.ts'
 const schema = buildSchema(typeDefs.join('\n'))
 const KNOWN = new URL('../../contract/reference/graphql-documents.graphql', import.meta.url)
 
-/** What is wrong with a document, each time with the document. */
+/** The errors of a document, each with the document. */
 function problemsOf(document: string): string[] {
   return validate(schema, parseWithinLimits(document), validationRules).map(({ message }) => `${message}\n${document}`)
 }

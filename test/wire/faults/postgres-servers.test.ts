@@ -308,7 +308,7 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
     assert.equal((await ask(server, '/readyz')).status, 200)
     const roles = server.events('leader.changed').map(({ now }) => now)
-    // On a busy machine the next confirmation may come late, which nobody notices.
+    // On a busy machine the next confirmation may be late, without effect.
     assert.deepEqual([roles.at(-1), roles.filter(role => role !== 'active' && role !== 'unsure')], ['active', []])
   })
 

@@ -11,7 +11,7 @@ import { killAll } from '../support/processes.ts'
 import { root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** A folder with a handler that answers with a word, and nothing else: the package that it imports is that of the server. */
+/** A folder with nothing but a handler that returns a word: the server gives it the package that it imports. */
 function makeFolder(word: string): string {
   const folder = join(temporaryFolder(), 'my-model')
   mkdirSync(folder)

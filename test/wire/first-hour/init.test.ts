@@ -1,4 +1,4 @@
-/** The first hour of somebody who has no handler yet: `runyard init` makes one, which runs without a registry. */
+/** The first hour of a user without a handler: `runyard init` makes one, which runs without a registry. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'

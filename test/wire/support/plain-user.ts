@@ -8,7 +8,7 @@ const NOBODY = 65_534
 const isRoot = process.getuid?.() === 0
 const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
 
-/** How commands run as that user. `uid` is null for the user of the test. */
+/** The means to run commands as that user. `uid` is null for the user of the test. */
 export const plainUser = {
   user,
   uid: isRoot ? NOBODY : null,

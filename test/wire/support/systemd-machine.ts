@@ -9,7 +9,7 @@ import { root } from './server.ts'
 import { until } from './until.ts'
 
 const BOOT = fileURLToPath(new URL('systemd-machine.sh', import.meta.url))
-/** Where this repository is on a machine, which sees no other folder of its owner. */
+/** The path of this repository on a machine, which sees no other folder of its owner. */
 export const REPOSITORY = '/repository'
 const NAMESPACES = ['--pid', '--mount', '--uts', '--ipc', '--cgroup', '--fork', '--kill-child']
 const run = promisify(execFile)

@@ -27,7 +27,7 @@ export async function until<Value>(
     const found = await look()
     if (found !== undefined && found !== null && found !== false) return found
     const waitedMs = performance.now() - began
-    // Work may have come to the machine meanwhile.
+    // The load may have grown since the beginning.
     if (waitedMs > budgetMs) budgetMs = Math.max(budgetMs, patient(forMs))
     if (waitedMs > budgetMs) throw new Error(`after ${budgetMs} ms still waiting for ${what}`)
     await sleep(Math.max(everyMs, Math.min(MAX_PAUSE_MS, waitedMs * PAUSE_SHARE)))

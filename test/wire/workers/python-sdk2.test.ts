@@ -14,7 +14,7 @@ import { sleep, until } from '../support/until.ts'
 
 const START_MS = 60_000
 
-/** What a program prints, until it ends or has printed what was looked for; then it is ended. */
+/** The output of a program, until it ends or has printed the wanted text; then it is ended. */
 async function outputOf(
   child: ChildProcessWithoutNullStreams,
   wanted?: RegExp,

@@ -87,7 +87,7 @@ export function catalogFields({ catalog }: GraphqlParts) {
   }
 }
 
-/** What of a GPU type one worker can have on this machine. It counts as secure cloud. There is no community cloud. */
+/** The share of a GPU type that one worker can have on this machine. It counts as secure cloud. There is no community cloud. */
 function lowestPrice(catalog: Catalog, gpu: PricedGpu, wanted: GivenTemplateInput<WantedGpus>) {
   const { vcpusHere, memoryGbHere } = gpu
   const isHere = wanted.secureCloud !== false

@@ -85,7 +85,7 @@ export const catalogSdl = /* GraphQL */ `
     machineProducts: [MachineProduct]
   }
 
-  "What is asked for, on this machine. What it does not know is null."
+  "The stock and the price of this machine. Unknown values are null."
   type LowestPrice {
     gpuName: String
     gpuTypeId: String

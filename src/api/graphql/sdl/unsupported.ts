@@ -1,5 +1,5 @@
 /**
- * What Runyard does not have: pods, flash apps, the hub, the model repository and public endpoints. Lists of them are empty, and clients get
+ * Parts of the public API that Runyard lacks: pods, flash apps, the hub, the model repository, public endpoints. Lists are empty, and clients get
  * a sentence for everything else, so their documents must be valid: each input is a scalar that takes anything.
  */
 export const unsupportedSdl = /* GraphQL */ `

@@ -14,7 +14,7 @@ export interface AbsentParts {
   readonly endpoints: Endpoints
 }
 
-/** The lists of what Runyard has not, by path, with the member that lists it. */
+/** The lists of things that Runyard lacks, by path, with the member of the response. */
 const LISTS: Readonly<Record<string, string>> = {
   '/v2/pods': 'pods',
   '/v2/clusters': 'clusters',
@@ -22,7 +22,10 @@ const LISTS: Readonly<Record<string, string>> = {
   '/v2/registries/delegations': 'delegations',
 }
 
-/** Bills of what Runyard has not or gives for nothing: by kind the id in its query and its records, if it has one, the count of these, and its amounts. */
+/**
+ * Bills of things that Runyard lacks or gives without charge: by kind the id in its query and its records, if it has one, the count of these,
+ * and its amounts.
+ */
 const BILLS: Readonly<Record<string, { id?: string; count?: string; amounts: readonly string[] }>> = {
   pods: { id: 'podId', count: 'uniquePodCount', amounts: ['gpuAmount', 'cpuAmount', 'diskAmount'] },
   clusters: { id: 'clusterId', count: 'uniqueClusterCount', amounts: ['gpuAmount', 'diskAmount', 'networkingAmount'] },
@@ -42,7 +45,7 @@ const FREE_AMOUNTS: readonly string[] = [
 ]
 
 /**
- * The lists and bills of the public API for what Runyard has not, so that tools that list everything go on. The document of the API leaves
+ * The lists and bills of the public API for things that Runyard lacks, so that tools that list everything go on. The document of the API leaves
  * them out.
  */
 export function absentRoutes(parts: AbsentParts): RestRoute[] {

@@ -170,7 +170,7 @@ const ModelReferences = z.array(z.string().max(1_000).openapi({ pattern: MODEL_R
 const CorsOrigins = z
   .array(z.string().max(300).openapi({ pattern: '^(\\*|https?://[a-z0-9.-]+(:[1-9][0-9]{0,4})?)$' }))
   .max(MAX_ITEMS)
-/** An addition to the public contract, of load-balancing endpoints. Core checks the rules, with sentences that say which. Null or empty for none. */
+/** An addition to the public contract, of load-balancing endpoints. Core checks the rules and names the violated one. Null or empty removes it. */
 const Domain = z.string().max(300).nullable()
 const Timeout = z.int().min(5_000).max(604_800_000)
 
@@ -224,7 +224,7 @@ export const EndpointBody = z
     name: z.string(),
     type: EndpointType,
     requestUrls: z.union([QueueRequestUrls, LoadBalancingRequestUrls]).openapi('EndpointRequestUrls'),
-    /** An addition to the public contract, as `domain`, of load-balancing endpoints: their own origin, null for none. */
+    /** An addition to the public contract, as `domain`, of load-balancing endpoints: their own origin; null without one. */
     browserUrl: Uri.nullable().optional(),
     domain: z.string().nullable().optional(),
     gpu: GpuShown.nullable().optional(),

@@ -19,7 +19,7 @@ export interface Build {
   /** Path of the Dockerfile within the folder; `Dockerfile` unless given. */
   readonly dockerfile?: string
   readonly args?: Readonly<Record<string, string>>
-  /** Files that the engine gets beside those of the folder, by their paths in it. */
+  /** Further files for the engine, by their paths in the folder. */
   readonly added?: Readonly<Record<string, Buffer>>
   readonly labels?: Readonly<Record<string, string>>
   /** Whether steps that were built before are built again. */
@@ -42,7 +42,7 @@ interface Part {
 const createIgnore = ignoring as unknown as typeof ignoring.default
 
 const LAST_LINES = 20
-/** What npm says in a build of a folder that names the worker SDK by its version. */
+/** The error of npm in a build of a folder that names the worker SDK by its version. */
 const NO_WORKER_PACKAGE = /404[^\n]{0,200}@runyard(?:\/|%2f)worker/i
 const MAX_OUTPUT = 16_384
 

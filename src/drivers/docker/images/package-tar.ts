@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { pack } from 'tar-fs'
 
-/** What an archive has of a folder. */
+/** The files of a folder that an archive contains. */
 export interface PackageFiles {
   readonly folder: string
   /** Files and folders in it, without `package.json`. */
@@ -15,7 +15,7 @@ export interface PackageFiles {
 export function packageTar({ folder, files, manifest }: PackageFiles): Readable {
   const own = (name: string) => ({ name: `package/${name}`, mtime: new Date(0), uid: 0, gid: 0 })
   return pack(folder, {
-    // It takes them out of the list.
+    // tar-fs removes them from the list.
     entries: [...files],
     sort: true,
     map: header => Object.assign(header, own(header.name), { mode: header.type === 'directory' ? 0o755 : 0o644 }),

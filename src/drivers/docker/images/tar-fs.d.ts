@@ -4,11 +4,11 @@ declare module 'tar-fs' {
   /** An archive that is being made. */
   interface Pack extends Readable {
     entry(header: { name: string }, contents: Buffer): void
-    /** Nothing follows. */
+    /** Ends the archive. */
     finalize(): void
   }
 
-  /** Packs a folder, or some entries of it; `ignore` is asked with the absolute path of each entry, `finish` gets what is not finalized. */
+  /** Packs a folder, or some entries of it; `ignore` is called with the absolute path of each entry, `finish` with the archive before its end. */
   export function pack(
     folder: string,
     options: {

@@ -4,7 +4,7 @@ import * as sql from '../../tables/endpoint-domains.ts'
 import { type DomainRow, toDomain } from '../../tables/endpoint-domains.ts'
 import { perform, query, queryOne, type Steps } from '../operation.ts'
 
-/** Notes which domain an endpoint has, and frees the one that it had. @throws AppError `conflict` when another endpoint has it */
+/** Stores the domain of an endpoint, and frees its previous one. @throws AppError `conflict` when another endpoint has the domain */
 export function* linkDomain({ id, owner, domain }: Pick<Endpoint, 'id' | 'owner' | 'domain'>): Steps<void> {
   yield* perform(sql.dropOtherDomains, [id, domain ?? ''])
   if (domain === null) return
@@ -13,7 +13,7 @@ export function* linkDomain({ id, owner, domain }: Pick<Endpoint, 'id' | 'owner'
   if (holder?.endpointId !== id) throw domainTaken(domain, owner, holder)
 }
 
-/** Who has a domain; null for nobody. */
+/** The endpoint and account of a domain; null without one. */
 export function* findDomain(domain: string): Steps<EndpointDomain | null> {
   const row = yield* queryOne<DomainRow>(sql.findDomain, [domain])
   return row === null ? null : toDomain(row)

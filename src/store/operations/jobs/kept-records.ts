@@ -18,12 +18,12 @@ export function* notesOf(jobId: JobId): Steps<JobNote[]> {
   return rows.map(({ at_ms: atMs, worker_id: workerId, text }) => ({ atMs, workerId, text }))
 }
 
-/** Inputs that one step drops at least, if so many are too many. */
+/** Minimum number of inputs that one step drops, where so many are past a limit. */
 const MIN_DROPPED = 100
-/** About how many bytes of inputs one step drops, at least one input. */
+/** Approximate maximum of bytes of inputs that one step drops; it drops one input at least. */
 const DROPPED_BYTES = 16 * 1024 * 1024
 
-/** What an account has more of. */
+/** Additions to the sums of an account. */
 interface Sum {
   readonly records: number
   readonly bytes: number
@@ -86,8 +86,8 @@ export function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number,
 }
 
 /**
- * Drops inputs of failed jobs of an account that are past their time or the limit of bytes, the oldest first; their records stay. Returns how
- * many, and whether it stopped before all of them were gone.
+ * Drops inputs of failed jobs of an account that are past their time or the limit of bytes, the oldest first; their records stay. Returns their
+ * number, and true where further ones remain.
  * @param limit maximum number
  */
 export function* dropFailedInputs(
@@ -115,7 +115,7 @@ export function* dropFailedInputs(
   return { dropped: gone.size, isCut: freed > DROPPED_BYTES }
 }
 
-/** What an account has. Others that change it wait until this step is over. */
+/** The sums of an account. Concurrent changes of them wait until this step is over. */
 function* sizesOf(owner: OwnerId): Steps<SumRow> {
   const row = yield* queryOne<SumRow>(sql.addToSizes, [owner, 0, 0, 0])
   return row ?? { records: 0, bytes: 0, failed_input_bytes: 0 }

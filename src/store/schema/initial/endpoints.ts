@@ -37,7 +37,7 @@ export const endpointVolumes = [
   'CREATE INDEX endpoint_volumes_by_volume ON endpoint_volumes (volume_id)',
 ]
 
-/** Repeats the domain in the configuration of endpoints: one has it, whichever account asks. */
+/** Repeats the domain in the configuration of endpoints, as a key: one endpoint of all accounts has it. */
 export const endpointDomains = `CREATE TABLE endpoint_domains (
   domain TEXT PRIMARY KEY,
   endpoint_id TEXT NOT NULL UNIQUE REFERENCES endpoint_ids (id) ON DELETE CASCADE,

@@ -157,9 +157,9 @@ export const batchRequests = `CREATE TABLE batch_requests (
 ) {{strict}}`
 
 /**
- * What is left of jobs whose result is gone. `bytes` is what a record counts as towards the limit of its account, `failed_input_bytes` what its
- * input does that is kept for a while because the job failed, 0 for others; the sums are in `job_record_sizes`. They are removed with their
- * endpoint in steps, so nothing cascades.
+ * Records of jobs whose result is gone. `bytes` is the size of a record towards the limit of its account, `failed_input_bytes` that of the input of
+ * a failed job, which is kept for a while, 0 for others; the sums are in `job_record_sizes`. Records are removed with their endpoint in steps, so
+ * nothing cascades.
  */
 export const jobRecords = [
   `CREATE TABLE job_records (
