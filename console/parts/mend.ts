@@ -443,7 +443,7 @@ function imageLinks(facts: MendFacts): Mend[] {
   if (/registry credential/.test(action)) return [link('/registries', 'Save a registry credential'), image]
   if (/CPU flavor/.test(action)) return [settings(facts, 'hardware', 'Give workers more memory')]
   const ofMachine =
-    /--process-root|--docker|Podman|container toolkit|amdgpu|catatonit|disk space|reaches the registry|container engine|--kubernetes-/
+    /--process-root|--docker|Podman|container toolkit|amdgpu|catatonit|disk space|reaches the registry|container engine|--kubernetes-|user of the server/
   if (ofMachine.test(action)) return [machine('See what is wrong with the machine'), image]
   return [image]
 }

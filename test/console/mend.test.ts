@@ -214,6 +214,7 @@ test('every reason for which no worker can be started leads to where it is mende
     gpu_toolkit: '/machine',
     download_limit: '/registries',
     memory: '/endpoints/mine/settings#hardware',
+    access: '/machine',
     process_root: '/machine',
     other: image,
   })
