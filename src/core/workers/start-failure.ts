@@ -167,7 +167,7 @@ const RULES: Rules = {
   ],
   folder_unnamed: [() => "image 'dir:' needs the path of a folder", 'other'],
   folder_missing: [({ folder }) => `folder '${folder}' does not exist`, 'other'],
-  folder_not_a_folder: [({ path }) => `'${path}' is not a folder`, 'other'],
+  folder_not_a_folder: [({ path }) => `'${path}' is not a folder; name the one that it is in`, 'other'],
   folder_outside: [
     ({ folder, real, roots }) =>
       `folder '${folder}'${real === null ? '' : `, which is really '${real}',`} is outside of the process roots: ${roots.join(', ')}`,

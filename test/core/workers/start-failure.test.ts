@@ -61,7 +61,7 @@ const SAMPLES: Samples = {
   engine_not_configured: [{ image: 'a' }, "image 'a' needs a container engine, and none is configured"],
   folder_unnamed: [{}, "image 'dir:' needs the path of a folder"],
   folder_missing: [{ folder: '/a' }, "folder '/a' does not exist"],
-  folder_not_a_folder: [{ path: '/a' }, "'/a' is not a folder"],
+  folder_not_a_folder: [{ path: '/a' }, "'/a' is not a folder; name the one that it is in"],
   folder_outside: [
     { folder: '/a', real: '/b', roots: ['/c', '/d'] },
     "folder '/a', which is really '/b', is outside of the process roots: /c, /d",
