@@ -1,5 +1,6 @@
 import type { BatchId, EndpointId, WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
+import { errorLine } from '../jobs/error-groups.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
 import { type DownloadProgress, progressText } from '../models/download-progress.ts'
 import type { Capacity } from '../scaling/plan.ts'
@@ -165,7 +166,7 @@ export function explainJob(
       notes: notesOn(snapshot, context),
     }
   }
-  const why = job.error === null ? '' : `: ${job.error}`
+  const why = job.error === null ? '' : `: ${errorLine(job.error)}`
   return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
 }
 

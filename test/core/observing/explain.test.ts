@@ -528,6 +528,9 @@ test('a job says what its endpoint waits for, how often it was lost, where it ru
   )
   const failed = explainJob(aJob({ status: 'FAILED', error: 'boom', finishedAtMs: NOW }), paused, context())
   assert.deepEqual([failed.cause, failed.summary, failed.sinceMs], ['finished', 'the job is FAILED: boom', NOW])
+  const thrown = JSON.stringify({ error_type: 'Error', error_message: 'no such model', error_traceback: 'Error: ...' })
+  const ofSdk = explainJob(aJob({ status: 'FAILED', error: thrown }), paused, context())
+  assert.equal(ofSdk.summary, 'the job is FAILED: Error: no such model')
   assert.equal(explainJob(aJob({ status: 'CANCELLED' }), paused, context()).summary, 'the job is CANCELLED')
 })
 
