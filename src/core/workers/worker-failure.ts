@@ -180,7 +180,13 @@ const OUTPUT_RULES: readonly Rule[] = [
   },
   {
     pattern: /Cannot find (?:package|module) '([^'./][^':]{0,200})'/,
-    advice: "install '$1' in the worker's folder (npm install $1)",
+    advice:
+      "install '$1' where the worker runs: name it in package.json and serve the folder with --setup (or npm install $1)",
+  },
+  {
+    pattern: /TypeScript ([\w ]{1,40}) (?:is|are) not supported in strip-only mode/,
+    advice:
+      'Node removes the types of TypeScript and compiles nothing ($1 here): write that in plain JavaScript, or compile the handler to handler.mjs; erasableSyntaxOnly in tsconfig.json lets tsc and editors report such syntax',
   },
   {
     pattern:

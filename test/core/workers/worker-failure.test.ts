@@ -32,6 +32,20 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
   ],
   ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
   [
+    'a missing package beside one that no registry has',
+    { lastLines: ["Error: Cannot find package 'left-pad' imported from"] },
+    /name it in package\.json and serve the folder with --setup/,
+  ],
+  [
+    'TypeScript that has to be compiled',
+    {
+      lastLines: [
+        'SyntaxError [ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX]: TypeScript parameter property is not supported in strip-only mode',
+      ],
+    },
+    /compiles nothing \(parameter property here\).*erasableSyntaxOnly/,
+  ],
+  [
     'a missing worker package',
     {
       lastLines: ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@runyard/worker' imported from /app/handler.mjs"],
