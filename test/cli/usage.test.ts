@@ -138,3 +138,18 @@ test('serve refuses --watch without a folder to watch', async t => {
     [69, 'runyard: --watch follows changes in the folders of --worker and --lb; name one\n'],
   )
 })
+
+test('serve with a number as its argument, as npm start --port gives one, names --port behind npm start', async () => {
+  assert.equal(
+    (await said('serve', '8081'))[0],
+    "runyard: serve takes no argument '8081'; a port goes behind --port: npm start -- --port 8081",
+  )
+})
+
+test('init prints commands that can be pasted, for a folder whose name has spaces too', async t => {
+  const folder = join(temporaryFolder(t), "My Model's")
+  const { code, stdout, stderr } = await runAlone('init', folder, '--lb')
+  assert.equal(code, 0, stderr)
+  const quoted = `'${folder.replace("'", "'\\''")}'`
+  assert.ok(stdout.includes(`  runyard serve --lb ${quoted}  `), stdout)
+})

@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { packageFile } from '../../disk/package-files.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { shellWord } from '../shell-word.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 interface InitOptions {
@@ -91,7 +92,7 @@ async function init(folder: string, { python = false, lb = false }: InitOptions)
   } catch (thrown) {
     throw new CliError(`cannot make ${folder}: ${(thrown as Error).message}`, EXIT.output)
   }
-  const next = starter.next(folder)
+  const next = starter.next(shellWord(folder))
   const width = Math.max(...next.map(([command]) => command.length))
   const lines = next.map(([command, purpose]) => `  ${command.padEnd(width)}  ${purpose}\n`)
   printText(`Made ${folder}: ${starter.what}. README.md in it says what is where.\n\n${lines.join('')}`)

@@ -7,6 +7,7 @@ import { errorText } from '../../disk/access-problem.ts'
 import { packageFile } from '../../disk/package-files.ts'
 import type { ActingServer, RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
+import { shellWord } from '../shell-word.ts'
 import { withShortHelp } from './serve-help.ts'
 import { SERVE_OPTION_GROUPS } from './serve-option-groups.ts'
 
@@ -46,19 +47,15 @@ function withCommand(words: readonly string[], options: Record<string, unknown>)
     throw new CliError(`serve takes no argument '${words[0]}'; ${placeOf(words[0]!)}`, EXIT.usage)
   if (options.command !== undefined)
     throw new CliError('a command is given with --command and behind --; leave one of them out', EXIT.usage)
-  return { ...options, command: words.map(quoted).join(' ') }
+  return { ...options, command: words.map(shellWord).join(' ') }
 }
 
-/** Where a word belongs that is no argument of `serve`: a folder, or a file in one, behind `--worker`. */
+/** Where a word belongs that is no argument of `serve`: a folder, or a file in one, behind `--worker`; the port that npm leaves of `npm start --port`. */
 function placeOf(word: string): string {
+  if (/^\d+$/.test(word)) return `a port goes behind --port: npm start -- --port ${word}`
   if (!existsSync(word)) return 'a folder goes behind --worker, a command behind --'
   const folder = statSync(word).isDirectory() ? word : dirname(word)
-  return `did you mean --worker ${quoted(folder)}? A command goes behind --`
-}
-
-/** A word of a command line, in quotes where it needs some. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+  return `did you mean --worker ${shellWord(folder)}? A command goes behind --`
 }
 
 /** @throws Error with a sentence */
