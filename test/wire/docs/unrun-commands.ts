@@ -17,7 +17,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
   'certbot certonly --webroot -w /var/www/html -d runyard.example': 'it asks an authority that cannot be reached',
   'setfacl -R -m u:runyard:rX -m d:u:runyard:rX /etc/letsencrypt/live /etc/letsencrypt/archive':
     'it changes who may read files of this machine',
-  'createuser --pwprompt runyard && createdb --owner=runyard runyard':
+  'sudo -u postgres createuser --pwprompt runyard && sudo -u postgres createdb --owner=runyard runyard':
     'it makes a user of the database of this machine',
   "RUNYARD_DATABASE='postgres://runyard:password@127.0.0.1:5432/runyard' runyard serve":
     'test/wire/faults/postgres runs servers on PostgreSQL',
