@@ -135,8 +135,11 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   if (!hasKeys && !header.keyIsGiven)
     printText(`It has no keys: put encryption-key of the server into ${dataDir} before the start\n`)
   if (header.keyIsGiven) printText('Start it with the RUNYARD_MASTER_KEY of the server\n')
-  if (header.postgres !== null)
-    printText(`Its database is PostgreSQL at ${header.postgres}: restore it with pg_restore\n`)
+  if (header.postgres !== null) {
+    printText(`Its database is PostgreSQL at ${header.postgres}: restore it with pg_restore into an empty one\n`)
+    printText(`  ${restoreCommand(header.postgres, `${resolve(file)}.dump`)}\n`)
+    printText('and start with the address of that one in RUNYARD_DATABASE\n')
+  }
 }
 
 /** The message about a folder in place of a backup. */
