@@ -27,7 +27,12 @@ interface StartFailures {
   readonly folder_outside: { readonly folder: string; readonly real: string | null; readonly roots: readonly string[] }
   /** `problem` names the file or folder that the user of the server may not use, and its owner. */
   readonly access_refused: { readonly problem: string }
-  readonly handler_missing: { readonly folder: string; readonly files: readonly string[] }
+  /** `other` is a file in the folder that is for the other type of endpoint; null where there is none. */
+  readonly handler_missing: {
+    readonly folder: string
+    readonly files: readonly string[]
+    readonly other: OtherFile | null
+  }
   readonly python_environment_broken: { readonly environment: string }
   readonly program_missing: { readonly name: string; readonly path: string }
   readonly program_not_executable: { readonly name: string; readonly path: string }
@@ -92,6 +97,13 @@ interface StartFailures {
 export type StartFailure = {
   [Kind in keyof StartFailures]: { readonly kind: Kind } & StartFailures[Kind]
 }[keyof StartFailures]
+
+/** A file that a worker of the other type of endpoint would run: one that takes jobs, or one that serves requests. */
+export interface OtherFile {
+  /** Its path in the folder. */
+  readonly name: string
+  readonly of: 'jobs' | 'requests'
+}
 
 /** How a container engine is away. `address` is null where it does not matter. */
 export interface EngineAbsence {
@@ -175,8 +187,8 @@ const RULES: Rules = {
   ],
   access_refused: [({ problem }) => problem, 'access'],
   handler_missing: [
-    ({ folder, files }) =>
-      `folder '${folder}' has no ${files.slice(0, -1).join(', ')} or ${files.at(-1)}, there or in src, and no command is given`,
+    ({ folder, files, other }) =>
+      `folder '${folder}' has no ${files.slice(0, -1).join(', ')} or ${files.at(-1)}, there or in src, and no command is given${otherText(other)}`,
     'handler',
   ],
   python_environment_broken: [
@@ -295,6 +307,12 @@ const SPAWN_PROBLEMS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   E2BIG: 'its arguments and variables are too long',
   EAGAIN: 'the machine has no room for more processes',
+}
+
+function otherText(other: OtherFile | null): string {
+  if (other === null) return ''
+  const type = other.of === 'jobs' ? 'a queue endpoint (--worker)' : 'a load-balancing endpoint (--lb)'
+  return `; its ${other.name} is for ${type}`
 }
 
 function engineAwayText({ how, address, said }: EngineAbsence): string {

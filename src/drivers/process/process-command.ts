@@ -4,7 +4,7 @@ import { constants } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { argsInvalid, parseArgs, splitCommandLine } from '../../core/workers/command-line.ts'
-import { WorkerStartError } from '../../core/workers/start-failure.ts'
+import { type OtherFile, WorkerStartError } from '../../core/workers/start-failure.ts'
 import { exists, isProgram, unusable } from './program-files.ts'
 import { findPython } from './python-environment.ts'
 
@@ -54,7 +54,15 @@ export async function resolveCommand(
   if (words.length > 0 && words[0] === '') throw argsInvalid('args begins with an empty word')
   if (words.length > 0) return { folder, words, pythonFolder }
   if (file === null)
-    throw unusable(folder) ?? new WorkerStartError({ kind: 'handler_missing', folder, files: FILES[purpose] })
+    throw (
+      unusable(folder) ??
+      new WorkerStartError({
+        kind: 'handler_missing',
+        folder,
+        files: FILES[purpose],
+        other: await findOther(folder, purpose),
+      })
+    )
   const refusal = await access(join(folder, file), constants.R_OK).then(
     () => null,
     () => unusable(join(folder, file)),
@@ -115,6 +123,14 @@ const FILES: Readonly<Record<Purpose, readonly string[]>> = {
   jobs: HANDLERS,
   requests: SERVERS,
   either: [...HANDLERS, ...SERVERS],
+}
+
+/** A file of the folder for the other type of endpoint; null where there is none, or the type is not known. */
+async function findOther(folder: string, purpose: Purpose): Promise<OtherFile | null> {
+  if (purpose === 'either') return null
+  const of = purpose === 'jobs' ? 'requests' : 'jobs'
+  const name = await findFile(folder, FILES[of])
+  return name === null ? null : { name, of }
 }
 
 async function findFile(folder: string, names: readonly string[]): Promise<string | null> {

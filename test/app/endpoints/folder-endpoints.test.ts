@@ -27,7 +27,7 @@ test('a folder is found again by the next start', async t => {
 })
 
 test('a folder that has nothing to run for its kind of endpoint is refused, and leaves nothing behind', async t => {
-  const missing = { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'] } as const
+  const missing = { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'], other: null } as const
   const check = (_: string, __: string, type?: string) => (type === 'LOAD_BALANCER' ? missing : null)
   const rig = await openRig(t, { check })
   await assert.rejects(

@@ -68,7 +68,7 @@ const SAMPLES: Samples = {
   ],
   access_refused: [{ problem: '/a may not be entered (EACCES)' }, '/a may not be entered (EACCES)'],
   handler_missing: [
-    { folder: '/a', files: ['x.py', 'x.ts', 'x.js'] },
+    { folder: '/a', files: ['x.py', 'x.ts', 'x.js'], other: null },
     "folder '/a' has no x.py, x.ts or x.js, there or in src, and no command is given",
   ],
   python_environment_broken: [

@@ -228,7 +228,7 @@ const starts: [failure: StartFailure | string, cause: CrashCause, advice: RegExp
   [{ kind: 'engine_elsewhere' }, 'image_error', /engine of this machine/],
   [{ kind: 'folder_outside', folder: '/x', real: null, roots: ['/srv'] }, 'image_error', /--process-root/],
   [
-    { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'] },
+    { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'], other: null },
     'image_error',
     /put such a file into the folder/,
   ],

@@ -298,7 +298,7 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     assert.equal(await driver.check('dir:api', '', 'LOAD_BALANCER'), null)
     assert.match(
       await problemOf(driver, 'dir:api', '', 'QUEUE'),
-      /has no handler.py, .* or rp_handler.py, there or in src/,
+      /has no handler.py, .* or rp_handler.py, there or in src.*; its server.js is for a load-balancing endpoint \(--lb\)$/,
     )
     await assert.rejects(
       driver.start(machine.spec('', { image: 'dir:api', args: '' })),
