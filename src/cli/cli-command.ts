@@ -1,6 +1,7 @@
 /** Commands with their own messages about wrong arguments. */
 import { Command } from 'commander'
 import { nearest } from '../core/nearest.ts'
+import { flagNamedAsField } from './client/option-fields.ts'
 import { CliError, EXIT } from './exit.ts'
 
 /** Wrong arguments of a command. */
@@ -28,6 +29,7 @@ export class CliCommand extends Command {
     if (isIncomplete && missingArgument(this) !== null) throw missingArgument(this)
     if (code === 'commander.unknownCommand') throw unknownCommand(this, this.args[0] ?? '')
     if (code === 'commander.excessArguments') throw excessArgument(this)
+    if (code === 'commander.unknownOption') throw unknownOption(this, inOneSentence(message))
     if (code === 'commander.missingMandatoryOptionValue')
       throw missingOption(this) ?? new UsageError(inOneSentence(message), this)
     throw new UsageError(inOneSentence(message), this)
@@ -86,6 +88,13 @@ function excessArgument(command: Command): UsageError {
   const hasName = command.registeredArguments.length === 0 && command.options.some(({ long }) => long === '--name')
   if (hasName) return new UsageError(`${name} takes a name with its option: --name ${word}`, command)
   return new UsageError(`${name} takes no ${command.args.length > 1 ? 'further ' : ''}argument '${word}'`, command)
+}
+
+/** The library suggests options of a similar spelling; the name of a field of the API means the option that sets it. */
+function unknownOption(command: Command, said: string): UsageError {
+  const typed = /^unknown option '--([\w-]{1,60})'$/.exec(said)?.[1]
+  const option = typed === undefined ? null : flagNamedAsField(command, typed)
+  return new UsageError(option === null ? said : `${said}; did you mean ${option}?`, command)
 }
 
 /** A message of the library without its prefix "error: " and without its suggestion on a second line. */

@@ -70,6 +70,10 @@ test('an unknown option is named with the nearest one, also of those that only -
     (await said('serve', '--kubernets'))[0],
     "runyard: unknown option '--kubernets'; did you mean --kubernetes?",
   )
+  assert.equal(
+    (await said('endpoints', 'update', 'mine', '--workers-max', '3'))[0],
+    "runyard: unknown option '--workers-max'; did you mean --max?",
+  )
   assert.equal((await said('endpoints', 'list', '--jsn'))[0], "runyard: unknown option '--jsn'; did you mean --json?")
 })
 

@@ -46,6 +46,13 @@ export function fieldsOf(command: Command): Map<string, string> {
   return new Map(command.options.flatMap(option => (became.get(option)?.fields ?? []).map(f => [f, flagOf(option)])))
 }
 
+/** The flag that sets the field of this name, such as `--max` for `workers-max`, since the API has `workers.max`; null for no such field. */
+export function flagNamedAsField(command: Command, name: string): string | null {
+  const lettersOf = (text: string) => text.replaceAll(/[.-]/g, '').toLowerCase()
+  const fields = [...fieldsOf(command)]
+  return fields.find(([field]) => lettersOf(field) === lettersOf(name))?.[1] ?? null
+}
+
 /** Longest value of an option that a message repeats. */
 const MOST_SHOWN = 60
 
