@@ -52,8 +52,8 @@ the one of --url and --api-key, or of RUNYARD_URL and RUNYARD_API_KEY.`
 const COMMANDS: readonly (readonly [heading: string, adds: readonly ((program: Command) => void)[]])[] = [
   ['Start:', [addInit, addServe, addDeploy, addBuild, addTest]],
   ['Jobs:', [addRun, addJobs, addBatches]],
-  ['What there is:', [addResources, addCatalog, addModels, addWorkers]],
-  ['What happens:', [addTop, addWhy, addLogs, addEvents, addUsage, addWhatIf, addConsole]],
+  ['Resources:', [addResources, addCatalog, addModels, addWorkers]],
+  ['Observation:', [addTop, addWhy, addLogs, addEvents, addUsage, addWhatIf, addConsole]],
   [
     'The server and its machine:',
     [addDoctor, addStatus, addBackup, addCheck, addAudit, addClock, addMasterKey, addCompletion],

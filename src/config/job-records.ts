@@ -34,7 +34,7 @@ export const JOB_RECORD_SETTINGS = {
       '<number>',
       String(JOB_RECORD_RULES.failedInputsKeptMs / HOUR_MS),
       wholeNumber(0, 9_600, HOUR_MS),
-      'how long inputs of failed jobs are kept in their records, for replay; 0 for none',
+      'time that records of failed jobs keep their inputs, for replay; 0 for none',
     ),
     failedInputsMaxBytes: setting(
       '--failed-input-mb',

@@ -51,7 +51,7 @@ const saidAt = (url: string) =>
     (error: Error) => error.message,
   )
 
-test('what listens at an address and is no Runyard server, or speaks another protocol, is said', async t => {
+test('a program that is not a Runyard server, or speaks another protocol, is reported', async t => {
   const answered = (status: number, fields: Record<string, string>) =>
     listening(
       t,
@@ -71,12 +71,12 @@ test('what listens at an address and is no Runyard server, or speaks another pro
   const at = (port: number) => `http://127.0.0.1:${port}`
   assert.equal(
     await saidAt(at(page)),
-    `what answers at ${at(page)} is no Runyard server (status 200); give another --url`,
+    `the program at ${at(page)} is not a Runyard server (status 200); give another --url`,
   )
-  assert.match(await saidAt(at(missing)), /is no Runyard server \(status 404, server SimpleHTTP\/0\.6\)/)
+  assert.match(await saidAt(at(missing)), /is not a Runyard server \(status 404, server SimpleHTTP\/0\.6\)/)
   assert.equal(
     await saidAt(at(proxy)),
-    `a proxy at ${at(proxy)} answered in place of Runyard (status 502, server nginx); see that the server behind it runs`,
+    `a proxy at ${at(proxy)} answered in place of Runyard (status 502, server nginx); check the server behind it`,
   )
   assert.equal(
     await saidAt(at(moved)),

@@ -94,7 +94,7 @@ test('each command without an argument that it needs shows its usage and what it
   }
 })
 
-test('a name in the place of an argument is told its option', async () => {
+test('a name in the place of an argument is refused with its option', async () => {
   assert.equal(
     (await said('secrets', 'create', 'token'))[0],
     'runyard: secrets create takes a name with its option: --name token',

@@ -113,7 +113,7 @@ export const jobRecordCases: Cases = {
     assert.equal((await jobRecords.find(E1, jobId('broken'), LATER, true))?.inputBytes, large.length)
   },
 
-  'no input is kept where none is to be, and those from before go': async world => {
+  'no input is kept where the limit is 0, and kept ones are dropped': async world => {
     for (const name of ['a', 'b', 'c']) await world.job(name)
     const { store } = world
     await store.jobOutcomes.removeExpired(LATER, 1, JOB_RECORD_RULES)

@@ -135,7 +135,7 @@ test('what PostgreSQL refuses is named with the command or the line that helps',
     [
       'password',
       '',
-      'it asks for the password of ada, and none is given; set RUNYARD_DATABASE to the whole address, as postgres://ada:<password>@127.0.0.1:PORT/<database>',
+      'it asks for the password of ada, and no password is given; set RUNYARD_DATABASE to the whole address, as postgres://ada:<password>@127.0.0.1:PORT/<database>',
       'postgres://ada@127.0.0.1:PORT/mine',
     ],
     [

@@ -70,7 +70,7 @@ function limitWord(flag: string, pair: string): [keyof GivenLimits, number | nul
   if (value === 'none') return [known, null]
   if (value === 'default') return [known, undefined]
   if (/^\d{1,10}$/.test(value) && more.length === 0) return [known, Number(value)]
-  throw new CliError(`${flag} takes a whole number, none or default behind ${name}=, not '${value}'`, EXIT.usage)
+  throw new CliError(`${flag} takes a whole number, none or default after ${name}=, not '${value}'`, EXIT.usage)
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

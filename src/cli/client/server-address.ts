@@ -49,7 +49,7 @@ export function unreachableText(url: string, error: NodeJS.ErrnoException): stri
   if (protocol === 'https:' && /^(?:EPROTO|ERR_SSL_)/.test(code) && NO_TLS.test(`${code} ${message}`))
     return `the server at ${url} does not speak TLS; give ${other}`
   if (protocol === 'http:' && (name === 'HTTPParserError' || NO_RESPONSE.has(code)))
-    return `what listens at ${url} does not speak HTTP (${said}); give ${other} if it speaks TLS, or another --url`
+    return `the program at ${url} does not speak HTTP (${said}); give ${other} if it speaks TLS, or another --url`
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${hostname} of ${url} has no address (${code})`
   if (code === 'ECONNREFUSED') return `nothing listens at ${url} (${code})`
   return `no server answers at ${url} (${said})`
@@ -63,8 +63,8 @@ export function strangerText(url: string, { status, headers }: Pick<Response, 's
   const server = headers.get('server')
   const said = server === null ? `status ${status}` : `status ${status}, server ${server.slice(0, 100)}`
   return status >= 500
-    ? `a proxy at ${url} answered in place of Runyard (${said}); see that the server behind it runs`
-    : `what answers at ${url} is no Runyard server (${said}); give another --url`
+    ? `a proxy at ${url} answered in place of Runyard (${said}); check the server behind it`
+    : `the program at ${url} is not a Runyard server (${said}); give another --url`
 }
 
 /** The target of a redirect, as a sentence; null where it is the same address. */

@@ -37,8 +37,8 @@ const MOST = 1_000
 export function addAudit(program: Command): void {
   const command = program
     .command('audit')
-    .summary('who changed what; for the operator')
-    .description('who changed what, and which secrets were used; for the operator')
+    .summary('list changes and their authors; for the operator')
+    .description('list changes and uses of secrets, with their authors; for the operator')
     .addOption(fieldOption('--account <name>', 'only what keys of this account did, by name or id', 'account'))
     .addOption(fieldOption('--key <name>', 'only what this key did, by name or id', 'key'))
     .addOption(fieldOption('--operation <name>', 'only this operation, such as updateEndpoint', 'operation'))
@@ -46,7 +46,9 @@ export function addAudit(program: Command): void {
     .addOption(fieldOption('--surface <name>', 'rest, restV1, graphql, jobs, ops, console or server', 'surface'))
     .addOption(fieldOption('--since <time>', 'since a time ago (30s, 10m, 2h, 1d) or a date and time', 'since'))
     .addOption(fieldOption('--until <time>', 'until a time ago or a date and time', 'until'))
-    .addOption(fieldOption('-n, --last <count>', `how many, the newest first, up to ${MOST}`, 'limit').default('50'))
+    .addOption(
+      fieldOption('-n, --last <count>', `number of entries, newest first, up to ${MOST}`, 'limit').default('50'),
+    )
     .option('--verify', 'check the chain of all entries instead')
     .option('--export <file>', 'write the whole log as JSON lines into a new file instead')
   withConnection(command).action(audit)

@@ -28,7 +28,7 @@ const MAX_ADDED = 8_000_000
 export function addBatches(program: Command): void {
   const group = program
     .command('batches')
-    .summary('many requests as one')
+    .summary('list, create, read and end batches')
     .description('many requests as one: list, create, read and end batches')
   const listing = group.command('list').alias('ls').description('list the batches of an endpoint or of all')
   listing.argument('[endpoint]', 'the id or the name of a queue endpoint; all of them where it is left out')

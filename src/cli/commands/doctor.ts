@@ -19,8 +19,10 @@ const TAKEN = [
 export function addDoctor(program: Command): void {
   const command = program
     .command('doctor')
-    .summary('check this machine, and say what to do')
-    .description('check this machine and its container engine, and say what to do; exits with 1 when a check fails')
+    .summary('check this machine, with a remedy for each problem')
+    .description(
+      'check this machine and its container engine, with a remedy for each problem; exits with 1 when a check fails',
+    )
   for (const name of TAKEN) {
     const { flag, argument, help } = SETTINGS[name]!
     command.option(argument === null ? flag : `${flag} ${argument}`, help)

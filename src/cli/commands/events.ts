@@ -17,8 +17,8 @@ export function addEvents(program: Command): void {
   const command = program
     .command('events')
     .argument('[endpoint]', 'the id or the name of an endpoint (default: all)')
-    .summary('follow what happens, while it happens')
-    .description('follow what happens to endpoints, their jobs and workers')
+    .summary('follow events as they happen')
+    .description('follow events of endpoints, their jobs and workers')
   withConnection(command).action(async (endpoint: string | undefined, options: ConnectionOptions) => {
     if (endpoint === undefined) return follow(options, '/v2/events')
     await withEndpointName(options, endpoint, id => follow(options, `/v2/events?endpoint=${encodeURIComponent(id)}`))

@@ -95,7 +95,7 @@ async function init(folder: string, { python = false, lb = false }: InitOptions)
   const next = starter.next(shellWord(folder))
   const width = Math.max(...next.map(([command]) => command.length))
   const lines = next.map(([command, purpose]) => `  ${command.padEnd(width)}  ${purpose}\n`)
-  printText(`Made ${folder}: ${starter.what}. README.md in it says what is where.\n\n${lines.join('')}`)
+  printText(`Made ${folder}: ${starter.what}. Its README.md describes the files.\n\n${lines.join('')}`)
 }
 
 /** Writes a folder beside it first, so that the new folder is complete or does not exist. */

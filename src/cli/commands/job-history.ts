@@ -45,7 +45,7 @@ const PAGE = 1_000
 export function addJobList(group: Command): void {
   const listing = group.command('list').alias('ls')
   listing.argument('[endpoint]', 'the id or the name of a queue endpoint; all of them where it is left out')
-  withConnection(withFilter(listing).option('-n, --limit <count>', 'how many, the newest first', '100'))
+  withConnection(withFilter(listing).option('-n, --limit <count>', 'number of jobs, newest first', '100'))
     .description('list the jobs of an endpoint or of all, the newest first, also those whose result is gone')
     .action(list)
 }

@@ -29,7 +29,7 @@ export function addLogs(program: Command): void {
     .command('logs')
     .argument('<id>', 'an endpoint, a worker or a job')
     .option('-f, --follow', 'go on with new lines as they come, also when the server is restarted')
-    .addOption(fieldOption('-n, --tail <lines>', 'how many old lines', 'tail').argParser(wholeNumber).default(200))
+    .addOption(fieldOption('-n, --tail <lines>', 'number of old lines', 'tail').argParser(wholeNumber).default(200))
     .addOption(fieldOption('-g, --grep <text>', 'only lines with this text, in upper or lower case', 'text'))
     .addOption(fieldOption('--since <time>', 'only lines since a time ago (10m, 2h, 1d) or since a date', 'since'))
     .addOption(

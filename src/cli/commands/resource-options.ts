@@ -128,7 +128,7 @@ const SECRET_VALUE: readonly Field[] = [
     kind: 'secret',
     asked: 'value of the secret',
   },
-  { flag: '--description <text>', help: 'what it is for', path: 'description', kind: 'text' },
+  { flag: '--description <text>', help: 'its purpose', path: 'description', kind: 'text' },
 ]
 
 const KEY: readonly Field[] = [
@@ -174,7 +174,7 @@ export const RESOURCE_OPTIONS = {
       { flag: '--name <text>', help: 'name; for the operator', path: 'name', kind: 'text' },
       {
         flag: '--delete-running-endpoints <true|false>',
-        help: 'whether GraphQL deletes endpoints whose workersMin or workersMax is not 0',
+        help: 'allow GraphQL to delete endpoints whose workersMin or workersMax is not 0',
         path: 'deleteRunningEndpoints',
         kind: 'yes-no',
       },

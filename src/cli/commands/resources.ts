@@ -89,7 +89,7 @@ function addChanging(group: Command, resource: Resource): void {
     create.addOption(
       fieldOption('--jobs <endpoint>', 'may do nothing but call this endpoint; its id or name', 'scope.jobs'),
     )
-    create.addOption(fieldOption('--expires <time>', 'how long it is valid, such as 15m, 12h or 30d', 'expiresAt'))
+    create.addOption(fieldOption('--expires <time>', 'time until it expires, such as 15m, 12h or 30d', 'expiresAt'))
   }
   create.action(async (typed: BodyOptions & ConnectionOptions) => {
     const options = await withIds(createFields, typed)
@@ -116,7 +116,7 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
     const options = await withIds(updateFields, typed)
     const given = await withSecrets(updateFields, options, bodyOf(updateFields, options, true), true)
     if (Object.keys(given).length === 0 && options.gpu === undefined && options.limit === undefined)
-      throw new UsageError('nothing is to be changed: an option says what', update)
+      throw new UsageError('no change is given; give an option', update)
     // CPUs replace GPUs, so the request need not remove these.
     const hardware = gpusIn(options) ?? (given.cpu !== undefined && given.gpu === undefined ? 'none' : null)
     const change = async (known: string) => {
@@ -256,7 +256,7 @@ function addEndpointKeyVerbs(group: Command, resource: Resource): void {
     },
   )
   onOne(group, 'rotate-key', resource)
-    .description('give an endpoint a new key, and show it; the one before is refused at once')
+    .description('give an endpoint a new key, and show it; the previous one is refused at once')
     .action(async (id: string, options: ConnectionOptions) => {
       const rotate = (known: string) =>
         ask(options, `${resource.path}/${encodeURIComponent(known)}/rotate-key`, { method: 'POST' })

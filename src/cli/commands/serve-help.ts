@@ -26,7 +26,7 @@ const SHORT: readonly (readonly [heading: string, options: Readonly<Record<strin
       '--data-dir': 'database, keys and logs (default: ./.runyard)',
       '--database': 'PostgreSQL in place of a file in the data directory',
       '--cors-origin': 'web pages that may call endpoints; again for more',
-      '--backup-folder': 'where backups are made each night',
+      '--backup-folder': 'folder of the backups of each night',
       '--log-level': 'debug, info, warn, error or silent (default: info)',
       '--json': 'logs as JSON lines, and a line once it is ready',
     },

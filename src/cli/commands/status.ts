@@ -6,7 +6,7 @@ import { printText } from '../terminal/terminal-text.ts'
 /** `runyard status`: which server acts on the database, and what this one does. */
 export function addStatus(program: Command): void {
   withConnection(program.command('status'))
-    .summary('which of several servers is active')
+    .summary('show which of several servers is active')
     .description('which server is active, since when, and the role of the one that is asked')
     .action(status)
 }

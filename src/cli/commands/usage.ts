@@ -40,8 +40,8 @@ export function addUsage(program: Command): void {
     .option('--times', 'how requests of one endpoint ended and how long they took, by hour or day')
     .option('--limits', 'what the account has now, beside its limits')
   withConnection(command)
-    .summary('what endpoints have used, and what it costs')
-    .description('what endpoints have used in spans of time, and what it costs')
+    .summary('show the use of endpoints and its cost')
+    .description('show the use of endpoints in spans of time, and its cost')
     .action(usage)
 }
 

@@ -34,11 +34,11 @@ export function addWhatIf(program: Command): void {
     .addOption(
       fieldOption('--scaler-value <n>', 'seconds of QUEUE_DELAY, or the count of REQUEST_COUNT', 'scalerValue'),
     )
-    .addOption(fieldOption('--flashboot <mode>', 'what becomes of idle workers', 'flashBootType').choices(FLASHBOOTS))
+    .addOption(fieldOption('--flashboot <mode>', 'mode of idle workers', 'flashBootType').choices(FLASHBOOTS))
     .addOption(fieldOption('--start-aware <yes|no>', 'as the option of serve', 'startAware').choices(['yes', 'no']))
-    .addOption(fieldOption('-n, --days <n>', 'how many of the last days are played (default: all)', 'days'))
+    .addOption(fieldOption('-n, --days <n>', 'number of past days to play (default: all)', 'days'))
   withConnection(command)
-    .summary('say what other settings would have done')
+    .summary('play past jobs with other settings')
     .description(
       'say what other settings would have done with the jobs that an endpoint had, and what those of today did',
     )

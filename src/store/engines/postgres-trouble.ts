@@ -64,7 +64,7 @@ export function postgresTrouble(error: unknown, url: string): PostgresTrouble {
   return (
     (first instanceof DatabaseError ? refused(code, said, place) : unconnected(code, said, place)) ?? {
       problem: `it does not answer: ${said}`,
-      remedy: 'see its log, and the address in RUNYARD_DATABASE',
+      remedy: 'check its log, and the address in RUNYARD_DATABASE',
     }
   )
 }
@@ -97,7 +97,7 @@ function unconnected(code: string, said: string, place: Place): PostgresTrouble 
       problem: `the authority of its certificate is not trusted (${textBefore(said, ';')})`,
       remedy: namesAuthority
         ? 'give the file of that authority as sslrootcert, which names another one'
-        : 'name the file of that authority behind the address: ?sslmode=verify-full&sslrootcert=<file>',
+        : 'name the file of that authority after the address: ?sslmode=verify-full&sslrootcert=<file>',
     }
   if (/^E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH|HOSTDOWN)$/.test(code) || /timeout/i.test(said))
     return {
@@ -111,13 +111,13 @@ function unconnected(code: string, said: string, place: Place): PostgresTrouble 
     }
   if (said.includes('client password must be a'))
     return {
-      problem: `it asks for the password of ${user}, and none is given`,
+      problem: `it asks for the password of ${user}, and no password is given`,
       remedy: `set RUNYARD_DATABASE to the whole address, as postgres://${user}:<password>@${host}:${port}/<database>`,
     }
   if (code === 'ECONNRESET' || said.includes('Connection terminated'))
     return {
       problem: `${host}:${port} ended the connection (${said})`,
-      remedy: 'see that PostgreSQL listens there, and its log',
+      remedy: 'check that PostgreSQL listens there, and read its log',
     }
   return null
 }
@@ -137,7 +137,7 @@ function refused(code: string, said: string, place: Place): PostgresTrouble | nu
       return {
         problem: hasPassword
           ? `it refuses the password of ${user}, or has no such role`
-          : `it asks for the password of ${user}, and none is given`,
+          : `it asks for the password of ${user}, and no password is given`,
         remedy: `${CORRECT_PASSWORD}, or make the role: createuser ${at} --pwprompt ${quoted(user)}`,
       }
     case '28000':

@@ -24,7 +24,7 @@ test('a domain is set with an endpoint or later, shown with the address for brow
   const made = await create(rig, { domain: 'Chat.Example.ORG.' })
   assert.deepEqual([made.status, made.json.domain, made.json.browserUrl], [201, DOMAIN, `http://${DOMAIN}:8080`])
   const { id } = made.json
-  assert.equal(made.json.requestUrls.base, `http://localhost:8080/lb/${id}`, 'programs have the address of before')
+  assert.equal(made.json.requestUrls.base, `http://localhost:8080/lb/${id}`, 'programs keep the previous address')
   assert.equal(endpointOf(rig), id)
   const version = (await rig.store.endpoints.find(id))!.version
   for (const none of [null, '']) {
@@ -58,7 +58,7 @@ test('GraphQL sets, shows and removes it', async t => {
   assert.deepEqual((await save('')).data.saveEndpoint, { id, domain: null })
 })
 
-test('one endpoint has a domain: the first one that asks, whichever account it is of', async t => {
+test('one endpoint has a domain: the first one that asks, of any account', async t => {
   const rig = await openRig(t)
   const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
   const first = (await create(rig, { domain: DOMAIN })).json
@@ -113,7 +113,7 @@ test('a queue endpoint has none, and a load-balancing one becomes no queue with 
   assert.match(JSON.stringify(changed.json.errors), /domain is for load-balancing endpoints/)
 })
 
-test('a key that may only read changes no domain, and a stranger changes none of others', async t => {
+test('a key that may only read changes no domain, and another account changes no domain here', async t => {
   const rig = await openRig(t)
   const { id } = (await create(rig)).json
   const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
@@ -123,7 +123,7 @@ test('a key that may only read changes no domain, and a stranger changes none of
   assert.equal(endpointOf(rig), null)
 })
 
-test('domains are known after a start, and after a store that was away while one was changed', async t => {
+test('domains work after a start, and after a change during which the store was away', async t => {
   const rig = await openRig(t)
   const { id } = (await create(rig, { domain: DOMAIN })).json
   await rig.crash()
@@ -132,7 +132,7 @@ test('domains are known after a start, and after a store that was away while one
   assert.equal(endpointOf(rig), id)
   rig.failNext('endpoints.domains', 'before', 1)
   assert.equal((await update(rig, id, { domain: null })).status, 200)
-  assert.equal(endpointOf(rig), id, 'what was known stays while nothing can be read')
+  assert.equal(endpointOf(rig), id, 'domains stay while the store cannot be read')
   await rig.clock.advance(1_000)
   endpointOf(rig)
   await rig.clock.settle()

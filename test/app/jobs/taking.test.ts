@@ -146,7 +146,7 @@ for (const busy of [{ batch: 3 }, {}]) {
   })
 }
 
-test('the concurrency of a worker that is known to ask for all of it is remembered over a restart of the server', async t => {
+test('the concurrency of a worker stays over a restart of the server, where its SDK asks for all of it', async t => {
   for (const [sdk, expectedMs] of [
     ['RunPod-Python-SDK/1.12.0 (Linux; x86_64)', HELD_WHOLE],
     ['Runyard-Worker-SDK/0.1.0 (linux; x64)', HELD_WHOLE],

@@ -44,7 +44,7 @@ export const endpointSdl = /* GraphQL */ `
     modelReferences: [String]
     "Origins of web pages that may call its job operations; * for all."
     corsOrigins: [String]
-    "The host name that a load-balancing endpoint has for itself."
+    "The own domain of a load-balancing endpoint."
     domain: String
     compliance: [Compliance]
     flashEnvironmentId: String
@@ -123,7 +123,7 @@ export const endpointSdl = /* GraphQL */ `
     modelReferences: [String]
     "Origins of web pages that may call its job operations; * for all."
     corsOrigins: [String]
-    "A host name for a load-balancing endpoint itself, such as chat.example.org; empty for none."
+    "The own domain of a load-balancing endpoint, such as chat.example.org; empty for none."
     domain: String
     compliance: [Compliance]
     flashEnvironmentId: String
