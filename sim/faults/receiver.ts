@@ -8,7 +8,7 @@ export interface Received {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Whether the receiver responded with success, even if the response was lost. */
+  /** True where the receiver responded with success, even if the response was lost. */
   readonly accepted: boolean
   /** Whether it comes from a server that is not active any more, which may not know what has become of the delivery. */
   readonly isLate: boolean

@@ -46,7 +46,7 @@ export function wordsOf(command: Command): string[] {
   return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
 }
 
-/** How a command is called, on one line. */
+/** The call of a command, on one line. */
 function usageLine(command: Command): string {
   return `Usage: ${commandName(command)} ${command.usage()}`
 }

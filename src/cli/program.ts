@@ -93,7 +93,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
 
 /**
  * Runs the command of the arguments.
- * @param running gets the command once it is known
+ * @param running gets the command before it runs
  * @returns the exit code of a failed command, else 0; a command that ends with another code sets that of the process
  */
 export async function execute(argv: readonly string[], running: { command: Command | null }): Promise<number> {
@@ -117,7 +117,7 @@ function setColors(when: string): void {
   process.env[when === 'always' ? 'FORCE_COLOR' : 'NO_COLOR'] = '1'
 }
 
-/** @param command the one that failed; null before it is known */
+/** @param command the failed command; null where the arguments name no command */
 async function report(error: unknown, command: Command | null): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage
   if (error instanceof CliError) {

@@ -148,7 +148,7 @@ function flagFor(command: Command, field: string): string {
   return option === undefined ? field : flagOf(option)
 }
 
-/** What the help of a missing option gives as an example. */
+/** The example in the help of a missing option. */
 function exampleFor(command: Command, field: string, text: string): string {
   const [option] = optionsFor(command, field)
   return text === 'is required' && option?.description.startsWith('such as ') === true ? `, ${option.description}` : ''

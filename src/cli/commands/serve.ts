@@ -50,7 +50,10 @@ function withCommand(words: readonly string[], options: Record<string, unknown>)
   return { ...options, command: words.map(shellWord).join(' ') }
 }
 
-/** Where a word belongs that is no argument of `serve`: a folder, or a file in one, behind `--worker`; the port that npm leaves of `npm start --port`. */
+/**
+ * The right place of a word that is not an argument of `serve`: a folder, or a file in one, after `--worker`; the port that npm leaves of
+ * `npm start --port`.
+ */
 function placeOf(word: string): string {
   if (/^\d+$/.test(word)) return `a port goes behind --port: npm start -- --port ${word}`
   if (!existsSync(word)) return 'a folder goes behind --worker, a command behind --'
