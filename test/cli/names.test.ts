@@ -82,7 +82,7 @@ const TAKING = ARGUMENTS.filter(({ argument }) => THINGS.includes(argument)).map
 
 async function open(t: TestContext): Promise<{ rig: Rig; runyard: RunsCommands }> {
   const rig = await openRig(t)
-  return { rig, runyard: commandsOn(t, rig) }
+  return { rig, runyard: commandsOn(rig) }
 }
 
 function kindOf(words: string): KindName {
@@ -154,7 +154,7 @@ describe('a name', () => {
   test('of a thing of another account is not found, and is not shown', async t => {
     const { rig } = await open(t)
     await rig.addKey('rpa_other', { owner: 'other' as OwnerId })
-    const runyard = commandsOn(t, rig, 'rpa_other')
+    const runyard = commandsOn(rig, 'rpa_other')
     for (const kind of ['endpoints', 'templates', 'secrets', 'volumes', 'registries'] as const) {
       const id = await make(rig, kind, 'hidden-one')
       const { code, stderr } = await runyard(kind, 'get', 'hidden-one')

@@ -13,7 +13,7 @@ import { openRig } from '../support/rig.ts'
 /** The command line on a new rig. */
 async function open(t: TestContext) {
   const rig = await openRig(t)
-  const runyard = commandsOn(t, rig)
+  const runyard = commandsOn(rig)
   const shown = async (...words: readonly string[]) => {
     const { code, stdout, stderr } = await runyard(...words, '--json')
     assert.equal(code, 0, stderr)

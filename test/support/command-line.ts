@@ -1,5 +1,5 @@
 /** The command line in the process of a test, on the application of a rig in place of a server. */
-import { mock, type TestContext } from 'node:test'
+import { mock } from 'node:test'
 import { execute } from '../../src/cli/program.ts'
 import { KEY, type Rig } from './rig.ts'
 
@@ -14,7 +14,7 @@ export interface CommandEnd {
 export type RunsCommands = (...words: readonly string[]) => Promise<CommandEnd>
 
 /** The command line on a rig. Commands run one after the other. @param key of all commands */
-export function commandsOn(t: TestContext, rig: Rig, key: string = KEY): RunsCommands {
+export function commandsOn(rig: Rig, key: string = KEY): RunsCommands {
   const fetched: typeof fetch = async (input, init = {}) => {
     const { pathname, search } = new URL(String(input))
     const { body, headers, signal } = init
@@ -26,13 +26,19 @@ export function commandsOn(t: TestContext, rig: Rig, key: string = KEY): RunsCom
       init.method ?? 'GET',
     )
   }
-  t.mock.method(globalThis, 'fetch', fetched)
-  const { env } = process
-  process.env = { ...env, RUNYARD_URL: 'http://localhost:8080', RUNYARD_API_KEY: key }
-  t.after(() => {
-    process.env = env
-  })
-  return (...words) => captured(() => execute(['node', 'runyard', ...words], { command: null }))
+  return (...words) =>
+    captured(async () => {
+      const { fetch } = globalThis
+      const { env } = process
+      globalThis.fetch = fetched
+      process.env = { ...env, RUNYARD_URL: 'http://localhost:8080', RUNYARD_API_KEY: key }
+      try {
+        return await execute(['node', 'runyard', ...words], { command: null })
+      } finally {
+        globalThis.fetch = fetch
+        process.env = env
+      }
+    })
 }
 
 /** A command without a server. */
