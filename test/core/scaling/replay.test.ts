@@ -138,11 +138,12 @@ test('under a constant load the number of workers converges, and stays', () => {
       const seen = new Set<number>()
       while (replay.now.atMs < (count - 1) * gapMs) {
         replay.advance(1)
-        if (replay.now.atMs > (count * gapMs) / 2) seen.add(replay.now.workers)
+        // Jobs that waited for the first workers keep one more busy for up to 16 minutes.
+        if (replay.now.atMs > count * gapMs * 0.8) seen.add(replay.now.workers)
       }
       assert.equal(seen.size, 1, `there were ${[...seen].join(', ')} workers`)
       assert.ok([...seen][0]! >= needed && [...seen][0]! <= needed + 1)
     }),
-    { numRuns: 60 },
+    { numRuns: 60, examples: [[{ gapMs: 3131, gaps: 15.498083679335675, startMs: 59_936, startAware: true }]] },
   )
 })
