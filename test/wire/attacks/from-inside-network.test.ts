@@ -13,7 +13,7 @@ import { type Balanced, balancedEndpoint, call } from '../support/balanced.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { makeEndpoint, runJob } from '../support/client.ts'
 import { root, rootUrl, type Server, startServer } from '../support/server.ts'
-import { until } from '../support/until.ts'
+import { sleep, until } from '../support/until.ts'
 import { HERE, makeOutside } from './outside-world.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
 
@@ -130,8 +130,14 @@ describe('the network of a caged process', { skip: skipUnless(true), timeout: pa
 
   test('what listens on this machine is not reached, at none of its addresses', async () => {
     const own = ['127.0.0.1', '::1', '0.0.0.0', '198.18.0.2', ...addressesOfThisMachine()]
-    const outcomes = await reach(...own.map(host => ({ host, port })))
-    assert.ok(!outcomes.includes('reached'), JSON.stringify(own.map((host, at) => [host, outcomes[at]])))
+    const reached = async (hosts: readonly string[]) => {
+      const outcomes = await reach(...hosts.map(host => ({ host, port })))
+      return hosts.filter((_host, at) => outcomes[at] === 'reached')
+    }
+    const first = await reached(own)
+    // Another test may have given this machine an address a moment ago, which is open for two seconds (ADR 41).
+    if (first.length > 0) await sleep(patient(3_000))
+    assert.deepEqual(await reached(first), [])
   })
 
   test('management is not reached, not even with a key', async () => {
