@@ -178,8 +178,9 @@ function covers(path: string, field: string): boolean {
 function inOptions(command: Command, said: string, isAboutSeveral: boolean): string {
   const flags = fieldsOf(command)
   return said.replaceAll(/\b[a-zA-Z]+(?:\.[a-zA-Z]+)*\b/g, word => {
-    const isWord = /^[a-z]+$/.test(word)
-    return flags.has(word) && (isAboutSeveral || !isWord) ? flags.get(word)! : word
+    if (/^[a-z]+$/.test(word) && !isAboutSeveral) return word
+    // The dialects write one field in two ways: workers.max and workersMax.
+    return flags.get(word) ?? (/^[a-z]+[A-Z]/.test(word) ? flagNamedAsField(command, word) : null) ?? word
   })
 }
 
