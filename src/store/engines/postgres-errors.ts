@@ -77,7 +77,7 @@ function connectionReason(error: unknown): string {
  * @param url of the database, whose password is not in the message
  */
 export function withPlace(error: unknown, url: string): unknown {
-  if (!(error instanceof AppError) || error.code !== 'unavailable') return error
+  if (!(error instanceof AppError) || error.code !== 'unavailable' || isEpochOver(error)) return error
   const { cause } = error
   if (!(cause instanceof Error)) return new AppError(error.code, `${error.message} (${addressOf(url)})`, { cause })
   return new AppError(error.code, troubleText(postgresTrouble(cause, url), url), { cause })
