@@ -42,8 +42,15 @@ export function commandsOn(rig: Rig, key: string = KEY): RunsCommands {
 }
 
 /** A command without a server. */
-export function runAlone(...words: readonly string[]): Promise<CommandEnd> {
-  return captured(() => execute(['node', 'runyard', ...words], { command: null }))
+export async function runAlone(...words: readonly string[]): Promise<CommandEnd> {
+  // Settings of the test run, such as RUNYARD_SEEDS, are none of the server.
+  const settings = Object.entries(process.env).filter(([name]) => name.startsWith('RUNYARD_'))
+  for (const [name] of settings) delete process.env[name]
+  try {
+    return await captured(() => execute(['node', 'runyard', ...words], { command: null }))
+  } finally {
+    for (const [name, value] of settings) process.env[name] = value
+  }
 }
 
 /** The text that is written during a call; the reporter of the test writes bytes. */
