@@ -50,6 +50,7 @@ interface Call {
   readonly env: SurfaceEnv
   readonly endpointId: EndpointId
   readonly name: string
+  readonly workerSegment: string
   readonly jobSegment: string
   readonly query: URLSearchParams
 }
@@ -231,16 +232,28 @@ function jobText(
 function parse(request: Request, env: SurfaceEnv): Call {
   const url = new URL(request.url)
   const [path, ...bare] = url.pathname.split('&')
-  // A set-up without a name of its worker has an empty segment there, and none once repeated slashes are one.
-  const [, , endpoint, name, first, second] = path!.split('/')
+  const [, , endpoint, name, workerSegment, jobSegment] = path!.split('/')
   const query = new URLSearchParams([bare.join('&'), url.search.slice(1)].filter(text => text !== '').join('&'))
   const endpointId = (isEndpointId(endpoint ?? '') ? endpoint : '') as EndpointId
-  return { request, env, endpointId, name: name ?? '', jobSegment: second ?? first ?? '', query }
+  return {
+    request,
+    env,
+    endpointId,
+    name: name ?? '',
+    workerSegment: workerSegment ?? '',
+    jobSegment: jobSegment ?? '',
+    query,
+  }
 }
 
-/** The job of a post, from the header where a set-up left it out of the path; null when neither has it. */
+/**
+ * The job of a post, from the header where a set-up left it out of the path; null when neither has it. A set-up without a name of its worker
+ * has the job at the place of the worker, once repeated slashes are one.
+ */
 function jobOf(call: Call): JobId | null {
-  const candidates = [call.jobSegment, call.request.headers.get('x-request-id') ?? '']
+  // Ids of workers have no hyphen, those of jobs have some.
+  const misplaced = call.workerSegment.includes('-') ? call.workerSegment : ''
+  const candidates = [call.jobSegment, misplaced, call.request.headers.get('x-request-id') ?? '']
   return candidates.find(isJobId) ?? null
 }
 
