@@ -19,7 +19,7 @@ export function deliveryState({ state, tries }: Pick<Delivery, 'state' | 'tries'
     : { tone: 'wait', word: `tried ${tries.length} of ${TRIES}` }
 }
 
-/** Whether a receiver that answers with this status has the message. */
+/** True for a status of a receiver that has the message. */
 export function hasMessage(status: number | undefined): boolean {
   return status !== undefined && status >= 200 && status < 300
 }

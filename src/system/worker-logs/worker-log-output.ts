@@ -14,7 +14,7 @@ const JOURNAL = 'times'
 const RECENT_MS = 100
 /** Times of files are at most so coarse. */
 const COARSE_MS = 50
-/** What a job has printed arrives within this time after its end: its way leads through a pipe. */
+/** Maximum time after the end of a job in which its output arrives, since that goes through a pipe. */
 const LATE_MS = 250
 
 /** A part of an output and where it begins. */
@@ -42,7 +42,7 @@ export class LogOutput {
   #refreshedMs = Number.NEGATIVE_INFINITY
   /** What is new was written at this instant or after it. The time of the file is a few milliseconds coarse. */
   #notBeforeMs = 0
-  /** When the last job ended; null once another one has begun. */
+  /** Time of the end of the last job; null once another one has begun. */
   #endedMs: number | null = null
 
   /** @param folder the folder of the output, which need not exist yet. @param maxBytes limit of the output */

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/cleanup.ts'
 import { digestOf, type Flush } from '../support/record-flushes.ts'
 import { rootUrl, type Server, startServer } from '../support/server.ts'
 
-/** What may be lost: locks, notes, drafts and sockets of a process, and logs. The database looks after its own content. */
+/** Files that may be lost: locks, notes, drafts and sockets of a process, and logs. The database looks after its own content. */
 const MAY_BE_LOST = /^(?:lock\.sqlite.*|server\.json|runyard\.sqlite-.*|logs\/.*|relay(?:\/.*)?|workers\.sock|.*\.new)$/
 const OWN_CONTENT = /^runyard\.sqlite$/
 
