@@ -6,6 +6,7 @@ import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_pro
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { shellWord } from '../../src/core/shell-word.ts'
 
 const execute = promisify(execFile)
 
@@ -87,16 +88,18 @@ export async function openMachine(folder: string): Promise<Machine> {
     controlGroup: `/${controlGroup}`,
     run,
     async start(program, words) {
-      const command = words.map(quote).join(' ')
+      const command = words.map(shellWord).join(' ')
       await run(
-        `cd ${quote(folder)}; setsid ${command} >>${quote(log(program))} 2>&1 </dev/null & echo $! >${quote(pidFile(program))}`,
+        `cd ${shellWord(folder)}; setsid ${command} >>${shellWord(log(program))} 2>&1 </dev/null & echo $! >${shellWord(pidFile(program))}`,
       )
     },
     async signal(program, signal) {
-      await run(`kill -${signal.replace('SIG', '')} "$(cat ${quote(pidFile(program))})"`)
+      await run(`kill -${signal.replace('SIG', '')} "$(cat ${shellWord(pidFile(program))})"`)
     },
     async kill(program) {
-      await run(`pid=$(cat ${quote(pidFile(program))}); kill -KILL "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; true`)
+      await run(
+        `pid=$(cat ${shellWord(pidFile(program))}); kill -KILL "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; true`,
+      )
     },
     output: program =>
       existsSync(log(program)) ? readFileSync(log(program), 'utf8').split('\n').slice(-30).join('\n') : '',
@@ -162,7 +165,7 @@ function openShell(): { child: ChildProcess; run: Machine['run']; ended: Promise
 /** What has to be there before any program runs. */
 function preparation(folder: string, { machine, pods }: MachineAddresses): string {
   const settings = KERNEL_SETTINGS.map(setting => {
-    const file = quote(join(folder, 'kernel', setting.replaceAll('/', '.')))
+    const file = shellWord(join(folder, 'kernel', setting.replaceAll('/', '.')))
     return `cat /proc/sys/${setting} >${file} && mount --bind ${file} /proc/sys/${setting}`
   })
   return [
@@ -249,9 +252,4 @@ export function canMakeMachines(): boolean {
   } catch {
     return false
   }
-}
-
-/** A word for a shell. */
-export function quote(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

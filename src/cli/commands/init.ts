@@ -1,9 +1,9 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { shellWord } from '../../core/shell-word.ts'
 import { packageFile } from '../../disk/package-files.ts'
 import { CliError, EXIT } from '../exit.ts'
-import { shellWord } from '../shell-word.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 interface InitOptions {

@@ -1,5 +1,6 @@
 /** Problems of a PostgreSQL that a server cannot use, in the same words for `runyard doctor` and for a failed start. */
 import { DatabaseError, defaults } from 'pg'
+import { shellWord } from '../../core/shell-word.ts'
 import { textBefore } from '../../core/text-parts.ts'
 
 /** A problem and its remedy, both as clauses. They may name a user, a host and a database, and never a password. */
@@ -126,23 +127,23 @@ const UNTRUSTED = /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNA
 
 function refused(code: string, said: string, place: Place): PostgresTrouble | null {
   const { host, port, user, database, hasPassword } = place
-  const at = `--host=${quoted(host)} --port=${port} --username=postgres`
+  const at = `--host=${shellWord(host)} --port=${port} --username=postgres`
   switch (code) {
     case '3D000':
       return {
         problem: `it has no database ${database}`,
-        remedy: `make it: createdb ${at} --owner=${quoted(user)} ${quoted(database)}`,
+        remedy: `make it: createdb ${at} --owner=${shellWord(user)} ${shellWord(database)}`,
       }
     case '28P01':
       return {
         problem: hasPassword
           ? `it refuses the password of ${user}, or has no such role`
           : `it asks for the password of ${user}, and no password is given`,
-        remedy: `${CORRECT_PASSWORD}, or make the role: createuser ${at} --pwprompt ${quoted(user)}`,
+        remedy: `${CORRECT_PASSWORD}, or make the role: createuser ${at} --pwprompt ${shellWord(user)}`,
       }
     case '28000':
       if (said.includes(`role "${user}" does not exist`))
-        return { problem: `it has no role ${user}`, remedy: `make it: createuser ${at} --pwprompt ${quoted(user)}` }
+        return { problem: `it has no role ${user}`, remedy: `make it: createuser ${at} --pwprompt ${shellWord(user)}` }
       return {
         problem: `its pg_hba.conf does not let this server in (${said})`,
         remedy: /no encryption|SSL off/.test(said)
@@ -170,10 +171,10 @@ const CORRECT_PASSWORD = 'correct the password in RUNYARD_DATABASE, where @ is w
 
 function withoutRight({ host, port, user, database }: Place, schema: string): PostgresTrouble {
   const grant = `GRANT USAGE, CREATE ON SCHEMA ${named(schema)} TO ${named(user)}`
-  const at = `--host=${quoted(host)} --port=${port} --username=postgres --dbname=${quoted(database)}`
+  const at = `--host=${shellWord(host)} --port=${port} --username=postgres --dbname=${shellWord(database)}`
   return {
     problem: `the role ${user} may not create tables in the schema ${schema}`,
-    remedy: `permit it: psql ${at} --command=${quoted(grant)}`,
+    remedy: `permit it: psql ${at} --command=${shellWord(grant)}`,
   }
 }
 
@@ -208,9 +209,4 @@ function placeOf(url: string): Place {
 /** A name in SQL. */
 function named(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`
-}
-
-/** A word in a shell. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
