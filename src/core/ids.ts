@@ -71,7 +71,10 @@ export function timeOfId(id: string): number | null {
   return high === undefined ? null : Number.parseInt(`${high}${low}`, 16)
 }
 
-/** Whether a path segment has the shape of a job id that this server could have given out. */
+/** The end of each id of a job that this server makes, in place of a region. */
+export const JOB_ID_END = '-u1'
+
+/** True for a path segment in the form of a job id that this server could have given out. */
 export function isJobId(text: string): text is JobId {
   return /^[A-Za-z0-9_-]{1,128}$/.test(text)
 }

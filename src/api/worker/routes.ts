@@ -1,5 +1,5 @@
 import { AppError, RETRY_UNAVAILABLE_S, toAppError } from '../../core/errors.ts'
-import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
+import { type EndpointId, isEndpointId, isJobId, JOB_ID_END, type JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
 import { CHUNK_BYTES, type DroppedBody, RESULT_BYTES } from '../../core/jobs/result.ts'
 import { jobPlace } from '../../core/secrets/seal-place.ts'
@@ -251,8 +251,7 @@ function parse(request: Request, env: SurfaceEnv): Call {
  * has the job at the place of the worker, once repeated slashes are one.
  */
 function jobOf(call: Call): JobId | null {
-  // Ids of workers have no hyphen, those of jobs have some.
-  const misplaced = call.workerSegment.includes('-') ? call.workerSegment : ''
+  const misplaced = call.workerSegment.endsWith(JOB_ID_END) ? call.workerSegment : ''
   const candidates = [call.jobSegment, misplaced, call.request.headers.get('x-request-id') ?? '']
   return candidates.find(isJobId) ?? null
 }

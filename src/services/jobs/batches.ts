@@ -1,7 +1,7 @@
 import { NO_JOB_USAGE } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
-import { type BatchId, type EndpointId, type JobId, timeOrderedUuid } from '../../core/ids.ts'
+import { type BatchId, type EndpointId, JOB_ID_END, type JobId, timeOrderedUuid } from '../../core/ids.ts'
 import type { Batch, BatchRequest } from '../../core/jobs/batch.ts'
 import { BATCH } from '../../core/jobs/batch.ts'
 import type { NewBatch } from '../../core/jobs/batch-reading.ts'
@@ -192,7 +192,7 @@ export class Batches {
   #draftRequest(endpoint: Endpoint, submission: Submission): BatchDraftRequest {
     const { clock, random, vault } = this.#ports
     const { input, policy, webhook, s3Config, lowPriority } = submission
-    const id = `${timeOrderedUuid(random.uuid(), clock.now())}-u1` as JobId
+    const id = `${timeOrderedUuid(random.uuid(), clock.now())}${JOB_ID_END}` as JobId
     return {
       id,
       input,

@@ -1,7 +1,7 @@
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
-import { type EndpointId, type JobId, timeOrderedUuid, type WorkerId } from '../../core/ids.ts'
+import { type EndpointId, JOB_ID_END, type JobId, timeOrderedUuid, type WorkerId } from '../../core/ids.ts'
 import {
   expiredJob,
   isFinal,
@@ -118,7 +118,7 @@ export class Jobs {
     const nowMs = clock.now()
     const uuid = timeOrderedUuid(random.uuid(), nowMs)
     const ttlMs = submission.ttlMs ?? JOB_TIMES.ttlMs.default
-    const id = (kind === 'run' ? `${uuid}-u1` : `sync-${uuid}-u1`) as JobId
+    const id = (kind === 'run' ? `${uuid}${JOB_ID_END}` : `sync-${uuid}${JOB_ID_END}`) as JobId
     return {
       id,
       owner: endpoint.owner,
