@@ -50,7 +50,9 @@ export class PortWatch {
     const { logs, clock } = this.#options
     let position: number | null = null
     let reading = Promise.resolve()
+    let isWaiting = false
     const read = async () => {
+      isWaiting = false
       if (!this.#followed.has(worker)) return
       const { lines, position: end } = await logs.since(worker, position)
       position = end
@@ -59,6 +61,9 @@ export class PortWatch {
     }
     // A file that cannot be read now is read at its next growth.
     const unwatch = watchIfReadable(logs, worker, () => {
+      // The one that waits reads all that comes before it.
+      if (isWaiting) return
+      isWaiting = true
       reading = reading.then(read).catch(() => {})
     })
     const cancel = clock.after(FOLLOWED_MS, () => this.#stop(worker))
