@@ -8,8 +8,8 @@ import { packageVersion } from '../disk/package-files.ts'
 import { serverNames } from '../server/hosts.ts'
 import { AUDIT_HEAD_NAME } from '../store/data-dir-database.ts'
 import { createAuditHeadNote } from '../system/audit-head.ts'
-import { backupFolderOf, backupsOf } from './backup.ts'
-import { hostsOf } from './hosts.ts'
+import { backupFolderOf, backupsOf } from './commands/backup.ts'
+import { hostsOf } from './listening/hosts.ts'
 
 /** The settings that the application reads. */
 export function appConfigOf(config: Config): AppConfig {

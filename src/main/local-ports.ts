@@ -12,7 +12,7 @@ import { createNotifier } from '../system/coordination/notifier.ts'
 import { createPostgresNotifier } from '../system/coordination/postgres-notifier.ts'
 import { createModelCache, type DiskModelCache } from '../system/models/model-cache.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
-import { modelRoot } from './drivers.ts'
+import { modelRoot } from './platform/drivers.ts'
 import type { Log } from './shell.ts'
 
 /** Notifications, and what ends them where they have a connection. */

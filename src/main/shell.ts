@@ -18,12 +18,12 @@ import { type CountingMetrics, createMetrics } from '../system/observing/metrics
 import { StoreDamageWatch } from '../system/observing/store-damage-watch.ts'
 import { StoreRoomWatch } from '../system/observing/store-room-watch.ts'
 import { systemRandom } from '../system/random.ts'
-import { consoleUrlFor } from './console.ts'
 import { consoleSource } from './console-source.ts'
-import type { FoldersToServe } from './folders.ts'
-import { Front } from './front.ts'
-import { bind, type Listeners } from './listeners.ts'
-import { RelayTokens } from './relay-tokens.ts'
+import type { FoldersToServe } from './folders/folders.ts'
+import { consoleUrlFor } from './listening/console.ts'
+import { Front } from './listening/front.ts'
+import { bind, type Listeners } from './listening/listeners.ts'
+import { RelayTokens } from './listening/relay-tokens.ts'
 import { type LoadedTracing, openTraces, type Traces } from './tracing.ts'
 
 /** The log of a run of the server. */

@@ -7,7 +7,7 @@ import {
   KubernetesError,
   type PodObject,
 } from '../../src/drivers/kubernetes/api.ts'
-import { createActiveLabel, ownPod, ROLE_LABEL } from '../../src/main/active-label.ts'
+import { createActiveLabel, ownPod, ROLE_LABEL } from '../../src/main/platform/active-label.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
 const OURS = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inheritedSocket } from '../../src/main/inherited-socket.ts'
+import { inheritedSocket } from '../../src/main/listening/inherited-socket.ts'
 
 test('a socket is taken over by the process that it was meant for', () => {
   assert.equal(inheritedSocket({ LISTEN_FDS: '1', LISTEN_PID: '7' }, 7), 3)

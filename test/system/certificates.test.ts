@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { selfSignedNames } from '../../src/main/tls.ts'
+import { selfSignedNames } from '../../src/main/listening/certificate.ts'
 import { CertificateInUse } from '../../src/system/certificates/certificate-in-use.ts'
 import { DomainCertificates, domainFiles } from '../../src/system/certificates/domain-certificates.ts'
 import { readPair } from '../../src/system/certificates/key-pair.ts'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { unusableFolder } from '../../src/main/store.ts'
+import { unusableFolder } from '../../src/main/database/store.ts'
 
 const FULL = 'the data directory /data cannot be used: its disk is full; make room there'
 

@@ -28,7 +28,7 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/cli/commands/audit.ts':
     'an export, which is flushed before the command says that it is there, and can be made again',
   'src/cli/commands/init.ts': 'a folder that can be made again',
-  'src/main/worker-archive.ts': 'an archive that can be made again',
+  'src/main/folders/worker-archive.ts': 'an archive that can be made again',
   'src/cli/client/temporary-server.ts': 'the folder of a server that is removed with it',
   'src/drivers/output/log-copy.ts': 'output of workers, which may be lost with the machine',
   'src/system/backup/backup-format.ts': 'backups that are read',

@@ -6,7 +6,7 @@ import { AppError } from '../../core/errors.ts'
 import { sizeText } from '../../core/models/model-problem.ts'
 import { accessProblem, errorText } from '../../disk/access-problem.ts'
 import { hasFoundNoSpace } from '../../disk/full-disk.ts'
-import { dumpCommand, restoreCommand } from '../../main/postgres-commands.ts'
+import { dumpCommand, restoreCommand } from '../../main/database/postgres-commands.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { canBeAsked, secretText } from '../client/hidden-input.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -69,7 +69,7 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
   const folder = statSync(file, { throwIfNoEntry: false })?.isDirectory() === true ? resolve(file) : null
   const keep = keptOf(options, folder)
   const passphrase = await passphraseOf(options, true)
-  const { backupFileIn, keepBackup, keepNewest } = await import('../../main/backup.ts')
+  const { backupFileIn, keepBackup, keepNewest } = await import('../../main/commands/backup.ts')
   const path = folder === null ? resolve(file) : backupFileIn(folder)
   if (existsSync(path)) throw new CliError(`${path} is there already; give another file`, EXIT.usage)
   if (!existsSync(dirname(path))) throw new CliError(`there is no folder ${dirname(path)}`, EXIT.usage)
@@ -118,8 +118,8 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   if (!existsSync(file)) throw new CliError(`there is no file ${resolve(file)}`, EXIT.usage)
   if (statSync(file).isDirectory()) throw new CliError(await folderText(resolve(file)), EXIT.usage)
   const [{ StartError }, { headerOf, restoreBackup }] = await Promise.all([
-    import('../../main/listeners.ts'),
-    import('../../main/restore.ts'),
+    import('../../main/listening/listeners.ts'),
+    import('../../main/commands/restore.ts'),
   ])
   const { config } = reading
   const header = await refusing(
@@ -144,7 +144,7 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
 
 /** The message about a folder in place of a backup. */
 async function folderText(folder: string): Promise<string> {
-  const { newestBackup } = await import('../../main/backup.ts')
+  const { newestBackup } = await import('../../main/commands/backup.ts')
   const { newest } = newestBackup(folder, Date.now())
   if (newest === null) return `${folder} is a folder without a whole backup; give a file of runyard backup`
   return `${folder} is a folder; give a backup in it, such as the newest: ${join(folder, newest.name)}`

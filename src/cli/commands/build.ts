@@ -43,7 +43,7 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
   const [{ buildImage }, { connectEngine }, { missingArchive }] = await Promise.all([
     import('../../drivers/docker/images/build.ts'),
     import('../../drivers/docker/connection.ts'),
-    import('../../main/worker-archive.ts'),
+    import('../../main/folders/worker-archive.ts'),
   ])
   const connection = connectEngine('auto', process.env, 0)
   if (connection === null) throw new CliError(NO_ENGINE, EXIT.unavailable)

@@ -3,7 +3,7 @@ import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { readConfig, SETTINGS } from '../../config/config.ts'
 import type { Finding } from '../../core/observing/diagnosis.ts'
-import { withoutControls } from '../../main/plain-text.ts'
+import { withoutControls } from '../../main/terminal/plain-text.ts'
 import { wantsJson } from '../client/connection.ts'
 import { CliError, EXIT } from '../exit.ts'
 

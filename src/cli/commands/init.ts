@@ -145,7 +145,7 @@ function writeStarter({ folder }: Starter, name: string, to: string): void {
 
 /** The package as an archive for `npm install`, and installed already. */
 async function addWorkerPackage(folder: string): Promise<void> {
-  const { WORKER_PACKAGE, workerPackage, writeArchive } = await import('../../main/worker-archive.ts')
+  const { WORKER_PACKAGE, workerPackage, writeArchive } = await import('../../main/folders/worker-archive.ts')
   const given = await workerPackage()
   writeArchive(folder, given)
   const installed = join(folder, 'node_modules', WORKER_PACKAGE)

@@ -1,4 +1,4 @@
-import { withoutControls } from '../../main/plain-text.ts'
+import { withoutControls } from '../../main/terminal/plain-text.ts'
 
 /**
  * Untrusted text, such as worker output, for a stream: without control characters for a terminal, unchanged for a file or

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, readConfig } from '../../../src/config/config.ts'
-import { podUrls } from '../../../src/main/kubernetes.ts'
-import { isBoundToMachine } from '../../../src/main/store.ts'
+import { isBoundToMachine } from '../../../src/main/database/store.ts'
+import { podUrls } from '../../../src/main/platform/kubernetes.ts'
 
 function config(options: Record<string, unknown>): Config {
   const reading = readConfig({ options, env: {}, absolute: path => `/here/${path}` })

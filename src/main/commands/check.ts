@@ -1,0 +1,66 @@
+/** The check of the database of a server. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
+import { DATABASE_NAME } from '../../store/data-dir-database.ts'
+import { type Audit, auditFile, auditPostgres } from '../../store/database-audit.ts'
+import { addressOf } from '../../store/engines/postgres-trouble.ts'
+import { withoutPassword } from '../../system/backup/dump-arguments.ts'
+import { systemClock } from '../../system/clock.ts'
+import { damageCommand } from '../database/postgres-commands.ts'
+import { acquire, type Lead, lead, refuseOtherDatabase, requireStoreOf } from '../database/store.ts'
+import { StartError } from '../listening/listeners.ts'
+import { startProblem } from '../start-problem.ts'
+
+/** What a check has found. */
+export interface Checked extends Audit {
+  /** The command that looks for damage of the files themselves; null where this was done. */
+  readonly damage: string | null
+}
+
+/**
+ * Looks for flaws in the database, and mends them if asked.
+ * @throws StartError when there is no database, it cannot be read, or it is to be mended while a server runs on it
+ */
+export async function checkDatabase(config: Config, repair: boolean): Promise<Checked> {
+  try {
+    const { databaseUrl: url } = config
+    await refuseOtherDatabase(config)
+    return url === null ? checkFile(config, repair) : await checkPostgres(config, url, repair)
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    throw new StartError(startProblem(error), { cause: error })
+  }
+}
+
+function checkFile(config: Config, repair: boolean): Checked {
+  const file = join(config.dataDir, DATABASE_NAME)
+  if (!existsSync(file)) throw new StartError(`there is no embedded database in ${config.dataDir}; see --data-dir`)
+  const lock = repair ? acquire(config, false) : null
+  try {
+    return { ...auditFile(file, repair, systemClock.now()), damage: null }
+  } finally {
+    lock?.release()
+  }
+}
+
+/** A repair takes the data directory and leads the database as a server would, so none is active meanwhile. */
+async function checkPostgres(config: Config, url: string, repair: boolean): Promise<Checked> {
+  if (repair) await requireStoreOf(config)
+  const lock = repair ? acquire(config, false) : null
+  let led: Lead | null = null
+  try {
+    led = repair ? await lead(config) : null
+    const audit = await auditPostgres(url, led?.term.fence ?? null, systemClock.now())
+    return { ...audit, damage: damageCommand(withoutPassword(url)) }
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    const { code, message } = toAppError(error)
+    const where = addressOf(url)
+    throw new AppError(code, message.includes(where) ? message : `${message} (${where})`, { cause: error })
+  } finally {
+    await led?.close()
+    lock?.release()
+  }
+}

@@ -1,0 +1,85 @@
+/** Keys and settings that servers of one database have in common, so that clients notice no takeover. */
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import { MAY_DIFFER } from '../../config/standby.ts'
+import { hasTls } from '../../config/tls.ts'
+import { sameSecret } from '../../crypto/same-secret.ts'
+import type { ServerAgreement } from '../../ports/leader.ts'
+import { knownApiKey } from '../../system/keys/api-key.ts'
+import { loadMasterKeys } from '../../system/keys/master-key.ts'
+import { keyId } from '../../system/keys/vault.ts'
+
+/** The keys and settings of this server, as it compares them with those of the active one. */
+export class OwnAgreement {
+  readonly #config: Config
+
+  constructor(config: Config) {
+    this.#config = config
+  }
+
+  /** Facts that this server publishes while it is active; null while a key is still to be made. */
+  published(): ServerAgreement | null {
+    const [apiKey] = this.#apiKeys()
+    const [sealsWith] = this.#encryptionKeys()
+    if (apiKey === undefined || sealsWith === undefined) return null
+    return { apiKey: hashOf(apiKey), sealsWith, settings: settingsOf(this.#config) }
+  }
+
+  /**
+   * Why this server must not take over from one with these keys: credentials of clients, or what is sealed, would be lost.
+   * @returns the rest of a sentence behind that server, with what to do about it; null when it may
+   */
+  problemWith({ apiKey, sealsWith }: ServerAgreement): string | null {
+    const keys = this.#apiKeys()
+    // One without a key says that itself.
+    if (keys.length > 0 && !keys.some(key => sameSecret(hashOf(key), apiKey))) return OTHER_API_KEY
+    return this.#encryptionKeys().includes(sealsWith) ? null : OTHER_ENCRYPTION_KEY
+  }
+
+  /** The settings that differ from those of the active server, by their options. */
+  differsFrom({ settings: theirs }: ServerAgreement): readonly string[] {
+    const own = settingsOf(this.#config)
+    const names = new Set([...Object.keys(own), ...Object.keys(theirs)])
+    return [...names].filter(name => own[name] !== theirs[name]).sort()
+  }
+
+  /** Those that are valid while this server is active, the present one first. */
+  #apiKeys(): string[] {
+    const { dataDir, apiKey, previousApiKey } = this.#config
+    return [knownApiKey(join(dataDir, 'api-key'), apiKey), previousApiKey].filter(key => key !== null)
+  }
+
+  /** Ids of those that open what is sealed, the one that seals first. None is made here. */
+  #encryptionKeys(): string[] {
+    const { dataDir, masterKeys } = this.#config
+    const file = join(dataDir, 'encryption-key')
+    return masterKeys.length === 0 && !existsSync(file) ? [] : loadMasterKeys(file, masterKeys).map(keyId)
+  }
+}
+
+const OTHER_API_KEY =
+  'with another API key, which a takeover by this server would end for all clients, so it cannot stand by: start it with the same RUNYARD_API_KEY, ' +
+  'or with the api-key of that server in its data directory; to change the key, give the present one in RUNYARD_PREVIOUS_API_KEY, too'
+const OTHER_ENCRYPTION_KEY =
+  'and seals with an encryption key that this server does not have, so it cannot stand by: start it with the same RUNYARD_MASTER_KEY; ' +
+  'while the key is changed, give all servers both, with a comma between them'
+
+/** Of each setting that clients notice and that is not its default. */
+function settingsOf(config: Config): Record<string, string> {
+  const { differing, tls, metricsKey, prices } = config
+  const shared = Object.entries(differing).filter(([option]) => !MAY_DIFFER.has(option))
+  const hashed = shared.map(([option, texts]) => [option, hashOf(JSON.stringify(texts))] as const)
+  return {
+    ...Object.fromEntries(hashed),
+    // The paths of their files may differ.
+    ...(hasTls(tls) && { HTTPS: 'on' }),
+    ...(prices !== null && { '--prices': hashOf(JSON.stringify(prices)) }),
+    ...(metricsKey !== null && { RUNYARD_METRICS_KEY: hashOf(metricsKey) }),
+  }
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,82 @@
+/** What the listeners of a server offer: the application of its term, and between terms what a server that stands by answers. */
+import type { Surface, SurfaceName } from '../../api/surface.ts'
+import type { App } from '../../app.ts'
+import type { EndpointId } from '../../core/ids.ts'
+import type { Entrance } from '../../gateway/entrance/route.ts'
+import type { ContainerAddress } from '../../server/container-address.ts'
+import type { StandIn } from '../../server/stand-in.ts'
+import type { Standby } from '../../server/standby.ts'
+
+/** The part of an application that listeners need. */
+export type Offered = Pick<App, 'fetch' | 'entrance'> & Pick<Front, 'endpointOf'>
+
+/** What a listener is for: all, or all but management, management alone, calls of workers alone. */
+export type ListenerKind = 'all' | 'open' | 'management' | 'workers'
+
+/** Leads requests to the application of the present term. */
+export class Front {
+  readonly #standIns = new Map<ListenerKind, StandIn>()
+  /** Those of the present application, by what listeners have of them. */
+  readonly #surfaces = new Map<Surface, Surface>()
+  #standby: Standby | null = null
+  #app: App | null = null
+  #containers: ContainerAddress | null = null
+
+  /** The entrance of the present application; requests come here only while there is one. */
+  readonly entrance: Entrance = {
+    handle: (incoming, outgoing, route) => this.#app?.entrance.handle(incoming, outgoing, route),
+    upgrade: (incoming, socket, head, route) => this.#app?.entrance.upgrade(incoming, socket, head, route),
+  }
+
+  /** Surfaces of the present application, whichever that is at a request. */
+  fetch(offered?: readonly SurfaceName[]): Surface {
+    const answer: Surface = (request, env) => {
+      const known = this.#surfaces.get(answer)
+      if (known !== undefined) return known(request, env)
+      const surface = this.#app?.fetch(offered)
+      // The term ended just after the request had come.
+      if (surface === undefined)
+        return Promise.resolve(new Response('{"error":"this server stands by"}', { status: 503, headers: REFUSED }))
+      this.#surfaces.set(answer, surface)
+      return surface(request, env)
+    }
+    return answer
+  }
+
+  /** The endpoint of the present application that has a name as its own domain; null without one. */
+  readonly endpointOf = (name: string): EndpointId | null => this.#app?.services.domains.find(name) ?? null
+
+  /** What answers while there is no application. */
+  standsBy(standby: Standby): void {
+    this.#standby = standby
+    this.#standIns.clear()
+  }
+
+  /** What a listener answers with instead of the application; null while there is one. */
+  readonly standIn = (kind: ListenerKind): StandIn | null => {
+    if (this.#app !== null || this.#standby === null) return null
+    const known = this.#standIns.get(kind) ?? this.#standby.for(kind)
+    this.#standIns.set(kind, known)
+    return known
+  }
+
+  /** Whether a caller is a container of the present term, which has an address of its own to call. */
+  readonly refuses = (address: string | undefined): boolean => this.#containers?.isContainer(address) === true
+
+  /** Requests go to this application from now on. Its domains are loaded before. */
+  async begin(app: App, containers: ContainerAddress | null): Promise<void> {
+    await app.services.domains.load()
+    this.#surfaces.clear()
+    this.#app = app
+    this.#containers = containers
+  }
+
+  /** Requests go to no application any more. */
+  end(): void {
+    this.#surfaces.clear()
+    this.#app = null
+    this.#containers = null
+  }
+}
+
+const REFUSED = { 'content-type': 'application/json', 'retry-after': '2' }

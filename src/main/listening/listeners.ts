@@ -1,0 +1,407 @@
+/** Where a run of the server listens: for clients, and through the relay for workers. */
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import type { SurfaceName } from '../../api/surface.ts'
+import type { App } from '../../app.ts'
+import { type Config, SETTINGS } from '../../config/config.ts'
+import { AppError } from '../../core/errors.ts'
+import { writeDurably } from '../../disk/durable-file.ts'
+import { connectEngine } from '../../drivers/docker/connection.ts'
+import type { ContainerConnection } from '../../drivers/docker/container-spec.ts'
+import { createContainerNetwork } from '../../drivers/docker/network.ts'
+import { readBootId } from '../../drivers/process/process-table.ts'
+import { addressList } from '../../gateway/entrance/forwarded.ts'
+import type { Store } from '../../ports/store/store.ts'
+import type { ServerTerm } from '../../relay/relay.ts'
+import { workerSocket } from '../../relay/relay-file.ts'
+import { type RelayNote, type RelaySupervisor, superviseRelay } from '../../relay/relay-supervisor.ts'
+import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../../server/connections.ts'
+import { ContainerAddress } from '../../server/container-address.ts'
+import { type Listener, type ListenOptions, listen } from '../../server/listener.ts'
+import type { Mount } from '../../server/mount.ts'
+import { redirectToHttps } from '../../server/redirect.ts'
+import { sharedAddresses } from '../../server/shared-addresses.ts'
+import type { CertificateInUse } from '../../system/certificates/certificate-in-use.ts'
+import { DomainCertificates } from '../../system/certificates/domain-certificates.ts'
+import { systemClock } from '../../system/clock.ts'
+import { installationOf } from '../../system/coordination/installation.ts'
+import { openFileLimit } from '../../system/hardware/open-files.ts'
+import { portHolder } from '../../system/hardware/port-holder.ts'
+import type { createLog } from '../../system/observing/log.ts'
+import { givenConsoleHost } from './console.ts'
+import type { Front, Offered } from './front.ts'
+import { hostsOf } from './hosts.ts'
+import { inheritedSocket } from './inherited-socket.ts'
+import type { RelayTokens } from './relay-tokens.ts'
+
+/** A reason for which the server cannot start, as a sentence for the person who started it. */
+export class StartError extends Error {}
+
+type Log = ReturnType<typeof createLog>
+
+/** Emits what fails; workers then get the address of the server itself. @param term null where no other server can act on the database */
+export async function openRelay(config: Config, term: ServerTerm | null, log: Log): Promise<RelaySupervisor | null> {
+  try {
+    return await superviseRelay({
+      dataDir: config.dataDir,
+      bootId: readBootId(),
+      term,
+      note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
+    })
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    return null
+  }
+}
+
+const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
+const STANDARD_CONNECTIONS = Number(SETTINGS.maxConnections?.fallback)
+const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
+
+/** Reports the events of the relay. */
+interface RelayParts {
+  /** Hears when answers to workers were lost with a relay. */
+  readonly app: App
+  readonly store: Store
+  readonly tokens: RelayTokens
+  readonly log: Log
+}
+
+/** Connects to the relay, and sends it the tokens of workers. */
+export async function connected(
+  relay: RelaySupervisor | null,
+  server: string,
+  { app, store, tokens, log }: RelayParts,
+): Promise<RelaySupervisor | null> {
+  const { hostname, port } = new URL(server)
+  try {
+    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }
+    await relay?.connect(address, silentMs => {
+      tokens.again()
+      app.answersLost(silentMs)
+    })
+    if (relay !== null) await tokens.begin(relay, store)
+    return relay
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    await relay?.leave()
+    return null
+  }
+}
+
+/** The worker surface for workers in networks of their own; null where a relay has it, or no worker has such a network. */
+export async function openWorkerSocket(
+  app: App,
+  config: Config,
+  relay: RelaySupervisor | null,
+  log: Log,
+): Promise<Listener | null> {
+  const { workerSandbox, workerNetwork, dataDir, host, port } = config
+  if (workerSandbox === 'off' || workerNetwork === 'shared' || relay?.hasSocket === true) return null
+  const maxConnections = connectionLimit(config)
+  try {
+    return await listen(app.fetch(['worker']), { host, port, maxConnections, file: workerSocket(dataDir) })
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_SOCKET }, 'workers.unreachable')
+    return null
+  }
+}
+
+const NO_SOCKET = 'workers in networks of their own cannot call the server'
+
+/** Minimum interval between log lines about too many connections. */
+const FULL_LOG_MS = 60_000
+
+/** Limit of connections of a listener for management alone. */
+const ADMIN_CONNECTIONS = 1_000
+/** What the public listener has where management has one of its own. */
+const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker']
+/** What that has; the job operations too, so that commands need one address. */
+const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops', 'console']
+
+/** Where a run of the server listens for clients. */
+export interface Listeners {
+  /** Job operations, load-balancing endpoints, calls of workers; and management, unless that has its own. */
+  readonly open: Listener
+  /** Management; null where {@link open} has it. */
+  readonly admin: Listener | null
+  /** Where calls of workers come from the relay, or from workers without one: {@link open}, or a listener of its own beside HTTPS. */
+  readonly workers: Listener
+  /** Where pods call, and nothing else is answered; null for nowhere. */
+  readonly pods: Listener | null
+  /** Where plain HTTP is led to HTTPS; null for nowhere. */
+  readonly redirect: Listener | null
+  /** As {@link Listener.close}, of all. */
+  close(graceMs: number): Promise<void>
+}
+
+/**
+ * Listens with all surfaces and the load-balancing endpoints; with management on a port of its own where one is given.
+ * @throws StartError
+ */
+export async function bind(
+  front: Front,
+  config: Config,
+  log: Log,
+  certificate: CertificateInUse | null,
+): Promise<Listeners> {
+  const { host, port, adminHost, adminPort, tls } = config
+  const limits = countsOf(config)
+  const { maxConnections } = limits
+  if (maxConnections < config.maxConnections)
+    // Whoever gave no number has nothing to change.
+    log[config.maxConnections === STANDARD_CONNECTIONS ? 'debug' : 'warn'](
+      { maxConnections },
+      'the limit of open files (ulimit -n) allows fewer connections than --max-connections',
+    )
+  let loggedMs = Number.NEGATIVE_INFINITY
+  const onFull = () => {
+    if (systemClock.monotonic() - loggedMs < FULL_LOG_MS) return
+    loggedMs = systemClock.monotonic()
+    log.warn({ maxConnections }, 'connections are turned away because there are too many')
+  }
+  const hosts = hostsOf(config)
+  // Domains of endpoints have no management.
+  const withDomains = { ...hosts, also: (name: string) => front.endpointOf(name) !== null }
+  const trusts = addressList(config.trustedProxies)
+  const { refuses, standIn } = front
+  const consoleHost = givenConsoleHost(config)
+  const shared = { onFull, refuses, hosts, trusts, consoleHost, ...secured(config, certificate) }
+  const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
+  const ofOpen = {
+    maxConnections,
+    limits,
+    ...shared,
+    ...ofDomains(front, config, certificate),
+    hosts: withDomains,
+    standIn: () => standIn(adminPort === null ? 'all' : 'open'),
+  }
+  const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
+  const surfaces = adminPort === null ? undefined : PUBLIC
+  const mount = mountOf(front, config)
+  const open = await listenAt(front, surfaces, { host, port, ...inherited(), ...ofOpen, mount }, '--port')
+  const opened: Listener[] = [open]
+  const also = async (surfaces: readonly SurfaceName[], options: ListenOptions, option: string) => {
+    const listener = await listenAt(front, surfaces, options, option)
+    opened.push(listener)
+    return listener
+  }
+  const close = async (graceMs: number) => void (await Promise.all(opened.map(listener => listener.close(graceMs))))
+  try {
+    const ofManagement = { host: adminHost, port: adminPort ?? 0, ...ofAdmin }
+    const admin = adminPort === null ? null : await also(ADMIN, ofManagement, '--admin-port')
+    const atPods = podListenerOf(config)
+    const ofPods = { maxConnections, standIn: () => standIn('workers') }
+    const pods = atPods === null ? null : await also(['worker'], { ...atPods, ...ofPods }, '--kubernetes-worker-port')
+    const ofWorkers = certificate === null ? null : await listenForWorkers(front, config)
+    if (ofWorkers !== null) opened.push(ofWorkers)
+    const toHttps = redirectToHttps(() => httpsPort(config, open))
+    const ofRedirect = { onFull, refuses, hosts: withDomains, maxConnections: most, standIn: () => toHttps }
+    const redirect =
+      tls.redirectPort === null
+        ? null
+        : await also([], { host, port: tls.redirectPort, ...ofRedirect }, '--http-redirect-port')
+    const workers = ofWorkers ?? open
+    return { open, admin, workers, pods, redirect, close }
+  } catch (error) {
+    await close(0)
+    throw error
+  }
+}
+
+/** How a listener for clients speaks HTTPS; nothing for plain HTTP. */
+function secured({ tls: { hstsSeconds } }: Config, tls: CertificateInUse | null): Pick<ListenOptions, 'tls' | 'field'> {
+  if (tls === null) return {}
+  if (hstsSeconds === 0) return { tls }
+  return { tls, field: ['strict-transport-security', `max-age=${hstsSeconds}`] }
+}
+
+/** A server that makes its own certificate makes those of domains, too; one of files has to name them. */
+function ofDomains(
+  { endpointOf }: Offered,
+  { tls, dataDir }: Config,
+  certificate: CertificateInUse | null,
+): Pick<ListenOptions, 'tls'> {
+  if (certificate === null || !tls.selfSigned) return {}
+  const isDomain = (name: string) => endpointOf(name) !== null
+  const made = new DomainCertificates({ dataDir, isDomain, now: () => systemClock.now() })
+  return {
+    tls: {
+      get current() {
+        return certificate.current
+      },
+      watch: changed => certificate.watch(changed),
+      pairFor: name => made.pairFor(name),
+    },
+  }
+}
+
+/** The port of HTTPS as clients know it: in front of the server may be something that leads another one to it. */
+function httpsPort({ publicUrl }: Config, open: Listener): number {
+  const { protocol, port } = new URL(publicUrl ?? open.url)
+  return protocol === 'https:' ? Number(port || 443) : open.port
+}
+
+/**
+ * The worker surface alone, in plain HTTP on loopback: neither the relay nor workers need the certificate. Workers without a relay know its
+ * port, so it stays the same where that can be.
+ */
+async function listenForWorkers(front: Front, config: Config): Promise<Listener> {
+  const { dataDir, directWorkers } = config
+  const file = join(dataDir, 'worker-port')
+  const known = directWorkers ? Number(readText(file) ?? 0) : 0
+  const surface = front.fetch(['worker'])
+  const maxConnections = connectionLimit(config)
+  const options = { host: '127.0.0.1', hosts: hostsOf(config), maxConnections, standIn: () => front.standIn('workers') }
+  const listener = await listen(surface, { ...options, port: known }).catch(() =>
+    listen(surface, { ...options, port: 0 }),
+  )
+  if (directWorkers && listener.port !== known) writeDurably(file, `${listener.port}\n`)
+  return listener
+}
+
+function readText(file: string): string | null {
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null
+}
+
+/** The socket for clients, where systemd has opened it. @throws AppError */
+function inherited(): Pick<ListenOptions, 'inherited'> {
+  const socket = inheritedSocket(process.env, process.pid)
+  return socket === null ? {} : { inherited: socket }
+}
+
+/** Where pods call this server, and nothing else is answered; null where no worker is a pod, or they call the port of clients. */
+function podListenerOf({ kubernetes }: Config): { readonly host: string; readonly port: number } | null {
+  const { where, workerHost: host, workerPort: port } = kubernetes
+  return where === 'off' || port === 0 ? null : { host, port }
+}
+
+async function listenAt(
+  app: Offered,
+  surfaces: readonly SurfaceName[] | undefined,
+  options: ListenOptions,
+  option: string,
+): Promise<Listener> {
+  const { host, port } = options
+  try {
+    return await listen(app.fetch(surfaces), options)
+  } catch (error) {
+    throw listenProblem(error as NodeJS.ErrnoException, host, port, option)
+  }
+}
+
+function listenProblem(error: NodeJS.ErrnoException, host: string, port: number, option: string): StartError {
+  const refusal = `cannot listen on ${host} port ${port}`
+  if (error.code === 'EADDRNOTAVAIL')
+    return new StartError(
+      `${refusal}: no interface of this machine has that address (EADDRNOTAVAIL); give another --host`,
+    )
+  if (error.code === 'EACCES')
+    return new StartError(
+      `${refusal}: this user may not open it (EACCES); give another ${option}, or the right to do so (CAP_NET_BIND_SERVICE)`,
+    )
+  if (error.code !== 'EADDRINUSE') return new StartError(`${refusal}: ${error.message}`)
+  const holder = portHolder(port)
+  return new StartError(`port ${port} is in use${holder === null ? '' : ` by ${holder}`}; give another ${option}`)
+}
+
+/**
+ * Tries the ports of the settings, before anything is written.
+ * @throws StartError when the server could not listen at one
+ */
+export async function tryPorts({ host, port, adminHost, adminPort, tls }: Config): Promise<void> {
+  if (inherited().inherited === undefined) await tryPort(host, port, '--port')
+  if (adminPort !== null) await tryPort(adminHost, adminPort, '--admin-port')
+  if (tls.redirectPort !== null) await tryPort(host, tls.redirectPort, '--http-redirect-port')
+}
+
+async function tryPort(host: string, port: number, option: string): Promise<void> {
+  const probe = createServer()
+  try {
+    await new Promise<void>((resolve, reject) => {
+      probe.once('error', reject)
+      probe.listen({ host, port }, resolve)
+    })
+  } catch (error) {
+    throw listenProblem(error as NodeJS.ErrnoException, host, port, option)
+  }
+  await new Promise(resolve => probe.close(resolve))
+}
+
+/** One address, account or endpoint gets at most half unless a limit is given. */
+function countsOf(config: Config): ConnectionCounts {
+  const maxConnections = connectionLimit(config)
+  const half = Math.floor(maxConnections / 2)
+  return {
+    maxConnections,
+    reserved: reservedBeside(maxConnections),
+    perAddress: config.addressConnections ?? half,
+    isShared: sharedAddresses(config.trustedProxies),
+    perAccount: config.accountConnections ?? half,
+    perEndpoint: config.endpointConnections ?? half,
+  }
+}
+
+function mountOf({ entrance, endpointOf }: Offered, config: Config): Mount {
+  const { lbDomain, publicUrl, queueUrl } = config
+  const console = givenConsoleHost(config)
+  const own = [publicUrl, queueUrl].filter(url => url !== null)
+  return {
+    entrance,
+    endpointOf,
+    domain: lbDomain,
+    ownHosts: own.map(url => new URL(url).host),
+    closedHosts: console === null ? [] : [console],
+  }
+}
+
+/** How many connections a listener of this server may have. */
+function connectionLimit(config: Config): number {
+  const most = connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY)
+  return Math.min(config.maxConnections, Number.isFinite(most) ? most - reservedBeside(most) : most)
+}
+
+/** How new containers are connected. @param containers their address, once there is one */
+export function connectionTo(containers: () => ContainerAddress | null): () => Promise<ContainerConnection> {
+  return async () => {
+    const attached = await containers()?.connection()
+    if (attached === undefined) throw new AppError('unavailable', 'the server is still starting')
+    const { network: name, extraHosts, serving } = attached
+    return { name, extraHosts, serving }
+  }
+}
+
+/** The address for workers in containers; null where they are off. It is made when the first of them starts. */
+export function openContainerAddress(
+  app: App,
+  config: Config,
+  log: Log,
+  relay: () => RelaySupervisor | null,
+): ContainerAddress | null {
+  if (config.docker === 'off' || config.kubernetes.where !== 'off') return null
+  const connection = () => {
+    const found = connectEngine(config.docker, process.env)
+    if (found === null) throw new AppError('unavailable', 'there is no container engine')
+    return found
+  }
+  const installation = installationOf(config.dataDir)
+  const maxConnections = connectionLimit(config)
+  return new ContainerAddress({
+    network: createContainerNetwork({
+      get engine() {
+        return connection().engine
+      },
+      get local() {
+        return connection().local
+      },
+      installation,
+      given: config.dockerNetwork,
+    }),
+    given: config.dockerWorkerAddress,
+    file: join(config.dataDir, 'container-address.json'),
+    relay,
+    listen: (host, port) => listen(app.fetch(['worker']), { host, port, maxConnections }),
+    note: (what, fields) => log[what === 'containers.reachable' ? 'info' : 'warn'](fields, what),
+  })
+}

@@ -1,0 +1,108 @@
+/** The label by which a Service of Kubernetes finds the active one of several servers. */
+import { type KubernetesApi, kubernetesError, type PodObject } from '../../drivers/kubernetes/api.ts'
+import type { Clock } from '../../ports/clock.ts'
+
+/** The label. The chart in `deploy/helm/runyard` selects by it. */
+export const ROLE_LABEL = 'runyard.dev/role'
+/** How much a deployment would lose with a pod, in its own scale: of several, it ends the one that costs least. */
+const DELETION_COST = 'controller.kubernetes.io/pod-deletion-cost'
+const COSTS: Readonly<Record<Role, string>> = { active: '100', standby: '0' }
+/** The labels that a pod has in common with the others of its deployment. */
+const SHARED_LABELS = ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/component']
+/** Pause after a call that failed. */
+const RETRY_MS = 1_000
+
+/** What a server is among those on its database. */
+export type Role = 'active' | 'standby'
+
+/** A pod, by its name. */
+export interface PodName {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** What {@link createActiveLabel} needs. */
+export interface ActiveLabelOptions {
+  readonly api: KubernetesApi
+  /** The pod of this server. */
+  readonly pod: PodName
+  readonly clock: Clock
+  /** Called once for each role that could not be shown at once; it is tried again until it is, or until the role has changed. */
+  readonly onTrouble: (role: Role, problem: string) => void
+}
+
+/** Shows the role of this server on its pod. */
+export interface ActiveLabel {
+  /** Shows a role from now on. Never throws. @returns when it is shown, or has been replaced by another, or all of it is closed */
+  show(role: Role): Promise<void>
+  /** Ends attempts that go on. What is shown stays. */
+  close(): void
+}
+
+/** The pod of this server, by the variables that the chart sets; null when it is in none. */
+export function ownPod(env: Readonly<Record<string, string | undefined>>): PodName | null {
+  const { POD_NAME: name = '', POD_NAMESPACE: namespace = '' } = env
+  return name === '' || namespace === '' ? null : { namespace, name }
+}
+
+/**
+ * Makes the label follow the role. A server that becomes active takes the label from the others first: one that was killed with its node, or that
+ * is frozen, does not do so itself, and half of all calls would go there.
+ */
+export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOptions): ActiveLabel {
+  const folder = `/api/v1/namespaces/${pod.namespace}/pods`
+  /** The role that is to be shown, as long as it is not. */
+  let wanted: { readonly role: Role; isTold: boolean } | null = null
+  let isClosed = false
+  let working: Promise<void> = Promise.resolve()
+
+  const patch = (name: string, role: Role) =>
+    api.call({
+      method: 'PATCH',
+      path: `${folder}/${name}`,
+      body: { metadata: { labels: { [ROLE_LABEL]: role }, annotations: { [DELETION_COST]: COSTS[role] } } },
+    })
+  const takeFromOthers = async () => {
+    const { metadata } = await api.call<PodObject>({ method: 'GET', path: `${folder}/${pod.name}` })
+    const shared = SHARED_LABELS.map(name => `${name}=${metadata.labels?.[name] ?? ''}`)
+    const labelSelector = [...shared, `${ROLE_LABEL}=active`].join(',')
+    const list = await api.call<{ items?: readonly PodObject[] }>({
+      method: 'GET',
+      path: folder,
+      query: { labelSelector },
+    })
+    const others = (list.items ?? []).map(({ metadata: { name } }) => name).filter(name => name !== pod.name)
+    await Promise.all(others.map(name => patch(name, 'standby').catch(ignoreGone)))
+  }
+  const work = async () => {
+    while (wanted !== null && !isClosed) {
+      const mine = wanted
+      try {
+        if (mine.role === 'active') await takeFromOthers()
+        // Another role may have come meanwhile.
+        if (wanted === mine) await patch(pod.name, mine.role)
+        if (wanted === mine) wanted = null
+      } catch (thrown) {
+        if (!mine.isTold) onTrouble(mine.role, kubernetesError(thrown).message)
+        mine.isTold = true
+        await new Promise<void>(resolve => clock.after(RETRY_MS, resolve))
+      }
+    }
+  }
+  return {
+    show(role) {
+      const isIdle = wanted === null
+      wanted = { role, isTold: false }
+      if (isIdle) working = work()
+      return working
+    },
+    close() {
+      isClosed = true
+    },
+  }
+}
+
+/** A pod that is gone needs no label. */
+function ignoreGone(thrown: unknown): void {
+  if (kubernetesError(thrown).status !== 404) throw thrown
+}
