@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readProcess } from '../../src/drivers/process/process-table.ts'
+import { readProcess } from '../../src/drivers/base/process-table.ts'
 import { patient } from '../../test/support/patience.ts'
 import { type WorkerProcess, workerProcesses } from '../../test/wire/support/processes.ts'
 

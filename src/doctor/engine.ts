@@ -1,6 +1,6 @@
 /** The state of a container engine. */
 import type { EngineState } from '../core/observing/diagnosis.ts'
-import type { EngineConnection } from '../drivers/docker/connection.ts'
+import type { EngineConnection } from '../drivers/docker/engine/connection.ts'
 import { freeBytesOf } from './machine.ts'
 
 interface Info {

@@ -6,7 +6,7 @@ import type Docker from 'dockerode'
 import { toAppError } from '../core/errors.ts'
 import type { ProbeOutcome } from '../core/observing/diagnosis.ts'
 import { type ContainerReach, containerReach } from '../core/workers/container-reach.ts'
-import type { EngineConnection } from '../drivers/docker/connection.ts'
+import type { EngineConnection } from '../drivers/docker/engine/connection.ts'
 import { createContainerNetwork, INSTALLATION_LABEL } from '../drivers/docker/network.ts'
 import type { FoundNetwork } from '../ports/container-network.ts'
 

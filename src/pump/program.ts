@@ -3,7 +3,7 @@
  * when the folder is gone, or after a minute without a pipe.
  */
 import { watch } from 'node:fs'
-import { readBootId, readProcess } from '../drivers/process/process-table.ts'
+import { readBootId, readProcess } from '../drivers/base/process-table.ts'
 import { Pump } from './pump.ts'
 import { pipesFolder, readPump, writePump } from './pump-file.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureFolder, writeDurably } from '../disk/durable-file.ts'
-import { type ProcessIdentity, parseIdentity } from '../drivers/process/process-table.ts'
+import { type ProcessIdentity, parseIdentity } from '../drivers/base/process-table.ts'
 
 /** The folder of the pipes of workers, below the folder of a pump. Each is named after its worker, and exists until all of it was read. */
 export function pipesFolder(folder: string): string {

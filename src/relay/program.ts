@@ -3,7 +3,7 @@
  * It writes relay.json, then one line. It ends on the command of a server, when its file is gone or another's, or after ten minutes without use.
  */
 import { randomBytes } from 'node:crypto'
-import { readBootId, readProcess } from '../drivers/process/process-table.ts'
+import { readBootId, readProcess } from '../drivers/base/process-table.ts'
 import { Relay } from './relay.ts'
 import {
   RELAY_VERSION,

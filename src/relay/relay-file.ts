@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureFolder, removeDurably, writeDurablyOrOver } from '../disk/durable-file.ts'
-import { type ProcessIdentity, parseIdentity } from '../drivers/process/process-table.ts'
+import { type ProcessIdentity, parseIdentity } from '../drivers/base/process-table.ts'
 
 /** Changes when a server and a relay of another version could not work together. */
 export const RELAY_VERSION = 3

@@ -8,7 +8,7 @@ import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { hasFoundNoSpace } from '../disk/full-disk.ts'
 import { programFile } from '../disk/package-files.ts'
-import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
+import { isAlive, readEffort, signal } from '../drivers/base/process-table.ts'
 import type { TokenUpdate } from './known-tokens.ts'
 import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
 import {

@@ -5,14 +5,14 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { readBootId, readProcess } from '../../src/drivers/base/process-table.ts'
+import { PORT_RANGE } from '../../src/drivers/base/served-ports.ts'
 import {
   createProcessDriver,
   type ProcessDriver,
   type ProcessDriverOptions,
 } from '../../src/drivers/process/process.ts'
 import { findMarker } from '../../src/drivers/process/process-marks.ts'
-import { readBootId, readProcess } from '../../src/drivers/process/process-table.ts'
-import { PORT_RANGE } from '../../src/drivers/served-ports.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createWorkerPipes } from '../../src/pump/worker-pipes.ts'
 import { systemClock } from '../../src/system/clock.ts'

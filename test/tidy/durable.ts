@@ -30,7 +30,7 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/cli/commands/init.ts': 'a folder that can be made again',
   'src/main/folders/worker-archive.ts': 'an archive that can be made again',
   'src/cli/client/temporary-server.ts': 'the folder of a server that is removed with it',
-  'src/drivers/output/log-copy.ts': 'output of workers, which may be lost with the machine',
+  'src/drivers/base/log-copy.ts': 'output of workers, which may be lost with the machine',
   'src/system/backup/backup-format.ts': 'backups that are read',
   'src/system/backup/data-dir-backups.ts': 'files that are read into a backup',
   'src/disk/socket-file.ts': 'sockets, which end with their process',

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertClean, assertNone, read, sources } from './files.ts'
-import { findCycles, findForbiddenImports, findForbiddenSubjects, findImports, wallOf } from './imports.ts'
+import {
+  findCycles,
+  findFolderCycles,
+  findForbiddenImports,
+  findForbiddenSubjects,
+  findImports,
+  wallOf,
+} from './imports.ts'
 import { places, subjects, walls } from './walls.ts'
 
 const walled = sources('src/', 'sim/', 'packages/')
@@ -12,6 +19,11 @@ test('every file imports only what its row of the table allows', () => {
 
 test('imports have no cycles', () => {
   const cycles = findCycles(new Map(walled.map(path => [path, read(path)])))
+  assertNone(cycles.map(cycle => cycle.join(' -> ')))
+})
+
+test('imports between the folders of drivers have no cycles', () => {
+  const cycles = findFolderCycles(new Map(sources('src/drivers/').map(path => [path, read(path)])))
   assertNone(cycles.map(cycle => cycle.join(' -> ')))
 })
 
@@ -71,6 +83,9 @@ test('an import of another subject is forbidden unless the table has it', () => 
   assert.equal(findings('src/core/unknown/a.ts', './b.ts'), 1)
   assert.equal(findings('src/services/jobs/jobs.ts', '../workers/fleet.ts'), 1)
   assert.equal(findings('src/services/paging.ts', './jobs/jobs.ts'), 1)
+  assert.equal(findings('src/drivers/kubernetes/kubernetes.ts', '../docker/docker.ts'), 1)
+  assert.equal(findings('src/drivers/base/log-copy.ts', '../process/process.ts'), 1)
+  assert.equal(findings('src/drivers/process/process.ts', '../cage/cage.ts'), 0)
   assert.equal(findings('src/services/workers/fleet.ts', '../jobs/jobs.ts'), 0)
   assert.equal(findings('src/core/openai/openai.ts', '../jobs/job.ts'), 0)
   assert.equal(findings('src/core/jobs/job.ts', '../errors.ts'), 0)
@@ -151,4 +166,15 @@ test('two paths to the same file are no cycle', () => {
     ['d.ts', ''],
   ])
   assert.deepEqual(findCycles(texts), [])
+})
+
+test('folders whose files import each other are a cycle, also without a cycle of files', () => {
+  const texts = new Map([
+    ['src/a/one.ts', "import '../b/one.ts'"],
+    ['src/b/one.ts', ''],
+    ['src/b/two.ts', "import '../a/two.ts'"],
+    ['src/a/two.ts', "import './one.ts'"],
+  ])
+  assert.deepEqual(findCycles(texts), [])
+  assert.deepEqual(findFolderCycles(texts), [['src/a', 'src/b', 'src/a']])
 })

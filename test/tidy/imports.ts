@@ -96,7 +96,21 @@ function isInAny(path: string, project: string): boolean {
 
 /** A shortest cycle for each group of files that import each other. @param texts the texts of the files by path */
 export function findCycles(texts: Map<string, string>): string[][] {
-  const graph = new Map([...texts].map(([path, source]) => [path, targets(path, source, texts)]))
+  return cyclesOf(new Map([...texts].map(([path, source]) => [path, targets(path, source, texts)])))
+}
+
+/** A shortest cycle for each group of folders whose files import each other. @param texts the texts of the files by path */
+export function findFolderCycles(texts: Map<string, string>): string[][] {
+  const folders = new Map<string, string[]>()
+  for (const [path, source] of texts) {
+    const folder = dirname(path)
+    const others = targets(path, source, texts).map(target => dirname(target))
+    folders.set(folder, [...(folders.get(folder) ?? []), ...others.filter(other => other !== folder)])
+  }
+  return cyclesOf(folders)
+}
+
+function cyclesOf(graph: Map<string, string[]>): string[][] {
   const reported = new Set<string>()
   const cycles: string[][] = []
   for (const path of graph.keys()) {
@@ -114,7 +128,7 @@ function targets(path: string, source: string, texts: Map<string, string>): stri
   return relative.map(specifier => join(dirname(path), specifier)).filter(target => texts.has(target))
 }
 
-/** The shortest cycle through a file, with the file at both ends. */
+/** The shortest cycle through a file or folder, with it at both ends. */
 function shortestCycle(graph: Map<string, string[]>, start: string): string[] | undefined {
   const cameFrom = new Map<string, string>()
   const queue = [start]

@@ -35,7 +35,7 @@ export const places: Record<string, string> = {
   relay: 'src/relay/**',
   pump: 'src/pump/**',
   drivers: 'src/drivers/**',
-  'drivers/process-table': 'src/drivers/process/process-table.ts',
+  'drivers/process-table': 'src/drivers/base/process-table.ts',
   'drivers/process-marks': 'src/drivers/process/process-marks.ts',
   'drivers/cage': 'src/drivers/cage/**',
   'drivers/docker': 'src/drivers/docker/**',
@@ -243,5 +243,14 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     workers: 'audit accounts secrets jobs models endpoints',
     balancing: 'endpoints',
     observing: 'models workers balancing',
+  },
+  // Drivers stand side by side: what they share lies below them.
+  'src/drivers': {
+    base: '',
+    mock: '',
+    cage: 'base',
+    process: 'base cage',
+    docker: 'base',
+    kubernetes: 'base',
   },
 }

@@ -42,7 +42,7 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
   if (closed !== null) throw new CliError(`the folder cannot be built: ${closed}`, EXIT.refused)
   const [{ buildImage }, { connectEngine }, { missingArchive }] = await Promise.all([
     import('../../drivers/docker/images/build.ts'),
-    import('../../drivers/docker/connection.ts'),
+    import('../../drivers/docker/engine/connection.ts'),
     import('../../main/folders/worker-archive.ts'),
   ])
   const connection = connectEngine('auto', process.env, 0)

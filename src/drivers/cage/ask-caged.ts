@@ -1,5 +1,5 @@
 /** Asks a worker in a cage to end. */
-import { membersOf, signal } from '../process/process-table.ts'
+import { membersOf, signal } from '../base/process-table.ts'
 import { CAGE_PROGRAM } from './cage.ts'
 import { DOOR_PROGRAM } from './door-settings.ts'
 

@@ -11,11 +11,9 @@ import type { WorkerId } from '../../core/ids.ts'
 import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
-import { CACHE_PATH, mountPoint } from '../model-mounts.ts'
-import { contains } from '../process/process-command.ts'
-import { type HostEnvironment, WORKER_VARIABLE } from '../process/process-environment.ts'
-import { wantsPrivateFolder } from '../process/working-folder.ts'
-import type { ServedPorts } from '../served-ports.ts'
+import { type HostEnvironment, WORKER_VARIABLE } from '../base/host-environment.ts'
+import type { ServedPorts } from '../base/served-ports.ts'
+import { CACHE_PATH, contains, mountPoint } from '../base/worker-paths.ts'
 import { type CageSpec, cageOptions } from './arguments.ts'
 import { FILTER_FD, OPTIONS_FD } from './door-settings.ts'
 import { programFolders, systemFolders } from './folders.ts'
@@ -57,8 +55,10 @@ export interface CagedLaunch {
   readonly image: string
   readonly program: string
   readonly words: readonly string[]
-  /** Where it starts: its private folder, or the image itself. */
+  /** The folder in which it starts: its private folder, or the image itself. */
   readonly working: string
+  /** True where its environment asks for a private folder. */
+  readonly isPrivate: boolean
   readonly home: string
   readonly tmp: string
   /** The cache of its endpoint, and what that leads to. */
@@ -166,8 +166,8 @@ export class Cage {
   }
 
   /** A worker that is to work in its image itself has none. */
-  #layerOf({ spec, image }: CagedLaunch, folders: readonly [string, string]): Layer | null {
-    return this.#options.layers && wantsPrivateFolder(spec.env) ? layerOf(image, folders) : null
+  #layerOf({ isPrivate, image }: CagedLaunch, folders: readonly [string, string]): Layer | null {
+    return this.#options.layers && isPrivate ? layerOf(image, folders) : null
   }
 
   /** The cage itself, in its layer, which is the innermost namespace around it. */

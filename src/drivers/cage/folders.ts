@@ -2,7 +2,7 @@
 import { lstatSync, readlinkSync } from 'node:fs'
 import { readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
-import { contains } from '../process/process-command.ts'
+import { contains } from '../base/worker-paths.ts'
 import { editableProjects } from './editable-projects.ts'
 
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AssignedGpu } from '../../core/workers/placement.ts'
-import { amdDevices } from '../docker/amd-devices.ts'
+import { amdDevices } from '../base/amd-devices.ts'
 
 /** Device files that all GPUs of a vendor share. `/dev/dxg` is that of Windows' subsystem for Linux, which has one for all cards. */
 const NVIDIA = ['/dev/nvidiactl', '/dev/nvidia-uvm', '/dev/nvidia-uvm-tools', '/dev/nvidia-modeset', '/dev/dxg']

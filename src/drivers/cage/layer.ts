@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { contains } from '../process/process-command.ts'
+import { contains } from '../base/worker-paths.ts'
 
 /** The layer of one worker. */
 export interface Layer {

@@ -6,7 +6,7 @@ import { basename, dirname } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
-import { WORKER_VARIABLE } from '../process/process-environment.ts'
+import { WORKER_VARIABLE } from '../base/host-environment.ts'
 import { closedDestinations, closingCommands } from './closed-destinations.ts'
 
 /** What hardly any other network has: the range for measuring devices (RFC 2544). */

@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream'
 import type { WorkerId } from '../../core/ids.ts'
 import { programFile } from '../../disk/package-files.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { ServedPorts } from '../served-ports.ts'
+import type { ServedPorts } from '../base/served-ports.ts'
 import { type DoorSettings, SERVER_FD } from './door-settings.ts'
 import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
 

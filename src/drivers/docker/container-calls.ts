@@ -1,10 +1,10 @@
 /** The calls of an engine that concern the containers of an installation. */
 import type { WorkerId } from '../../core/ids.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
-import { amdDevices } from './amd-devices.ts'
+import { amdDevices } from '../base/amd-devices.ts'
 import { type ContainerConnection, containerName, containerSpec, LABELS } from './container-spec.ts'
-import type { Engine } from './engine.ts'
-import { engineError } from './engine-error.ts'
+import type { Engine } from './engine/engine.ts'
+import { engineError } from './engine/engine-error.ts'
 import type { InspectedContainer } from './inspected-container.ts'
 
 /** A container in the list of an installation. */

@@ -2,7 +2,7 @@
 
 import type { AssignedGpu } from '../../core/workers/placement.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import type { AmdDevices } from './amd-devices.ts'
+import type { AmdDevices } from '../base/amd-devices.ts'
 
 /** What an engine can do for GPUs. */
 export interface GpuContext {

@@ -1,7 +1,7 @@
 /** Freezes one container by the engine's pause, and makes that true again where the engine lost it. */
 import { AppError } from '../../core/errors.ts'
-import type { Engine } from './engine.ts'
-import { engineError } from './engine-error.ts'
+import type { Engine } from './engine/engine.ts'
+import { engineError } from './engine/engine-error.ts'
 import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 
 /** What {@link ContainerPause} needs. */

@@ -5,8 +5,7 @@ import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import type { ContainerServing } from '../../core/workers/container-reach.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
-import { CACHE_PATH, cacheVariables, mountPoint } from '../model-mounts.ts'
-import { VOLUME_PATH } from '../process/volume-link.ts'
+import { CACHE_PATH, cacheVariables, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 
 /** How containers are connected. */

@@ -1,7 +1,7 @@
 import type { ExitCause } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Container } from './containers.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './engine/engine.ts'
 
 const EVERY_MS = 60_000
 /** An engine counts all that a container has written, file by file. */

@@ -1,7 +1,7 @@
 /** The engine's form of a container's output: frames with a head of eight bytes, each an entry with its time in front. */
 
-import { type ByteSource, gathered } from '../output/gathered.ts'
-import { entryTime, type LogEntry } from '../output/log-position.ts'
+import { type ByteSource, gathered } from '../base/byte-source.ts'
+import { entryTime, type LogEntry } from '../base/log-position.ts'
 
 const HEAD_BYTES = 8
 /** Larger frames are not written by any engine; what claims to be one is not understood. */

@@ -8,7 +8,7 @@ import type Docker from 'dockerode'
 import { AppError } from '../../core/errors.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { AddressRange, ContainerNetwork, FoundNetwork } from '../../ports/container-network.ts'
-import { engineRefusal } from './engine-error.ts'
+import { engineRefusal } from './engine/engine-error.ts'
 
 /** Names the installation that a network belongs to. */
 export const INSTALLATION_LABEL = 'runyard.installation'

@@ -1,6 +1,6 @@
 /** What the driver asks of the API of Kubernetes, and the parts of its objects that it reads. */
 
-import type { ByteSource } from '../output/gathered.ts'
+import type { ByteSource } from '../base/byte-source.ts'
 
 /** One call of the API. */
 export interface KubernetesCall {

@@ -3,8 +3,7 @@ import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { reclaimText } from '../../core/workers/platform-report.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
-import { clean, knownRefusal } from '../docker/engine-error.ts'
-import { pullProblem } from '../pull-problem.ts'
+import { clean, knownRefusal, pullProblem } from '../base/refusals.ts'
 
 /** What is wrong with a start. */
 export interface StartTrouble {

@@ -4,7 +4,7 @@
  */
 import { lstat, mkdir, readdir, readFile, readlink, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { contains } from './process-command.ts'
+import { contains } from '../base/worker-paths.ts'
 
 /** Limits of what is offered: of models, and of the files of one of them. */
 const MAX_MODELS = 1_000

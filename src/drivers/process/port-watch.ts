@@ -10,7 +10,7 @@ import { sharedPortsAdvice } from '../../core/workers/worker-failure.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { OutputPipes } from '../../ports/output-pipes.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
-import { conflictOf, portsOfWorkers, takenOf } from '../named-ports.ts'
+import { conflictOf, portsOfWorkers, takenOf } from './named-ports.ts'
 
 /** Dependencies of {@link PortWatch}. */
 export interface PortWatchOptions {

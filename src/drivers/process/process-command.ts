@@ -2,9 +2,10 @@
 import type { ChildProcess } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
-import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { delimiter, join, resolve } from 'node:path'
 import { argsInvalid, parseArgs, splitCommandLine } from '../../core/workers/command-line.ts'
 import { type OtherFile, WorkerStartError } from '../../core/workers/start-failure.ts'
+import { contains } from '../base/worker-paths.ts'
 import { exists, isProgram, unusable } from './program-files.ts'
 import { findPython } from './python-environment.ts'
 
@@ -107,12 +108,6 @@ async function realPathOf(path: string): Promise<string | null> {
   } catch {
     return null
   }
-}
-
-/** Whether a path is this folder or lies in it. Both are real paths. */
-export function contains(root: string, path: string): boolean {
-  const way = relative(root, path)
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
 const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js', 'rp_handler.py']

@@ -2,14 +2,9 @@
 import { homedir, platform } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { WorkerSpec } from '../../ports/driver.ts'
-import { cacheVariables } from '../model-mounts.ts'
+import { type HostEnvironment, WORKER_VARIABLE } from '../base/host-environment.ts'
+import { cacheVariables } from '../base/worker-paths.ts'
 import { cachePlaces } from './endpoint-caches.ts'
-
-/** Variables of the host, as the entry point of the server was given them. */
-export type HostEnvironment = Readonly<Record<string, string | undefined>>
-
-/** Holds a worker's id in its environment and in that of everything that it starts. */
-export const WORKER_VARIABLE = 'RUNPOD_POD_ID'
 
 const INHERITED = /^(?:LANG|LC_\w+|TZ|LD_LIBRARY_PATH|PYTHONUSERBASE|CUDA_\w+|NVIDIA_\w+)$/
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

@@ -2,9 +2,9 @@
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
+import { readProcess } from '../base/process-table.ts'
 import { hasProcesses, isHeld, isToBeFrozen, setFrozen } from '../cage/frozen-group.ts'
 import { type Family, goOn, goOnAll, halt } from './process-halt.ts'
-import { readProcess } from './process-table.ts'
 import type { Frozen, Running } from './process-worker.ts'
 
 /** Pauses between looks at what does not rest yet, in milliseconds: 2 s in all. */

@@ -5,9 +5,9 @@
  * is stopped, which a shell would take for a job of its own; and as long as any of them is halted, the first process is.
  */
 import type { WorkerId } from '../../core/ids.ts'
+import { listProcesses, type ProcessState, readProcess, signal } from '../base/process-table.ts'
 import type { Mark } from './process-marks.ts'
 import { findFamily } from './process-strays.ts'
-import { listProcesses, type ProcessState, readProcess, signal } from './process-table.ts'
 
 /** Whose processes are halted. */
 export interface Family {

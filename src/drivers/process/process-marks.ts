@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import type { LackOfMarks } from '../../core/workers/isolation.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import { hardFileLimit } from './process-table.ts'
+import { hardFileLimit } from '../base/process-table.ts'
 import { isProgram } from './program-files.ts'
 
 /** The program that gives workers their marks. */

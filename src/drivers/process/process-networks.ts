@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { Clock } from '../../ports/clock.ts'
+import { servedAt } from '../base/served-ports.ts'
 import type { Cage } from '../cage/cage.ts'
 import type { NetworkWatch } from '../cage/network-watch.ts'
 import { servedSocket } from '../cage/own-network.ts'
-import { servedAt } from '../served-ports.ts'
 import { isNetworked, type Running } from './process-worker.ts'
 
 /** What {@link WorkerNetworks} needs. */

@@ -1,8 +1,8 @@
 /** What is left of workers whose processes have ended. */
 import type { WorkerId } from '../../core/ids.ts'
-import { WORKER_VARIABLE } from './process-environment.ts'
+import { WORKER_VARIABLE } from '../base/host-environment.ts'
+import { findByFileLimit, findByVariable, type ProcessState, readProcess, signal } from '../base/process-table.ts'
 import type { Mark } from './process-marks.ts'
-import { findByFileLimit, findByVariable, type ProcessState, readProcess, signal } from './process-table.ts'
 
 /**
  * Kills what is left of the group of a process that has ended. A number is given to no new process while a group has it;

@@ -3,13 +3,13 @@ import type { ChildProcess } from 'node:child_process'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { type Isolation, type Limit, NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ExitCause, ObservedExit, PortConflict } from '../../core/workers/worker-exit.ts'
+import type { ProcessIdentity, ProcessState } from '../base/process-table.ts'
+import type { ServedPorts } from '../base/served-ports.ts'
 import type { CagedCommand } from '../cage/cage.ts'
-import { conflictOf, type NamedPort, takenOf } from '../named-ports.ts'
-import type { ServedPorts } from '../served-ports.ts'
 import type { OpenCache } from './endpoint-caches.ts'
+import { conflictOf, type NamedPort, takenOf } from './named-ports.ts'
 import type { Command } from './process-command.ts'
 import type { Mark, MarkedCommand } from './process-marks.ts'
-import type { ProcessIdentity, ProcessState } from './process-table.ts'
 
 /** By what a worker is frozen. */
 export type Frozen =
@@ -68,6 +68,7 @@ export interface Launch {
 /** The folders of one worker. */
 export interface OwnFolders {
   readonly working: string
+  readonly isPrivate: boolean
   readonly home: string
   readonly tmp: string
   /** That of its endpoint. */

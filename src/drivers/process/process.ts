@@ -23,24 +23,7 @@ import {
 import { errorText } from '../../disk/access-problem.ts'
 import { isDiskFull } from '../../disk/full-disk.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
-import { askCaged } from '../cage/ask-caged.ts'
-import { type CagedCommand, signalOfCode } from '../cage/cage.ts'
-import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
-import { CACHE_PATH } from '../model-mounts.ts'
-import { conflictOf, portsNamedIn, takenOf } from '../named-ports.ts'
-import { FreePorts, portsOf, type ServedPorts } from '../served-ports.ts'
-import { EndpointCaches, linkCache } from './endpoint-caches.ts'
-import { givenPackage } from './given-package.ts'
-import { linkModels, offerModels } from './model-links.ts'
-import { PortWatch } from './port-watch.ts'
-import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
-import { watchDisks } from './process-disks.ts'
-import type { ProcessDriverOptions } from './process-driver-options.ts'
-import { buildEnvironment, hubOf, WORKER_VARIABLE } from './process-environment.ts'
-import { ProcessFreezes } from './process-freezes.ts'
-import { markedCommand } from './process-marks.ts'
-import { WorkerNetworks } from './process-networks.ts'
-import { killOrphanedGroup, killStrays } from './process-strays.ts'
+import { WORKER_VARIABLE } from '../base/host-environment.ts'
 import {
   findByVariable,
   isAlive,
@@ -49,7 +32,25 @@ import {
   readProcess,
   readVariables,
   signal,
-} from './process-table.ts'
+} from '../base/process-table.ts'
+import { FreePorts, portsOf, type ServedPorts } from '../base/served-ports.ts'
+import { CACHE_PATH } from '../base/worker-paths.ts'
+import { askCaged } from '../cage/ask-caged.ts'
+import { type CagedCommand, signalOfCode } from '../cage/cage.ts'
+import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
+import { EndpointCaches, linkCache } from './endpoint-caches.ts'
+import { givenPackage } from './given-package.ts'
+import { linkModels, offerModels } from './model-links.ts'
+import { conflictOf, portsNamedIn, takenOf } from './named-ports.ts'
+import { PortWatch } from './port-watch.ts'
+import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
+import { watchDisks } from './process-disks.ts'
+import type { ProcessDriverOptions } from './process-driver-options.ts'
+import { buildEnvironment, hubOf } from './process-environment.ts'
+import { ProcessFreezes } from './process-freezes.ts'
+import { markedCommand } from './process-marks.ts'
+import { WorkerNetworks } from './process-networks.ts'
+import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
   endpointIn,
   exitOf,
@@ -341,6 +342,7 @@ class Processes implements ProcessDriver {
         env,
         ports,
         working: working.path,
+        isPrivate,
         cache,
         packages: given === null ? null : workerPackage,
       })

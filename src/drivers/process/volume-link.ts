@@ -6,9 +6,6 @@ import { readlink, symlink, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 
-/** Where network volumes are on RunPod, and in containers. */
-export const VOLUME_PATH = '/runpod-volume'
-
 /** Where the link is made, and the folder in which all volumes of this server lie: a link into it is ours. */
 export interface VolumeLinkPlace {
   readonly path: string

@@ -6,7 +6,7 @@
 import { mkdir, opendir, realpath, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import { contains } from './process-command.ts'
+import { contains } from '../base/worker-paths.ts'
 
 /** The variable of an endpoint that says where its workers start: `private`, which is usual, or `image`. */
 export const WORKING_FOLDER_VARIABLE = 'RUNYARD_WORKING_FOLDER'

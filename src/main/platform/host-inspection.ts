@@ -6,7 +6,7 @@ import type { Finding } from '../../core/observing/diagnosis.ts'
 import { compileCacheEnvironment } from '../../disk/compile-cache.ts'
 import { programFile } from '../../disk/package-files.ts'
 import { inspectEngine } from '../../doctor/engine.ts'
-import { connectEngine } from '../../drivers/docker/connection.ts'
+import { connectEngine } from '../../drivers/docker/engine/connection.ts'
 import type { HostInspection } from '../../ports/host-inspection.ts'
 
 const HOUR_MS = 3_600_000

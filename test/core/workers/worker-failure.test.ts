@@ -11,7 +11,7 @@ import {
 import type { WorkerExit } from '../../../src/core/workers/worker-exit.ts'
 import { adviceFor, type CrashCause, crashCauseOf } from '../../../src/core/workers/worker-failure.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
-import { EngineError, engineError, startRefusal } from '../../../src/drivers/docker/engine-error.ts'
+import { EngineError, engineError, startRefusal } from '../../../src/drivers/docker/engine/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
 import { anExit } from '../../support/snapshots.ts'
 

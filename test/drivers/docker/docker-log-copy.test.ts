@@ -7,10 +7,10 @@ import { PassThrough } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { ByteBudget } from '../../../src/core/byte-budget.ts'
+import { gathered } from '../../../src/drivers/base/byte-source.ts'
+import { COPY_RATE, LogCopy } from '../../../src/drivers/base/log-copy.ts'
+import { BEGIN, type LogEntry, LogPosition } from '../../../src/drivers/base/log-position.ts'
 import { entriesOfFrames } from '../../../src/drivers/docker/log-frames.ts'
-import { gathered } from '../../../src/drivers/output/gathered.ts'
-import { COPY_RATE, LogCopy } from '../../../src/drivers/output/log-copy.ts'
-import { BEGIN, type LogEntry, LogPosition } from '../../../src/drivers/output/log-position.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 
 const START_S = 1_700_000_000

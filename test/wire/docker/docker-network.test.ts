@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type Docker from 'dockerode'
 import { AppError } from '../../../src/core/errors.ts'
 import { containerReach } from '../../../src/core/workers/container-reach.ts'
-import { connectEngine } from '../../../src/drivers/docker/connection.ts'
+import { connectEngine } from '../../../src/drivers/docker/engine/connection.ts'
 import { createContainerNetwork, INSTALLATION_LABEL } from '../../../src/drivers/docker/network.ts'
 import { engineEnv, probeSkip, testImage } from '../support/probe.ts'
 

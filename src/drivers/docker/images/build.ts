@@ -7,7 +7,7 @@ import ignoring from '@balena/dockerignore'
 import type Docker from 'dockerode'
 import { pack } from 'tar-fs'
 import { AppError } from '../../../core/errors.ts'
-import { engineRefusal } from '../engine-error.ts'
+import { engineRefusal } from '../engine/engine-error.ts'
 
 /** What is to be built. */
 export interface Build {

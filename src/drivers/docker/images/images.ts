@@ -7,8 +7,8 @@ import { isFloating, parseReference, sameRepository } from '../../../core/endpoi
 import { WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential, StartWatch, WorkerSpec } from '../../../ports/driver.ts'
-import type { Engine } from '../engine.ts'
-import { engineError } from '../engine-error.ts'
+import type { Engine } from '../engine/engine.ts'
+import { engineError } from '../engine/engine-error.ts'
 import { authOf, Pulls } from './pull.ts'
 import type { PulledImages } from './pulled-images.ts'
 

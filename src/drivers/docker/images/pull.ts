@@ -5,9 +5,9 @@ import { AppError } from '../../../core/errors.ts'
 import { type PullProblem, WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential } from '../../../ports/driver.ts'
-import { pullProblem } from '../../pull-problem.ts'
-import type { Engine } from '../engine.ts'
-import { clean, EngineAway, type EngineError, engineError } from '../engine-error.ts'
+import { clean, pullProblem } from '../../base/refusals.ts'
+import type { Engine } from '../engine/engine.ts'
+import { EngineAway, type EngineError, engineError } from '../engine/engine-error.ts'
 
 /** What to download, for whom. */
 export interface PullRequest {

@@ -1,7 +1,7 @@
 /** Ports of this machine for workers that serve by themselves. */
 import { createServer } from 'node:net'
-import type { ServedAt, SocketAddress } from '../core/workers/socket-address.ts'
-import { WorkerStartError } from '../core/workers/start-failure.ts'
+import type { ServedAt, SocketAddress } from '../../core/workers/socket-address.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
 
 /** The ports of one worker; the same twice where its user's are. */
 export interface ServedPorts {

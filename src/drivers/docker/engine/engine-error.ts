@@ -1,12 +1,12 @@
 /** Failed calls of a container engine, and what they mean for a start. */
-import { AppError } from '../../core/errors.ts'
-import { hasInOrder } from '../../core/text-parts.ts'
+import { AppError } from '../../../core/errors.ts'
 import {
   type EngineAbsence,
   type StartFailure,
   startFailureText,
   WorkerStartError,
-} from '../../core/workers/start-failure.ts'
+} from '../../../core/workers/start-failure.ts'
+import { clean, knownRefusal } from '../../base/refusals.ts'
 
 /** A call of the engine that failed. */
 export class EngineError extends Error {
@@ -106,57 +106,4 @@ function refusalOf(error: EngineError, memoryMb: number | null): StartFailure {
     knownRefusal(said, memoryMb) ??
     (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said })
   )
-}
-
-/** What an engine, or a node of a cluster, says of a start that it refuses, where that is known; null where it is not. */
-export function knownRefusal(said: string, memoryMb: number | null): StartFailure | null {
-  const words = said.toLowerCase()
-  const known = REFUSALS.find(([messages]) => messages.some(message => hasInOrder(words, ...message.split(' ... '))))
-  return known?.[1](said, memoryMb) ?? null
-}
-
-/** Messages of engines that refuse a start, in lower case; ` ... ` stands for any words. */
-const REFUSALS: readonly (readonly [
-  messages: readonly string[],
-  failure: (said: string, memoryMb: number | null) => StartFailure,
-])[] = [
-  [
-    ['could not select device driver', 'nvidia-container-cli', 'unknown or invalid runtime name: nvidia'],
-    said => ({ kind: 'gpu_toolkit_missing', said }),
-  ],
-  [['/dev/kfd ... no such file', '/dev/dri/ ... no such file'], said => ({ kind: 'gpu_device_missing', said })],
-  [['container-init binary not found'], said => ({ kind: 'init_missing', said })],
-  [['no command specified'], () => ({ kind: 'image_without_command' })],
-  [['no space left on device'], () => ({ kind: 'engine_disk_full' })],
-  [['minimum memory limit'], (_, memoryMb) => ({ kind: 'memory_too_small', memoryMb })],
-  [
-    [
-      'executable file not found',
-      'no such file or directory ... exec',
-      'no such file or directory ... unknown',
-      'exec: ... no such file',
-    ],
-    said => ({ kind: 'image_program_missing', said }),
-  ],
-  [
-    ['permission denied ... unknown', 'exec: ... permission denied'],
-    said => ({ kind: 'image_program_not_executable', said }),
-  ],
-  [['exec format error'], () => ({ kind: 'image_of_other_processor' })],
-  [['bind source path does not exist'], () => ({ kind: 'volume_unseen' })],
-  [['network ... not found'], said => ({ kind: 'network_gone', said })],
-]
-
-const MAX_MESSAGE = 400
-/** Characters of a message that are read: white space among them is joined. */
-const MAX_READ = 8_000
-
-/** A message as one line of bounded length. */
-export function clean(text: string): string {
-  const line = text
-    .slice(0, MAX_READ)
-    .replace(/\p{C}+/gu, ' ')
-    .replace(/\s+/g, ' ')
-    .trim()
-  return line.length > MAX_MESSAGE ? `${line.slice(0, MAX_MESSAGE)}...` : line
 }

@@ -3,10 +3,10 @@
  * waits forever. The cause is read from /proc, so only Linux has it.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises'
-import type { WorkerId } from '../core/ids.ts'
-import type { PortConflict } from '../core/workers/worker-exit.ts'
-import { WORKER_VARIABLE } from './process/process-environment.ts'
-import { readVariables } from './process/process-table.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import type { PortConflict } from '../../core/workers/worker-exit.ts'
+import { WORKER_VARIABLE } from '../base/host-environment.ts'
+import { readVariables } from '../base/process-table.ts'
 
 /** A port and the variable that names it; null for one that the output of a worker names. */
 export interface NamedPort {

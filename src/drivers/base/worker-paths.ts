@@ -1,7 +1,9 @@
-/** Where workers find models: at the places of RunPod in containers and cages, and by a variable everywhere. */
-import { posix } from 'node:path'
-import type { MountedModel, WorkerSpec } from '../ports/driver.ts'
-import { VOLUME_PATH } from './process/volume-link.ts'
+/** Paths that workers of several drivers see: those of RunPod for volumes and models, which containers and cages have. */
+import { isAbsolute, posix, relative, sep } from 'node:path'
+import type { MountedModel, WorkerSpec } from '../../ports/driver.ts'
+
+/** The network volume on RunPod, and in containers. */
+export const VOLUME_PATH = '/runpod-volume'
 
 /** The cache of models below the network volume. */
 export const CACHE_FOLDER = 'huggingface-cache/hub'
@@ -24,4 +26,10 @@ export function cacheVariables(
 ): Record<string, string> {
   const isChosen = CACHE_VARIABLES.some(name => env[name] !== undefined)
   return models.length === 0 || isChosen ? {} : { HF_HUB_CACHE: cache }
+}
+
+/** True for a path that is this folder or lies in it. Both are real paths. */
+export function contains(root: string, path: string): boolean {
+  const way = relative(root, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { HostEnvironment } from '../process/process-environment.ts'
+import type { HostEnvironment } from '../../base/host-environment.ts'
 
 /** One place of an engine. */
 export interface EngineAddress {
