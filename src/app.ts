@@ -1,22 +1,14 @@
 import { CorsOrigins } from './api/cors.ts'
 import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
-import { createAccountServices } from './app/account-services.ts'
-import { createAuditServices } from './app/audit-services.ts'
-import { createBalancingServices } from './app/balancing-services.ts'
 import { type AppAddresses, type AppConfig, LateAddresses, Stopping } from './app/config.ts'
-import { createEndpointServices, createResourceServices, type EndpointServices } from './app/endpoint-services.ts'
-import { createJobServices } from './app/job-services.ts'
 import { Loops } from './app/loops.ts'
-import { createObservingServices } from './app/observing-services.ts'
+import { type AppServices, createServices } from './app/services.ts'
 import { createSurfaces } from './app/surfaces.ts'
-import { createTimeCare } from './app/time-care.ts'
-import { createWorkerServices } from './app/worker-services.ts'
 import { drainAll, killAll, untilPassed } from './control/shutdown.ts'
 import { SERVER_ORIGIN } from './core/audit/entry.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId } from './core/ids.ts'
-import type { Emit } from './events.ts'
 import type { Entrance } from './gateway/entrance/route.ts'
 import type { RequestQueues } from './gateway/queue/request-queues.ts'
 import type { Ports } from './ports/ports.ts'
@@ -28,14 +20,8 @@ import type { Sharing } from './services/accounts/sharing.ts'
 import type { AuditLog } from './services/audit/audit-log.ts'
 import type { EndpointDomains } from './services/endpoints/endpoint-domains.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
-import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
-import { ReleaseResults } from './services/endpoints/release-results.ts'
 import type { JobRecords } from './services/jobs/job-records.ts'
-import { AttemptRecorder } from './services/observing/attempt-recorder.ts'
-import { EventFeed } from './services/observing/event-feed.ts'
 import type { LogReading } from './services/observing/log-reading.ts'
-import { MetricRecorder } from './services/observing/metric-recorder.ts'
-import { withKnownWorkers } from './services/workers/known-workers.ts'
 
 export type { AppAddresses, AppConfig } from './app/config.ts'
 
@@ -95,127 +81,73 @@ const DISPATCH_END_MS = 2_000
  * @param requests where requests of load-balancing endpoints are counted, and who has to know of workers; the request queues of
  *   the result unless given
  */
-export function createApp(plain: Ports, config: AppConfig, requests?: Targets & Traffic): App {
-  const { timeKeeper, given } = createTimeCare(plain, (name, fields) => emit(name, fields), config)
-  const known = new KnownEndpoints(given.store, given.clock)
-  const auditing = createAuditServices(given, config)
-  const { audit, keeper } = auditing
-  const releaseResults = new ReleaseResults(
-    { ...given, emit: (name, fields) => emit(name, fields) },
-    config.judgesRollouts ?? true,
-  )
-  const recorders = {
-    metrics: new MetricRecorder(given),
-    attemptTimes: new AttemptRecorder(given),
-    audit: keeper,
-    releaseResults,
-  }
-  const feed = new EventFeed(given)
-  const emit: Emit = (name, fields) => {
-    releaseResults.emit(name, fields)
-    recorders.metrics.emit(name, fields)
-    recorders.attemptTimes.emit(name, fields)
-    keeper.emit(name, fields)
-    feed.emit(name, fields)
-    given.emit(name, fields)
-  }
-  const ports = { ...given, emit, store: withKnownWorkers(known.store, given.clock) }
+export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const signals = new Stopping()
   const addresses = new LateAddresses(config.consoleUrl ?? null)
-  const accounts = createAccountServices(ports, config)
-  const jobs = createJobServices(ports, config, accounts)
-  const workers = createWorkerServices(ports, jobs, auditing, addresses, signals)
-  const balancing = createBalancingServices(ports, config, accounts, signals, addresses, requests)
-  recorders.metrics.countRequests(loads => balancing.balancing.loaded(loads))
-  const endpoints = createEndpointServices(ports, config, accounts, workers, known)
-  const resources = createResourceServices(ports, config, accounts, endpoints, workers)
-  const observing = createObservingServices(
-    ports,
-    config,
-    workers,
-    balancing,
-    jobs,
-    { ...recorders, feed, timeKeeper },
-    signals,
-  )
-  const loops = new Loops(ports, config, { accounts, jobs, workers, balancing, recorders, audit, timeKeeper })
-  const services = { accounts, jobs, workers, balancing, resources, observing, endpoints, auditing }
-  const { byName, consoleParts } = createSurfaces(ports, config, services, addresses, signals)
-  const cors = new CorsOrigins(config.corsOrigins ?? [], id => endpoints.known.corsOrigins(id), emit)
-  const { access, sharing, keys, sessions } = accounts
+  const services = createServices(given, config, addresses, signals, requests)
+  const { ports, access, audit, fleet, balancing, requestQueues, gateway, recorders } = services
+  const loops = new Loops(services, config)
+  const { byName, consoleParts } = createSurfaces(services, config, addresses, signals)
+  const cors = new CorsOrigins(config.corsOrigins ?? [], id => services.known.corsOrigins(id), ports.emit)
 
   const abandon = () => {
     signals.finish()
-    balancing.close()
+    services.closeGateway()
     return loops.stop()
   }
   const settleDown = async () => {
-    const recorded = [recorders.metrics.flush(), recorders.attemptTimes.flush(), keeper.flush(), releaseResults.flush()]
+    const recorded = Object.values(recorders).map(recorder => recorder.flush())
     await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts(), ...recorded])
     await abandon()
   }
   return {
     fetch: (offered = SURFACE_NAMES) => dispatch(byName, new Set(offered), ports, { cors, consoleParts }),
-    entrance: balancing.gateway,
-    services: {
-      access,
-      sharing,
-      domains: endpoints.domains,
-      audit,
-      keys,
-      sessions,
-      logs: observing.logs,
-      jobRecords: jobs.jobRecords,
-      ...changesOfServer(ports, audit, endpoints),
-    },
-    requestQueues: balancing.requestQueues,
+    entrance: gateway,
+    services: { ...services, ...changesOfServer(services) },
+    requestQueues,
     async start(known) {
       addresses.set(known)
-      await accounts.accounts.ensureOperator()
+      await services.accounts.ensureOperator()
       await audit.endForgotten()
       await audit.ofServer('startServer', null, { version: config.version ?? 'unknown', ...config.settings })
-      await workers.fleet.adoptAll()
+      await fleet.adoptAll()
       loops.start()
     },
     async stop(hurry) {
       signals.begin()
-      balancing.requestQueues.close()
+      requestQueues.close()
       await loops.stopAutoscaling()
-      const draining = { fleet: workers.fleet, balancing: balancing.balancing }
-      await drainAll(ports, draining, config.drainTimeoutMs, hurry)
+      await drainAll(ports, { fleet, balancing }, config.drainTimeoutMs, hurry)
       // The reaper would take workers that are killed now for lost.
       await loops.stopReaping()
-      await killAll(ports, workers.fleet, hurry)
+      await killAll(ports, fleet, hurry)
       await settleDown()
     },
     async handOver(forMs, hurry) {
       signals.begin()
-      balancing.requestQueues.close()
+      requestQueues.close()
       await Promise.all([loops.stopAutoscaling(), loops.stopReaping()])
-      await untilPassed(ports, () => balancing.gateway.isBusy, forMs, hurry)
+      await untilPassed(ports, () => gateway.isBusy, forMs, hurry)
       await settleDown()
     },
-    answersLost: agoMs => workers.running.doubtSince(ports.clock.monotonic() - agoMs),
+    answersLost: agoMs => services.running.doubtSince(ports.clock.monotonic() - agoMs),
     abandon,
   }
 }
 
 /** Changes that the server makes by itself, with an entry in the audit log. */
-function changesOfServer(
-  { store, driver, machine }: Ports,
-  audit: AuditLog,
-  endpoints: EndpointServices,
-): Pick<Services, 'restart' | 'folderEndpoint'> {
+function changesOfServer(services: AppServices): Pick<Services, 'restart' | 'folderEndpoint'> {
+  const { ports, audit, endpoints } = services
   return {
     restart: (owner, id, replacesAtOnce) => {
       const asked = { surface: 'server', operation: 'restartEndpoint', object: { kind: 'endpoint', id } } as const
-      const restart = () => endpoints.endpoints.restart(owner, id, replacesAtOnce)
+      const restart = () => endpoints.restart(owner, id, replacesAtOnce)
       return audit.change({ ...asked, origin: { ...SERVER_ORIGIN, account: owner } }, restart)
     },
     folderEndpoint: folder => {
       const origin = { ...SERVER_ORIGIN, account: DEFAULT_OWNER }
       const asked = { surface: 'server', operation: 'serveFolder', origin, object: null } as const
-      const ensure = () => ensureFolderEndpoint({ store, driver, machine, ...endpoints }, DEFAULT_OWNER, folder)
+      const ensure = () => ensureFolderEndpoint({ ...ports, ...services }, DEFAULT_OWNER, folder)
       return audit.change({ ...asked, detail: { folder: folder.path } }, ensure, {
         objectOf: ({ id }) => ({ kind: 'endpoint', id }),
       })

@@ -216,3 +216,24 @@ export type EventName = keyof Events
 
 /** Passes an event to all readers. Never throws and never waits. */
 export type Emit = <Name extends EventName>(name: Name, fields: Events[Name]) => void
+
+/** The stream itself: passes each event to all of its readers, in the order in which they were added. */
+export class EventStream {
+  #readers: readonly Emit[]
+
+  constructor(readers: readonly Emit[] = []) {
+    this.#readers = readers
+  }
+
+  readonly emit: Emit = (name, fields) => {
+    for (const read of this.#readers) read(name, fields)
+  }
+
+  /** Adds a reader behind the others. @returns removes it */
+  add(reader: Emit): () => void {
+    this.#readers = [...this.#readers, reader]
+    return () => {
+      this.#readers = this.#readers.filter(other => other !== reader)
+    }
+  }
+}

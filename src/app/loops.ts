@@ -7,39 +7,21 @@ import { Placer } from '../control/placer.ts'
 import { Reaper } from '../control/reaper.ts'
 import { Remover } from '../control/remover.ts'
 import { Sweeper } from '../control/sweeper.ts'
-import type { Recorders } from '../control/upkeep.ts'
 import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
 import { WorkerWatchdog } from '../control/worker-watchdog.ts'
 import { SERVER_ORIGIN } from '../core/audit/entry.ts'
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
-import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
-import type { Ports } from '../ports/ports.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
 import type { TimeKeeper } from '../services/observing/server-time.ts'
-import type { AccountServices } from './account-services.ts'
-import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig } from './config.ts'
-import type { JobServices } from './job-services.ts'
-import type { WorkerServices } from './worker-services.ts'
-
-/** The services that the loops work with. */
-export interface LoopServices {
-  readonly accounts: AccountServices
-  readonly jobs: JobServices
-  readonly workers: WorkerServices
-  readonly balancing: BalancingServices
-  readonly recorders: Recorders
-  readonly audit: AuditLog
-  /** Null where the server's time is that of the machine's clock. */
-  readonly timeKeeper: TimeKeeper | null
-}
+import type { AppServices } from './services.ts'
 
 /** The control loops. They are made here, and do nothing before {@link start}. */
 export class Loops {
-  readonly #quotas: AccountServices['quotas']
+  readonly #quotas: AppServices['quotas']
   readonly #autoscaling: Loop
   readonly #healthChecking: Loop
   readonly #reaping: Loop
@@ -60,11 +42,9 @@ export class Loops {
   readonly #timeKeeper: TimeKeeper | null
   readonly #unwatch: () => void
 
-  constructor(ports: Ports, { placing, freezing: freezeRules, backupFolder }: AppConfig, services: LoopServices) {
-    const { quotas } = services.accounts
-    const { jobs, batches, webhooks, recordRules } = services.jobs
-    const { fleet, models, running, freezing } = services.workers
-    const { balancing } = services.balancing
+  constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
+    const { ports, quotas, jobs, batches, webhooks, fleet, models, running, freezing, balancing } = services
+    const { freezeRules: rules, recordRules, recorders, audit } = services
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
     this.#healthChecking = new Loop('prober', ports)
@@ -76,7 +56,6 @@ export class Loops {
     this.#timing = new Loop('clock', ports)
     this.#timeKeeper = services.timeKeeper
     this.#meter = new WorkerUsageMeter(ports, balancing)
-    const rules = { ...FREEZE_RULES, ...freezeRules }
     const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
     const placer = new Placer(
       ports,
@@ -88,16 +67,15 @@ export class Loops {
     this.#healthChecker = new HealthChecker(ports, { fleet, balancing, freezing }, this.#healthChecking.wake)
     this.#reaper = new Reaper(
       ports,
-      { fleet, freezing, running, quotas: this.#quotas },
-      new WorkerWatchdog(ports, services.workers),
+      { fleet, freezing, running, quotas },
+      new WorkerWatchdog(ports, services),
       recordRules,
-      services.recorders,
+      recorders,
     )
     this.#sweeper = new Sweeper(ports, { jobs, batches })
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
-    this.#backups =
-      backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, services.audit))
+    this.#backups = backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, audit))
     ports.notifier.subscribe('fleet', this.#reaping.wake)
     ports.notifier.subscribe('webhooks', this.#dispatching.wake)
     ports.notifier.subscribe('endpoints', this.#removing.wake)

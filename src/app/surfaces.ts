@@ -10,27 +10,8 @@ import { restSurface } from '../api/rest/surface.ts'
 import { V1_ERRORS, v1Routes } from '../api/rest-v1/routes.ts'
 import type { Surface, SurfaceName } from '../api/surface.ts'
 import { workerSurface } from '../api/worker/routes.ts'
-import type { Ports } from '../ports/ports.ts'
-import type { AccountServices } from './account-services.ts'
-import type { AuditServices } from './audit-services.ts'
-import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig, LateAddresses, Stopping } from './config.ts'
-import type { EndpointServices, ResourceServices } from './endpoint-services.ts'
-import type { JobServices } from './job-services.ts'
-import type { ObservingServices } from './observing-services.ts'
-import type { WorkerServices } from './worker-services.ts'
-
-/** The services that surfaces offer. */
-export interface SurfaceServices {
-  readonly accounts: AccountServices
-  readonly jobs: JobServices
-  readonly workers: WorkerServices
-  readonly balancing: BalancingServices
-  readonly resources: ResourceServices
-  readonly observing: ObservingServices
-  readonly endpoints: EndpointServices
-  readonly auditing: AuditServices
-}
+import type { AppServices } from './services.ts'
 
 /** Every surface by its name, and what the console is made of. */
 export interface Surfaces {
@@ -41,58 +22,34 @@ export interface Surfaces {
 const BODY_BYTES = 256 * 1024 * 1024
 
 export function createSurfaces(
-  ports: Ports,
+  services: AppServices,
   config: AppConfig,
-  services: SurfaceServices,
-  addresses: LateAddresses,
+  { current: addresses }: LateAddresses,
   { stopping }: Stopping,
 ): Surfaces {
-  const { accounts, jobs, workers, balancing, resources, observing, endpoints, auditing } = services
+  const { ports, access, audit, auditViews, sessions, known, balancing, explaining, stories, streams } = services
+  const { jobs, jobRecords, batches, webhooks } = services
   const { clock, store, vault, bodies, emit, spill, tracing, consoleFiles: files } = ports
   const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false, version = 'unknown' } = config
   // Clients and workers have a room each, so that neither keeps the other out.
   const room = new BodyRoom({ maxBytes, clock, spill: null })
   // A worker throws a result away that is refused three times.
   const resultRoom = new BodyRoom({ maxBytes, clock, spill })
-  const { audit, auditViews } = auditing
-  const common = { access: accounts.access, emit, room, bodies, audit, auditViews }
-  const routes = {
-    ...accounts,
-    ...resources,
-    ...endpoints,
-    ...observing,
-    auditReading: auditing.auditReading,
-    clock,
-    stopping,
-    addresses: addresses.current,
-  }
-  const asked = { ...common, ...jobs, endpoints: endpoints.known, clock, stopping, addresses: addresses.current }
-  const consoleParts = { ...common, sessions: accounts.sessions, store, files, addresses: addresses.current, version }
+  const common = { access, emit, room, bodies, audit, auditViews }
+  const routes = { ...services, clock, stopping, addresses }
+  const calls = { ...common, jobs, batches, streams, webhooks, endpoints: known, clock, stopping, addresses }
+  const consoleParts = { ...common, sessions, store, files, addresses, version }
+  const { status, backups } = config
+  const restarting = services.endpoints
+  const ofServer = { models: services.modelOperations, restarting, metricsPublic, status, backups, clock, stopping }
   const byName = {
     rest: restSurface(common, [...absentRoutes(routes), ...restRoutes(routes)]),
     restV1: restSurface(common, v1Routes(routes), V1_ERRORS),
-    graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...endpoints, store }),
-    jobs: jobSurface({
-      ...asked,
-      balancing: balancing.balancing,
-      explaining: observing.explaining,
-      stories: observing.stories,
-    }),
-    openai: openAiSurface(asked),
-    worker: workerSurface({ ...workers, access: accounts.access, vault, tracing, emit, resultRoom }),
-    ops: opsSurface({
-      ...common,
-      ...observing,
-      accountJobs: jobs.accountJobs,
-      endpoints: endpoints.known,
-      models: resources.modelOperations,
-      restarting: endpoints.endpoints,
-      clock,
-      stopping,
-      metricsPublic,
-      status: config.status,
-      backups: config.backups,
-    }),
+    graphql: graphqlSurface({ ...services, ...common, store }),
+    jobs: jobSurface({ ...calls, jobRecords, balancing, explaining, stories }),
+    openai: openAiSurface(calls),
+    worker: workerSurface({ ...services, vault, tracing, emit, resultRoom }),
+    ops: opsSurface({ ...services, ...common, ...ofServer, endpoints: known }),
     console: consoleSurface(consoleParts),
   }
   return { byName, consoleParts }

@@ -45,10 +45,15 @@ export class MetricRecorder {
   /** Counts that are not stored, by minute and endpoint. */
   readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
   #held = 0
-  #withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[] = workers => workers
+  readonly #withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[]
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'machine'>) {
+  /** @param withRequests adds to serving workers the requests that they have, which the store does not know */
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'machine'>,
+    withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[],
+  ) {
     this.#ports = ports
+    this.#withRequests = withRequests
     this.recent = new RecentResults(ports)
   }
 
@@ -76,11 +81,6 @@ export class MetricRecorder {
       countTime(bucket, 'delay', waitMs)
       if (workerId !== null) countTime(bucket, 'execution', Math.max(0, totalMs - waitMs))
     },
-  }
-
-  /** From now on workers that serve requests count with those that they have, which the store does not know. */
-  countRequests(withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[]): void {
-    this.#withRequests = withRequests
   }
 
   /** A reader of the event stream. */

@@ -1,0 +1,319 @@
+/** All services of the application, in the order in which they are made: each is made of those above it. */
+import { jobsUrl } from '../api/addresses.ts'
+import type { Recorders } from '../control/upkeep.ts'
+import { NO_LIMITS } from '../core/accounts/quotas.ts'
+import { AUDIT_RULES } from '../core/audit/entry.ts'
+import { NO_PRICES } from '../core/billing/prices.ts'
+import { toAppError } from '../core/errors.ts'
+import { JOB_RECORD_RULES } from '../core/jobs/job-record.ts'
+import { fullText } from '../core/observing/full-store.ts'
+import { DAMAGE_ACTION, damageText } from '../core/observing/store-damage.ts'
+import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
+import { type Emit, EventStream } from '../events.ts'
+import { Gateway } from '../gateway/gateway.ts'
+import { Forwarder } from '../gateway/proxy/forwarder.ts'
+import { RequestQueues } from '../gateway/queue/request-queues.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Targets, Traffic } from '../ports/targets.ts'
+import { Access } from '../services/accounts/access.ts'
+import { Accounts } from '../services/accounts/accounts.ts'
+import { Keys } from '../services/accounts/keys.ts'
+import { Quotas } from '../services/accounts/quotas.ts'
+import { Sessions } from '../services/accounts/sessions.ts'
+import { SHARING_RULES, Sharing } from '../services/accounts/sharing.ts'
+import { AuditKeeper } from '../services/audit/audit-keeper.ts'
+import { AuditLog } from '../services/audit/audit-log.ts'
+import { AuditReading } from '../services/audit/audit-reading.ts'
+import { AuditViews } from '../services/audit/audit-views.ts'
+import { Balancing } from '../services/balancing/balancing.ts'
+import { canResume } from '../services/balancing/can-resume.ts'
+import { Billing } from '../services/billing/billing.ts'
+import { EndpointDomains } from '../services/endpoints/endpoint-domains.ts'
+import { Endpoints } from '../services/endpoints/endpoints.ts'
+import { KnownEndpoints } from '../services/endpoints/known-endpoints.ts'
+import { ReleaseResults } from '../services/endpoints/release-results.ts'
+import { Releases } from '../services/endpoints/releases.ts'
+import { Templates } from '../services/endpoints/templates.ts'
+import { Volumes } from '../services/endpoints/volumes.ts'
+import { Catalog } from '../services/hardware/catalog.ts'
+import { AccountJobs } from '../services/jobs/account-jobs.ts'
+import { Batches } from '../services/jobs/batches.ts'
+import { JobRecords } from '../services/jobs/job-records.ts'
+import { Jobs } from '../services/jobs/jobs.ts'
+import { Streams } from '../services/jobs/streams.ts'
+import { Webhooks } from '../services/jobs/webhooks.ts'
+import { LongPoll } from '../services/long-poll.ts'
+import { EndpointModels } from '../services/models/endpoint-models.ts'
+import { ModelOperations } from '../services/models/model-operations.ts'
+import { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
+import { EventFeed } from '../services/observing/event-feed.ts'
+import { Explainer } from '../services/observing/explainer.ts'
+import { withHeldRemovals } from '../services/observing/held-removals.ts'
+import { JobStories } from '../services/observing/job-stories.ts'
+import { LogReading } from '../services/observing/log-reading.ts'
+import { MachineReading } from '../services/observing/machine-reading.ts'
+import { MetricRecorder } from '../services/observing/metric-recorder.ts'
+import { MetricSeries } from '../services/observing/metric-series.ts'
+import { MetricsReader } from '../services/observing/metrics-reader.ts'
+import { Overview } from '../services/observing/overview.ts'
+import { TimeKeeper } from '../services/observing/server-time.ts'
+import { WhatIf } from '../services/observing/what-if.ts'
+import { WorkerReading } from '../services/observing/worker-reading.ts'
+import { Registries } from '../services/secrets/registries.ts'
+import { Secrets } from '../services/secrets/secrets.ts'
+import { FailedStarts } from '../services/workers/failed-starts.ts'
+import { Fleet } from '../services/workers/fleet.ts'
+import { Freezing } from '../services/workers/freezing.ts'
+import { JobStops } from '../services/workers/job-stops.ts'
+import { withKnownWorkers } from '../services/workers/known-workers.ts'
+import { LostJobs } from '../services/workers/lost-jobs.ts'
+import { Prestarts } from '../services/workers/prestarts.ts'
+import { RunningWorkers } from '../services/workers/running-workers.ts'
+import { Takes } from '../services/workers/takes.ts'
+import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
+import { WorkerCalls } from '../services/workers/worker-calls.ts'
+import type { AppConfig, LateAddresses, Stopping } from './config.ts'
+
+/** The services by their names, and the ports with the store and the event stream of the application. */
+export type AppServices = ReturnType<typeof createServices>
+
+/** @param requests where requests are counted, and who has to know of workers; the request queues unless given */
+export function createServices(
+  given: Ports,
+  config: AppConfig,
+  addresses: LateAddresses,
+  signals: Stopping,
+  requests?: Targets & Traffic,
+) {
+  const base = baseOf(given, config)
+  const { ports, audit } = base
+  const accounts = accountServices(ports, config)
+  const jobs = jobServices(ports, config, accounts)
+  const workers = workerServices(ports, { ...jobs, audit }, addresses, signals)
+  const balancing = balancingServices(ports, config, { access: accounts.access, addresses, signals, requests })
+  const endpoints = endpointServices(ports, config, { ...accounts, ...workers })
+  const recorded = recordingServices(base, given.emit, config, balancing)
+  const observing = observingServices(ports, config, { ...base, ...jobs, ...workers, ...balancing, ...recorded })
+  return {
+    ...base,
+    ...accounts,
+    ...jobs,
+    ...workers,
+    ...balancing,
+    ...endpoints,
+    ...recorded,
+    ...observing,
+    /** Null when the server is ready, else the problem, without a path of the machine. */
+    notReady: () => whyNotReady(ports, signals.stopping),
+    /** A sentence about the store of a server that is ready; null for nothing. */
+    storeNote: () => {
+      const full = ports.storeRoom?.full() ?? null
+      return full === null ? null : fullText(full)
+    },
+  }
+}
+
+/** The ports of the services, and the audit log, which all of them write. */
+function baseOf(given: Ports, config: AppConfig) {
+  const { clock, time } = given
+  const events = new EventStream()
+  const { emit } = events
+  const timeKeeper = time === undefined ? null : new TimeKeeper({ store: given.store, time, emit }, config.renewTerm)
+  // Retention removes nothing while the time of the server waits.
+  const held = timeKeeper === null ? given.store : withHeldRemovals(given.store, () => timeKeeper.isHeld())
+  const known = new KnownEndpoints(held, clock)
+  const ports: Ports = { ...given, emit, store: withKnownWorkers(known.store, clock) }
+  /** For readers of events and the audit log: the store without what is kept of it in memory. */
+  const uncached: Ports = { ...given, emit, store: held }
+  const note = config.auditHead ?? null
+  const audit = new AuditLog(uncached)
+  return {
+    ports,
+    uncached,
+    events,
+    timeKeeper,
+    known,
+    audit,
+    auditViews: new AuditViews(uncached),
+    auditReading: new AuditReading(uncached, note),
+    auditKeeper: new AuditKeeper(uncached, audit, { ...AUDIT_RULES, ...config.audit }, note),
+  }
+}
+
+/** Callers, their rights and quotas, and billing. */
+function accountServices(ports: Ports, config: AppConfig) {
+  const access = new Access(ports, config.rateWindows, config.limitJobs)
+  const sharing = new Sharing(ports, { ...SHARING_RULES, ...config.sharing })
+  const quotas = new Quotas(ports, config.accountLimits ?? NO_LIMITS)
+  return {
+    access,
+    sharing,
+    quotas,
+    accounts: new Accounts(ports, sharing, quotas),
+    keys: new Keys(ports, access),
+    sessions: new Sessions(ports, access),
+    billing: new Billing(ports, config.prices ?? NO_PRICES),
+  }
+}
+
+/** Jobs of queue endpoints, and their results for clients. */
+function jobServices(
+  ports: Ports,
+  config: AppConfig,
+  { quotas, sharing }: Pick<ReturnType<typeof accountServices>, 'quotas' | 'sharing'>,
+) {
+  const recordRules = { ...JOB_RECORD_RULES, ...config.jobRecords }
+  const longPoll = new LongPoll(ports.clock, ports.notifier)
+  const jobs = new Jobs(ports, longPoll, quotas, recordRules)
+  return {
+    recordRules,
+    longPoll,
+    jobs,
+    jobRecords: new JobRecords(ports, jobs, recordRules),
+    accountJobs: new AccountJobs(ports, recordRules),
+    batches: new Batches(ports, jobs, quotas),
+    streams: new Streams(ports, { jobs, longPoll }),
+    webhooks: new Webhooks(ports, jobs, sharing),
+  }
+}
+
+/** Workers: their processes and containers, their state in memory, and their calls. */
+function workerServices(
+  ports: Ports,
+  { jobs, longPoll, audit }: { readonly jobs: Jobs; readonly longPoll: LongPoll; readonly audit: AuditLog },
+  addresses: LateAddresses,
+  signals: Stopping,
+) {
+  const running = new RunningWorkers(ports.clock)
+  const undelivered = new UndeliveredResults(ports, jobs, running)
+  const models = new EndpointModels(ports)
+  const freezing = new Freezing(ports, running)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing, audit }, addresses.current)
+  const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
+  const stops = new JobStops(ports, { longPoll, running }, signals.closed)
+  const prestarts = new Prestarts(ports, { fleet, running }, signals.closed)
+  const failedStarts = new FailedStarts(ports, { jobs, fleet })
+  const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts }, signals)
+  const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts })
+  return { running, models, freezing, fleet, lostJobs, stops, takes, calls }
+}
+
+/** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */
+function balancingServices(
+  ports: Ports,
+  config: AppConfig,
+  given: {
+    readonly access: Access
+    readonly addresses: LateAddresses
+    readonly signals: Stopping
+    readonly requests: (Targets & Traffic) | undefined
+  },
+) {
+  const { clock, store } = ports
+  const requestQueues = new RequestQueues(ports, {
+    limits: config.requestQueueLimits ?? {},
+    canResume: (endpointId, workerId) => canResume(store, endpointId, workerId),
+  })
+  const balancing = new Balancing(ports, given.requests ?? requestQueues, config.startAware ?? false)
+  const nextTurn = (callback: () => void) => void clock.after(0, callback)
+  const forwarding = new Forwarder(
+    { clock, reservations: requestQueues, nextTurn },
+    { bodyBytes: config.balancedBodyBytes },
+  )
+  const gateway = new Gateway(ports, {
+    access: given.access,
+    forwarding,
+    traffic: requestQueues,
+    stopping: given.signals.stopping,
+    queueAddressOf: id => jobsUrl(given.addresses.current(), id),
+    ...(config.admission !== undefined && { rules: config.admission }),
+  })
+  return {
+    requestQueues,
+    balancing,
+    gateway,
+    /** Ends all requests that pass to workers. */
+    closeGateway() {
+      requestQueues.close()
+      gateway.close()
+      forwarding.close()
+      balancing.close()
+    },
+  }
+}
+
+/** Endpoints and templates, and the objects that these refer to. */
+function endpointServices(
+  ports: Ports,
+  config: AppConfig,
+  { quotas, fleet }: { readonly quotas: Quotas; readonly fleet: Fleet },
+) {
+  const domains = new EndpointDomains(ports, config.isServerName)
+  const endpoints = new Endpoints(ports, fleet, quotas, domains, config.deleteRunningEndpoints)
+  return {
+    domains,
+    endpoints,
+    templates: new Templates(ports, quotas),
+    catalog: new Catalog(ports, config.prices),
+    registries: new Registries(ports, quotas),
+    releases: new Releases(ports, endpoints, fleet),
+    secrets: new Secrets(ports, quotas),
+    volumes: new Volumes(ports, quotas),
+    modelOperations: new ModelOperations(ports),
+  }
+}
+
+/** Readers of the event stream. @param emit the stream outside of the application */
+function recordingServices(
+  { events, uncached, auditKeeper }: ReturnType<typeof baseOf>,
+  emit: Emit,
+  config: AppConfig,
+  { balancing }: { readonly balancing: Balancing },
+) {
+  const metrics = new MetricRecorder(uncached, loads => balancing.loaded(loads))
+  const attemptTimes = new AttemptRecorder(uncached)
+  const releaseResults = new ReleaseResults(uncached, config.judgesRollouts ?? true)
+  const feed = new EventFeed(uncached)
+  for (const reader of [releaseResults, metrics, attemptTimes, auditKeeper, feed]) events.add(reader.emit)
+  events.add(emit)
+  const recorders: Recorders = { metrics, attemptTimes, audit: auditKeeper, releaseResults }
+  return { recorders, feed }
+}
+
+type ObservedServices = ReturnType<typeof baseOf> &
+  ReturnType<typeof jobServices> &
+  ReturnType<typeof workerServices> &
+  ReturnType<typeof balancingServices> &
+  ReturnType<typeof recordingServices>
+
+/** Explanations and views of the state. */
+function observingServices(ports: Ports, config: AppConfig, services: ObservedServices) {
+  const { balancing, running, models, gateway, jobRecords } = services
+  const { metrics, attemptTimes } = services.recorders
+  const freezeRules = { ...FREEZE_RULES, ...config.freezing }
+  const explaining = new Explainer(ports, services, config.placing)
+  return {
+    freezeRules,
+    explaining,
+    overview: new Overview(ports, { balancing, explaining, recent: metrics.recent }),
+    machineReading: new MachineReading(ports, config.inspection ?? null),
+    stories: new JobStories(ports, { jobRecords, explaining }),
+    workers: new WorkerReading(ports, { running, models, balancing, explaining }),
+    logs: new LogReading(ports),
+    scraping: new MetricsReader(ports, id => gateway.passing(id)),
+    series: new MetricSeries(ports, metrics),
+    whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, config.prices ?? NO_PRICES, freezeRules),
+  }
+}
+
+async function whyNotReady({ leader, store, storeDamage }: Ports, stopping: AbortSignal): Promise<string | null> {
+  if (stopping.aborted) return 'the server is stopping'
+  if (!leader.isLeader()) return 'the server does not act on the database'
+  try {
+    await store.workers.alive()
+    const damage = storeDamage?.met() ?? null
+    return damage === null ? null : `${damageText(damage)}; ${DAMAGE_ACTION}`
+  } catch (error) {
+    return toAppError(error).message
+  }
+}
