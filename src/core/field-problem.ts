@@ -1,61 +1,7 @@
-/** Fields that problems name, in the words of the model. Each surface has a table of the fields that it names differently. */
-export type FieldName =
-  | 'name'
-  | 'type'
-  | 'image'
-  | 'args'
-  | 'readme'
-  | 'diskGb'
-  | 'volumeGb'
-  | 'env'
-  | 'ports'
-  | 'portLabels'
-  | 'registry'
-  | 'templateId'
-  | 'workersMin'
-  | 'workersMax'
-  | 'workersPfbTarget'
-  | 'rollout.canary'
-  | 'idleTimeoutS'
-  | 'executionTimeoutMs'
-  | 'scaler.type'
-  | 'scaler.queueDelayS'
-  | 'scaler.requestCount'
-  | 'compute.pools'
-  | 'compute.excludedTypes'
-  | 'compute.count'
-  | 'compute.configs'
-  | 'compute.allowedCudaVersions'
-  | 'compute.minCudaVersion'
-  | 'allowedCudaVersions'
-  | 'locations'
-  | 'networkVolumeIds'
-  | 'modelReferences'
-  | 'corsOrigins'
-  | 'domain'
-  | 'compliance'
-  | 'sizeGb'
-  | 'dataCenter'
-  | 'value'
-  | 'description'
-  | 'username'
-  | 'password'
-  | 'limits'
-  | 'sshKeys'
-  | 'scope'
-  | 'expiresAtMs'
-  | 'limit'
-  | 'cursor'
-  | 'size'
-  | 'lastN'
-  | 'startMs'
-  | 'endMs'
-  | 'fromMs'
-  | 'toMs'
-
-/** What is wrong with a field of the input. Core and services return it as data; a surface renders it with its own name of the field. */
+/** A problem of a field of the input. Core and services return it as data; a surface renders it with its own name of the field. */
 export interface FieldProblem {
-  readonly field: FieldName
+  /** The name in the model, or a path of one of its members such as `scaler.type`. */
+  readonly field: string
   /** What of the field is wrong, such as one item of a list. */
   readonly item?: string
   /** The value of the field, where the sentence names it. */
@@ -63,21 +9,21 @@ export interface FieldProblem {
   /** What is wrong with it, without the field's name. `{other}` stands for the name of `other`. */
   readonly problem: string
   /** The second field of a problem between two. */
-  readonly other?: FieldName
+  readonly other?: string
 }
 
 /** A problem of a field, or of one item in it. */
-export function fieldProblem(field: FieldName, problem: string, item?: string): FieldProblem {
+export function fieldProblem(field: string, problem: string, item?: string): FieldProblem {
   return item === undefined ? { field, problem } : { field, item, problem }
 }
 
 /** A problem between two fields. @param problem in which `{other}` stands for the name of the other one */
-export function pairProblem(field: FieldName, other: FieldName, problem: string): FieldProblem {
+export function pairProblem(field: string, other: string, problem: string): FieldProblem {
   return { field, other, problem }
 }
 
 /** Names of fields on a surface; those that are left out keep the model's name. */
-export type FieldNames = Readonly<Partial<Record<FieldName, string>>>
+export type FieldNames = Readonly<Record<string, string>>
 
 /** A problem as a sentence that begins with the name of the field. */
 export function problemSentence(found: FieldProblem, names: FieldNames = {}): string {
@@ -108,6 +54,6 @@ export function nameProblems(name: string): FieldProblem[] {
 
 const MAX_NAME = 191
 
-function withOther(problem: string, other: FieldName | undefined, names: FieldNames): string {
+function withOther(problem: string, other: string | undefined, names: FieldNames): string {
   return other === undefined ? problem : problem.replace('{other}', () => names[other] ?? other)
 }

@@ -1,10 +1,10 @@
 import {
   type Compute,
   type CpuConfig,
-  ENDPOINT_DEFAULTS,
   type EndpointConfig,
   type FlashBoot,
   parseGpuIds,
+  SCALER_DEFAULTS,
   type Scaler,
 } from '../../core/endpoints/endpoint.ts'
 import { parseInstanceId } from '../../core/endpoints/instance-id.ts'
@@ -111,16 +111,16 @@ function readScaler(
   // Load-balancing endpoints have only one scaler, so an endpoint that becomes one gets it by default.
   const kept = before !== null && (type === 'QUEUE' || before.type === 'REQUEST_COUNT') ? before : null
   if (!input.scalerType && input.scalerValue == null) {
-    return kept === before ? null : ENDPOINT_DEFAULTS.scaler[type]
+    return kept === before ? null : SCALER_DEFAULTS[type]
   }
-  const start = kept ?? ENDPOINT_DEFAULTS.scaler[type]
+  const start = kept ?? SCALER_DEFAULTS[type]
   const name = input.scalerType || start.type
   if (name === 'QUEUE_DELAY') {
-    const delay = start.type === name ? start.queueDelayS : ENDPOINT_DEFAULTS.scaler.QUEUE.queueDelayS
+    const delay = start.type === name ? start.queueDelayS : SCALER_DEFAULTS.QUEUE.queueDelayS
     return { type: name, queueDelayS: input.scalerValue ?? delay }
   }
   if (name === 'REQUEST_COUNT') {
-    const count = start.type === name ? start.requestCount : ENDPOINT_DEFAULTS.scaler.LOAD_BALANCER.requestCount
+    const count = start.type === name ? start.requestCount : SCALER_DEFAULTS.LOAD_BALANCER.requestCount
     return { type: name, requestCount: input.scalerValue ?? count }
   }
   failures.push(`scalerType must be QUEUE_DELAY or REQUEST_COUNT, not '${name}'`)

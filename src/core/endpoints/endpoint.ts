@@ -5,7 +5,22 @@ import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
 import { MODEL_REFERENCE } from '../models/model-reference.ts'
 import { listItems } from '../text-parts.ts'
 import { domainProblem, type IsServerName, tidiedDomain } from './domain.ts'
-import { cudaProblems, envProblems } from './template.ts'
+import {
+  type ConfigOf,
+  defaultsOf,
+  type FieldTable,
+  formProblems,
+  immediate,
+  integer,
+  isIntegerIn,
+  kept,
+  lengthProblems,
+  MAX_ITEMS,
+  namesIn,
+  problemsIn,
+  released,
+} from './field.ts'
+import { cudaProblems, type Environment, envProblems, isSameEnv } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
 export type EndpointType = 'QUEUE' | 'LOAD_BALANCER'
@@ -18,6 +33,12 @@ export type FlashBoot = (typeof FLASHBOOTS)[number]
 export type Scaler =
   | { readonly type: 'QUEUE_DELAY'; readonly queueDelayS: number }
   | { readonly type: 'REQUEST_COUNT'; readonly requestCount: number }
+
+/** The fields that say what an endpoint scales on. */
+export interface Scaled {
+  readonly type: EndpointType
+  readonly scaler: Scaler
+}
 
 /** One CPU configuration that workers may get. */
 export interface CpuConfig {
@@ -37,36 +58,58 @@ export type Compute =
     }
   | { readonly kind: 'cpu'; readonly configs: readonly CpuConfig[] }
 
-/** The configuration of an endpoint, the same behind every surface. Seconds and milliseconds as the names say. */
-export interface EndpointConfig {
-  readonly name: string
-  readonly type: EndpointType
-  readonly compute: Compute
-  readonly workersMin: number
-  readonly workersMax: number
-  readonly idleTimeoutS: number
-  readonly scaler: Scaler
+/** Certificates that `compliance` can name. */
+export const COMPLIANCE: readonly string[] = [
+  ...['GDPR', 'ISO_IEC_27001', 'ISO_14001', 'PCI_DSS', 'HITRUST', 'SOC_1_TYPE_2', 'SOC_2_TYPE_2', 'SOC_3_TYPE_2'],
+  ...['ITAR', 'FISMA_HIGH', 'HIPAA', 'RENEWABLE'],
+]
+
+/** Limit of workers that one endpoint may ask for. */
+export const MAX_WORKERS = 1_000
+/** The longest idle timeout, in seconds. */
+export const MAX_IDLE_TIMEOUT_S = 3_600
+/** A day. */
+const MAX_QUEUE_DELAY_S = 86_400
+
+/** The fields of an endpoint, the same behind every surface. */
+export const ENDPOINT_FIELDS = {
+  name: immediate<string>(undefined, { check: nameProblems }),
+  type: released<EndpointType>('QUEUE', 'type'),
+  workersMin: immediate<number>(0, integer('workersMin', 0, MAX_WORKERS)),
+  workersMax: immediate<number>(3, { check: mostProblems }),
+  /** Seconds after which an idle worker ends; see {@link idleTimeoutMs}. */
+  idleTimeoutS: immediate<number>(10, {
+    ...integer('idleTimeoutS', 1, MAX_IDLE_TIMEOUT_S, 'seconds'),
+    applies: hasIdleTimeout,
+  }),
+  /** Milliseconds of one attempt of a job. */
+  executionTimeoutMs: immediate<number>(600_000, integer('executionTimeoutMs', 5_000, 7 * 86_400_000, 'milliseconds')),
+  /** Has to fit the type, so a release keeps it. */
+  scaler: kept<Scaler>(undefined, { check: scalerProblems }),
+  compute: released<Compute>(undefined, listedCompute, { check: computeProblems }),
   /** Country codes and data centers, as they were given; empty means anywhere. */
-  readonly locations: readonly string[]
+  locations: released<readonly string[]>([], 'dataCenterIds', { check: locationProblems }),
   /** The first one is where workers find their files. */
-  readonly networkVolumeIds: readonly VolumeId[]
-  readonly executionTimeoutMs: number
-  readonly flashboot: FlashBoot
-  /** Variables of this endpoint alone; they win over the template's. */
-  readonly env: Readonly<Record<string, string>>
+  networkVolumeIds: released<readonly VolumeId[]>([], 'networkVolumes', { check: volumeProblems }),
+  flashboot: released<FlashBoot>('OFF', 'flashboot'),
   /** Models that workers want to find on their disk, as they were given; see `core/models/model-reference.ts`. */
-  readonly modelReferences: readonly string[]
+  modelReferences: released<readonly string[]>([], 'modelReferences', { check: modelProblems }),
   /** Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link isPageOrigin}. */
-  readonly corsOrigins: readonly string[]
+  corsOrigins: immediate<readonly string[]>([], { check: originProblems }),
   /** The own host name of a load-balancing endpoint, besides its usual addresses; see domain.ts. Null without one. */
-  readonly domain: string | null
+  domain: immediate<string | null>(null, { applies: isLoadBalancing }),
   /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
-  readonly compliance: readonly string[]
+  compliance: immediate<readonly string[]>([], { check: complianceProblems }),
   /** Kept for clients and without an effect. */
-  readonly workersPfbTarget: number
+  workersPfbTarget: immediate<number>(0, integer('workersPfbTarget', 0, MAX_WORKERS)),
   /** As `workersPfbTarget`. */
-  readonly flashEnvironmentId: string | null
-}
+  flashEnvironmentId: immediate<string | null>(null),
+  /** Variables of this endpoint alone; they win over the template's. A release lists each variable. */
+  env: released<Environment>({}, null, { audited: 'names', check: envProblems }),
+} satisfies FieldTable
+
+/** The configuration of an endpoint: a value of each of {@link ENDPOINT_FIELDS}. */
+export interface EndpointConfig extends ConfigOf<typeof ENDPOINT_FIELDS> {}
 
 /** An endpoint as the store keeps it. `version` grows with each change that workers must see. */
 export interface Endpoint extends EndpointConfig {
@@ -89,50 +132,18 @@ export interface EndpointCounters {
   readonly averageExecutionMs: number | null
 }
 
-/** Certificates that `compliance` can name. */
-export const COMPLIANCE: readonly string[] = [
-  ...['GDPR', 'ISO_IEC_27001', 'ISO_14001', 'PCI_DSS', 'HITRUST', 'SOC_1_TYPE_2', 'SOC_2_TYPE_2', 'SOC_3_TYPE_2'],
-  ...['ITAR', 'FISMA_HIGH', 'HIPAA', 'RENEWABLE'],
-]
-
-/** Limit of items of one list of an endpoint. */
-export const MAX_ITEMS = 100
-
-/** Limit of workers that one endpoint may ask for. */
-export const MAX_WORKERS = 1_000
-/** The longest idle timeout, in seconds. */
-export const MAX_IDLE_TIMEOUT_S = 3_600
-
 /** What an endpoint gets where its creator says nothing, through GraphQL. */
-export const ENDPOINT_DEFAULTS = {
-  type: 'QUEUE',
-  workersMin: 0,
-  workersMax: 3,
-  idleTimeoutS: 10,
-  executionTimeoutMs: 600_000,
-  flashboot: 'OFF',
-  modelReferences: [],
-  corsOrigins: [],
-  domain: null,
-  compliance: [],
-  workersPfbTarget: 0,
-  flashEnvironmentId: null,
-  scaler: { QUEUE: { type: 'QUEUE_DELAY', queueDelayS: 4 }, LOAD_BALANCER: { type: 'REQUEST_COUNT', requestCount: 4 } },
+export const ENDPOINT_DEFAULTS = defaultsOf(ENDPOINT_FIELDS) as Omit<EndpointConfig, 'name' | 'compute' | 'scaler'>
+
+/** The scaler of an endpoint of a type where its creator says nothing. */
+export const SCALER_DEFAULTS = {
+  QUEUE: { type: 'QUEUE_DELAY', queueDelayS: 4 },
+  LOAD_BALANCER: { type: 'REQUEST_COUNT', requestCount: 4 },
 } as const
 
 /** A whole configuration from the parts of one that its creator names. */
 export function withDefaults(config: Partial<EndpointConfig> & { name: string; compute: Compute }): EndpointConfig {
-  const { scaler, ...defaults } = ENDPOINT_DEFAULTS
-  const type = config.type ?? defaults.type
-  return {
-    ...defaults,
-    locations: [],
-    networkVolumeIds: [],
-    env: {},
-    scaler: scaler[type],
-    ...config,
-    type,
-  }
+  return { ...ENDPOINT_DEFAULTS, scaler: SCALER_DEFAULTS[config.type ?? ENDPOINT_DEFAULTS.type], ...config }
 }
 
 /**
@@ -144,16 +155,7 @@ export function endpointProblems(
   config: Partial<EndpointConfig>,
   local: readonly Pick<GpuType, 'id' | 'pool'>[] | null = [],
 ): FieldProblem[] {
-  const { name, compute, locations, env } = config
-  return [
-    ...(name === undefined ? [] : nameProblems(name)),
-    ...workerProblems(config),
-    ...scalerProblems(config),
-    ...(compute === undefined ? [] : computeProblems(compute, local)),
-    ...(locations === undefined ? [] : locationProblems(locations)),
-    ...listProblems(config),
-    ...(env === undefined ? [] : envProblems(env)),
-  ]
+  return problemsIn(ENDPOINT_FIELDS, { ...config, local })
 }
 
 /** The configuration in its stored form: names of types without blanks around them, and a domain in its one spelling. */
@@ -199,7 +201,7 @@ export function idleTimeoutProblems({ type, scaler }: Partial<EndpointConfig>): 
 }
 
 /** Whether the endpoint's own idleTimeout has an effect: queues that scale on requestCount have one of their own. */
-export function hasIdleTimeout({ type, scaler }: Pick<EndpointConfig, 'type' | 'scaler'>): boolean {
+export function hasIdleTimeout({ type, scaler }: Scaled): boolean {
   return type !== 'QUEUE' || scaler.type !== 'REQUEST_COUNT'
 }
 
@@ -210,17 +212,10 @@ export function idleTimeoutMs(config: EndpointConfig): number {
 
 /** Whether workers have to be replaced when an endpoint changes from one configuration to the other. */
 export function workersMustSee(before: EndpointConfig, after: EndpointConfig): boolean {
-  const seen = (config: EndpointConfig) =>
-    JSON.stringify([
-      config.type,
-      config.compute,
-      config.locations,
-      config.networkVolumeIds,
-      Object.entries(config.env).sort(),
-      config.flashboot,
-      config.modelReferences,
-    ])
-  return seen(before) !== seen(after)
+  const text = (value: unknown) => JSON.stringify(value)
+  const isSame = (name: keyof EndpointConfig) =>
+    name === 'env' ? isSameEnv(before.env, after.env) : text(before[name]) === text(after[name])
+  return namesIn(ENDPOINT_FIELDS).some(name => ENDPOINT_FIELDS[name].change === 'release' && !isSame(name))
 }
 
 /** Pools and excluded types of a GraphQL `gpuIds` list, in which a leading hyphen takes a type out. @throws AppError `invalid` if there are too many */
@@ -238,29 +233,19 @@ export function formatGpuIds(compute: Compute): string | null {
   return [...compute.pools, ...compute.excludedTypes.map(type => `-${type}`)].join(',')
 }
 
-function workerProblems(config: Partial<EndpointConfig>): FieldProblem[] {
-  const { workersMin: min, workersMax: max, idleTimeoutS, executionTimeoutMs } = config
-  const inRange = `must be an integer from 0 to ${MAX_WORKERS}`
-  const both = min !== undefined && max !== undefined && min > max
-  const problems: (FieldProblem | null)[] = [
-    isIntegerIn(min, 0, MAX_WORKERS) ? null : fieldProblem('workersMin', inRange),
-    isIntegerIn(max, 0, MAX_WORKERS) ? null : fieldProblem('workersMax', inRange),
-    both ? { ...pairProblem('workersMin', 'workersMax', `must not exceed {other} (${max})`), value: `${min}` } : null,
-    isIntegerIn(idleTimeoutS, 1, MAX_IDLE_TIMEOUT_S)
-      ? null
-      : fieldProblem('idleTimeoutS', `must be an integer from 1 to ${MAX_IDLE_TIMEOUT_S} seconds`),
-    isIntegerIn(executionTimeoutMs, 5_000, 7 * 86_400_000)
-      ? null
-      : fieldProblem('executionTimeoutMs', 'must be an integer from 5000 to 604800000 milliseconds'),
-  ]
-  return problems.filter(problem => problem !== null)
+function isLoadBalancing({ type }: Pick<Scaled, 'type'>): boolean {
+  return type === 'LOAD_BALANCER'
 }
 
-/** A day. */
-const MAX_QUEUE_DELAY_S = 86_400
+/** Problems of `workersMax`, also beside `workersMin`. */
+function mostProblems(most: number, { workersMin: least }: { readonly workersMin?: number }): FieldProblem[] {
+  const { check } = integer('workersMax', 0, MAX_WORKERS)
+  if (least === undefined || least <= most) return check(most, {})
+  const problem = pairProblem('workersMin', 'workersMax', `must not exceed {other} (${most})`)
+  return [...check(most, {}), { ...problem, value: `${least}` }]
+}
 
-function scalerProblems({ scaler, type }: Partial<EndpointConfig>): FieldProblem[] {
-  if (scaler === undefined) return []
+function scalerProblems(scaler: Scaler, { type }: { readonly type?: EndpointType }): FieldProblem[] {
   if (scaler.type === 'REQUEST_COUNT') {
     return isIntegerIn(scaler.requestCount, 1, 1_000_000)
       ? []
@@ -276,11 +261,15 @@ function scalerProblems({ scaler, type }: Partial<EndpointConfig>): FieldProblem
     : [fieldProblem('scaler.queueDelayS', 'must be at least 0.5 seconds for QUEUE_DELAY')]
 }
 
-function computeProblems(compute: Compute, local: readonly Pick<GpuType, 'id' | 'pool'>[] | null): FieldProblem[] {
+/** @param local see {@link endpointProblems} */
+function computeProblems(
+  compute: Compute,
+  { local = [] }: { readonly local?: readonly Pick<GpuType, 'id' | 'pool'>[] | null },
+): FieldProblem[] {
   if (compute.kind === 'cpu') return cpuListProblems(compute.configs)
   const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
   const problems = gpuProblems(pools, excludedTypes, local)
-  if (!isIntegerIn(count, 1, 64)) problems.push(fieldProblem('compute.count', 'must be an integer from 1 to 64'))
+  problems.push(...integer('compute.count', 1, 64).check(count, {}))
   problems.push(...cudaProblems('compute.allowedCudaVersions', allowedCudaVersions))
   problems.push(...cudaProblems('compute.minCudaVersion', minCudaVersion === null ? [] : [minCudaVersion]))
   if (allowedCudaVersions.length > 0 && minCudaVersion !== null) {
@@ -292,7 +281,7 @@ function computeProblems(compute: Compute, local: readonly Pick<GpuType, 'id' | 
 
 function cpuListProblems(configs: readonly CpuConfig[]): FieldProblem[] {
   if (configs.length === 0) return [fieldProblem('compute.configs', 'must name at least one CPU configuration')]
-  if (configs.length > MAX_ITEMS) return [fieldProblem('compute.configs', `must have at most ${MAX_ITEMS} items`)]
+  if (configs.length > MAX_ITEMS) return lengthProblems('compute.configs', configs)
   const twice = repeated(configs.map(({ flavor, vcpuCount }) => `${flavor} with ${vcpuCount} vCPUs`))
   return [
     ...configs.flatMap(config => cpuProblems(config.flavor, config.vcpuCount)),
@@ -300,28 +289,33 @@ function cpuListProblems(configs: readonly CpuConfig[]): FieldProblem[] {
   ]
 }
 
-function listProblems(config: Partial<EndpointConfig>): FieldProblem[] {
-  const { networkVolumeIds = [], modelReferences = [], corsOrigins = [] } = config
-  const { compliance = [], workersPfbTarget } = config
-  const tooMany = `must have at most ${MAX_ITEMS} items`
+/** Hardware in the list of changes of a release. */
+function listedCompute(compute: Compute): Record<string, unknown> {
+  if (compute.kind === 'cpu') return { cpu: compute.configs.map(({ flavor: id, vcpuCount }) => ({ id, vcpuCount })) }
+  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
+  return { gpu: { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } }
+}
+
+function volumeProblems(ids: readonly VolumeId[]): FieldProblem[] {
+  const twice = repeated(ids).map(id => fieldProblem('networkVolumeIds', 'is given twice', `'${id}'`))
+  return [...lengthProblems('networkVolumeIds', ids), ...twice]
+}
+
+function modelProblems(models: readonly string[]): FieldProblem[] {
+  const hasForm = (model: string) => MODEL_REFERENCE.test(model)
   return [
-    ...(networkVolumeIds.length > MAX_ITEMS ? [fieldProblem('networkVolumeIds', tooMany)] : []),
-    ...repeated(networkVolumeIds).map(id => fieldProblem('networkVolumeIds', 'is given twice', `'${id}'`)),
-    ...(modelReferences.length > MAX_ITEMS ? [fieldProblem('modelReferences', tooMany)] : []),
-    ...modelReferences
-      .filter(reference => !MODEL_REFERENCE.test(reference))
-      .map(reference => fieldProblem('modelReferences', REFERENCE_FORM, `'${reference}'`)),
-    ...(corsOrigins.length > MAX_ITEMS ? [fieldProblem('corsOrigins', tooMany)] : []),
-    ...corsOrigins
-      .filter(origin => !isPageOrigin(origin))
-      .map(origin => fieldProblem('corsOrigins', ORIGIN_FORM, `'${origin}'`)),
-    ...compliance
-      .filter(item => !COMPLIANCE.includes(item))
-      .map(item => fieldProblem('compliance', `is not known; known are ${COMPLIANCE.join(', ')}`, `'${item}'`)),
-    ...(isIntegerIn(workersPfbTarget, 0, MAX_WORKERS)
-      ? []
-      : [fieldProblem('workersPfbTarget', `must be an integer from 0 to ${MAX_WORKERS}`)]),
+    ...lengthProblems('modelReferences', models),
+    ...formProblems('modelReferences', models, hasForm, REFERENCE_FORM),
   ]
+}
+
+function originProblems(origins: readonly string[]): FieldProblem[] {
+  return [...lengthProblems('corsOrigins', origins), ...formProblems('corsOrigins', origins, isPageOrigin, ORIGIN_FORM)]
+}
+
+function complianceProblems(names: readonly string[]): FieldProblem[] {
+  const form = `is not known; known are ${COMPLIANCE.join(', ')}`
+  return formProblems('compliance', names, name => COMPLIANCE.includes(name), form)
 }
 
 /** Whether a text is the origin of web pages, such as `https://app.example`, as browsers send it, or `*` for all pages. */
@@ -337,9 +331,4 @@ const REFERENCE_FORM =
 
 function repeated(items: readonly string[]): string[] {
   return [...new Set(items.filter((item, index) => items.indexOf(item) !== index))]
-}
-
-/** True for a value that is not given: it is not checked. */
-function isIntegerIn(value: number | undefined, min: number, max: number): boolean {
-  return value === undefined || (Number.isInteger(value) && value >= min && value <= max)
 }

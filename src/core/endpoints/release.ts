@@ -1,8 +1,10 @@
 import type { EndpointId, OwnerId } from '../ids.ts'
 import { isSealedPayload } from '../secrets/payload-seal.ts'
-import type { Compute, Endpoint, EndpointConfig } from './endpoint.ts'
+import { ENDPOINT_FIELDS, type Endpoint, type EndpointConfig } from './endpoint.ts'
+import { type KeptName, keptNames, listedValues, picked } from './field.ts'
 import { isFloating, parseReference } from './image-reference.ts'
-import type { Template, TemplateInput } from './template.ts'
+import { savedEnv } from './saved-env.ts'
+import { TEMPLATE_FIELDS, type Template, type TemplateInput } from './template.ts'
 
 /** A value in a list of changes, as it goes into JSON. */
 export type DiffValue = string | number | boolean | null | readonly DiffValue[] | { readonly [name: string]: DiffValue }
@@ -50,15 +52,10 @@ export interface Configuration {
   readonly template: Template
 }
 
-/** The fields of an endpoint that its workers see, and the scaler, which has to fit the type. */
-const KEPT = [
-  ...(['type', 'compute', 'locations', 'networkVolumeIds', 'env', 'flashboot', 'modelReferences', 'scaler'] as const),
-] as const
-
-/** What a release keeps: all that its workers see, as it was saved, so that a secret is there as the reference to it. */
+/** What a release keeps, as it was saved, so that a secret is there as the reference to it. See `Effect` in field.ts. */
 export interface KeptConfiguration {
-  readonly endpoint: Pick<EndpointConfig, (typeof KEPT)[number]>
-  readonly template: Omit<TemplateInput, 'name' | 'readme' | 'isPublic' | 'isServerless'>
+  readonly endpoint: Pick<EndpointConfig, KeptName<typeof ENDPOINT_FIELDS>>
+  readonly template: Pick<TemplateInput, KeptName<typeof TEMPLATE_FIELDS>>
 }
 
 /** What the workers of a release run. */
@@ -71,12 +68,9 @@ export interface KeptRelease extends Release {
 
 /** What is kept of a configuration. */
 export function keptConfiguration({ endpoint, template }: Configuration): KeptConfiguration {
-  const { image, args, diskGb, volumeGb, volumeMountPath, env, ports, portLabels, registry } = template
-  const { category, startSsh, startJupyter, allowedCudaVersions } = template
-  const forClients = { portLabels, category, startSsh, startJupyter, allowedCudaVersions }
   return {
-    endpoint: Object.fromEntries(KEPT.map(name => [name, endpoint[name]])) as unknown as KeptConfiguration['endpoint'],
-    template: { image, args, diskGb, volumeGb, volumeMountPath, env, ports, registry, ...forClients },
+    endpoint: picked(endpoint, keptNames(ENDPOINT_FIELDS)),
+    template: picked(template, keptNames(TEMPLATE_FIELDS)),
   }
 }
 
@@ -137,27 +131,14 @@ export function workersOnLatest(version: number, versions: readonly number[]): W
 }
 
 function fieldsOf({ endpoint, template }: Configuration): Record<string, DiffValue> {
-  const env = { ...template.env, ...endpoint.env }
+  const variables = Object.entries(savedEnv(endpoint, template)).map(([name, value]) => [`env.${name}`, value])
   return {
+    // The first in the list.
     type: endpoint.type,
-    image: template.image,
-    args: template.args,
-    disk: template.diskGb,
-    ports: template.ports,
-    registry: template.registry,
-    ...computeOf(endpoint.compute),
-    dataCenterIds: endpoint.locations,
-    networkVolumes: endpoint.networkVolumeIds,
-    flashboot: endpoint.flashboot,
-    modelReferences: endpoint.modelReferences,
-    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [`env.${name}`, value])),
+    ...listedValues(TEMPLATE_FIELDS, template),
+    ...listedValues(ENDPOINT_FIELDS, endpoint),
+    ...Object.fromEntries(variables),
   }
-}
-
-function computeOf(compute: Compute): Record<string, DiffValue> {
-  if (compute.kind === 'cpu') return { cpu: compute.configs.map(({ flavor: id, vcpuCount }) => ({ id, vcpuCount })) }
-  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
-  return { gpu: { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } }
 }
 
 function shortened(value: DiffValue): DiffValue {

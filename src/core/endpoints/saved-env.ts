@@ -8,12 +8,6 @@ export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Templat
   return { ...template.env, ...endpoint.env }
 }
 
-/** True for the same variables in any order. */
-export function isSameEnv(some: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
-  const text = (env: Readonly<Record<string, string>>) => JSON.stringify(Object.entries(env).sort())
-  return text(some) === text(other)
-}
-
 /** Variables after a change of some of them. @param changes a value adds or replaces one, null removes it; what is not there need not be removed */
 export function changedEnv(
   env: Readonly<Record<string, string>>,

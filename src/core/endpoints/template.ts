@@ -1,5 +1,18 @@
-import { type FieldName, type FieldProblem, fieldProblem, nameProblems } from '../field-problem.ts'
+import { type FieldProblem, fieldProblem, nameProblems } from '../field-problem.ts'
 import type { OwnerId, RegistryId, TemplateId } from '../ids.ts'
+import {
+  type ConfigOf,
+  defaultsOf,
+  type FieldTable,
+  immediate,
+  kept,
+  lengthProblems,
+  problemsIn,
+  released,
+} from './field.ts'
+
+/** The variables of workers by their names. */
+export type Environment = Readonly<Record<string, string>>
 
 /** What a template is for. */
 export type TemplateCategory = 'NVIDIA' | 'CPU' | 'AMD'
@@ -16,68 +29,10 @@ export function isFolderImage(image: string): boolean {
   return image.startsWith('dir:')
 }
 
-/** What a worker runs: an image reference or `dir:<path>`, its command line and its environment. */
-export interface Template {
-  readonly id: TemplateId
-  readonly owner: OwnerId
-  /** Unique for the owner. */
-  readonly name: string
-  readonly image: string
-  /** Arguments for the container's entry point, or the command line of a `dir:` worker; may be empty. */
-  readonly args: string
-  readonly diskGb: number
-  /** Size of a persistent volume, 0 for none; serverless templates have none. */
-  readonly volumeGb: number
-  readonly volumeMountPath: string
-  readonly env: Readonly<Record<string, string>>
-  /** Each `port/protocol`. */
-  readonly ports: readonly string[]
-  /** Kept for clients. */
-  readonly portLabels: readonly PortLabel[]
-  readonly readme: string
-  readonly isServerless: boolean
-  /** Id of a saved registry credential; null for none. */
-  readonly registry: RegistryId | null
-  /** Whether other accounts can read it. */
-  readonly isPublic: boolean
-  readonly category: TemplateCategory
-  /** Kept for clients, and without an effect on workers. */
-  readonly startSsh: boolean
-  /** As `startSsh`. */
-  readonly startJupyter: boolean
-  /** CUDA versions that its image runs with; empty for any. */
-  readonly allowedCudaVersions: readonly string[]
-  /** False for the template of one endpoint alone, which lists leave out. */
-  readonly listed: boolean
-  readonly createdAtMs: number
-}
-
-/** The fields of a template that a caller sets. */
-export type TemplateInput = Omit<Template, 'id' | 'owner' | 'listed' | 'createdAtMs'>
-
-/** What a template gets where its creator says nothing. */
-export const TEMPLATE_DEFAULTS = {
-  args: '',
-  volumeMountPath: '/workspace',
-  env: {},
-  ports: [],
-  portLabels: [],
-  readme: '',
-  isServerless: false,
-  registry: null,
-  isPublic: false,
-  category: 'NVIDIA',
-  startSsh: true,
-  startJupyter: true,
-  allowedCudaVersions: [],
-} as const
-
-/** True for a template that a change leaves the same. The order of variables does not count. */
-export function isUnchanged(template: Template, before: Template): boolean {
-  const text = ({ env, ...fields }: Template) => JSON.stringify([fields, Object.entries(env).sort()])
-  return text(template) === text(before)
-}
-
+/** The form of the name of a variable. */
+export const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/
+/** The form of a port. */
+export const PORT = /^\d{1,5}\/(http|tcp|udp)$/
 /** Limit of variables in one environment. */
 export const MAX_ENV_VARIABLES = 200
 /** Limit of characters of an image reference, of a command line and of the value of a variable. */
@@ -88,40 +43,93 @@ export const MAX_PORTS = 50
 export const MAX_CUDA_VERSIONS = 100
 /** Limit of characters of a CUDA version. */
 export const MAX_CUDA_VERSION = 20
-/** The form of the name of a variable. */
-export const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/
-/** The form of a port. */
-export const PORT = /^\d{1,5}\/(http|tcp|udp)$/
+
+/** The fields of a template: what a worker runs. */
+export const TEMPLATE_FIELDS = {
+  /** Unique for the owner. */
+  name: immediate<string>(undefined, { check: nameProblems }),
+  /** An image reference, or `dir:<path>`. */
+  image: released<string>(undefined, 'image', { check: imageProblems }),
+  /** Arguments for the container's entry point, or the command line of a `dir:` worker; may be empty. */
+  args: released<string>('', 'args', { audited: 'change', check: args => textProblems('args', args) }),
+  /** Size of the disk of a container, in GB. */
+  diskGb: released<number>(undefined, 'disk', { check: size => sizeProblems('diskGb', size, 1) }),
+  /** Size of a persistent volume in GB, 0 for none; serverless templates have none. */
+  volumeGb: kept<number>(undefined, { check: volumeProblems }),
+  volumeMountPath: kept<string>('/workspace'),
+  readme: immediate<string>('', { audited: 'change', check: readme => textProblems('readme', readme) }),
+  /** Each `port/protocol`. */
+  ports: released<readonly string[]>([], 'ports', {
+    check: ports => [...lengthProblems('ports', ports, MAX_PORTS), ...portProblems(ports)],
+  }),
+  /** Kept for clients. */
+  portLabels: kept<readonly PortLabel[]>([], { audited: 'change', check: labelProblems }),
+  /** Id of a saved registry credential; null for none. */
+  registry: released<RegistryId | null>(null, 'registry'),
+  /** CUDA versions that its image runs with; empty for any. */
+  allowedCudaVersions: kept<readonly string[]>([], { check: list => cudaProblems('allowedCudaVersions', list) }),
+  /** A release lists each variable. */
+  env: released<Environment>({}, null, { audited: 'names', check: envProblems }),
+  isServerless: immediate<boolean>(false),
+  /** Whether other accounts can read it. */
+  isPublic: immediate<boolean>(false),
+  category: kept<TemplateCategory>('NVIDIA'),
+  /** Kept for clients, and without an effect on workers. */
+  startSsh: kept<boolean>(true),
+  /** As `startSsh`. */
+  startJupyter: kept<boolean>(true),
+} satisfies FieldTable
+
+/** The fields of a template that a caller sets. */
+export interface TemplateInput extends ConfigOf<typeof TEMPLATE_FIELDS> {}
+
+/** A template as the store keeps it. */
+export interface Template extends TemplateInput {
+  readonly id: TemplateId
+  readonly owner: OwnerId
+  /** False for the template of one endpoint alone, which lists leave out. */
+  readonly listed: boolean
+  readonly createdAtMs: number
+}
+
+/** What a template gets where its creator says nothing. */
+export const TEMPLATE_DEFAULTS = defaultsOf(TEMPLATE_FIELDS) as Omit<
+  TemplateInput,
+  'name' | 'image' | 'diskGb' | 'volumeGb'
+>
+
+/** True for a template that a change leaves the same. The order of variables does not count. */
+export function isUnchanged(template: Template, before: Template): boolean {
+  const text = ({ env, ...fields }: Template) => JSON.stringify([fields, Object.entries(env).sort()])
+  return text(template) === text(before)
+}
 
 /** Everything wrong with a template's fields; empty when it can be saved. */
 export function templateProblems(input: TemplateInput): FieldProblem[] {
-  const { name, image, args, readme, diskGb, volumeGb, isServerless, ports } = input
-  const problems = nameProblems(name)
-  if (image.trim() === '') problems.push(fieldProblem('image', 'must not be empty'))
-  if (!Number.isInteger(diskGb) || diskGb < 1) {
-    problems.push(fieldProblem('diskGb', 'must be an integer of at least 1'))
-  }
-  if (!Number.isInteger(volumeGb) || volumeGb < 0) {
-    problems.push(fieldProblem('volumeGb', 'must be an integer of at least 0'))
-  }
-  if (isServerless && volumeGb !== 0) problems.push(fieldProblem('volumeGb', 'must be 0 for a serverless template'))
-  for (const [field, text] of Object.entries({ image, args, readme })) {
-    if (text.length > MAX_TEXT) {
-      problems.push(fieldProblem(field as 'image' | 'args' | 'readme', `must have at most ${MAX_TEXT} characters`))
-    }
-  }
-  return [
-    ...problems,
-    ...(ports.length > MAX_PORTS ? [fieldProblem('ports', `must have at most ${MAX_PORTS} items`)] : []),
-    ...portProblems(ports),
-    ...labelProblems(input.portLabels),
-    ...cudaProblems('allowedCudaVersions', input.allowedCudaVersions),
-    ...envProblems(input.env),
-  ]
+  return problemsIn(TEMPLATE_FIELDS, input)
+}
+
+function imageProblems(image: string): FieldProblem[] {
+  const empty = image.trim() === '' ? [fieldProblem('image', 'must not be empty')] : []
+  return [...empty, ...textProblems('image', image)]
+}
+
+function textProblems(field: string, text: string): FieldProblem[] {
+  return text.length > MAX_TEXT ? [fieldProblem(field, `must have at most ${MAX_TEXT} characters`)] : []
+}
+
+function sizeProblems(field: string, size: number, least: number): FieldProblem[] {
+  return Number.isInteger(size) && size >= least ? [] : [fieldProblem(field, `must be an integer of at least ${least}`)]
+}
+
+function volumeProblems(size: number, { isServerless = false }: { readonly isServerless?: boolean }): FieldProblem[] {
+  const isRefused = isServerless && size !== 0
+  const refused = isRefused ? [fieldProblem('volumeGb', 'must be 0 for a serverless template')] : []
+  return [...sizeProblems('volumeGb', size, 0), ...refused]
 }
 
 function labelProblems(labels: readonly PortLabel[]): FieldProblem[] {
-  if (labels.length > MAX_PORTS) return [fieldProblem('portLabels', `must have at most ${MAX_PORTS} items`)]
+  if (labels.length > MAX_PORTS) return lengthProblems('portLabels', labels, MAX_PORTS)
   return labels.flatMap(({ port, name }) => [
     ...(/^\d{1,5}$/.test(port) ? [] : [fieldProblem('portLabels', 'is not the number of a port', `'${port}'`)]),
     ...(name.trim() !== '' && name.length <= 191
@@ -131,15 +139,15 @@ function labelProblems(labels: readonly PortLabel[]): FieldProblem[] {
 }
 
 /** Everything wrong with a list of CUDA versions, which is in a field. */
-export function cudaProblems(field: FieldName, versions: readonly string[]): FieldProblem[] {
-  if (versions.length > MAX_CUDA_VERSIONS) return [fieldProblem(field, `must have at most ${MAX_CUDA_VERSIONS} items`)]
+export function cudaProblems(field: string, versions: readonly string[]): FieldProblem[] {
+  if (versions.length > MAX_CUDA_VERSIONS) return lengthProblems(field, versions, MAX_CUDA_VERSIONS)
   return versions
     .filter(version => version.length > MAX_CUDA_VERSION || !/^\d+\.\d+$/.test(version))
     .map(version => fieldProblem(field, 'is not of the form major.minor', `CUDA version '${version}'`))
 }
 
 /** Everything wrong with an environment. */
-export function envProblems(env: Readonly<Record<string, string>>): FieldProblem[] {
+export function envProblems(env: Environment): FieldProblem[] {
   const problems: FieldProblem[] = []
   const names = Object.keys(env)
   if (names.length > MAX_ENV_VARIABLES) {
@@ -158,4 +166,10 @@ export function envProblems(env: Readonly<Record<string, string>>): FieldProblem
 export function portProblems(ports: readonly string[]): FieldProblem[] {
   const wrong = ports.filter(port => !PORT.test(port))
   return wrong.map(port => fieldProblem('ports', 'is not of the form port/protocol', `'${port}'`))
+}
+
+/** True for the same variables in any order. */
+export function isSameEnv(some: Environment, other: Environment): boolean {
+  const text = (env: Environment) => JSON.stringify(Object.entries(env).sort())
+  return text(some) === text(other)
 }

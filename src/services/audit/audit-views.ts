@@ -1,7 +1,8 @@
 import type { AuditObject } from '../../core/audit/entry.ts'
 import type { AuditView, ShownValue } from '../../core/audit/field-change.ts'
-import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import type { Template } from '../../core/endpoints/template.ts'
+import { ENDPOINT_FIELDS, type Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { FieldTable } from '../../core/endpoints/field.ts'
+import { TEMPLATE_FIELDS, type Template } from '../../core/endpoints/template.ts'
 import type { EndpointId, KeyId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 
@@ -22,7 +23,7 @@ export class AuditViews {
         return this.#endpoint(id as EndpointId)
       case 'template': {
         const template = await this.#store.templates.find(owner, id as TemplateId)
-        return template === null ? null : templateView(template, '')
+        return template === null ? null : templateView(template)
       }
       case 'registry':
         return this.#registry(owner, id as RegistryId)
@@ -46,15 +47,7 @@ export class AuditViews {
   async #endpoint(id: EndpointId): Promise<AuditView | null> {
     const endpoint = await this.#store.endpoints.find(id)
     if (endpoint === null) return null
-    const template = await this.#store.templates.find(endpoint.owner, endpoint.templateId)
-    const own = endpointView(endpoint)
-    if (template === null) return own
-    const { shown, hidden, variables } = templateView(template, 'template.')
-    return {
-      shown: { ...own.shown, ...shown },
-      hidden: { ...own.hidden, ...hidden },
-      variables: { ...own.variables, ...variables },
-    }
+    return endpointView(endpoint, await this.#store.templates.find(endpoint.owner, endpoint.templateId))
   }
 
   async #registry(owner: OwnerId, id: RegistryId): Promise<AuditView | null> {
@@ -88,20 +81,33 @@ export class AuditViews {
   }
 }
 
-function endpointView(endpoint: Endpoint): AuditView {
-  const { id: _, owner: _owner, createdAtMs: _created, env, ...fields } = endpoint
-  return { shown: shownFields(fields), hidden: {}, variables: { env } }
+/** An endpoint as the audit log shows it. @param template what it runs; null where that is gone */
+export function endpointView(endpoint: Endpoint, template: Template | null): AuditView {
+  const { version, templateId } = endpoint
+  const own = tableView(ENDPOINT_FIELDS, endpoint, { templateId, version })
+  if (template === null) return own
+  const { shown, hidden, variables } = templateView(template, 'template.')
+  return {
+    shown: { ...own.shown, ...shown },
+    hidden: { ...own.hidden, ...hidden },
+    variables: { ...own.variables, ...variables },
+  }
 }
 
-/** @param prefix of the names of its fields */
-function templateView(template: Template, prefix: string): AuditView {
-  const { id: _, owner: _owner, createdAtMs: _created, env, args, readme, portLabels, ...fields } = template
-  const named = (given: Fields) =>
-    Object.fromEntries(Object.entries(given).map(([name, value]) => [`${prefix}${name}`, value]))
+/** A template as the audit log shows it. @param prefix of the names of its fields */
+export function templateView(template: Template, prefix = ''): AuditView {
+  return tableView(TEMPLATE_FIELDS, template, { listed: template.listed }, prefix)
+}
+
+function tableView(table: FieldTable, values: object, beside: Fields, prefix = ''): AuditView {
+  const given = new Map(Object.entries(values))
+  const of = (audited: string) => Object.keys(table).filter(name => table[name]!.audited === audited)
+  const named = (names: readonly string[]) => names.map(name => [`${prefix}${name}`, given.get(name)] as const)
+  const besides = Object.entries(beside).map(([name, value]) => [`${prefix}${name}`, value] as const)
   return {
-    shown: named(shownFields(fields)),
-    hidden: named({ args, readme, portLabels: plainValue(portLabels) }),
-    variables: { [`${prefix}env`]: env },
+    shown: shownFields(Object.fromEntries([...named(of('value')), ...besides])),
+    hidden: shownFields(Object.fromEntries(named(of('change')))),
+    variables: Object.fromEntries(named(of('names'))),
   }
 }
 

@@ -8,8 +8,14 @@ import {
   workersMustSee,
 } from '../../core/endpoints/endpoint.ts'
 import { canaryProblem } from '../../core/endpoints/rollout-facts.ts'
-import { isSameEnv, savedEnv, servingChangeProblems } from '../../core/endpoints/saved-env.ts'
-import { isUnchanged, TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
+import { savedEnv, servingChangeProblems } from '../../core/endpoints/saved-env.ts'
+import {
+  isSameEnv,
+  isUnchanged,
+  TEMPLATE_DEFAULTS,
+  type Template,
+  type TemplateInput,
+} from '../../core/endpoints/template.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import { typesHere } from '../../core/hardware/inventory.ts'

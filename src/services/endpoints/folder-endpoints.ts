@@ -1,9 +1,9 @@
 import {
   type Compute,
-  ENDPOINT_DEFAULTS,
   type Endpoint,
   type EndpointConfig,
   type EndpointType,
+  SCALER_DEFAULTS,
   withDefaults,
 } from '../../core/endpoints/endpoint.ts'
 import { TEMPLATE_DEFAULTS, type Template } from '../../core/endpoints/template.ts'
@@ -160,7 +160,7 @@ type Wanted = Pick<EndpointConfig, 'type' | 'compute'> & { readonly workersMax: 
 
 function changesOf(endpoint: Endpoint, { type, compute, workersMax }: Wanted): Partial<EndpointConfig> {
   return {
-    ...(endpoint.type === type ? {} : { type, scaler: ENDPOINT_DEFAULTS.scaler[type] }),
+    ...(endpoint.type === type ? {} : { type, scaler: SCALER_DEFAULTS[type] }),
     ...(JSON.stringify(endpoint.compute) === JSON.stringify(compute) ? {} : { compute }),
     ...(workersMax === undefined || endpoint.workersMax === workersMax ? {} : { workersMax }),
   }

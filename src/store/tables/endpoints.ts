@@ -1,10 +1,13 @@
 /** Statements and rows of endpoints and their counters. */
 import {
+  ENDPOINT_DEFAULTS,
+  ENDPOINT_FIELDS,
   type Endpoint,
   type EndpointConfig,
   type EndpointCounters,
   MEASURED_JOBS,
 } from '../../core/endpoints/endpoint.ts'
+import { namesIn, picked } from '../../core/endpoints/field.ts'
 import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
 import { earliest } from '../../core/scaling/plan.ts'
 import type { QueueLoad, WorkerCondition } from '../../core/scaling/scale.ts'
@@ -192,20 +195,14 @@ export interface EndpointRow {
 
 type Config = Omit<EndpointConfig, 'name' | 'workersMin' | 'workersMax'>
 
-/** What rows of older versions lack. */
-const ADDED = {
-  modelReferences: [],
-  corsOrigins: [],
-  domain: null,
-  compliance: [],
-  workersPfbTarget: 0,
-  flashEnvironmentId: null,
-}
+const IN_CONFIG = namesIn(ENDPOINT_FIELDS).filter(
+  (name): name is keyof Config => !['name', 'workersMin', 'workersMax'].includes(name),
+)
 
-/** A row as an endpoint. */
+/** A row as an endpoint. A field that the row of an older version lacks has its default. */
 export function toEndpoint(row: EndpointRow): Endpoint {
   return {
-    ...ADDED,
+    ...ENDPOINT_DEFAULTS,
     ...(JSON.parse(row.config) as Config),
     id: row.id,
     owner: row.owner,
@@ -231,27 +228,7 @@ export function ofChangedEndpoint(endpoint: Endpoint): SqlValue[] {
 }
 
 function configText(endpoint: Endpoint): string {
-  const { type, compute, idleTimeoutS, scaler, locations, networkVolumeIds } = endpoint
-  const { executionTimeoutMs, flashboot, env } = endpoint
-  const { modelReferences, corsOrigins, domain, compliance, workersPfbTarget, flashEnvironmentId } = endpoint
-  const config: Config = {
-    type,
-    compute,
-    idleTimeoutS,
-    scaler,
-    locations,
-    networkVolumeIds,
-    executionTimeoutMs,
-    flashboot,
-    env,
-    modelReferences,
-    corsOrigins,
-    domain,
-    compliance,
-    workersPfbTarget,
-    flashEnvironmentId,
-  }
-  return JSON.stringify(config)
+  return JSON.stringify(picked(endpoint, IN_CONFIG))
 }
 
 /** The sums of `endpoint_counters`. */

@@ -1,5 +1,6 @@
 /** Statements and rows of templates. */
-import type { Template } from '../../core/endpoints/template.ts'
+import { namesIn, picked } from '../../core/endpoints/field.ts'
+import { TEMPLATE_DEFAULTS, TEMPLATE_FIELDS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
 import type { OwnerId, RegistryId, TemplateId } from '../../core/ids.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
@@ -78,21 +79,16 @@ export interface TemplateRow {
   readonly registry_id: RegistryId | null
 }
 
-type Config = Omit<Template, 'id' | 'owner' | 'name' | 'listed' | 'isPublic' | 'registry' | 'createdAtMs'>
+type Config = Omit<TemplateInput, 'name' | 'isPublic' | 'registry'>
 
-/** What rows of older versions lack. */
-const ADDED = {
-  category: 'NVIDIA',
-  startSsh: true,
-  startJupyter: true,
-  allowedCudaVersions: [],
-  portLabels: [],
-} as const
+const IN_CONFIG = namesIn(TEMPLATE_FIELDS).filter(
+  (name): name is keyof Config => !['name', 'isPublic', 'registry'].includes(name),
+)
 
-/** A row as a template. */
+/** A row as a template. A field that the row of an older version lacks has its default. */
 export function toTemplate(row: TemplateRow): Template {
   return {
-    ...ADDED,
+    ...TEMPLATE_DEFAULTS,
     ...(JSON.parse(row.config) as Config),
     id: row.id,
     owner: row.owner,
@@ -117,23 +113,5 @@ export function ofChangedTemplate(template: Template): SqlValue[] {
 }
 
 function configText(template: Template): string {
-  const { image, args, diskGb, volumeGb, volumeMountPath, env, ports, readme, isServerless } = template
-  const { category, startSsh, startJupyter, allowedCudaVersions, portLabels } = template
-  const config: Config = {
-    image,
-    args,
-    diskGb,
-    volumeGb,
-    volumeMountPath,
-    env,
-    ports,
-    portLabels,
-    readme,
-    isServerless,
-    category,
-    startSsh,
-    startJupyter,
-    allowedCudaVersions,
-  }
-  return JSON.stringify(config)
+  return JSON.stringify(picked(template, IN_CONFIG))
 }

@@ -1,21 +1,15 @@
 /** Endpoints that show what they run as their own, over templates that may be shared. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ENDPOINT_DEFAULTS, type EndpointConfig } from '../../../src/core/endpoints/endpoint.ts'
+import { type EndpointConfig, withDefaults } from '../../../src/core/endpoints/endpoint.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId, type TemplateId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
 
-const { scaler, ...defaults } = ENDPOINT_DEFAULTS
-const CONFIG: EndpointConfig = {
-  ...defaults,
+const CONFIG: EndpointConfig = withDefaults({
   name: 'mine',
-  scaler: scaler.QUEUE,
-  locations: [],
-  networkVolumeIds: [],
-  env: {},
   compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] },
-}
+})
 const ME = DEFAULT_OWNER
 
 const templateNames = async (rig: Rig) => (await rig.store.templates.list(ME)).map(({ name }) => name)

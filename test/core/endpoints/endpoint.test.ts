@@ -11,6 +11,7 @@ import {
   formatGpuIds,
   idleTimeoutMs,
   parseGpuIds,
+  SCALER_DEFAULTS,
   tidied,
   workersMustSee,
 } from '../../../src/core/endpoints/endpoint.ts'
@@ -165,9 +166,9 @@ test('what lies within the bounds is saved', () => {
 })
 
 test('an endpoint without settings gets the documented defaults', () => {
-  const { workersMin, workersMax, idleTimeoutS, executionTimeoutMs, flashboot, scaler, type } = ENDPOINT_DEFAULTS
+  const { workersMin, workersMax, idleTimeoutS, executionTimeoutMs, flashboot } = ENDPOINT_DEFAULTS
   assert.deepEqual([workersMin, workersMax, idleTimeoutS, executionTimeoutMs, flashboot], [0, 3, 10, 600_000, 'OFF'])
-  assert.deepEqual([scaler[type], scaler.LOAD_BALANCER], [delay(4).scaler, requests(4).scaler])
+  assert.deepEqual(SCALER_DEFAULTS, { QUEUE: delay(4).scaler, LOAD_BALANCER: requests(4).scaler })
 })
 
 test('a queue that scales on requestCount has an idle time of 5 seconds, all others their own', () => {

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { FLASHBOOTS, MAX_IDLE_TIMEOUT_S, MAX_ITEMS, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { FLASHBOOTS, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { MAX_ITEMS } from '../../../core/endpoints/field.ts'
 import { CANARY_PERCENT } from '../../../core/endpoints/rollout-facts.ts'
 import {
   ENV_NAME,
