@@ -20,6 +20,7 @@ import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 import { nodeImage, type TestCluster } from './kubernetes.ts'
+import { patience } from './patience.ts'
 import { PLAIN_WORKER, POD_SETTINGS } from './worker-spec.ts'
 
 /** Where the pods of tests are. */
@@ -122,7 +123,7 @@ export function openPodMachine(cluster: TestCluster) {
         settings: {
           ...POD_SETTINGS,
           graceS: 120,
-          stopS: 3,
+          stopS: Math.ceil(3 * patience()),
         },
         maxWorkers: 8,
         reachesPods: true,
