@@ -35,7 +35,7 @@ export async function drainAll(
   }
   const deadlineMs = clock.now() + forMs
   while ((await stopIdle()) === null && clock.now() < deadlineMs && !hurry.aborted) {
-    await longPoll.until({ topics: ['fleet'], read: async () => null, forMs: 100, signals: [hurry] })
+    await longPoll.until({ topics: ['fleet'], forMs: 100, signals: [hurry] }, async () => null)
   }
 }
 
@@ -48,7 +48,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   const longPoll = new LongPoll(clock, notifier)
   const hasEnded = (id: WorkerId, forMs: number, signals: readonly AbortSignal[]) => {
     const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
-    return longPoll.until({ topics: ['fleet'], read, forMs, signals })
+    return longPoll.until({ topics: ['fleet'], forMs, signals }, read)
   }
   const alive = await store.workers.alive()
   const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)

@@ -5,16 +5,13 @@ import type { Notifier, Topic } from '../ports/notifier.ts'
 /** Maximum number of calls that one {@link LongPoll} holds at once; one more is refused with 429. */
 const MAX_HELD = 20_000
 
-/** What a call waits for, and how long it may take. */
-export interface Wait<Value> {
-  /** Notifications that may end the wait. */
+/** The bounds of a wait. */
+export interface Wait {
+  /** Notifications that wake the call. */
   readonly topics: readonly Topic[]
-  /** Something else that may end the wait. It gets a function that wakes the wait, and returns one that takes it back. */
-  readonly join?: (wake: () => void) => () => void
-  /** Reads whether the wait is over: null while it is not. */
-  readonly read: () => Promise<Value | null>
+  /** Maximum time of the wait, in ms. */
   readonly forMs: number
-  /** End the wait early, with null: the client went away, or the server stops. */
+  /** End the wait early: the client went away, or the server stops. */
   readonly signals: readonly AbortSignal[]
 }
 
@@ -33,78 +30,103 @@ export class LongPoll {
   }
 
   /**
-   * The first value that `read` gives, or null when the time is over or a signal came first.
-   * @throws AppError `rate_limited` when too many calls are held already; what `read` throws
+   * Holds a call until the block ends that declares it with `using`. The caller reads, then waits for {@link HeldCall.next}, in a loop.
+   * @throws AppError `rate_limited` when too many calls are held already
    */
-  async until<Value>(wait: Wait<Value>): Promise<Value | null> {
+  hold({ topics, forMs, signals }: Wait): HeldCall {
     if (this.#held >= MAX_HELD) {
       throw new AppError('rate_limited', `too many ${this.#who} are waiting on this server`, { retryAfterSeconds: 5 })
     }
     this.#held += 1
-    const alarm = new Alarm(this.#clock, wait.forMs, wait.signals)
-    const subscriptions = wait.topics.map(topic => this.#notifier.subscribe(topic, alarm.ring))
-    if (wait.join !== undefined) subscriptions.push(wait.join(alarm.ring))
-    try {
-      for (;;) {
-        const value = await wait.read()
-        if (value !== null || alarm.over) return value
-        await alarm.next()
-      }
-    } finally {
-      for (const unsubscribe of subscriptions) unsubscribe()
-      alarm.close()
+    const call = new HeldCall(this.#clock, forMs, signals)
+    call.atEnd(() => {
       this.#held -= 1
+    })
+    for (const topic of topics) call.atEnd(this.#notifier.subscribe(topic, call.wake))
+    return call
+  }
+
+  /**
+   * The first value that `read` gives, or null when the time is over or a signal came first.
+   * @param read reads the value; null while there is none. It runs again after each notification and at the end of the time
+   * @throws AppError `rate_limited` as {@link hold}; errors of `read`
+   */
+  async until<Value>(wait: Wait, read: () => Promise<Value | null>): Promise<Value | null> {
+    using call = this.hold(wait)
+    for (;;) {
+      const value = await read()
+      if (value !== null || call.isOver) return value
+      await call.next()
     }
   }
 }
 
 /**
- * Rings at a notification; is over after a time or at a signal. Lists of listeners may keep it in memory for a while after its end
- * (core/slots), so it holds nothing by then.
+ * A call that is held: a notification wakes it, its time or a signal ends it. Lists of listeners may keep it in memory for a while after its
+ * end (core/slots), so it holds nothing by then.
  */
-class Alarm implements EventListenerObject {
-  over = false
-  #rung = false
+export class HeldCall implements EventListenerObject, Disposable {
+  readonly #clock: Clock
+  #isOver: boolean
+  #isWoken = false
   #waiter: (() => void) | null = null
-  #cancelTimer: () => void
+  #ends: (() => void)[] = []
   #signals: readonly AbortSignal[]
 
   constructor(clock: Clock, forMs: number, signals: readonly AbortSignal[]) {
-    this.over = forMs <= 0
-    this.#cancelTimer = this.over ? nothing : clock.after(forMs, () => this.handleEvent())
+    this.#clock = clock
+    this.#isOver = forMs <= 0
+    if (!this.#isOver) this.#ends.push(clock.after(forMs, () => this.handleEvent()))
     this.#signals = signals
     for (const signal of signals) {
-      if (signal.aborted) this.over = true
+      if (signal.aborted) this.#isOver = true
       signal.addEventListener('abort', this, { once: true })
     }
   }
 
+  /** True when the time is over or a signal came: the caller reads once more and waits no longer. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Adds what the end of the call undoes. */
+  atEnd(end: () => void): void {
+    this.#ends.push(end)
+  }
+
   /** Ends the present wait, or lets the next one return at once. */
-  readonly ring = (): void => {
-    this.#rung = true
+  readonly wake = (): void => {
+    this.#isWoken = true
     this.#waiter?.()
   }
 
   /** A signal came, or the time is over. */
   handleEvent(): void {
-    this.over = true
-    this.ring()
+    this.#isOver = true
+    this.wake()
   }
 
-  /** Resolves at the next ring, or at once when it rang since the last call or is over. */
-  async next(): Promise<void> {
-    if (!this.#rung && !this.over) await new Promise<void>(resolve => (this.#waiter = resolve))
-    this.#rung = false
+  /**
+   * Resolves when the call is woken; at once when it was woken since the last wait, or is over.
+   * @param forMs maximum time of this one wait, in ms; no other than that of the call unless given
+   */
+  async next(forMs?: number): Promise<void> {
+    if (!this.#isWoken && !this.#isOver) {
+      const cancelTimer = forMs === undefined ? null : this.#clock.after(forMs, this.wake)
+      await new Promise<void>(resolve => {
+        this.#waiter = resolve
+      })
+      cancelTimer?.()
+    }
+    this.#isWoken = false
     this.#waiter = null
   }
 
-  /** Removes the timer and the listeners. */
-  close(): void {
-    this.#cancelTimer()
+  /** Removes the timer, the subscriptions and the listeners, in the order in which they came. */
+  [Symbol.dispose](): void {
+    for (const end of this.#ends) end()
     for (const signal of this.#signals) signal.removeEventListener('abort', this)
-    this.#cancelTimer = nothing
+    this.#ends = []
     this.#signals = []
   }
 }
-
-const nothing = () => {}

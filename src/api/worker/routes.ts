@@ -10,6 +10,7 @@ import type { Tracing } from '../../ports/tracing.ts'
 import type { Vault } from '../../ports/vault.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
+import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { JobStops } from '../../services/workers/job-stops.ts'
 import type { Takes } from '../../services/workers/takes.ts'
 import type { WorkerCalls } from '../../services/workers/worker-calls.ts'
@@ -34,6 +35,7 @@ const MAX_BATCH = 100
 /** What the worker surface uses. */
 export interface WorkerSurfaceParts {
   readonly access: Pick<Access, 'failedKeys'>
+  readonly jobs: Pick<Jobs, 'mayFinishLate'>
   readonly takes: Takes
   readonly stops: JobStops
   readonly calls: WorkerCalls
@@ -101,10 +103,10 @@ async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pr
  * Whether a call of a worker that was ended is let in. The result of a job that no other worker has claimed since still counts
  * (docs/adr/0005-late-results.md). A take gets 429 later, since SDKs ask again without a pause after 401.
  */
-async function mayStill({ calls }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
+async function mayStill({ jobs }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
   if (call.name !== 'job-done') return call.name === 'job-take' || call.name === 'job-take-batch'
   const jobId = jobOf(call)
-  return jobId !== null && (await calls.mayFinishLate(worker, jobId))
+  return jobId !== null && (await jobs.mayFinishLate(worker, jobId))
 }
 
 async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {

@@ -16,7 +16,7 @@ import type { Submission } from '../../core/jobs/submission.ts'
 import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
-import type { Jobs, Submitting } from './jobs.ts'
+import type { Jobs, SubmissionOrigin } from './jobs.ts'
 
 /** Limit of jobs that one call changes. */
 export const MAX_CHANGED = 1_000
@@ -133,13 +133,13 @@ export class JobRecords {
    * A new job with the input, the times and the priority of an old one. Its webhook and its `s3Config` are not taken over.
    * @throws AppError `not_found` as {@link find}, `conflict` where the input was not kept, or as {@link Jobs.submit}
    */
-  async replay(endpoint: Endpoint, jobId: JobId, how: Omit<Submitting, 'kind'>): Promise<Job> {
+  async replay(endpoint: Endpoint, jobId: JobId, origin: Omit<SubmissionOrigin, 'kind'>): Promise<Job> {
     const { input, executionTimeoutMs, ttlMs, lowPriority } = await this.find(endpoint.id, jobId)
     if (input === null) throw new AppError('conflict', inputGone(jobId))
     const policy = JSON.stringify({ executionTimeout: executionTimeoutMs, ttl: ttlMs, lowPriority })
     const given = { input, policy, executionTimeoutMs, ttlMs, lowPriority }
     const submission: Submission = { ...given, webhook: null, s3Config: null }
-    return this.#jobs.submit(endpoint, submission, { ...how, kind: 'run' })
+    return this.#jobs.submit(endpoint, submission, { ...origin, kind: 'run' })
   }
 
   /**

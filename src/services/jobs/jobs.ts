@@ -3,6 +3,7 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
 import { type EndpointId, JOB_ID_END, type JobId, timeOrderedUuid, type WorkerId } from '../../core/ids.ts'
 import {
+  type ClaimedJob,
   expiredJob,
   isFinal,
   type Job,
@@ -17,7 +18,9 @@ import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
 import type { TracedJob } from '../../core/observing/job-spans.ts'
 import { jobPlace } from '../../core/secrets/seal-place.ts'
+import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { ClaimRequest } from '../../ports/store/claims.ts'
 import type { JobMove, QueuePart } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
@@ -26,14 +29,14 @@ import { JobEnds } from './job-ends.ts'
 /** Maximum number of overdue jobs of one kind that one step of the reaper moves; other calls wait meanwhile. */
 const SWEEP = 100
 
-/** How long an Idempotency-Key stands for the job of its first submission. */
+/** Time for which an Idempotency-Key stands for the job of its first submission, in ms. */
 export const IDEMPOTENCY_MS = 24 * 60 * 60_000
 
 /** Maximum number of jobs that one step of a purge reads; other calls are served between the steps. */
 const PURGE_STEP = 100
 
-/** How a job is submitted. */
-export interface Submitting {
+/** Facts of a submission beside its body. */
+export interface SubmissionOrigin {
   readonly kind: JobKind
   /** The explicit `wait` of a runsync, which may lengthen its retention. */
   readonly askedWaitMs?: number | undefined
@@ -43,8 +46,31 @@ export interface Submitting {
   readonly traceparent?: string | null
 }
 
-/** What cancelling a job led to. */
+/** Result of a cancellation. */
 export type CancelResult = 'cancelled' | 'was_cancelled'
+
+/** A worker that claims jobs, as this server knows it. */
+export interface Claimant {
+  readonly id: WorkerId
+  /** Notes jobs that it got, before anybody else can see that it has them. */
+  claimed(jobs: readonly JobId[]): void
+  /** Notes that these jobs have reached it, or never will. */
+  settled(jobs: readonly JobId[], delivered: boolean): void
+}
+
+/** Answer to a worker that asks for jobs. */
+export type ClaimAnswer =
+  | { readonly kind: 'jobs'; readonly jobs: ClaimedJob[] }
+  /** No job waits. */
+  | { readonly kind: 'none' }
+  /** Jobs wait that only another worker can claim. */
+  | { readonly kind: 'for_others' }
+  /** The worker gets no job before it holds less. */
+  | { readonly kind: 'held_back' }
+  /** The worker gets no job in its present state, which may change. */
+  | { readonly kind: 'barred' }
+  /** The worker gets no job, and must not wait for one. */
+  | { readonly kind: 'over' }
 
 /**
  * The life of jobs. Every transition is made here and in the same way: the store's guarded change, then events and
@@ -78,12 +104,12 @@ export class Jobs {
    * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed, `conflict` when the first job of
    *   the idempotency key has expired, `rate_limited` past a limit of the account
    */
-  async submit(endpoint: Endpoint, submission: Submission, how: Submitting): Promise<Job> {
+  async submit(endpoint: Endpoint, submission: Submission, origin: SubmissionOrigin): Promise<Job> {
     const measured = this.#quotas.admit(endpoint.owner, [submission])
     if (measured !== null) await measured
-    const job = this.#newJob(endpoint, submission, how)
+    const job = this.#newJob(endpoint, submission, origin)
     const { jobs } = this.#ports.store
-    const key = how.idempotencyKey
+    const key = origin.idempotencyKey
     const before = this.#ends.count
     let firstId: JobId | null
     try {
@@ -113,7 +139,11 @@ export class Jobs {
     )
   }
 
-  #newJob(endpoint: Endpoint, submission: Submission, { kind, askedWaitMs, traceparent = null }: Submitting): Job {
+  #newJob(
+    endpoint: Endpoint,
+    submission: Submission,
+    { kind, askedWaitMs, traceparent = null }: SubmissionOrigin,
+  ): Job {
     const { clock, random, vault } = this.#ports
     const nowMs = clock.now()
     const uuid = timeOrderedUuid(random.uuid(), nowMs)
@@ -158,47 +188,42 @@ export class Jobs {
   }
 
   /**
-   * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires meanwhile is
+   * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires during the wait is
    * returned as TIMED_OUT, one whose endpoint is deleted as CANCELLED, although both are gone by then.
    */
   async whenFinal(job: Job, forMs: number, signals: readonly AbortSignal[]): Promise<Job> {
     const { clock, store, notifier } = this.#ports
-    let latest = job
-    let ended: Job | null = null
     const accepted = this.#endsWhenAccepted.get(job)
-    let isUnsure = accepted === undefined || this.#ends.mayHaveEndedSince(job.id, accepted)
-    const read = async () => {
-      if (ended !== null || !isUnsure) return ended
-      isUnsure = false
-      const found = await store.jobs.find(job.endpointId, job.id, clock.now())
-      if (found === null) return this.gone(latest)
-      latest = found
-      return isFinal(found.status) ? found : null
+    const end: { job: Job | null; isUnsure: boolean } = {
+      job: null,
+      isUnsure: accepted === undefined || this.#ends.mayHaveEndedSince(job.id, accepted),
     }
-    const join = (wake: () => void) => {
-      const isOver = (final: Job | null) => {
-        if (final === null) isUnsure = true
-        else ended = final
-        wake()
-      }
-      const leave = [
-        this.#ends.listen(job.id, isOver),
-        notifier.subscribe(`deleted:${job.endpointId}`, () => isOver(null)),
-      ]
-      return () => {
-        for (const end of leave) end()
-      }
-    }
+    let latest = job
     const endMs = clock.monotonic() + forMs
     for (;;) {
       const waitMs = Math.max(0, Math.min(endMs - clock.monotonic(), latest.expiresAtMs + 1 - clock.now()))
-      let final = await this.#longPoll.until({ topics: [], join, read, forMs: waitMs, signals })
-      if (final === null) {
-        isUnsure = true
-        final = await read()
+      using call = this.#longPoll.hold({ topics: [], forMs: waitMs, signals })
+      const noteEnd = (final: Job | null) => {
+        if (final === null) end.isUnsure = true
+        else end.job = final
+        call.wake()
       }
-      if (final !== null) return final
-      // Otherwise the ttl of the job was extended meanwhile.
+      call.atEnd(this.#ends.listen(job.id, noteEnd))
+      call.atEnd(notifier.subscribe(`deleted:${job.endpointId}`, () => noteEnd(null)))
+      for (;;) {
+        const isLastRead = call.isOver
+        if (end.job === null && (end.isUnsure || isLastRead)) {
+          end.isUnsure = false
+          const stored = await store.jobs.find(job.endpointId, job.id, clock.now())
+          if (stored === null) return end.job ?? this.gone(latest)
+          latest = stored
+          if (isFinal(stored.status)) return stored
+        }
+        if (end.job !== null) return end.job
+        if (isLastRead) break
+        await call.next()
+      }
+      // Otherwise the ttl of the job was extended during the wait.
       if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest
     }
   }
@@ -268,11 +293,41 @@ export class Jobs {
     return removed
   }
 
+  /**
+   * Claims jobs for a worker. One whose input was changed on the disk fails: no worker runs another input than was submitted.
+   * @returns `jobs` is empty when all that were claimed have failed so; the caller claims again
+   */
+  async claim(worker: Claimant, request: Omit<ClaimRequest, 'workerId' | 'nowMs'>): Promise<ClaimAnswer> {
+    const { store, clock, emit, notifier } = this.#ports
+    const { id: workerId } = worker
+    const { endpointId } = request
+    const { jobs, holdsBack, leavesSuspect } = await store.jobs.claim({ ...request, workerId, nowMs: clock.now() })
+    if (jobs.length === 0) return { kind: holdsBack ? 'held_back' : leavesSuspect ? 'for_others' : 'none' }
+    worker.claimed(jobs.map(({ id }) => id))
+    for (const { id: jobId, attempt, waitedMs, queuedAtMs, position, traceparent } of jobs) {
+      const trace = { endpointId, jobId, queuedAtMs, position, traceparent }
+      const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
+      emit('job.moved', { ...trace, transition: 'claim', ...states, workerId, attempt, waitedMs })
+      notifier.publish(`job:${jobId}`)
+    }
+    notifier.publish(`load:${endpointId}`)
+    for (const { id, inputProblem } of jobs) {
+      if (inputProblem === null) continue
+      await this.finish(endpointId, id, workerId, {
+        status: 'FAILED',
+        output: null,
+        error: inputProblem,
+        warning: null,
+      })
+      worker.settled([id], false)
+    }
+    return { kind: 'jobs', jobs: jobs.filter(({ inputProblem }) => inputProblem === null) }
+  }
+
   /** Stores a worker's final result. A result that does not count any more leaves a diagnostic and changes nothing. */
   async finish(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, outcome: JobOutcome): Promise<void> {
-    const { store, clock, emit } = this.#ports
-    const nowMs = clock.now()
-    const move = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs })
+    const { store, clock } = this.#ports
+    const move = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs: clock.now() })
     if (move !== null) {
       this.moved('finish', [move])
       return
@@ -284,7 +339,25 @@ export class Jobs {
     this.#ends.note(jobId, null)
     this.#ports.notifier.publish(`job:${jobId}`)
     const reason = `a ${outcome.status} result came when the job was no longer this worker's`
-    await store.jobs.addDiagnostic(jobId, nowMs, workerId, reason)
+    await this.#ignoreResult(endpointId, jobId, workerId, reason)
+  }
+
+  /**
+   * True when a worker that was ended may still post the result of a job, which only the last holder may
+   * (docs/adr/0005-late-results.md). A refused result of a job that is not final leaves a diagnostic.
+   */
+  async mayFinishLate({ id, endpointId }: Pick<Worker, 'id' | 'endpointId'>, jobId: JobId): Promise<boolean> {
+    const { store, clock } = this.#ports
+    const job = await store.jobs.find(endpointId, jobId, clock.now())
+    if (job === null || job.workerId === id) return job !== null
+    const reason = "a result came from a worker that was ended, when the job was no longer this worker's"
+    if (!isFinal(job.status)) await this.#ignoreResult(endpointId, jobId, id, reason)
+    return false
+  }
+
+  async #ignoreResult(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, reason: string): Promise<void> {
+    const { store, clock, emit } = this.#ports
+    await store.jobs.addDiagnostic(jobId, clock.now(), workerId, reason)
     emit('job.result_ignored', { endpointId, jobId, workerId, reason })
   }
 
@@ -294,10 +367,23 @@ export class Jobs {
     this.moved('release', moves, undefined, true)
   }
 
-  /** Gives back a job that its worker got and did not begin; the attempt does not count. @param reason a clause */
-  async giveBack(jobId: JobId, attempt: number, workerId: WorkerId, reason: string): Promise<void> {
-    const moves = await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt })
-    this.moved('release', moves, reason)
+  /**
+   * Gives back a job that its worker did not begin; the attempt does not count.
+   * @param why the reason, a clause; without it the job never reached its worker. `claimedAfterMs` (Unix time): only a later claim
+   * @returns false, without effect, when the job is not this worker's
+   */
+  async giveBack(
+    { id: workerId, endpointId }: Pick<Worker, 'id' | 'endpointId'>,
+    jobId: JobId,
+    { reason, claimedAfterMs = -1 }: { readonly reason?: string; readonly claimedAfterMs?: number } = {},
+  ): Promise<boolean> {
+    const { store, clock } = this.#ports
+    const job = await store.jobs.find(endpointId, jobId, clock.now())
+    if (job?.status !== 'IN_PROGRESS' || job.workerId !== workerId) return false
+    if ((job.startedAtMs ?? 0) <= claimedAfterMs) return false
+    const moves = await store.jobOutcomes.release(workerId, { jobId, attempt: job.attempt })
+    this.moved('release', moves, reason, reason === undefined)
+    return true
   }
 
   /**

@@ -1,31 +1,25 @@
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
-import type { ClaimedJob } from '../../core/jobs/job.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Notifier } from '../../ports/notifier.ts'
-import { LongPoll } from '../long-poll.ts'
+import { type HeldCall, LongPoll } from '../long-poll.ts'
+import type { ClaimAnswer } from './jobs.ts'
 
-/**
- * What a claim came to: the jobs, none when the queue is empty. Null: the take must not wait. `barred`: the worker gets no jobs, but
- * may wait. `held_back`: it gets none before it holds less. `left`: jobs wait that only another worker can claim.
- */
-export type Claimed = ClaimedJob[] | 'barred' | 'held_back' | 'left' | null
-
-/** A take: a worker that waits for jobs. */
+/** A take that joins the poll queue of its endpoint. */
 export interface Taker {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId
+  /** Maximum time of its wait, in ms. */
   readonly holdMs: number
-  /** When the worker completed a job last, in monotonic milliseconds; 0 for never, or where its last one failed. */
+  /** Time at which the worker completed a job last, in monotonic milliseconds; 0 for never, or where its last one failed. */
   readonly completedAtMs: number
+  /** End the wait early: the worker's connection is gone, or the server stops. */
   readonly signals: readonly AbortSignal[]
-  /**
-   * Tries to claim jobs.
-   * @param takers how many takes wait in the poll queue, this one included
-   */
-  readonly claim: (takers: number) => Promise<Claimed>
 }
 
-/** Time after which a take that is held back claims again: what holds it back may end without a notification. */
+/** A claim that got no jobs, after which a take may wait. */
+export type Miss = Exclude<ClaimAnswer['kind'], 'jobs' | 'over'>
+
+/** Time after which a take that is held back claims again: the reason may end without a notification. */
 const HELD_BACK_MS = 1_000
 
 /**
@@ -37,31 +31,23 @@ const HELD_BACK_MS = 1_000
  * else one that fails at once would be given every job.
  */
 export class PollQueues {
-  readonly #clock: Clock
   readonly #notifier: Notifier
   readonly #longPoll: LongPoll
   readonly #queues = new Map<EndpointId, PollQueue>()
 
   constructor(clock: Clock, notifier: Notifier) {
-    this.#clock = clock
     this.#notifier = notifier
     this.#longPoll = new LongPoll(clock, notifier, 'workers')
   }
 
   /**
-   * The jobs of the first claim that gets some; none when the time is over, a signal came, or the claim is null.
+   * A place in the poll queue of an endpoint until the block ends that declares it with `using`. The take claims, then waits for
+   * {@link PollPlace.next}, in a loop.
    * @throws AppError `rate_limited` when too many workers wait
    */
-  async take({ endpointId, workerId, holdMs, completedAtMs, signals, claim }: Taker): Promise<ClaimedJob[]> {
-    const place = new Place(this.#clock, completedAtMs, () => this.#queueOf(endpointId))
-    const jobs = await this.#longPoll.until({
-      topics: [`worker:${workerId}`],
-      join: wake => place.open(wake),
-      read: () => claimAt(place, claim),
-      forMs: holdMs,
-      signals,
-    })
-    return jobs ?? []
+  join({ endpointId, workerId, holdMs, completedAtMs, signals }: Taker): PollPlace {
+    const call = this.#longPoll.hold({ topics: [`worker:${workerId}`], forMs: holdMs, signals })
+    return new PollPlace(call, completedAtMs, () => this.#queueOf(endpointId))
   }
 
   #queueOf(endpointId: EndpointId): PollQueue {
@@ -80,28 +66,6 @@ export class PollQueues {
   }
 }
 
-/** One try of a take: the jobs that it gets, none when it is to end without any, null when it is to wait. */
-async function claimAt(place: Place, claim: Taker['claim']): Promise<ClaimedJob[] | null> {
-  for (;;) {
-    place.cancelWake()
-    const claimed = await claim(place.takers)
-    if (claimed === null) return []
-    if (claimed === 'barred' || claimed === 'held_back') {
-      // In the queue it would be woken for jobs that it cannot have, and keep them from those behind it.
-      place.leave()
-      if (claimed === 'held_back') place.wakeAfter(HELD_BACK_MS)
-      return null
-    }
-    if (claimed !== 'left' && claimed.length > 0) return claimed
-    if (place.isQueued) {
-      if (claimed === 'left') place.wakeNext()
-      return null
-    }
-    // It may have jobs again. A notification that came while it was not in the queue is made up for by one more claim.
-    place.join()
-  }
-}
-
 /** A take in a poll queue. */
 interface WaitingTake {
   readonly wake: () => void
@@ -116,70 +80,70 @@ interface PollQueue {
 }
 
 /** The place of one take in the poll queue of its endpoint. The take leaves the queue while it can have no job. */
-class Place {
-  readonly #clock: Clock
+export class PollPlace implements Disposable {
+  readonly #call: HeldCall
   readonly #find: () => PollQueue
-  #take: WaitingTake
-  #queue: PollQueue | null = null
-  #cancelTimer = () => {}
+  readonly #take: WaitingTake
+  #queue: PollQueue
 
   /** @param find the poll queue of the endpoint, a new one where no take waits */
-  constructor(clock: Clock, completedAtMs: number, find: () => PollQueue) {
-    this.#clock = clock
-    this.#take = { wake: () => {}, completedAtMs }
+  constructor(call: HeldCall, completedAtMs: number, find: () => PollQueue) {
+    this.#call = call
+    this.#take = { wake: call.wake, completedAtMs }
     this.#find = find
+    this.#queue = this.#join()
   }
 
-  /** Joins the poll queue for the first time. The returned function ends the wait. */
-  open(wake: () => void): () => void {
-    this.#take = { ...this.#take, wake }
-    this.join()
-    return () => {
-      this.cancelWake()
-      this.leave()
-    }
+  /** Number of takes that wait in the poll queue, this one included. */
+  get takers(): number {
+    return this.#queue.takes.length
   }
 
-  join(): void {
-    this.#queue = this.#find()
-    const { takes } = this.#queue
+  /**
+   * Waits after a claim without jobs until the take should claim again.
+   * @returns false when the time is over or a signal came
+   */
+  async next(miss: Miss): Promise<boolean> {
+    if (miss === 'barred' || miss === 'held_back') {
+      // In the queue it would be woken for jobs that it cannot have, and keep them from those behind it.
+      this.#leave()
+    } else if (!this.#queue.takes.includes(this.#take)) {
+      // It may have jobs again. One more claim makes up for a notification that came while it was not in the queue.
+      this.#queue = this.#join()
+      return true
+    } else if (miss === 'for_others') this.#wakeNext()
+    if (this.#call.isOver) return false
+    await this.#call.next(miss === 'held_back' ? HELD_BACK_MS : undefined)
+    return true
+  }
+
+  /** Ends the wait. */
+  [Symbol.dispose](): void {
+    this.#leave()
+    this.#call[Symbol.dispose]()
+  }
+
+  #join(): PollQueue {
+    const queue = this.#find()
+    const { takes } = queue
     const behind = takes.findIndex(({ completedAtMs }) => completedAtMs < this.#take.completedAtMs)
     takes.splice(behind < 0 ? takes.length : behind, 0, this.#take)
+    return queue
   }
 
   /** Leaves the queue and wakes the first take in it: the last notification may have been meant for that one. */
-  leave(): void {
-    const queue = this.#queue
-    const at = queue?.takes.indexOf(this.#take) ?? -1
-    if (queue === null || at < 0) return
-    queue.takes.splice(at, 1)
-    if (queue.takes.length > 0) wakeFirst(queue.takes)
-    else queue.close()
+  #leave(): void {
+    const { takes, close } = this.#queue
+    const at = takes.indexOf(this.#take)
+    if (at < 0) return
+    takes.splice(at, 1)
+    if (takes.length > 0) wakeFirst(takes)
+    else close()
   }
 
-  get isQueued(): boolean {
-    return this.#queue?.takes.includes(this.#take) === true
-  }
-
-  /** How many takes wait in the poll queue. */
-  get takers(): number {
-    return this.#queue?.takes.length ?? 0
-  }
-
-  /** Wakes the take behind this one. */
-  wakeNext(): void {
-    const takes = this.#queue?.takes ?? []
+  #wakeNext(): void {
+    const { takes } = this.#queue
     takes[takes.indexOf(this.#take) + 1]?.wake()
-  }
-
-  wakeAfter(ms: number): void {
-    this.#cancelTimer = this.#clock.after(ms, this.#take.wake)
-  }
-
-  /** Takes {@link wakeAfter} back. */
-  cancelWake(): void {
-    this.#cancelTimer()
-    this.#cancelTimer = () => {}
   }
 }
 

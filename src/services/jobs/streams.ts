@@ -62,7 +62,7 @@ export class Streams {
     if (first === null) return this.#end(known!)
     if (first.status === 'CANCELLED' && this.#toldEnds.has(jobId)) {
       const forMs = Math.min(holdMs, REPEAT_HOLD_MS)
-      await this.#longPoll.until({ topics: [`job:${jobId}`], read: async () => null, forMs, signals })
+      await this.#longPoll.until({ topics: [`job:${jobId}`], forMs, signals }, async () => null)
     }
     let job = first
     const read = async () => {
@@ -72,7 +72,7 @@ export class Streams {
       return this.#readPart(job)
     }
     const topics = [`job:${jobId}`, `deleted:${endpointId}`] as const
-    const found = await this.#longPoll.until({ topics, read, forMs: holdMs, signals })
+    const found = await this.#longPoll.until({ topics, forMs: holdMs, signals }, read)
     return found ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
   }
 

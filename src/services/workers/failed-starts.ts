@@ -46,9 +46,7 @@ export class FailedStarts {
 
   async #giveBack(worker: Worker, jobId: JobId, said: string): Promise<void> {
     const { store, clock } = this.#ports
-    const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
-    if (job === null || job.status !== 'IN_PROGRESS' || job.workerId !== worker.id) return
-    await this.#parts.jobs.giveBack(jobId, job.attempt, worker.id, said)
+    if (!(await this.#parts.jobs.giveBack(worker, jobId, { reason: said }))) return
     await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `given back by a worker that did not start: ${said}`)
   }
 

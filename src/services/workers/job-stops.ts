@@ -1,7 +1,6 @@
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { HOLD_MS } from '../../core/workers/worker-liveness.ts'
-import type { Clock } from '../../ports/clock.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { LongPoll } from '../long-poll.ts'
@@ -32,24 +31,32 @@ export class JobStops {
    * go of, after growing pauses (core/workers/told-stop.ts).
    */
   async next(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
-    const { store, notifier, clock } = this.#ports
+    const { store, clock } = this.#ports
     const running = this.#running.of(worker)
     running.heard()
-    const again = new Reminder(clock)
-    const read = async () => {
+    using call = this.#longPoll.hold({
+      topics: [`worker:${worker.id}`],
+      forMs: HOLD_MS,
+      signals: [signal, this.#closed],
+    })
+    for (;;) {
       const pending = await store.stops.pending(worker.id)
       const nowMs = clock.monotonic()
-      const due = pending.filter(jobId => running.stopDueAtMs(jobId) <= nowMs)
-      if (due.length > 0) return due
-      again.at(pending.map(jobId => running.stopDueAtMs(jobId)))
-      return (await mayWait(store, worker.id)) ? null : []
+      const dueMs = pending.map(jobId => running.stopDueAtMs(jobId))
+      const due = pending.filter((_, index) => dueMs[index]! <= nowMs)
+      if (due.length > 0) return this.#told(running, due)
+      if (!(await mayWait(store, worker.id)) || call.isOver) return []
+      const firstMs = dueMs.reduce((earliest, instant) => Math.min(earliest, instant), Number.POSITIVE_INFINITY)
+      await call.next(dueMs.length === 0 ? undefined : Math.max(1, firstMs - clock.monotonic()))
     }
-    const wait = { topics: [`worker:${worker.id}`] as const, join: again.join, forMs: HOLD_MS }
-    const jobs = (await this.#longPoll.until({ ...wait, read, signals: [signal, this.#closed] })) ?? []
+  }
+
+  /** Notes that a worker is told to stop these jobs. */
+  #told(running: RunningWorker, jobs: JobId[]): JobId[] {
     const toldBefore = running.toldStops
     for (const jobId of jobs) running.tellStop(jobId)
     // An open take would keep it from saying soon that it has let go.
-    if (running.toldStops > toldBefore) notifier.publish(`worker:${worker.id}`)
+    if (running.toldStops > toldBefore) this.#ports.notifier.publish(`worker:${running.id}`)
     return jobs
   }
 
@@ -89,32 +96,7 @@ export class JobStops {
   }
 }
 
-/** Wakes a held poll when the next stop is due. */
-class Reminder {
-  readonly #clock: Clock
-  #wake: () => void = () => {}
-  #cancel: () => void = () => {}
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  /** Begins to wake; see {@link Wait.join}. */
-  readonly join = (wake: () => void): (() => void) => {
-    this.#wake = wake
-    return () => this.#cancel()
-  }
-
-  /** Wakes at the first of these instants, in monotonic milliseconds, and no more at earlier ones. */
-  at(instants: readonly number[]): void {
-    this.#cancel()
-    if (instants.length === 0) return
-    const first = instants.reduce((earliest, instant) => Math.min(earliest, instant))
-    this.#cancel = this.#clock.after(Math.max(1, first - this.#clock.monotonic()), this.#wake)
-  }
-}
-
-/** Whether a call of a worker may be held: one that was told to end has to hear so soon. */
+/** True when a call of a worker may be held: one that was told to end gets an answer at once. */
 export async function mayWait({ workers }: Pick<Store, 'workers'>, workerId: WorkerId): Promise<boolean> {
   const worker = await workers.find(workerId)
   return worker !== null && worker.state !== 'STOPPING' && worker.state !== 'EXITED'

@@ -12,11 +12,11 @@ import type { UndeliveredResults } from './undelivered-results.ts'
  * protocol). A worker that has lost a job is drained and replaced, so a job never goes back to the worker that lost it.
  */
 export class LostJobs {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports: Pick<Ports, 'store'>
   readonly #parts: { jobs: Jobs; fleet: Fleet; running: RunningWorkers; undelivered: UndeliveredResults }
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock'>,
+    ports: Pick<Ports, 'store'>,
     parts: { jobs: Jobs; fleet: Fleet; running: RunningWorkers; undelivered: UndeliveredResults },
   ) {
     this.#ports = ports
@@ -76,12 +76,7 @@ export class LostJobs {
 
   /** Gives back a job that never reached the worker. The attempt does not count, and the worker is kept. */
   async #undeliver(worker: Worker, jobId: JobId): Promise<void> {
-    const { store, clock } = this.#ports
-    const { id, endpointId } = worker
-    const job = await store.jobs.find(endpointId, jobId, clock.now())
-    if (job === null || job.workerId !== id) return
-    await this.#parts.jobs.undeliver(jobId, job.attempt, id)
-    this.#parts.running.of(worker).settled([jobId], false)
+    if (await this.#parts.jobs.giveBack(worker, jobId)) this.#parts.running.of(worker).settled([jobId], false)
   }
 
   async #lose(worker: Worker, jobId: JobId, cause: string): Promise<void> {

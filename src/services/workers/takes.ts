@@ -1,13 +1,12 @@
 import { AppError } from '../../core/errors.ts'
-import type { EndpointId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
 import { takeHoldMs } from '../../core/workers/take-hold.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { beginsJobsLate } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { QueueDemand } from '../../ports/store/store.ts'
-import type { Jobs } from '../jobs/jobs.ts'
-import { type Claimed, PollQueues } from '../jobs/poll-queue.ts'
+import type { ClaimAnswer, Jobs } from '../jobs/jobs.ts'
+import { PollQueues } from '../jobs/poll-queue.ts'
 import type { Fleet } from './fleet.ts'
 import { type JobStops, mayWait } from './job-stops.ts'
 import type { LostJobs } from './lost-jobs.ts'
@@ -17,10 +16,10 @@ import type { RunningWorkers } from './running-workers.ts'
 
 /** A worker's request for jobs. */
 export interface TakeRequest {
-  /** How many jobs it wants at most. */
+  /** Maximum number of jobs that it wants. */
   readonly limit: number
   readonly sdk: string | null
-  /** Whether it says that it works on no job at all; null when it does not say. */
+  /** True when it says that it works on no job at all; null when it says nothing of it. */
   readonly idle: boolean | null
   /** Aborts when the worker's connection is gone. */
   readonly signal: AbortSignal
@@ -42,7 +41,7 @@ interface TakeInProgress {
   readonly running: RunningWorker
   readonly request: TakeRequest
   readonly pending: PendingTake
-  /** How many jobs the worker was told to stop when the take came. */
+  /** Number of jobs that the worker was told to stop when the take came. */
   readonly toldStops: number
 }
 
@@ -77,20 +76,24 @@ export class Takes {
       await this.#record(worker, running, request)
       const holdMs = await this.#holdMs(worker, running, request)
       const take = { worker, running, request, pending, toldStops: running.toldStops }
-      return await this.#polls.take({
+      using place = this.#polls.join({
         endpointId: worker.endpointId,
         workerId: worker.id,
         holdMs,
         completedAtMs: running.completedAtMs,
         signals: [request.signal, this.#ends.closed],
-        claim: takers => this.#claimOrEnd(take, takers),
       })
+      for (;;) {
+        const answer = await this.#claim(take, place.takers)
+        if (answer.kind === 'jobs') return answer.jobs
+        if (answer.kind === 'over' || hasMoreToStop(take) || !(await place.next(answer.kind))) return []
+      }
     } finally {
       running.endTake(pending)
     }
   }
 
-  /** What the take says about its worker: that it holds nothing, that it is ready, how many jobs it wants, and which SDK it has. */
+  /** Records what the take says about its worker: that it holds nothing, that it is ready, how many jobs it wants, and its SDK. */
   async #record(worker: Worker, running: RunningWorker, { idle, limit, sdk }: TakeRequest): Promise<void> {
     const { store, clock } = this.#ports
     const { fleet, stops, lostJobs, prestarts } = this.#parts
@@ -112,53 +115,32 @@ export class Takes {
     return takeHoldMs({ isBusy, isStopping, isConcurrent })
   }
 
-  /** Claims; ends the wait for jobs once the worker has more to stop, since only its next take can say that it let go of them. */
-  async #claimOrEnd(take: TakeInProgress, takers: number): Promise<Claimed> {
-    const claimed = await this.#claim(take, takers)
-    const hasMoreToStop = take.running.toldStops > take.toldStops && take.request.idle === false
-    if (Array.isArray(claimed) && claimed.length > 0) return claimed
-    return hasMoreToStop ? null : claimed
-  }
-
-  /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
-  async #claim(take: TakeInProgress, takers: number): Promise<Claimed> {
-    const { store, clock } = this.#ports
-    const { worker, running, request } = take
+  /** One try of a take: jobs for it, or the reason for which it gets none. */
+  async #claim(take: TakeInProgress, takers: number): Promise<ClaimAnswer> {
+    const { store, logs } = this.#ports
+    const { worker, running, request, pending } = take
     const { id: workerId, endpointId } = worker
-    const { isSerial } = running
-    if (running.isLoading || worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
-      return (await mayWait(store, workerId)) ? 'barred' : null
+    for (;;) {
+      const { isSerial } = running
+      if (running.isLoading || worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
+        return (await mayWait(store, workerId)) ? BARRED : OVER
+      }
+      const demand = await store.endpoints.demand(endpointId, workerId)
+      if (request.signal.aborted || running.hasEnded) return OVER
+      if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? { kind: 'none' } : OVER
+      if (demand.takerState === 'FROZEN') return BARRED
+      // While it is still being frozen its next take would be stale, too.
+      if (pending.isStale) return running.frozen === false ? OVER : BARRED
+      if (demand.takerState === 'DRAINING') return BARRED
+      if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return OVER
+      const limit = takers > 1 || isSerial ? 1 : claimShare(demand, request.limit)
+      const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
+      const answer = await this.#parts.jobs.claim(running, { endpointId, limit, letGoFirst })
+      pending.waitsForLess ||= answer.kind === 'held_back' || answer.kind === 'for_others'
+      if (answer.kind !== 'jobs') return answer
+      logs.mark(workerId, 'begin')
+      if (answer.jobs.length > 0) return answer
     }
-    const demand = await store.endpoints.demand(endpointId, workerId)
-    if (request.signal.aborted || running.hasEnded) return null
-    if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? [] : null
-    if (demand.takerState === 'FROZEN') return 'barred'
-    // While it is still being frozen its next take would be stale, too.
-    if (take.pending.isStale) return running.frozen === false ? null : 'barred'
-    if (demand.takerState === 'DRAINING') return 'barred'
-    if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return null
-    const limit = takers > 1 || isSerial ? 1 : claimShare(demand, request.limit)
-    const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
-    const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now(), letGoFirst })
-    if (claim.jobs.length > 0) {
-      this.#dispatch(running, endpointId, claim.jobs)
-      const whole = await this.#withoutChanged(running, endpointId, claim.jobs)
-      return whole.length > 0 ? whole : await this.#claim(take, takers)
-    }
-    if (claim.holdsBack || claim.leavesSuspect) take.pending.waitsForLess = true
-    if (claim.holdsBack) return 'held_back'
-    return claim.leavesSuspect ? 'left' : []
-  }
-
-  /** Jobs without those whose input was changed on the disk: they fail, and no worker runs another input than was submitted. */
-  async #withoutChanged(running: RunningWorker, endpointId: EndpointId, claimed: readonly ClaimedJob[]) {
-    for (const { id, inputProblem } of claimed) {
-      if (inputProblem === null) continue
-      const outcome = { status: 'FAILED', output: null, error: inputProblem, warning: null } as const
-      await this.#parts.jobs.finish(endpointId, id, running.id, outcome)
-      running.settled([id], false)
-    }
-    return claimed.filter(({ inputProblem }) => inputProblem === null)
   }
 
   async #isBusy({ id }: Worker): Promise<boolean> {
@@ -166,22 +148,8 @@ export class Takes {
     return (await store.jobs.heldBy(id)).length > 0 || (await store.stops.pending(id)).length > 0
   }
 
-  #dispatch(running: RunningWorker, endpointId: EndpointId, claimed: readonly ClaimedJob[]): void {
-    const { emit, notifier, logs } = this.#ports
-    const { id: workerId } = running
-    logs.mark(workerId, 'begin')
-    running.claimed(claimed.map(({ id }) => id))
-    for (const { id: jobId, attempt, waitedMs, queuedAtMs, position, traceparent } of claimed) {
-      const traced = { endpointId, jobId, queuedAtMs, position, traceparent }
-      const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
-      emit('job.moved', { ...traced, transition: 'claim', ...states, workerId, attempt, waitedMs })
-      notifier.publish(`job:${jobId}`)
-    }
-    notifier.publish(`load:${endpointId}`)
-  }
-
   /**
-   * Notes whether the response with these jobs was written. If not, they are given back, and the attempt does not count.
+   * Notes that the response with these jobs was written, or was not. Then they are given back, and the attempt does not count.
    * @throws AppError `unavailable`; then the jobs stay with the worker until a rule or its end gives them back
    */
   async settled(worker: Worker, claimed: readonly ClaimedJob[], delivered: boolean): Promise<void> {
@@ -195,24 +163,32 @@ export class Takes {
   }
 
   /**
-   * Gives back what was claimed for a worker after an instant (in ms), because no response has reached it since. The attempts do
+   * Gives back the jobs that were claimed for a worker after an instant, because no response has reached it since. The attempts do
    * not count.
-   * @param byClockMs what the clock shows that it is an instant of; null for the time of the server
+   * @param atMs the instant (Unix time in ms)
+   * @param byClockMs the present time of the clock that shows the instant; null for the server's time
    */
   async undelivered(worker: Worker, atMs: number, byClockMs: number | null): Promise<void> {
     const { store, clock } = this.#ports
     const { jobs, running } = this.#parts
-    const sinceMs = byClockMs === null ? atMs : clock.now() - (byClockMs - atMs)
+    const claimedAfterMs = byClockMs === null ? atMs : clock.now() - (byClockMs - atMs)
     for (const jobId of await store.jobs.heldBy(worker.id)) {
-      const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
-      if (job === null || job.workerId !== worker.id || (job.startedAtMs ?? 0) <= sinceMs) continue
-      await jobs.undeliver(jobId, job.attempt, worker.id)
-      running.of(worker).settled([jobId], false)
+      if (await jobs.giveBack(worker, jobId, { claimedAfterMs })) running.of(worker).settled([jobId], false)
     }
   }
 }
 
-/** How many jobs a take may claim: at most what it wants, and no more than an equal share of the queue for each worker of the endpoint. */
+/** The worker gets no job in its present state, which may change. */
+const BARRED: ClaimAnswer = { kind: 'barred' }
+/** The worker gets no more jobs, and a wait would keep it from ending. */
+const OVER: ClaimAnswer = { kind: 'over' }
+
+/** True once the worker of a take has more to stop: only its next take can say that it let go of the jobs. */
+function hasMoreToStop({ running, toldStops, request }: TakeInProgress): boolean {
+  return running.toldStops > toldStops && request.idle === false
+}
+
+/** Maximum number of jobs that a take claims: at most what it wants, and no more than an equal share of the queue for each worker of the endpoint. */
 function claimShare({ queued, takers }: QueueDemand, wanted: number): number {
   return Math.min(wanted, Math.max(1, Math.ceil(queued / Math.max(1, takers))))
 }

@@ -17,7 +17,6 @@ import type { Ports } from '../../ports/ports.ts'
 import { InvalidKeyError } from '../accounts/failed-keys.ts'
 import { InOrder } from '../in-order.ts'
 import type { Jobs } from '../jobs/jobs.ts'
-import { mayFinishLate } from '../jobs/late-results.ts'
 import type { FailedStarts } from './failed-starts.ts'
 import type { Fleet } from './fleet.ts'
 import type { JobStops } from './job-stops.ts'
@@ -113,11 +112,6 @@ export class WorkerCalls {
   async #didNotStart(worker: Worker, jobId: JobId, { status, error }: JobOutcome): Promise<boolean> {
     const report = status === 'FAILED' && error !== null ? readStartReport(error) : null
     return report !== null && (await this.#parts.failedStarts.take(worker, jobId, report))
-  }
-
-  /** Whether a worker that was ended may still post the result of a job; see {@link mayFinishLate}. */
-  mayFinishLate(worker: Worker, jobId: JobId): Promise<boolean> {
-    return mayFinishLate(this.#ports, worker, jobId)
   }
 
   /**
