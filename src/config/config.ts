@@ -3,12 +3,106 @@
 import { givenKeyProblems } from '../core/accounts/given-key.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from '../core/billing/prices.ts'
 import { nearest } from '../core/nearest.ts'
-import { scheduledPassphrase } from './backups.ts'
-import { consoleClash } from './console.ts'
-import { type Setting, settingsIn, type ValuesOf, valuesOf } from './setting.ts'
-import { SETTING_TABLE } from './table.ts'
-import { tlsClash } from './tls.ts'
+import {
+  AUDIT_SETTINGS,
+  JOB_RECORD_SETTINGS,
+  MANAGEMENT_SETTINGS,
+  QUOTA_SETTINGS,
+  SHARING_SETTINGS,
+} from './accounts.ts'
+import {
+  CONNECTION_SETTINGS,
+  consoleClash,
+  GATEWAY_SETTINGS,
+  LISTENER_SETTINGS,
+  ORIGIN_SETTINGS,
+  TLS_SETTINGS,
+  tlsClash,
+} from './addresses.ts'
+import { KUBERNETES_SETTINGS } from './kubernetes.ts'
+import {
+  flag,
+  oneOf,
+  optional,
+  type Setting,
+  seconds,
+  setting,
+  settingsIn,
+  TEXT,
+  type ValuesOf,
+  valuesOf,
+} from './setting.ts'
+import {
+  BACKUP_SETTINGS,
+  DATABASE_SETTINGS,
+  SEALING_SETTINGS,
+  STANDBY_SETTINGS,
+  scheduledPassphrase,
+} from './storage.ts'
 import { readTracing, type TracingConfig } from './tracing.ts'
+import {
+  CONTAINER_SETTINGS,
+  FOLDER_SETTINGS,
+  MODEL_SETTINGS,
+  PROCESS_ROOT_SETTINGS,
+  PROCESS_SETTINGS,
+  SCALING_SETTINGS,
+} from './workers.ts'
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+
+/** Every setting of the server, by the name of its value in the configuration, in the order of the help. */
+const SETTING_TABLE = {
+  ...LISTENER_SETTINGS,
+  ...DATABASE_SETTINGS,
+  ...PROCESS_ROOT_SETTINGS,
+  ...ORIGIN_SETTINGS,
+  ...GATEWAY_SETTINGS,
+  ...QUOTA_SETTINGS,
+  ...FOLDER_SETTINGS,
+  json: flag('--json', 'print one line of JSON once everything answers, and logs as JSON lines on standard error'),
+  drainTimeoutMs: setting(
+    '--drain-timeout',
+    '<seconds>',
+    '30',
+    seconds(0, 86_400),
+    'how long workers may finish their jobs at a stop',
+  ),
+  ...SCALING_SETTINGS,
+  ...CONNECTION_SETTINGS,
+  ...TLS_SETTINGS,
+  ...STANDBY_SETTINGS,
+  ...CONTAINER_SETTINGS,
+  ...KUBERNETES_SETTINGS,
+  storeHost: setting(
+    '--store-host',
+    '<auto|inline|thread>',
+    'auto',
+    oneOf(['auto', 'inline', 'thread']),
+    'where the database engine runs; auto measures the disk',
+  ),
+  webhookPublicOnly: flag(
+    '--webhook-public-only',
+    'send webhooks to public addresses only, not to private networks or this machine',
+  ),
+  ...JOB_RECORD_SETTINGS,
+  ...AUDIT_SETTINGS,
+  ...SEALING_SETTINGS,
+  ...SHARING_SETTINGS,
+  ...PROCESS_SETTINGS,
+  ...MODEL_SETTINGS,
+  ...MANAGEMENT_SETTINGS,
+  ...BACKUP_SETTINGS,
+  /** A file, or `catalog`; the configuration has the prices themselves. */
+  prices: optional(
+    '--prices',
+    '<file>',
+    TEXT,
+    "JSON file with what hardware costs an hour, for bills; 'catalog' for the prices of the hosted service",
+  ),
+  metricsPublic: flag('--metrics-public', 'show /metrics to callers without a key'),
+  logLevel: setting('--log-level', '<level>', 'info', oneOf(LOG_LEVELS), `one of ${LOG_LEVELS.join(', ')}`),
+}
 
 type Values = ValuesOf<typeof SETTING_TABLE>
 

@@ -1,6 +1,6 @@
 /** The certificate of the settings, as a server would find it. */
 import { existsSync } from 'node:fs'
-import { hasTls, type TlsSettings } from '../config/tls.ts'
+import { hasTls, type TlsSettings } from '../config/addresses.ts'
 import { toAppError } from '../core/errors.ts'
 import type { CertificateState } from '../core/observing/diagnosis.ts'
 import { readPair } from '../system/certificates/key-pair.ts'

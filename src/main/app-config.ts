@@ -1,8 +1,8 @@
 /** What the application gets of the settings. */
 import { join } from 'node:path'
 import type { AppConfig } from '../app.ts'
+import { givenConsoleUrl } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
-import { givenConsoleUrl } from '../config/console.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import { serverNames } from '../server/hosts.ts'

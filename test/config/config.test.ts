@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, readConfig, SETTINGS, strayVariables } from '../../src/config/config.ts'
-import { MAY_DIFFER } from '../../src/config/standby.ts'
+import { MAY_DIFFER } from '../../src/config/storage.ts'
 import { ACCOUNT_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { WINDOWS_PROBLEM } from '../../src/core/accounts/rate-limit.ts'
 

@@ -1,9 +1,8 @@
 /** The certificate with which a run of the server speaks HTTPS. */
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { givenConsoleUrl, hasTls } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
-import { givenConsoleUrl } from '../../config/console.ts'
-import { hasTls } from '../../config/tls.ts'
 import { CertificateInUse } from '../../system/certificates/certificate-in-use.ts'
 import { readPair } from '../../system/certificates/key-pair.ts'
 import { ensureSelfSigned } from '../../system/certificates/self-signed.ts'

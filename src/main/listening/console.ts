@@ -1,6 +1,7 @@
 /** Where the console of a run of the server is. */
+
+import { givenConsoleUrl } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
-import { givenConsoleUrl } from '../../config/console.ts'
 import { isLoopback } from '../../server/listener.ts'
 
 /** The origin of the console; null where it is off, or nobody could reach it without --console-url. @param managementUrl where management listens */

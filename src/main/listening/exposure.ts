@@ -1,7 +1,6 @@
 import type { App } from '../../app.ts'
+import { givenConsoleUrl, hasTls } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
-import { givenConsoleUrl } from '../../config/console.ts'
-import { hasTls } from '../../config/tls.ts'
 import { isLoopback } from '../../server/listener.ts'
 import type { Log } from '../shell.ts'
 import { isReadableOnItsWay } from './console.ts'

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
-import { MAX_WORKERS } from '../../config/table.ts'
+import { MAX_WORKERS } from '../../config/workers.ts'
 import { type LackOfNetworks, sharedPortsProblem, strayText, uncagedText } from '../../core/workers/isolation.ts'
 import { type StartFailure, startFailureText } from '../../core/workers/start-failure.ts'
 import { ensureFolder } from '../../disk/durable-file.ts'

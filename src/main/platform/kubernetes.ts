@@ -1,7 +1,7 @@
 /** Workers that are pods of a cluster: what settings make of their driver, and where pods call this server. */
 import { createHash } from 'node:crypto'
 import type { Config } from '../../config/config.ts'
-import { MAX_WORKERS } from '../../config/table.ts'
+import { MAX_WORKERS } from '../../config/workers.ts'
 import { KILL_GRACE_MS } from '../../control/reaper.ts'
 import { AppError } from '../../core/errors.ts'
 import { clusterAccess } from '../../drivers/kubernetes/access.ts'
