@@ -154,6 +154,10 @@ export const batchCases: Cases = {
     }
     assert.equal(batchOf(await make('a', T0, 'k')).id, 'a')
     assert.equal(batchOf(await make('b', T0 + 999, 'k')).id, 'a')
+    assert.deepEqual(
+      [await batches.hasKey(E1, 'k', T0 + 999), await batches.hasKey(E1, 'k', T0 + 1_000)],
+      [true, false],
+    )
     assert.equal(batchOf(await make('c', T0 + 1_000, 'k')).id, 'c')
     assert.equal(batchOf(await make('d', T0, 'other')).id, 'd')
     const add = (id: string, nowMs = T0) =>

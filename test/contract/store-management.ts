@@ -466,4 +466,24 @@ export const managementCases: Cases = {
     assert.equal(await seals.replace('jobs', [{ id: 'stored', before: 'j', after: 'new' }]), 1)
     assert.equal((await world.read('stored')).s3Config, 'new')
   },
+
+  'a variable of an endpoint is sealed again where it still has the same text': async ({ store }) => {
+    const before = (await store.endpoints.find(E1))!
+    await store.endpoints.replace({ ...before, env: { A: 'sealed:old' } }, before, T0)
+    const [text] = await store.seals.list('endpoints', '', 9)
+    const change = { id: E1, before: text!.sealed, after: text!.sealed.replace('sealed:old', 'sealed:new') }
+    assert.deepEqual([text!.id, text!.row], [E1, OWNER])
+    assert.equal(await store.seals.replace('endpoints', [change]), 1)
+    assert.equal(await store.seals.replace('endpoints', [change]), 0)
+    assert.deepEqual((await store.endpoints.find(E1))?.env, { A: 'sealed:new' })
+  },
+
+  'the first canary of the encryption key is kept': async ({ store: { seals } }) => {
+    assert.deepEqual([await seals.keepCanary('first'), await seals.keepCanary('second')], ['first', 'first'])
+  },
+
+  'free space is given back in steps until little is left': async ({ store: { upkeep } }) => {
+    for (let step = 0; await upkeep.compact(); step += 1) assert.ok(step < 1_000, 'it never ends')
+    assert.equal(await upkeep.compact(), false)
+  },
 }

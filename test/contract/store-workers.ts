@@ -71,6 +71,20 @@ const stateCases: Cases = Object.assign({}, ...WORKER_STATES.flatMap(state => st
 export const workerCases: Cases = {
   ...stateCases,
 
+  'the download of an image has one begin and one end': async ({ store: { workers } }) => {
+    await workers.insert(workerOf(W1), 'token')
+    const times = async () => {
+      const { pullStartedAtMs, pullEndedAtMs } = (await workers.find(W1))!
+      return [pullStartedAtMs, pullEndedAtMs]
+    }
+    await workers.pulling(W1, 'ended', T0 + 1)
+    assert.deepEqual(await times(), [null, null])
+    for (const afterMs of [2, 3]) await workers.pulling(W1, 'started', T0 + afterMs)
+    assert.deepEqual(await times(), [T0 + 2, null])
+    for (const afterMs of [4, 5]) await workers.pulling(W1, 'ended', T0 + afterMs)
+    assert.deepEqual(await times(), [T0 + 2, T0 + 4])
+  },
+
   'a worker is kept as it was given, and found by its id and its token': async ({ store: { workers } }) => {
     const worker = workerOf(W1, { capacity: 4, sdk: 'sdk/1.0', version: 7 })
     assert.equal(await workers.insert(worker, 'hash'), true)

@@ -62,7 +62,7 @@ export type OperationsOf<Part> = { readonly [Name in keyof Part]: OperationOf<Pa
 /** An operation that only reads. */
 export function read<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,
-): Operation<Args, Result> {
+): Operation<Args, Result> & { readonly reads: true } {
   return { reads: true, steps }
 }
 
@@ -70,7 +70,7 @@ export function read<Args extends readonly unknown[], Result>(
 export function write<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,
   together?: Together<Args, Result>,
-): Operation<Args, Result> {
+): Operation<Args, Result> & { readonly reads: false } {
   return together === undefined ? { reads: false, steps } : { reads: false, steps, together }
 }
 
@@ -80,7 +80,7 @@ export function write<Args extends readonly unknown[], Result>(
  */
 export function writeUnflushed<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,
-): Operation<Args, Result> {
+): Operation<Args, Result> & { readonly reads: false } {
   return { reads: false, unflushed: true, steps }
 }
 

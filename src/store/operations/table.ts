@@ -1,3 +1,4 @@
+import type { OPERATIONS, StorePart } from '../../ports/store/operations.ts'
 import type { Store } from '../../ports/store/store.ts'
 import { accounts } from './accounts/accounts.ts'
 import { keys } from './accounts/keys.ts'
@@ -28,11 +29,16 @@ import { queuedWorkers } from './workers/queued-workers.ts'
 import { stops } from './workers/stops.ts'
 import { workers } from './workers/workers.ts'
 
-/** The parts of the store port. */
-export type Part = Exclude<keyof Store, 'close'>
+/** Reads and changes as the port declares them. */
+type Declared<Part extends StorePart> = {
+  readonly [Method in keyof (typeof OPERATIONS)[Part]]: Pick<
+    (typeof OPERATIONS)[Part][Method] & { reads: boolean },
+    'reads'
+  >
+}
 
 /** Every method of the port as an operation, under the names of the port. */
-export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
+export const operations: { readonly [Part in StorePart]: OperationsOf<Store[Part]> & Declared<Part> } = {
   jobs,
   jobOutcomes,
   jobRecords,
