@@ -14,6 +14,7 @@ import { Gateway } from '../gateway/gateway.ts'
 import { Forwarder } from '../gateway/proxy/forwarder.ts'
 import { RequestQueues } from '../gateway/queue/request-queues.ts'
 import type { Ports } from '../ports/ports.ts'
+import { layered } from '../ports/store/operations.ts'
 import type { Targets, Traffic } from '../ports/targets.ts'
 import { Access } from '../services/accounts/access.ts'
 import { Accounts } from '../services/accounts/accounts.ts'
@@ -42,6 +43,7 @@ import { JobRecords } from '../services/jobs/job-records.ts'
 import { Jobs } from '../services/jobs/jobs.ts'
 import { Streams } from '../services/jobs/streams.ts'
 import { Webhooks } from '../services/jobs/webhooks.ts'
+import { KnownRows, remembering } from '../services/known-rows.ts'
 import { LongPoll } from '../services/long-poll.ts'
 import { EndpointModels } from '../services/models/endpoint-models.ts'
 import { ModelOperations } from '../services/models/model-operations.ts'
@@ -65,7 +67,6 @@ import { FailedStarts } from '../services/workers/failed-starts.ts'
 import { Fleet } from '../services/workers/fleet.ts'
 import { Freezing } from '../services/workers/freezing.ts'
 import { JobStops } from '../services/workers/job-stops.ts'
-import { withKnownWorkers } from '../services/workers/known-workers.ts'
 import { LostJobs } from '../services/workers/lost-jobs.ts'
 import { Prestarts } from '../services/workers/prestarts.ts'
 import { RunningWorkers } from '../services/workers/running-workers.ts'
@@ -121,8 +122,10 @@ function baseOf(given: Ports, config: AppConfig) {
   const timeKeeper = time === undefined ? null : new TimeKeeper({ store: given.store, time, emit }, config.renewTerm)
   // Retention removes nothing while the time of the server waits.
   const held = timeKeeper === null ? given.store : withHeldRemovals(given.store, () => timeKeeper.isHeld())
-  const known = new KnownEndpoints(held, clock)
-  const ports: Ports = { ...given, emit, store: withKnownWorkers(known.store, clock) }
+  const known = new KnownEndpoints({ store: held, clock })
+  const worker = new KnownRows((tokenHash: string) => held.workers.findByToken(tokenHash), clock)
+  const store = layered(held, remembering({ endpoint: known.rows, worker }))
+  const ports: Ports = { ...given, emit, store }
   /** For readers of events and the audit log: the store without what is kept of it in memory. */
   const uncached: Ports = { ...given, emit, store: held }
   const note = config.auditHead ?? null

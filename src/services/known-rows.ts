@@ -1,12 +1,16 @@
+import type { Endpoint } from '../core/endpoints/endpoint.ts'
+import type { EndpointId } from '../core/ids.ts'
+import type { Worker } from '../core/workers/worker.ts'
 import type { Clock } from '../ports/clock.ts'
+import type { StoreLayer } from '../ports/store/operations.ts'
 
-/** How long a row is used without a read, in ms. A change whose response was lost may happen after its failure was reported. */
+/** Time for which a row is used without a read, in ms. A change whose response was lost may happen after its failure was reported. */
 const FRESH_MS = 5_000
 const MAX_ROWS = 10_000
 
 /**
- * Rows of the store in memory, for calls that would read the same row each time. What changes them goes through {@link changing}; then a call
- * that begins after a change has returned never gets the row of before: one server acts on a database.
+ * Rows of the store in memory, for calls that would read the same row each time. All changes of them go through {@link remembering}; then a
+ * call that begins after a change has returned never gets the previous row: one server acts on a database.
  */
 export class KnownRows<Key, Row> {
   readonly #read: (key: Key) => Promise<Row | null>
@@ -14,13 +18,13 @@ export class KnownRows<Key, Row> {
   readonly #known = new Map<Key, { readonly row: Row; readonly readMs: number }>()
   #changes = 0
 
-  /** @param read reads a row from the store; null for one that is not there, which is read again each time */
+  /** @param read reads a row from the store; null for one that does not exist, which is read again each time */
   constructor(read: (key: Key) => Promise<Row | null>, clock: Clock) {
     this.#read = read
     this.#clock = clock
   }
 
-  /** The row, from memory where it is known. @throws what reading throws */
+  /** The row, from memory where it is cached. @throws as the read of the store */
   async find(key: Key): Promise<Row | null> {
     const readMs = this.#clock.monotonic()
     const known = this.#known.get(key)
@@ -33,7 +37,7 @@ export class KnownRows<Key, Row> {
     return row
   }
 
-  /** A method that changes rows. It is under way from before it begins until its result is known: what is read meanwhile is not kept. */
+  /** A method that changes rows. Rows that are read between its begin and its result are not kept. */
   changing<Args extends readonly unknown[], Value>(
     run: (...args: Args) => Promise<Value>,
   ): (...args: Args) => Promise<Value> {
@@ -52,7 +56,17 @@ export class KnownRows<Key, Row> {
   }
 }
 
-/** An object with some methods of its own, and otherwise those of another one. */
-export function inheriting<Methods extends object>(methods: Methods, own: Partial<Methods>): Methods {
-  return Object.assign(Object.create(methods) as Methods, own)
+/** Rows in memory for {@link remembering}. */
+export interface Known {
+  readonly endpoint: KnownRows<EndpointId, Endpoint>
+  /** By the hashes of their tokens. */
+  readonly worker: KnownRows<string, Worker>
+}
+
+/** Layer around the store through which all changes go: drops rows that an operation changes, and finds workers by their tokens in memory. */
+export function remembering(known: Known): StoreLayer {
+  return (call, name, { changes = [] }) => {
+    if (name === 'workers.findByToken') return tokenHash => known.worker.find(tokenHash as string)
+    return changes.reduce((inner, row) => known[row].changing(inner), call)
+  }
 }
