@@ -1,3 +1,4 @@
+import { layered } from '../../src/ports/store/operations.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
@@ -25,9 +26,13 @@ export class StoreGate {
     this.#world = world
     this.#life = life
     this.#crash = crash
-    const groups = Object.entries(store).filter(([, group]) => typeof group === 'object')
-    const gated = groups.map(([name, group]) => [name, this.#gated(group as object)])
-    this.store = { ...store, ...Object.fromEntries(gated), close: async () => {} }
+    const gated = layered(
+      store,
+      (call, _, { reads }) =>
+        (...args) =>
+          this.#call(reads, () => call(...args)),
+    )
+    this.store = { ...gated, close: async () => {} }
   }
 
   /** Arms a crash. */
@@ -35,19 +40,12 @@ export class StoreGate {
     this.#point = { ...point }
   }
 
-  #gated(group: object): object {
-    const entries = Object.entries(group).map(([name, method]) => {
-      const call = (...args: unknown[]) => this.#call(name, () => (method as Method).apply(group, args))
-      return [name, call]
-    })
-    return Object.fromEntries(entries)
-  }
-
-  async #call(name: string, run: () => Promise<unknown>): Promise<unknown> {
+  async #call(isRead: boolean, run: () => Promise<unknown>): Promise<unknown> {
     this.#world.activity += 1
     const waitMs = this.#queueDelayMs()
     if (waitMs > 0) await this.#life.sleep(waitMs)
-    const crash = !READS.has(name) && this.#reached()
+    // A crash at a read equals a crash between two changes.
+    const crash = !isRead && this.#reached()
     if (crash === 'before') this.#crash()
     if (this.#life.over) return new Promise(() => {})
     const result = await this.#life.guard(run())
@@ -72,29 +70,3 @@ export class StoreGate {
     return when
   }
 }
-
-type Method = (...args: unknown[]) => Promise<unknown>
-
-/** Methods that change nothing. A crash at one of them equals a crash between two changes. */
-const READS: ReadonlySet<string> = new Set([
-  ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'demand', 'active', 'ids', 'findByName', 'read'],
-  ...[
-    'sealedValues',
-    'findByToken',
-    'alive',
-    'liveTokens',
-    'diagnostics',
-    'endpointOf',
-    'tokensOf',
-    'findByHash',
-    'windowCounts',
-    'due',
-    'accountsDue',
-    'receiversDue',
-    'unnamed',
-    'hasKey',
-    'nextDue',
-    'open',
-    'key',
-  ],
-])

@@ -1,5 +1,5 @@
+import { layered } from '../../src/ports/store/operations.ts'
 import type { Store } from '../../src/ports/store/store.ts'
-import { operationOf } from '../../src/store/operations/table.ts'
 import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
 import type { StoreLink } from './store-link.ts'
@@ -14,8 +14,6 @@ export interface StrikePoint {
   readonly loses: boolean
   readonly strike: () => void
 }
-
-type Method = (...args: unknown[]) => Promise<unknown>
 
 /** The store as one process of a server reaches it. What was sent arrives also when the process stands still or has ended. */
 export class LinkedStore {
@@ -34,23 +32,19 @@ export class LinkedStore {
     this.#life = life
     this.#link = link
     this.#called = called
-    const groups = Object.entries(store).filter(([, group]) => typeof group === 'object')
-    const linked = groups.map(([part, group]) => [part, this.#linked(part, group as Record<string, Method>)])
-    this.store = { ...store, ...Object.fromEntries(linked), close: async () => {} }
+    const linked = layered(
+      store,
+      (call, _, { reads }) =>
+        (...args) =>
+          this.#call(reads, () => call(...args)),
+    )
+    this.store = { ...linked, close: async () => {} }
   }
 
   /** Arms something; null for nothing any more. */
   strikeAt(point: StrikePoint | null): void {
     this.#point = point
     this.#left = point?.writes ?? 0
-  }
-
-  #linked(part: string, group: Record<string, Method>): object {
-    const entries = Object.entries(group).map(([name, method]) => {
-      const isRead = operationOf(`${part}.${name}`).reads === true
-      return [name, (...args: unknown[]) => this.#call(isRead, () => method(...args))]
-    })
-    return Object.fromEntries(entries)
   }
 
   async #call(isRead: boolean, run: () => Promise<unknown>): Promise<unknown> {

@@ -50,7 +50,6 @@ import { ModelOperations } from '../services/models/model-operations.ts'
 import { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import { EventFeed } from '../services/observing/event-feed.ts'
 import { Explainer } from '../services/observing/explainer.ts'
-import { withHeldRemovals } from '../services/observing/held-removals.ts'
 import { JobStories } from '../services/observing/job-stories.ts'
 import { LogReading } from '../services/observing/log-reading.ts'
 import { MachineReading } from '../services/observing/machine-reading.ts'
@@ -58,7 +57,7 @@ import { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import { MetricSeries } from '../services/observing/metric-series.ts'
 import { MetricsReader } from '../services/observing/metrics-reader.ts'
 import { Overview } from '../services/observing/overview.ts'
-import { TimeKeeper } from '../services/observing/server-time.ts'
+import { holdingRemovals, TimeKeeper } from '../services/observing/server-time.ts'
 import { WhatIf } from '../services/observing/what-if.ts'
 import { WorkerReading } from '../services/observing/worker-reading.ts'
 import { Registries } from '../services/secrets/registries.ts'
@@ -121,7 +120,7 @@ function baseOf(given: Ports, config: AppConfig) {
   const { emit } = events
   const timeKeeper = time === undefined ? null : new TimeKeeper({ store: given.store, time, emit }, config.renewTerm)
   // Retention removes nothing while the time of the server waits.
-  const held = timeKeeper === null ? given.store : withHeldRemovals(given.store, () => timeKeeper.isHeld())
+  const held = timeKeeper === null ? given.store : layered(given.store, holdingRemovals(timeKeeper))
   const known = new KnownEndpoints({ store: held, clock })
   const worker = new KnownRows((tokenHash: string) => held.workers.findByToken(tokenHash), clock)
   const store = layered(held, remembering({ endpoint: known.rows, worker }))

@@ -9,6 +9,7 @@ import { DEFAULT_OWNER } from '../core/ids.ts'
 import type { Emit } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
+import { layered } from '../ports/store/operations.ts'
 import type { Store } from '../ports/store/store.ts'
 import type { RelaySupervisor } from '../relay/relay-supervisor.ts'
 import type { ContainerAddress } from '../server/container-address.ts'
@@ -19,7 +20,7 @@ import { fencedDriver } from '../system/coordination/leader-fence.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
 import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
-import { instrumentedStore } from '../system/observing/instrumented-store.ts'
+import { measuring } from '../system/observing/instrumented-store.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { appConfigOf } from './app-config.ts'
 import { warnOfBackups } from './commands/backup.ts'
@@ -236,7 +237,7 @@ async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: Asyn
     storeDamage.look(error)
     storeRoom.look(error)
   }
-  return instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics), look)
+  return layered(store, measuring(systemClock, metrics.storeCalled.bind(metrics), look))
 }
 
 /** Watches the folders of endpoints, and shows the work of their workers on a terminal. Returns the end of both. */

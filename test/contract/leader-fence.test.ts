@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Leader } from '../../src/ports/leader.ts'
-import type { Store } from '../../src/ports/store/store.ts'
+import { layered } from '../../src/ports/store/operations.ts'
 import { storeOf } from '../../src/store/operations/table.ts'
-import { fencedStore } from '../../src/system/coordination/leader-fence.ts'
+import { fencing } from '../../src/system/coordination/leader-fence.ts'
 
 test('a server that is not the leader reads, and changes nothing', async () => {
   const called: string[] = []
@@ -13,7 +13,7 @@ test('a server that is not the leader reads, and changes nothing', async () => {
   )
   let leads = true
   const leader: Leader = { isLeader: () => leads, confirm: async () => leads, watch: () => () => {} }
-  const fenced: Store = fencedStore(store, leader)
+  const fenced = layered(store, fencing(leader))
   await fenced.workers.alive()
   await fenced.keys.used('k' as never, 0)
   leads = false

@@ -1,9 +1,21 @@
 /** The port declares the nature of every operation of the store. These tests compare it with the statements that operations run. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type KnownRow, OPERATIONS, type OperationName, type StoreOperation } from '../../src/ports/store/operations.ts'
+import type { EndpointId } from '../../src/core/ids.ts'
+import {
+  type KnownRow,
+  layered,
+  OPERATIONS,
+  type OperationName,
+  type StoreOperation,
+} from '../../src/ports/store/operations.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { KnownRows, remembering } from '../../src/services/known-rows.ts'
+import { holdingRemovals } from '../../src/services/observing/server-time.ts'
 import type { Operation } from '../../src/store/operations/operation.ts'
 import { operations } from '../../src/store/operations/table.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { measuring } from '../../src/system/observing/instrumented-store.ts'
 import { emptiedSqlite } from '../support/emptied-stores.ts'
 import { storeContract } from './store-contract.ts'
 
@@ -18,7 +30,10 @@ const declared = Object.entries(OPERATIONS).flatMap(([part, methods]) =>
 )
 const statements = recordStatements()
 
-storeContract('a store whose statements are recorded', () => emptiedSqlite('inline'))
+storeContract('a store with layers', async () => {
+  const { store, ...rest } = await emptiedSqlite('inline')
+  return { ...rest, store: withLayers(store) }
+})
 
 test('the port declares every operation of the store, and the contract runs it', () => {
   const names = Object.entries(operations).flatMap(([part, methods]) => Object.keys(methods).map(m => `${part}.${m}`))
@@ -44,6 +59,16 @@ test('an operation that changes rows kept in memory says so', () => {
     assert.deepEqual(wrong, [], `these change no row of an ${row}`)
   }
 })
+
+/** Layers that a server has around its store; the one that seals makes other texts of those that the contract writes. */
+function withLayers(store: Store): Store {
+  const known = {
+    endpoint: new KnownRows((id: EndpointId) => store.endpoints.find(id), systemClock),
+    worker: new KnownRows((hash: string) => store.workers.findByToken(hash), systemClock),
+  }
+  const layers = [measuring(systemClock, () => {}), holdingRemovals({ isHeld: () => false }), remembering(known)]
+  return layers.reduce((below, layer) => layered(below, layer), store)
+}
 
 /** Statements that each operation has run, by its name; filled while the operations run. */
 function recordStatements(): Map<string, Set<string>> {

@@ -8,11 +8,12 @@ import { after, test } from 'node:test'
 import { readConfig } from '../../src/config/config.ts'
 import { checkDatabase } from '../../src/main/commands/check.ts'
 import { openStore } from '../../src/main/database/store.ts'
+import { layered } from '../../src/ports/store/operations.ts'
 import { StoreDamaged } from '../../src/ports/store/store-damage.ts'
 import { checkFile } from '../../src/store/database-check.ts'
 import { openSqliteStore, type StoreHost } from '../../src/store/engines/sqlite.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { instrumentedStore } from '../../src/system/observing/instrumented-store.ts'
+import { measuring } from '../../src/system/observing/instrumented-store.ts'
 import { StoreDamageWatch } from '../../src/system/observing/store-damage-watch.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'runyard-damage-'))
@@ -47,7 +48,10 @@ for (const host of ['inline', 'thread'] satisfies StoreHost[]) {
       (...event) => void events.push(event),
       () => 5,
     )
-    const store = instrumentedStore(await openSqliteStore({ file, host }), systemClock, () => {}, watch.look)
+    const store = layered(
+      await openSqliteStore({ file, host }),
+      measuring(systemClock, () => {}, watch.look),
+    )
     t.after(() => store.close())
     assert.equal(watch.met(), null)
     for (let time = 0; time < 2; time += 1) {

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
-import { storeContract } from '../contract/store-contract.ts'
 import { E1, jobId, jobOf, OWNER, T0, World } from '../contract/store-world.ts'
-import { openedAnew } from '../support/emptied-stores.ts'
 import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
 
 const inMemory = () => openSqliteStore({ file: ':memory:', host: 'inline' })
 const unavailable = { code: 'unavailable' }
-
-storeContract('a faulty store without faults', async () => openedAnew(faultyStore(await inMemory(), () => null)))
 
 test('a planned fault makes one call fail, before or after it was done', async () => {
   const faults = new PlannedFaults()

@@ -47,6 +47,7 @@ import type { HostInspection } from '../../src/ports/host-inspection.ts'
 import type { ModelCache } from '../../src/ports/model-cache.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
+import { layered } from '../../src/ports/store/operations.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import type { StoreDamage } from '../../src/ports/store/store-damage.ts'
 import type { StoreRoom } from '../../src/ports/store/store-full.ts'
@@ -54,7 +55,7 @@ import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import { resumeTime } from '../../src/services/observing/server-time.ts'
 import { PayloadSeals } from '../../src/services/secrets/payload-seals.ts'
-import { sealedStore } from '../../src/services/secrets/sealed-store.ts'
+import { sealing } from '../../src/services/secrets/sealed-store.ts'
 import type { ContainerUrls } from '../../src/services/workers/worker-addresses.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { singleLeader } from '../../src/system/coordination/leader.ts'
@@ -265,9 +266,9 @@ export class Rig {
       metrics.emit(name, fields)
       tracing?.emit(name, fields)
     }
-    const sealing = this.#options.sealPayloads === true ? sealedStore(store, new PayloadSeals(vault, true)) : store
+    const sealed = this.#options.sealPayloads === true ? layered(store, sealing(new PayloadSeals(vault, true))) : store
     const shared = { clock, vault, notifier, outbound, emit }
-    const ports = { ...shared, store: sealing, random: this.#random, driver: this.#driver }
+    const ports = { ...shared, store: sealed, random: this.#random, driver: this.#driver }
     const machine = {
       parts: async () => this.machine,
       gpuUse: () => this.gpuUse,

@@ -1,23 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { layered } from '../../src/ports/store/operations.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { instrumentedStore } from '../../src/system/observing/instrumented-store.ts'
-import { storeContract } from '../contract/store-contract.ts'
+import { measuring } from '../../src/system/observing/instrumented-store.ts'
 import { E1, endpointOf, jobId, jobOf, T0, World } from '../contract/store-world.ts'
-import { openedAnew } from '../support/emptied-stores.ts'
 import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
 
 const inMemory = () => openSqliteStore({ file: ':memory:', host: 'inline' })
-
-storeContract('a measured store', async () => openedAnew(instrumentedStore(await inMemory(), systemClock, () => {})))
 
 test('each call is reported with its duration, and whether the store was unavailable', async () => {
   let nowMs = 0
   const clock = { ...systemClock, monotonic: () => (nowMs += 5) }
   const told: [string, number, boolean][] = []
   const faults = new PlannedFaults()
-  const store = instrumentedStore(faultyStore(await inMemory(), faults.decide), clock, (...call) => told.push(call))
+  const faulty = faultyStore(await inMemory(), faults.decide)
+  const store = layered(
+    faulty,
+    measuring(clock, (...call) => told.push(call)),
+  )
   await new World(store).begin()
   told.length = 0
   faults.failNext('jobs.insert', 'before')

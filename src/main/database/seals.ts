@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import type { AuditDetail } from '../../core/audit/entry.ts'
 import { keepDurably } from '../../disk/durable-file.ts'
+import { layered } from '../../ports/store/operations.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { Vault } from '../../ports/vault.ts'
 import { AuditLog } from '../../services/audit/audit-log.ts'
 import { PayloadSeals } from '../../services/secrets/payload-seals.ts'
 import { encryptPlain, reEncryptAll } from '../../services/secrets/re-encryption.ts'
-import { sealedStore } from '../../services/secrets/sealed-store.ts'
+import { sealing } from '../../services/secrets/sealed-store.ts'
 import { systemClock } from '../../system/clock.ts'
 import { loadMasterKeys } from '../../system/keys/master-key.ts'
 import { boundVault, createVault } from '../../system/keys/vault.ts'
@@ -70,7 +71,7 @@ async function withSealedPayloads(store: Store, vault: Vault, config: Config, lo
   }
   if (!config.sealPayloads && known === 'all') keepDurably(note, 'some\n')
   const mayHaveSome = config.sealPayloads || known !== null || config.databaseUrl !== null
-  return mayHaveSome ? sealedStore(store, new PayloadSeals(vault, config.sealPayloads)) : store
+  return mayHaveSome ? layered(store, sealing(new PayloadSeals(vault, config.sealPayloads))) : store
 }
 
 function noted(store: Store, operation: string, detail: AuditDetail): Promise<void> {

@@ -2,6 +2,7 @@ import { AppError, toAppError } from '../../core/errors.ts'
 import { CLOCK_DOUBT_MS, clockDifference, resumedTime } from '../../core/server-time.ts'
 import type { Emit } from '../../events.ts'
 import type { ClockReading, ClockStep, ServerTime } from '../../ports/clock.ts'
+import type { StoreLayer } from '../../ports/store/operations.ts'
 import type { Store } from '../../ports/store/store.ts'
 
 /** What the care of the server's time needs. */
@@ -185,5 +186,18 @@ export class TimeKeeper {
       emit('clock.stepped', { byMs: step.byMs, nowMs, machineMs })
     }
     return true
+  }
+}
+
+/**
+ * Layer around the store from which nothing is removed for its age while retention waits; limits of size hold all the same. Jobs, batches and
+ * their keys need no layer: `clock.hold` puts off their expiry in the store.
+ * @param keeper reports whether retention waits
+ */
+export function holdingRemovals(keeper: Pick<TimeKeeper, 'isHeld'>): StoreLayer {
+  return (call, _, { removesBefore: place }) => {
+    if (place === undefined) return call
+    // Nothing is older than the beginning of time.
+    return (...args) => call(...(keeper.isHeld() ? args.with(place, 0) : args))
   }
 }

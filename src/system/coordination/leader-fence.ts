@@ -1,25 +1,13 @@
 import { AppError } from '../../core/errors.ts'
 import type { Driver } from '../../ports/driver.ts'
 import type { Leader } from '../../ports/leader.ts'
-import type { Store } from '../../ports/store/store.ts'
-import { operationOf } from '../../store/operations/table.ts'
-
-type Method = (...args: unknown[]) => Promise<unknown>
+import type { StoreLayer } from '../../ports/store/operations.ts'
 
 const RETRY_AFTER_S = 2
 
-/** A store that only a leader changes. @returns one whose changes are `unavailable` to all others */
-export function fencedStore(store: Store, leader: Leader): Store {
-  const { close, ...parts } = store
-  const fenced = Object.entries(parts).map(([part, methods]) => {
-    const entries = Object.entries(methods as unknown as Record<string, Method>)
-    const wrap = ([name, run]: [string, Method]) => [
-      name,
-      operationOf(`${part}.${name}`).reads ? run : whileLeading(leader, run),
-    ]
-    return [part, Object.fromEntries(entries.map(wrap))]
-  })
-  return { ...(Object.fromEntries(fenced) as Omit<Store, 'close'>), close: () => close() }
+/** Layer around the store that only a leader changes: changes are `unavailable` to all others. */
+export function fencing(leader: Leader): StoreLayer {
+  return (call, _, { reads }) => (reads ? call : whileLeading(leader, call))
 }
 
 /** A driver with which only a leader starts, adopts, freezes and ends workers; all servers may read. */

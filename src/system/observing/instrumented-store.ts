@@ -1,27 +1,22 @@
 import { AppError } from '../../core/errors.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Store } from '../../ports/store/store.ts'
-
-type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>
+import type { StoreLayer } from '../../ports/store/operations.ts'
 
 /**
- * A store that reports the duration of each call.
- * @param report called with the name of the operation, such as `jobs.claim`, its duration in ms, and whether the store was unavailable
+ * Layer around the store that reports the duration of each call.
+ * @param report called with the name of the operation, such as `jobs.claim`, its duration in ms, and true where the store was unavailable
  * @param failed called with each error
  */
-export function instrumentedStore(
-  store: Store,
+export function measuring(
   clock: Clock,
   report: (operation: string, tookMs: number, unavailable: boolean) => void,
   failed: (error: unknown) => void = () => {},
-): Store {
-  const { close, ...parts } = store
-  const measured =
-    (operation: string, run: Methods[string]) =>
-    async (...args: unknown[]) => {
+): StoreLayer {
+  return (call, operation) =>
+    async (...args) => {
       const startMs = clock.monotonic()
       try {
-        const value = await run?.(...args)
+        const value = await call(...args)
         report(operation, clock.monotonic() - startMs, false)
         return value
       } catch (error) {
@@ -30,10 +25,4 @@ export function instrumentedStore(
         throw error
       }
     }
-  const groups = Object.entries(parts).filter(([, methods]) => typeof methods === 'object')
-  const wrapped = groups.map(([part, methods]) => {
-    const entries = Object.entries(methods as unknown as Methods)
-    return [part, Object.fromEntries(entries.map(([name, run]) => [name, measured(`${part}.${name}`, run)]))]
-  })
-  return { ...(Object.fromEntries(wrapped) as Omit<Store, 'close'>), close: () => close() }
 }

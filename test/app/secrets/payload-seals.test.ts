@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inputPlace, webhookUrlPlace } from '../../../src/core/secrets/seal-place.ts'
+import { layered } from '../../../src/ports/store/operations.ts'
 import { PayloadSeals } from '../../../src/services/secrets/payload-seals.ts'
 import { encryptPlain, reEncryptAll } from '../../../src/services/secrets/re-encryption.ts'
-import { sealedStore } from '../../../src/services/secrets/sealed-store.ts'
+import { sealing } from '../../../src/services/secrets/sealed-store.ts'
 import { createVault } from '../../../src/system/keys/vault.ts'
 import { openRig } from '../../support/rig.ts'
 
@@ -51,7 +52,7 @@ test('a release keeps sealed variables sealed, opens them for a rollback, and is
   const kept = await rig.store.seals.list('releases', '', 9)
   assert.equal(kept.length, 2)
   assert.equal(JSON.stringify(kept).includes('hidden'), false)
-  const alone = sealedStore(rig.store, new PayloadSeals(createVault(NEW), true))
+  const alone = layered(rig.store, sealing(new PayloadSeals(createVault(NEW), true)))
   const { configuration } = (await alone.releases.find(endpoint, 1))!
   assert.deepEqual(configuration?.endpoint.env, { TOKEN: 'hidden' })
   const before = (await alone.endpoints.find(endpoint))!
