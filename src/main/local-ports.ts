@@ -11,9 +11,9 @@ import { systemClock } from '../system/clock.ts'
 import { createNotifier } from '../system/coordination/notifier.ts'
 import { createPostgresNotifier } from '../system/coordination/postgres-notifier.ts'
 import { createModelCache, type DiskModelCache } from '../system/models/model-cache.ts'
+import type { Log } from '../system/observing/log.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
 import { modelRoot } from './platform/drivers.ts'
-import type { Log } from './shell.ts'
 
 /** Notifications, and what ends them where they have a connection. */
 type Notifications = Notifier & { close?(): Promise<void> }

@@ -13,7 +13,7 @@ import { createConsoleFiles } from '../system/console-files.ts'
 import { createHealthProbes } from '../system/http/health-probe.ts'
 import { createImageRegistries } from '../system/http/image-registries.ts'
 import { createOutbound } from '../system/http/outbound.ts'
-import { createLog, logEvents } from '../system/observing/log.ts'
+import { createLog, type Log, logEvents } from '../system/observing/log.ts'
 import { type CountingMetrics, createMetrics } from '../system/observing/metrics.ts'
 import { StoreDamageWatch } from '../system/observing/store-damage-watch.ts'
 import { StoreRoomWatch } from '../system/observing/store-room-watch.ts'
@@ -25,9 +25,6 @@ import { Front } from './listening/front.ts'
 import { bind, type Listeners } from './listening/listeners.ts'
 import { RelayTokens } from './listening/relay-tokens.ts'
 import { type LoadedTracing, openTraces, type Traces } from './tracing.ts'
-
-/** The log of a run of the server. */
-export type Log = ReturnType<typeof createLog>
 
 /** What terms share. */
 export class Shell {

@@ -14,10 +14,10 @@ import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
 import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
 import { OwnAgreement } from './database/server-agreement.ts'
 import { isBoundToMachine, storeName } from './database/store.ts'
-import { StartError } from './listening/listeners.ts'
 import { standbyOf } from './listening/standby.ts'
 import { type RoleHook, tellRole } from './platform/role-hooks.ts'
 import { addressesOf, type Shell } from './shell.ts'
+import { StartError } from './start-error.ts'
 import { type OpenTerm, openTerm } from './term.ts'
 
 /** How often a server that stands by looks who is active. */

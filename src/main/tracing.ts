@@ -2,14 +2,12 @@
 import type { TracingConfig } from '../config/tracing.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import { systemClock } from '../system/clock.ts'
-import type { createLog } from '../system/observing/log.ts'
+import type { Log } from '../system/observing/log.ts'
 import type { CountingMetrics } from '../system/observing/metrics.ts'
 import { loadSpanExporter, SPAN_EXPORTERS, type SpanExporter } from '../system/observing/span-exporter.ts'
 import { SpanQueue } from '../system/observing/span-queue.ts'
 import { Tracer } from '../system/observing/tracer.ts'
 import { systemRandom } from '../system/random.ts'
-
-type Log = ReturnType<typeof createLog>
 
 /** The settings, and the exporter that was loaded for them. */
 export interface LoadedTracing {

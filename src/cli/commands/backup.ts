@@ -118,7 +118,7 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   if (!existsSync(file)) throw new CliError(`there is no file ${resolve(file)}`, EXIT.usage)
   if (statSync(file).isDirectory()) throw new CliError(await folderText(resolve(file)), EXIT.usage)
   const [{ StartError }, { headerOf, restoreBackup }] = await Promise.all([
-    import('../../main/listening/listeners.ts'),
+    import('../../main/start-error.ts'),
     import('../../main/commands/restore.ts'),
   ])
   const { config } = reading

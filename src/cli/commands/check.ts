@@ -30,7 +30,7 @@ async function check({ dataDir, database, repair = false, json = false }: CheckO
   const reading = readConfig({ options: given, env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('; '), EXIT.usage)
   const [{ StartError }, { checkDatabase }] = await Promise.all([
-    import('../../main/listening/listeners.ts'),
+    import('../../main/start-error.ts'),
     import('../../main/commands/check.ts'),
   ])
   try {

@@ -29,7 +29,7 @@ async function rotate(options: Record<string, unknown>): Promise<void> {
   const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('; '), EXIT.usage)
   const [{ StartError }, { rotateMasterKey }] = await Promise.all([
-    import('../../main/listening/listeners.ts'),
+    import('../../main/start-error.ts'),
     import('../../main/commands/master-key.ts'),
   ])
   const shown = process.stderr.isTTY === true

@@ -10,8 +10,7 @@ import { withoutPassword } from '../../system/backup/dump-arguments.ts'
 import { systemClock } from '../../system/clock.ts'
 import { damageCommand } from '../database/postgres-commands.ts'
 import { acquire, type Lead, lead, refuseOtherDatabase, requireStoreOf } from '../database/store.ts'
-import { StartError } from '../listening/listeners.ts'
-import { startProblem } from '../start-problem.ts'
+import { StartError, toStartError } from '../start-error.ts'
 
 /** What a check has found. */
 export interface Checked extends Audit {
@@ -29,8 +28,7 @@ export async function checkDatabase(config: Config, repair: boolean): Promise<Ch
     await refuseOtherDatabase(config)
     return url === null ? checkFile(config, repair) : await checkPostgres(config, url, repair)
   } catch (error) {
-    if (error instanceof StartError) throw error
-    throw new StartError(startProblem(error), { cause: error })
+    throw toStartError(error)
   }
 }
 

@@ -7,8 +7,7 @@ import { systemClock } from '../../system/clock.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../../system/keys/master-key.ts'
 import { createVault } from '../../system/keys/vault.ts'
 import { acquire, keyFile, type Lead, lead, openStore, requireStoreOf } from '../database/store.ts'
-import { StartError } from '../listening/listeners.ts'
-import { startProblem } from '../start-problem.ts'
+import { StartError, toStartError } from '../start-error.ts'
 
 /** What a rotation came to, and which key there is now. */
 export interface Rotated extends ReEncryption {
@@ -24,7 +23,7 @@ export interface Rotated extends ReEncryption {
  * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
  */
 export async function rotateMasterKey(config: Config, report: (so: ReEncryption) => void): Promise<Rotated> {
-  await requireStoreOf(config).catch((error: unknown) => Promise.reject(startError(error)))
+  await requireStoreOf(config).catch((error: unknown) => Promise.reject(toStartError(error)))
   const lock = acquire(config, false)
   let led: Lead | null = null
   try {
@@ -52,15 +51,11 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
       await store.close()
     }
   } catch (error) {
-    throw startError(error)
+    throw toStartError(error)
   } finally {
     await led?.close()
     lock.release()
   }
-}
-
-function startError(error: unknown): StartError {
-  return error instanceof StartError ? error : new StartError(startProblem(error), { cause: error })
 }
 
 function unreadable({ unreadable: count, named }: ReEncryption): string {

@@ -6,7 +6,7 @@ import type { Store } from '../../ports/store/store.ts'
 import type { Vault } from '../../ports/vault.ts'
 import { loadMasterKeys } from '../../system/keys/master-key.ts'
 import { createVault } from '../../system/keys/vault.ts'
-import { StartError } from '../listening/listeners.ts'
+import { StartError } from '../start-error.ts'
 
 /** Checks a canary before a store is opened. No key is made for a database that has one already. @param sealed null for a database without one */
 export function refuseOtherKey({ masterKeys }: Config, file: string, sealed: string | null): void {

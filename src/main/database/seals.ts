@@ -14,11 +14,9 @@ import { sealing } from '../../services/secrets/sealed-store.ts'
 import { systemClock } from '../../system/clock.ts'
 import { loadMasterKeys } from '../../system/keys/master-key.ts'
 import { boundVault, createVault } from '../../system/keys/vault.ts'
-import type { createLog } from '../../system/observing/log.ts'
+import type { Log } from '../../system/observing/log.ts'
 import { keepCanary } from './key-canary.ts'
 import { keepDatabaseNote, keyFile } from './store.ts'
-
-type Log = ReturnType<typeof createLog>
 
 /** The vault of a server, and its store with the payloads that are sealed in it. */
 export async function openSeals(store: Store, config: Config, log: Log): Promise<{ store: Store; vault: Vault }> {

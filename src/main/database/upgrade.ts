@@ -14,7 +14,7 @@ import { beforeChangeName, keepNewestBeforeChange } from '../../system/backup/ba
 import { withoutPassword } from '../../system/backup/dump-arguments.ts'
 import { dumpPostgres } from '../../system/backup/pg-dump.ts'
 import { systemClock } from '../../system/clock.ts'
-import { StartError } from '../listening/listeners.ts'
+import { StartError } from '../start-error.ts'
 import { dumpCommand } from './postgres-commands.ts'
 
 /** How many copies from before a change stay. */

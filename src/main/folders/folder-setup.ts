@@ -5,8 +5,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { keepDurably } from '../../disk/durable-file.ts'
 import { ENVIRONMENTS } from '../../drivers/process/python-environment.ts'
-import type { createLog } from '../../system/observing/log.ts'
-import { StartError } from '../listening/listeners.ts'
+import type { Log } from '../../system/observing/log.ts'
+import { StartError } from '../start-error.ts'
 import {
   dependenciesOf,
   WORKER_ARCHIVE,
@@ -15,8 +15,6 @@ import {
   workerPackage,
   writeArchive,
 } from './worker-archive.ts'
-
-type Log = ReturnType<typeof createLog>
 
 /** A program with its arguments. */
 type CommandWords = readonly string[]

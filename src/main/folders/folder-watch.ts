@@ -2,7 +2,7 @@
 import { existsSync, type FSWatcher, watch } from 'node:fs'
 import { basename, join, sep } from 'node:path'
 import { ENVIRONMENTS } from '../../drivers/process/python-environment.ts'
-import type { createLog } from '../../system/observing/log.ts'
+import type { Log } from '../../system/observing/log.ts'
 import type { SetUp } from './folder-setup.ts'
 
 /** Time without a change after which workers are replaced: editors write several files, some of them twice. */
@@ -11,8 +11,6 @@ const QUIET_MS = 300
 const MAX_NAMED = 5
 /** Folders and files that workers make themselves, or that change with packages. */
 const IGNORED = /^(?:\..*|node_modules|__pycache__|venv|env|.*\.pyc|.*~)$/
-
-type Log = ReturnType<typeof createLog>
 
 /** A watch that runs. */
 export interface FolderWatch {

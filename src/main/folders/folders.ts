@@ -11,8 +11,8 @@ import { accessProblem, type Use } from '../../disk/access-problem.ts'
 import { connectEngine, type EngineConnection } from '../../drivers/docker/engine/connection.ts'
 import { buildImage } from '../../drivers/docker/images/build.ts'
 import type { FolderSettings } from '../../services/endpoints/folder-endpoints.ts'
-import type { createLog } from '../../system/observing/log.ts'
-import { StartError } from '../listening/listeners.ts'
+import type { Log } from '../../system/observing/log.ts'
+import { StartError } from '../start-error.ts'
 import { setUpFolder } from './folder-setup.ts'
 import { watchFolder } from './folder-watch.ts'
 import { missingArchive } from './worker-archive.ts'
@@ -119,8 +119,6 @@ export function watchFolders(
     for (const watch of watches) watch.close()
   }
 }
-
-type Log = ReturnType<typeof createLog>
 type Engine = EngineConnection['engine']
 
 /**

@@ -2,7 +2,7 @@ import type { App } from '../../app.ts'
 import { givenConsoleUrl, hasTls } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
 import { isLoopback } from '../../server/listener.ts'
-import type { Log } from '../shell.ts'
+import type { Log } from '../../system/observing/log.ts'
 import { isReadableOnItsWay } from './console.ts'
 
 /** Warnings about who can reach the server. */

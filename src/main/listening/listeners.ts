@@ -28,17 +28,13 @@ import { systemClock } from '../../system/clock.ts'
 import { installationOf } from '../../system/coordination/installation.ts'
 import { openFileLimit } from '../../system/hardware/open-files.ts'
 import { portHolder } from '../../system/hardware/port-holder.ts'
-import type { createLog } from '../../system/observing/log.ts'
+import type { Log } from '../../system/observing/log.ts'
+import { StartError } from '../start-error.ts'
 import { givenConsoleHost } from './console.ts'
 import type { Front, Offered } from './front.ts'
 import { hostsOf } from './hosts.ts'
 import { inheritedSocket } from './inherited-socket.ts'
 import type { RelayTokens } from './relay-tokens.ts'
-
-/** A reason for which the server cannot start, as a sentence for the person who started it. */
-export class StartError extends Error {}
-
-type Log = ReturnType<typeof createLog>
 
 /** Emits what fails; workers then get the address of the server itself. @param term null where no other server can act on the database */
 export async function openRelay(config: Config, term: ServerTerm | null, log: Log): Promise<RelaySupervisor | null> {

@@ -4,9 +4,7 @@ import type { Emit } from '../../events.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { RelaySupervisor } from '../../relay/relay-supervisor.ts'
 import { TokenFeed } from '../../relay/token-feed.ts'
-import type { createLog } from '../../system/observing/log.ts'
-
-type Log = ReturnType<typeof createLog>
+import type { Log } from '../../system/observing/log.ts'
 
 /** Sends the relay the tokens of workers, and each change of them. */
 export class RelayTokens {

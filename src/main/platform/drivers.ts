@@ -30,7 +30,7 @@ import { createWorkerPipes, type PumpNote } from '../../pump/worker-pipes.ts'
 import { workerSocket } from '../../relay/relay-file.ts'
 import { systemClock } from '../../system/clock.ts'
 import { installationOf } from '../../system/coordination/installation.ts'
-import type { createLog } from '../../system/observing/log.ts'
+import type { Log } from '../../system/observing/log.ts'
 import { systemRandom } from '../../system/random.ts'
 import { kubernetesDriver, usesKubernetes } from './kubernetes.ts'
 
@@ -38,7 +38,7 @@ import { kubernetesDriver, usesKubernetes } from './kubernetes.ts'
 export interface DriverParts {
   readonly notifier: Notifier
   readonly logs: WorkerLogs
-  readonly log: ReturnType<typeof createLog>
+  readonly log: Log
   /** How new containers are connected. @throws AppError with the reason why they cannot be */
   readonly connection: () => Promise<ContainerConnection>
   /** Whether this server acts. */

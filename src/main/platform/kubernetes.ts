@@ -18,13 +18,13 @@ import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import type { ContainerUrls } from '../../services/workers/worker-addresses.ts'
 import { systemClock } from '../../system/clock.ts'
 import { installationOf } from '../../system/coordination/installation.ts'
-import type { createLog } from '../../system/observing/log.ts'
+import type { Log } from '../../system/observing/log.ts'
 
 /** What the driver for pods needs of the rest. */
 export interface KubernetesParts {
   readonly notifier: Notifier
   readonly logs: WorkerLogs
-  readonly log: ReturnType<typeof createLog>
+  readonly log: Log
   /** Whether this server acts. */
   readonly leader: Leader
 }

@@ -3,10 +3,8 @@ import type { Config } from '../../config/config.ts'
 import { clusterAccess } from '../../drivers/kubernetes/access.ts'
 import { createHttpsApi } from '../../drivers/kubernetes/https-api.ts'
 import { systemClock } from '../../system/clock.ts'
-import type { createLog } from '../../system/observing/log.ts'
+import type { Log } from '../../system/observing/log.ts'
 import { type ActiveLabel, createActiveLabel, ownPod } from './active-label.ts'
-
-type Log = ReturnType<typeof createLog>
 
 /** Is told that the server is active and answers, or that it stands by. */
 export type RoleHook = (role: 'active' | 'standby') => Promise<void>

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../../app.ts'
 import type { Config } from '../../config/config.ts'
 import type { Emit } from '../../events.ts'
-import { type createLog, writeBesideLog } from '../../system/observing/log.ts'
+import { type Log, writeBesideLog } from '../../system/observing/log.ts'
 import type { ServedFolder } from '../folders/folders.ts'
 import { FailedJobLines } from './failed-job-lines.ts'
 import { showOutput } from './worker-output.ts'
@@ -20,11 +20,7 @@ export function isReadAlong({ folderWatch, json }: Config): boolean {
 }
 
 /** Shows the output of workers of folders and their failed jobs. */
-export function viewOnTerminal(
-  { services }: App,
-  served: readonly ServedFolder[],
-  log: ReturnType<typeof createLog>,
-): TerminalView {
+export function viewOnTerminal({ services }: App, served: readonly ServedFolder[], log: Log): TerminalView {
   const endpoints = served.map(({ endpoint }) => endpoint)
   const close = showOutput({
     logs: services.logs,

@@ -58,12 +58,15 @@ export function writeBesideLog(text: string): void {
   standardError?.write(text)
 }
 
+/** A log of lines with fields, and of events by their names. */
+export type Log = Logger
+
 /**
  * The log on standard error: JSON lines for programs, or a readable line an event for people. Where it cannot be written, lines are dropped, and
  * an error says how many once it can be written again.
  * @param readable whether people read it
  */
-export function createLog(level: Level, readable: boolean): Logger {
+export function createLog(level: Level, readable: boolean): Log {
   const options = {
     level,
     base: null,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppError } from '../../src/core/errors.ts'
-import { startProblem } from '../../src/main/start-problem.ts'
+import { startProblem } from '../../src/main/start-error.ts'
 
 test('a command that ends names what nobody foresaw, and refers to no log', () => {
   const said = startProblem(new TypeError('no such table: server_clock'))
