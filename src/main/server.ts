@@ -11,13 +11,12 @@ import { refusePostgres } from './database/upgrade.ts'
 import { setUpFolder } from './folders/folder-setup.ts'
 import { foldersIn } from './folders/folders.ts'
 import { certificateOf } from './listening/certificate.ts'
-import { tryPorts } from './listening/listeners.ts'
-import { roleHooksOf } from './platform/role-hooks.ts'
-import { addressesOf, logOf, originsOf, Shell } from './shell.ts'
+import { addressesOf, originsOf, tryPorts } from './listening/listeners.ts'
+import { activeLabelOf } from './platform/active-label.ts'
+import { loadTracing, logOf, Shell } from './shell.ts'
 import { StartError, startProblem } from './start-error.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
-import { loadTracing } from './tracing.ts'
 
 export type { ServedFolder } from './folders/folders.ts'
 export { StartError } from './start-error.ts'
@@ -111,7 +110,7 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
   shell.beforeListening = beforeListening
   opened.defer(() => shell.endListeners(0))
   certificate?.follow(shell.emit)
-  const terms = new Terms(shell, candidate, roleHooksOf(config, log))
+  const terms = new Terms(shell, candidate, activeLabelOf(config, log))
   opened.defer(() => terms.abandon())
   await terms.begin()
   const listeners = await shell.listen()

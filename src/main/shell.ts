@@ -1,30 +1,34 @@
 /** What a run of the server has from its start to its end, whichever server is active meanwhile. */
-import { join } from 'node:path'
-import type { Addresses } from '../api/addresses.ts'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Config } from '../config/config.ts'
+import type { TracingConfig } from '../config/tracing.ts'
+import { AppError } from '../core/errors.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
+import { builtFolder, packageFile, packageVersion } from '../disk/package-files.ts'
 import type { Emit } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { DataDirLock, ServerInfo } from '../store/data-dir-lock.ts'
 import { BodyThreads } from '../system/bodies/body-threads.ts'
 import type { CertificateInUse } from '../system/certificates/certificate-in-use.ts'
 import { systemClock } from '../system/clock.ts'
-import { createConsoleFiles } from '../system/console-files.ts'
+import { type BuiltConsoleFile, type ConsoleSource, createConsoleFiles } from '../system/console-files.ts'
 import { createHealthProbes } from '../system/http/health-probe.ts'
 import { createImageRegistries } from '../system/http/image-registries.ts'
 import { createOutbound } from '../system/http/outbound.ts'
 import { createLog, type Log, logEvents } from '../system/observing/log.ts'
 import { type CountingMetrics, createMetrics } from '../system/observing/metrics.ts'
+import { loadSpanExporter, SPAN_EXPORTERS, type SpanExporter } from '../system/observing/span-exporter.ts'
+import { SpanQueue } from '../system/observing/span-queue.ts'
 import { StoreDamageWatch } from '../system/observing/store-damage-watch.ts'
 import { StoreRoomWatch } from '../system/observing/store-room-watch.ts'
+import { Tracer } from '../system/observing/tracer.ts'
 import { systemRandom } from '../system/random.ts'
-import { consoleSource } from './console-source.ts'
 import type { FoldersToServe } from './folders/folders.ts'
-import { consoleUrlFor } from './listening/console.ts'
 import { Front } from './listening/front.ts'
-import { bind, type Listeners } from './listening/listeners.ts'
+import { addressesOf, bind, type Listeners } from './listening/listeners.ts'
 import { RelayTokens } from './listening/relay-tokens.ts'
-import { type LoadedTracing, openTraces, type Traces } from './tracing.ts'
 
 /** What terms share. */
 export class Shell {
@@ -131,38 +135,6 @@ export function logOf({ logLevel, json }: Config): Log {
   return createLog(logLevel, !json && process.stderr.isTTY === true)
 }
 
-/** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
-export function addressesOf({ open, admin, workers }: Listeners) {
-  return { url: open.url, managementUrl: admin?.url ?? open.url, direct: workers.url }
-}
-
-/** What answers call this server. @param url where it listens @param managementUrl where it does for management */
-export function originsOf(config: Config, url: string, managementUrl: string): Addresses {
-  const { publicUrl, queueUrl, lbDomain } = config
-  const origin = publicUrl ?? url
-  const consoleUrl = consoleUrlFor(config, managementUrl)
-  return {
-    consoleUrl,
-    publicUrl: publicUrl ?? managementUrl,
-    queueUrl: queueUrl ?? origin,
-    balancedUrl: origin,
-    lbDomain,
-  }
-}
-
-/** Where other servers reach the listeners. @param isBound whether they all run on this machine, because its workers do */
-export function advertisedOf({ open, admin, pods, workers }: Listeners, { advertiseHost }: Config, isBound: boolean) {
-  const at = (url: string) => {
-    if (advertiseHost === null) return url
-    const named = new URL(url)
-    named.hostname = advertiseHost
-    return named.origin
-  }
-  // One beside HTTPS is on loopback.
-  const local = workers !== open && isBound ? workers.url : null
-  return { openUrl: at(open.url), url: at(admin?.url ?? open.url), workersUrl: pods === null ? local : at(pods.url) }
-}
-
 /** The certificate itself, without its chain. */
 function firstOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
@@ -172,5 +144,97 @@ function firstOf(pem: string): string {
 function toAll(readers: readonly Emit[]): Emit {
   return (name, fields) => {
     for (const read of readers) read(name, fields)
+  }
+}
+
+/** The settings, and the exporter that was loaded for them. */
+export interface LoadedTracing {
+  readonly config: TracingConfig
+  readonly exporter: SpanExporter
+}
+
+/** What records traces. */
+export interface Traces {
+  readonly tracer: Tracer
+  /** Sends the spans that wait, for some seconds at most. */
+  close(): Promise<void>
+}
+
+/** How long spans may take to be sent when the server stops. */
+const FLUSH_MS = 3_000
+
+/** Loads what sends traces. Null when none are asked for, or when its package is missing, which the log says. */
+export async function loadTracing(config: TracingConfig | null, log: Log): Promise<LoadedTracing | null> {
+  if (config === null) return null
+  const { protocol, serviceName, resource } = config
+  const exporter = await loadSpanExporter(protocol, { serviceName, resource, version: packageVersion() })
+  if (exporter !== null) return { config, exporter }
+  const install = `npm install --global ${SPAN_EXPORTERS[protocol]}`
+  log.warn({ install }, 'no traces are sent, because the package that sends them is not installed')
+  return null
+}
+
+/** Begins to record traces. */
+export function openTraces({ config, exporter }: LoadedTracing, metrics: CountingMetrics, log: Log): Traces {
+  const queue = new SpanQueue(systemClock, config.limits, exporter.send, {
+    sent: count => metrics.spansPassed('sent', count),
+    dropped: count => metrics.spansPassed('dropped', count),
+    failing: (problem, dropped) => log.warn({ problem, dropped }, 'spans of traces were dropped'),
+  })
+  const ports = { clock: systemClock, random: systemRandom }
+  const tracer = new Tracer(ports, config.sampling, spans => queue.add(spans))
+  return {
+    tracer,
+    async close() {
+      await queue.close(FLUSH_MS)
+      // It may wait for a call that goes on.
+      void exporter.close().catch(() => {})
+    },
+  }
+}
+
+/** The source of the console for the program that runs. */
+export function consoleSource(): ConsoleSource {
+  const folder = builtFolder('console')
+  return folder === null ? new BundledConsole() : { hasChanged: () => false, read: async () => filesIn(folder) }
+}
+
+function filesIn(folder: string): BuiltConsoleFile[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+    .map(file => ({ path: relative(folder, file), contents: readFileSync(file) }))
+}
+
+interface Bundler {
+  buildConsole(): Promise<{ readonly files: readonly BuiltConsoleFile[]; readonly inputs: readonly string[] }>
+}
+
+/** Bundles the sources, again after a change, so that whoever works on the console sees it at the next load of the page. */
+class BundledConsole implements ConsoleSource {
+  #inputs: readonly string[] = []
+  #readMs = 0
+
+  hasChanged(): boolean {
+    return this.#inputs.some(file => (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > this.#readMs)
+  }
+
+  async read(): Promise<readonly BuiltConsoleFile[]> {
+    const readMs = Date.now()
+    const { files, inputs } = await bundled()
+    this.#inputs = inputs.map(input => packageFile(input))
+    this.#readMs = readMs
+    return files
+  }
+}
+
+/** @throws AppError `unavailable` when the sources cannot be bundled; its cause is for the log */
+async function bundled(): ReturnType<Bundler['buildConsole']> {
+  try {
+    // The bundler is a development dependency, and no part of a built program.
+    const { buildConsole } = (await import(pathToFileURL(packageFile('scripts/console.ts')).href)) as Bundler
+    return await buildConsole()
+  } catch (cause) {
+    throw new AppError('unavailable', 'the console cannot be bundled from its sources; the log says why', { cause })
   }
 }

@@ -1,11 +1,11 @@
 /** The time in which a server acts: settings become ports, ports an application, which answers until the term ends. */
 import { type Addresses, balancedUrl, browserUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
+import type { SurfaceEnv } from '../api/surface.ts'
 import { type App, createApp } from '../app.ts'
 import { FULL_SCOPE, METRICS_SCOPE } from '../core/accounts/permission.ts'
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
-import type { KeyId } from '../core/ids.ts'
-import { DEFAULT_OWNER } from '../core/ids.ts'
+import { DEFAULT_OWNER, type KeyId } from '../core/ids.ts'
 import type { Emit } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -22,19 +22,26 @@ import { createMachine, describeGpus } from '../system/hardware/machine.ts'
 import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
 import { measuring } from '../system/observing/instrumented-store.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
-import { appConfigOf } from './app-config.ts'
+import { appConfigOf, createNotifications, folderIn, modelsIn, storageIn } from './app-parts.ts'
 import { warnOfBackups } from './commands/backup.ts'
 import { openSeals } from './database/seals.ts'
 import { isBoundToMachine, openStore, relayTermOf } from './database/store.ts'
-import { prepareDocuments } from './documents.ts'
 import { type ServedFolder, serveFolders, watchFolders } from './folders/folders.ts'
-import { warnOfExposure } from './listening/exposure.ts'
-import { connected, connectionTo, openContainerAddress, openRelay, openWorkerSocket } from './listening/listeners.ts'
-import { createNotifications, folderIn, modelsIn, storageIn } from './local-ports.ts'
+import { warnOfExposure } from './listening/addresses.ts'
+import {
+  addressesOf,
+  advertisedOf,
+  connected,
+  connectionTo,
+  openContainerAddress,
+  openRelay,
+  openWorkerSocket,
+  originsOf,
+} from './listening/listeners.ts'
 import { driverFor } from './platform/drivers.ts'
 import { createHostInspection } from './platform/host-inspection.ts'
 import { podUrls } from './platform/kubernetes.ts'
-import { addressesOf, advertisedOf, originsOf, type Shell } from './shell.ts'
+import type { Shell } from './shell.ts'
 import { isReadAlong, type TerminalView, viewOnTerminal } from './terminal/terminal-view.ts'
 
 /** What a server serves while it is active. */
@@ -289,4 +296,22 @@ function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiK
 /** What the application gets of a driver that only the leader may use in full. PostgreSQL itself refuses the changes of others. */
 function fenced(leader: FencedTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
   return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
+}
+
+/** A start has more urgent things to do at first. */
+const DELAY_MS = 2_000
+const PATHS = ['/v2/openapi.json', '/v2/docs', '/graphql']
+const ENV: SurfaceEnv = { delivery: { onSettled() {} }, requestId: 'document' }
+
+/** Makes the public documents before the first request for them: each holds the event loop for about 0.1 s, once. */
+export function prepareDocuments(app: App): void {
+  setTimeout(() => void prepare(app), DELAY_MS).unref()
+}
+
+async function prepare(app: App): Promise<void> {
+  const surface = app.fetch()
+  for (const path of PATHS) {
+    const answer = await surface(new Request(`http://localhost${path}`, { headers: { accept: 'text/html' } }), ENV)
+    await answer.body?.cancel()
+  }
 }

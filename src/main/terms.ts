@@ -7,16 +7,18 @@ import { AppError, toAppError } from '../core/errors.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
 import { DAMAGE_ACTION, damageText } from '../core/observing/store-damage.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import { addressList } from '../gateway/entrance/forwarded.ts'
 import type { ActiveServer } from '../ports/leader.ts'
+import { Standby } from '../server/standby.ts'
 import { DATABASE_NAME } from '../store/data-dir-database.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
 import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
 import { OwnAgreement } from './database/server-agreement.ts'
 import { isBoundToMachine, storeName } from './database/store.ts'
-import { standbyOf } from './listening/standby.ts'
-import { type RoleHook, tellRole } from './platform/role-hooks.ts'
-import { addressesOf, type Shell } from './shell.ts'
+import { addressesOf } from './listening/listeners.ts'
+import { type ActiveLabel, showRole } from './platform/active-label.ts'
+import type { Shell } from './shell.ts'
 import { StartError } from './start-error.ts'
 import { type OpenTerm, openTerm } from './term.ts'
 
@@ -36,7 +38,8 @@ export class Terms {
   readonly #shell: Shell
   /** Null on the embedded database, where there is one term without an end. */
   readonly #candidate: PostgresLease | null
-  readonly #hooks: readonly RoleHook[]
+  /** Null outside of a cluster. */
+  readonly #label: ActiveLabel | null
   readonly #stopping = new AbortController()
   readonly #failed = Promise.withResolvers<never>()
   readonly #watchers = new Set<(acting: OpenTerm | null) => void>()
@@ -52,10 +55,10 @@ export class Terms {
   #comparedEpoch: number | null = null
   #running: Promise<void> = Promise.resolve()
 
-  constructor(shell: Shell, candidate: PostgresLease | null, hooks: readonly RoleHook[]) {
+  constructor(shell: Shell, candidate: PostgresLease | null, label: ActiveLabel | null) {
     this.#shell = shell
     this.#candidate = candidate
-    this.#hooks = hooks
+    this.#label = label
     this.#failed.promise.catch(() => {})
   }
 
@@ -91,7 +94,7 @@ export class Terms {
     await this.#shell.listen()
     // Commands find it by its data directory. Where that is shared, they are led to the active one.
     if (!this.#shell.lock.shared) await this.#shell.tellCommands()
-    await tellRole(this.#hooks, 'standby', this.#shell.log)
+    await showRole(this.#label, 'standby')
     const known = Promise.withResolvers<void>()
     const fail = (error: unknown) => {
       known.reject(error)
@@ -177,7 +180,7 @@ export class Terms {
       this.#other = null
       this.#become(term)
       emit('leader.changed', { now: 'active', problem: null, epoch: lease.epoch })
-      await tellRole(this.#hooks, 'active', log)
+      await showRole(this.#label, 'active')
       return term
     } catch (error) {
       await lease.close(true)
@@ -194,7 +197,7 @@ export class Terms {
     const { log, emit } = this.#shell
     this.#become(null)
     await term.letGo()
-    await tellRole(this.#hooks, 'standby', log)
+    await showRole(this.#label, 'standby')
     emit('leader.changed', { now: 'standby', problem: null, epoch: null })
     const released = term.close().catch((error: unknown) => log.error({ problem: String(error) }, 'term.not_released'))
     await Promise.race([released, pause(RELEASE_MS)])
@@ -308,4 +311,30 @@ function unless(signal: AbortSignal): (error: unknown) => null {
     if (signal.aborted) return null
     throw error
   }
+}
+
+/** What answers while another server is active. @param active that server, as far as it is known now */
+export function standbyOf(shell: Shell, active: () => ActiveServer | null): Standby {
+  const { config, apiKeyFile, metrics } = shell
+  return new Standby({
+    active() {
+      const found = active()
+      return { open: urlOf(found?.openUrl), management: urlOf(found?.url), workers: urlOf(found?.workersUrl) }
+    },
+    forwards: config.forwardToActive,
+    trusts: addressList(config.trustedProxies),
+    tls: shell.certificate,
+    keys() {
+      const { apiKey, previousApiKey, metricsKey } = config
+      return [knownApiKey(apiKeyFile, apiKey), previousApiKey, metricsKey].filter(key => key !== null)
+    },
+    status: async () => JSON.stringify(await shell.status()),
+    metrics: config.metricsPublic ? () => metrics.expose([], () => NO_LOAD) : null,
+  })
+}
+
+const NO_LOAD = { requests: 0, sockets: 0, waiting: 0, busyWorkers: 0 }
+
+function urlOf(text: string | null | undefined): URL | null {
+  return text === null || text === undefined ? null : URL.parse(text)
 }

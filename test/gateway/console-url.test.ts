@@ -1,7 +1,7 @@
 /** Where the console of a server is, by its settings and by where management listens. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { consoleUrlFor, isReadableOnItsWay } from '../../src/main/listening/console.ts'
+import { consoleUrlFor, isReadableOnItsWay } from '../../src/main/listening/addresses.ts'
 
 const SETTINGS = { consoleUrl: null, adminPort: null, adminHost: '127.0.0.1', host: '127.0.0.1' }
 

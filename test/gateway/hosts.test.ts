@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hostsOf, type NamingSettings } from '../../src/main/listening/hosts.ts'
+import { hostsOf, type NamingSettings } from '../../src/main/listening/addresses.ts'
 import { hostCheck } from '../../src/server/hosts.ts'
 import { machineNames } from '../../src/system/hardware/machine-names.ts'
 

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../src/core/ids.ts'
 import type { Emit } from '../../src/events.ts'
 import { FailedJobLines } from '../../src/main/terminal/failed-job-lines.ts'
-import { type ShownOutput, showOutput } from '../../src/main/terminal/worker-output.ts'
+import { type ShownOutput, showOutput } from '../../src/main/terminal/terminal-view.ts'
 import type { LogBatch } from '../../src/services/observing/log-stream.ts'
 
 const CHAT = { id: 'chat1' as EndpointId, name: 'chat', owner: 'owner' as OwnerId }

@@ -8,7 +8,7 @@ import { readPair } from '../../system/certificates/key-pair.ts'
 import { ensureSelfSigned } from '../../system/certificates/self-signed.ts'
 import { systemClock } from '../../system/clock.ts'
 import { machineNames } from '../../system/hardware/machine-names.ts'
-import type { NamingSettings } from './hosts.ts'
+import type { NamingSettings } from './addresses.ts'
 
 /** The names of this machine that its user has not given. */
 export interface MachineNames {

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import type { Addresses } from '../../api/addresses.ts'
 import type { SurfaceName } from '../../api/surface.ts'
 import type { App } from '../../app.ts'
 import { type Config, SETTINGS } from '../../config/config.ts'
@@ -30,9 +31,8 @@ import { openFileLimit } from '../../system/hardware/open-files.ts'
 import { portHolder } from '../../system/hardware/port-holder.ts'
 import type { Log } from '../../system/observing/log.ts'
 import { StartError } from '../start-error.ts'
-import { givenConsoleHost } from './console.ts'
+import { consoleUrlFor, givenConsoleHost, hostsOf } from './addresses.ts'
 import type { Front, Offered } from './front.ts'
-import { hostsOf } from './hosts.ts'
 import { inheritedSocket } from './inherited-socket.ts'
 import type { RelayTokens } from './relay-tokens.ts'
 
@@ -204,6 +204,38 @@ export async function bind(
     await close(0)
     throw error
   }
+}
+
+/** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
+export function addressesOf({ open, admin, workers }: Listeners) {
+  return { url: open.url, managementUrl: admin?.url ?? open.url, direct: workers.url }
+}
+
+/** What answers call this server. @param url where it listens @param managementUrl where it does for management */
+export function originsOf(config: Config, url: string, managementUrl: string): Addresses {
+  const { publicUrl, queueUrl, lbDomain } = config
+  const origin = publicUrl ?? url
+  const consoleUrl = consoleUrlFor(config, managementUrl)
+  return {
+    consoleUrl,
+    publicUrl: publicUrl ?? managementUrl,
+    queueUrl: queueUrl ?? origin,
+    balancedUrl: origin,
+    lbDomain,
+  }
+}
+
+/** Where other servers reach the listeners. @param isBound whether they all run on this machine, because its workers do */
+export function advertisedOf({ open, admin, pods, workers }: Listeners, { advertiseHost }: Config, isBound: boolean) {
+  const at = (url: string) => {
+    if (advertiseHost === null) return url
+    const named = new URL(url)
+    named.hostname = advertiseHost
+    return named.origin
+  }
+  // One beside HTTPS is on loopback.
+  const local = workers !== open && isBound ? workers.url : null
+  return { openUrl: at(open.url), url: at(admin?.url ?? open.url), workersUrl: pods === null ? local : at(pods.url) }
 }
 
 /** How a listener for clients speaks HTTPS; nothing for plain HTTP. */

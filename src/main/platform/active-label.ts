@@ -1,6 +1,11 @@
 /** The label by which a Service of Kubernetes finds the active one of several servers. */
+import type { Config } from '../../config/config.ts'
+import { clusterAccess } from '../../drivers/kubernetes/access.ts'
 import { type KubernetesApi, kubernetesError, type PodObject } from '../../drivers/kubernetes/api.ts'
+import { createHttpsApi } from '../../drivers/kubernetes/https-api.ts'
 import type { Clock } from '../../ports/clock.ts'
+import { systemClock } from '../../system/clock.ts'
+import type { Log } from '../../system/observing/log.ts'
 
 /** The label. The chart in `deploy/helm/runyard` selects by it. */
 export const ROLE_LABEL = 'runyard.dev/role'
@@ -31,12 +36,37 @@ export interface ActiveLabelOptions {
   readonly onTrouble: (role: Role, problem: string) => void
 }
 
-/** Shows the role of this server on its pod. */
+/** The role of this server on its pod. */
 export interface ActiveLabel {
   /** Shows a role from now on. Never throws. @returns when it is shown, or has been replaced by another, or all of it is closed */
   show(role: Role): Promise<void>
   /** Ends attempts that go on. What is shown stays. */
   close(): void
+}
+
+/** Maximum wait of a change of the role for its label. */
+const WAIT_MS = 2_000
+
+/**
+ * Shows a role before others may rely on it: resolves when the label has it, and after 2 seconds in any case, because the role does not depend on
+ * the label. Never throws. @param label null outside of a cluster
+ */
+export async function showRole(label: ActiveLabel | null, role: Role): Promise<void> {
+  if (label === null) return
+  await Promise.race([label.show(role), new Promise<void>(resolve => setTimeout(resolve, WAIT_MS).unref())])
+}
+
+/** The label of the pod of a server with these settings; null outside of a cluster. */
+export function activeLabelOf({ kubernetes: { where, context } }: Config, log: Log): ActiveLabel | null {
+  const pod = ownPod(process.env)
+  if (where !== 'in-cluster' || pod === null) return null
+  const access = clusterAccess({ where, context, env: process.env, clock: systemClock })
+  return createActiveLabel({
+    api: createHttpsApi(access, systemClock),
+    pod,
+    clock: systemClock,
+    onTrouble: (role, problem) => log.warn({ role, problem }, 'role.not_shown'),
+  })
 }
 
 /** The pod of this server, by the variables that the chart sets; null when it is in none. */

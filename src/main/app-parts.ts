@@ -1,11 +1,18 @@
-/** Ports that are made of the settings and of folders of the data directory. */
+/** The ports and the settings that a term gives to the application. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import type { AppConfig } from '../app.ts'
+import { givenConsoleUrl } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
+import type { AuditDetail } from '../core/audit/entry.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
+import { packageVersion } from '../disk/package-files.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
+import { serverNames } from '../server/hosts.ts'
+import { AUDIT_HEAD_NAME } from '../store/data-dir-database.ts'
+import { createAuditHeadNote } from '../system/audit-head.ts'
 import { createSpillFiles } from '../system/bodies/spill-files.ts'
 import { systemClock } from '../system/clock.ts'
 import { createNotifier } from '../system/coordination/notifier.ts'
@@ -13,6 +20,8 @@ import { createPostgresNotifier } from '../system/coordination/postgres-notifier
 import { createModelCache, type DiskModelCache } from '../system/models/model-cache.ts'
 import type { Log } from '../system/observing/log.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
+import { backupFolderOf, backupsOf } from './commands/backup.ts'
+import { hostsOf } from './listening/addresses.ts'
 import { modelRoot } from './platform/drivers.ts'
 
 /** Notifications, and what ends them where they have a connection. */
@@ -58,4 +67,48 @@ export function folderIn(dataDir: string, name: string): string {
   const folder = join(dataDir, name)
   ensureFolder(folder)
   return folder
+}
+
+/** The settings that the application reads. */
+export function appConfigOf(config: Config): AppConfig {
+  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, startAware, prices } = config
+  const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
+  const { freezing, lbBodyBytes: balancedBodyBytes } = config
+  const chosen = { placing, freezing, startAware, prices: prices ?? undefined, admission, balancedBodyBytes }
+  const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
+  const { acceptSharedHost, webhookPrivate, corsOrigins } = config
+  const sharing = { acceptSharedHost, webhookPrivate }
+  const { accountLimits, jobRecords } = config
+  const backups = backupsOf(config)
+  const limits = { bodyBytes, accountLimits, jobRecords }
+  return {
+    ...management,
+    version: packageVersion(),
+    consoleUrl: givenConsoleUrl(config),
+    isServerName: serverNames(hostsOf(config)),
+    drainTimeoutMs,
+    metricsPublic,
+    corsOrigins,
+    sharing,
+    ...limits,
+    ...chosen,
+    audit: config.audit,
+    auditHead: createAuditHeadNote(join(config.dataDir, AUDIT_HEAD_NAME)),
+    judgesRollouts: config.rolloutJudge === 'on',
+    settings: settingsOf(config),
+    backups,
+    backupFolder: backupFolderOf(config, backups),
+  }
+}
+
+/** What the audit log says of the settings. */
+function settingsOf({ differing, apiKey, previousApiKey, metricsKey, masterKeys }: Config): AuditDetail {
+  const given = {
+    RUNYARD_API_KEY: apiKey !== null,
+    RUNYARD_PREVIOUS_API_KEY: previousApiKey !== null,
+    RUNYARD_METRICS_KEY: metricsKey !== null,
+    RUNYARD_MASTER_KEY: masterKeys.length > 0,
+  }
+  const named = Object.entries(given).flatMap(([name, isGiven]) => (isGiven ? [[name, ['set']]] : []))
+  return { ...differing, ...Object.fromEntries(named) }
 }
