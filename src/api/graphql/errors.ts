@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql'
 import { renderFields, toAppError } from '../../core/errors.ts'
+import { graphqlSentence } from '../field-names.ts'
 import { refusalHeaders } from '../surface.ts'
-import { graphqlSentence } from './field-names.ts'
 
 /** An error for an unsupported feature, with a message for people. */
 export function unsupported(what: string): never {

@@ -2,7 +2,6 @@ import {
   type Compute,
   type CpuConfig,
   type EndpointConfig,
-  type FlashBoot,
   parseGpuIds,
   SCALER_DEFAULTS,
   type Scaler,
@@ -10,37 +9,26 @@ import {
 import { parseInstanceId } from '../../core/endpoints/instance-id.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import { listItems } from '../../core/text-parts.ts'
-import { type GivenTemplateInput, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
+import { readFields } from '../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
+import type { GivenTemplateInput, SaveTemplateFields } from './template-inputs.ts'
 
-/** The input of saveEndpoint as clients send it; empty strings mean "none". */
+/** The hand-made members of the input of saveEndpoint as clients send it; empty strings mean "none". */
 export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   id: string
   type: string
   templateId: string
-  template: TemplateFields
+  template: SaveTemplateFields
   gpuIds: string
   gpuCount: number
   instanceIds: (string | null)[]
   allowedCudaVersions: string
   minCudaVersion: string
-  locations: string
   networkVolumeId: string
   networkVolumeIds: (GivenTemplateInput<{ networkVolumeId: string }> | null)[]
   volumes: unknown[]
-  idleTimeout: number
   scalerType: string
   scalerValue: number
-  workersMin: number
-  workersMax: number
-  workersPFBTarget: number
-  executionTimeoutMs: number
-  flashBootType: FlashBoot
-  env: (Variable | null)[]
-  modelReferences: (string | null)[]
-  corsOrigins: (string | null)[]
-  domain: string
-  compliance: (string | null)[]
-  flashEnvironmentId: string
   modelName: string
   hubReleaseId: string
   repo: unknown
@@ -59,27 +47,17 @@ export interface EndpointReading {
  */
 export function readEndpointInput(input: EndpointInput, before: EndpointConfig | null): EndpointReading {
   const failures: string[] = [...unsupportedFields(input)]
-  const config: { -readonly [Name in keyof EndpointConfig]?: EndpointConfig[Name] } = { name: input.name }
+  const config: { -readonly [Name in keyof EndpointConfig]?: EndpointConfig[Name] } = readFields<EndpointConfig>(
+    ENDPOINT_MEMBERS,
+    'graphql',
+    input,
+  )
   const type = readType(input.type, failures)
   if (type !== null) config.type = type
   const scaler = readScaler(input, config.type ?? before?.type ?? 'QUEUE', before?.scaler ?? null, failures)
   if (scaler !== null) config.scaler = scaler
   const compute = readCompute(input, before?.compute ?? null, failures)
   if (compute !== null) config.compute = compute
-  if (input.workersMin != null) config.workersMin = input.workersMin
-  if (input.workersMax != null) config.workersMax = input.workersMax
-  if (input.workersPFBTarget != null) config.workersPfbTarget = input.workersPFBTarget
-  if (input.idleTimeout != null) config.idleTimeoutS = input.idleTimeout
-  // Clients send 0 for "not set".
-  if (input.executionTimeoutMs) config.executionTimeoutMs = input.executionTimeoutMs
-  if (input.flashBootType != null) config.flashboot = input.flashBootType
-  if (input.locations != null) config.locations = listItems(input.locations, ',')
-  if (input.env != null) config.env = readEnv(input.env)
-  if (input.modelReferences != null) config.modelReferences = texts(input.modelReferences)
-  if (input.corsOrigins != null) config.corsOrigins = texts(input.corsOrigins)
-  if (input.domain != null) config.domain = input.domain || null
-  if (input.compliance != null) config.compliance = texts(input.compliance)
-  if (input.flashEnvironmentId != null) config.flashEnvironmentId = input.flashEnvironmentId || null
   const volumes = readVolumes(input)
   if (volumes !== null) config.networkVolumeIds = volumes
   return { config, failures }
@@ -165,8 +143,4 @@ function readVolumes({ networkVolumeId, networkVolumeIds }: EndpointInput): Volu
   if (listed.length > 0) return listed as VolumeId[]
   if (networkVolumeId) return [networkVolumeId as VolumeId]
   return networkVolumeId == null && networkVolumeIds == null ? null : []
-}
-
-function texts(items: readonly (string | null)[]): string[] {
-  return items.flatMap(item => item || [])
 }

@@ -6,6 +6,9 @@ import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
 import { gpuCountOf, type QueuedWorker } from '../../core/workers/placement.ts'
 import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
+import { graphqlMembers } from '../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
+import { TEMPLATE_MEMBERS } from '../template-fields.ts'
 
 /** Source value of the endpoint's resolvers. */
 export type EndpointView = ReturnType<typeof endpointView>
@@ -17,7 +20,7 @@ export function endpointView(endpoint: Endpoint) {
   return {
     endpoint,
     id: endpoint.id,
-    name: endpoint.name,
+    ...graphqlMembers(ENDPOINT_MEMBERS, endpoint),
     type: endpoint.type === 'QUEUE' ? 'QB' : 'LB',
     templateId: endpoint.templateId,
     gpuIds: formatGpuIds(compute),
@@ -26,23 +29,10 @@ export function endpointView(endpoint: Endpoint) {
     computeType: compute.kind === 'cpu' ? 'CPU' : 'GPU',
     allowedCudaVersions: gpu?.allowedCudaVersions.join(',') ?? null,
     minCudaVersion: gpu?.minCudaVersion ?? null,
-    idleTimeout: endpoint.idleTimeoutS,
-    locations: endpoint.locations.join(','),
     networkVolumeId: endpoint.networkVolumeIds[0] ?? null,
     scalerType: scaler.type,
     scalerValue: scaler.type === 'QUEUE_DELAY' ? scaler.queueDelayS : scaler.requestCount,
-    workersMin: endpoint.workersMin,
-    workersMax: endpoint.workersMax,
     workersStandby: 0,
-    workersPFBTarget: endpoint.workersPfbTarget,
-    executionTimeoutMs: endpoint.executionTimeoutMs,
-    flashBootType: endpoint.flashboot,
-    env: variables(endpoint.env),
-    modelReferences: endpoint.modelReferences,
-    corsOrigins: endpoint.corsOrigins,
-    domain: endpoint.domain,
-    compliance: endpoint.compliance,
-    flashEnvironmentId: endpoint.flashEnvironmentId,
     version: endpoint.version,
     userId: endpoint.owner,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),
@@ -53,23 +43,8 @@ export function endpointView(endpoint: Endpoint) {
 export function templateView(template: Template) {
   return {
     id: template.id,
-    name: template.name,
-    imageName: template.image,
-    dockerArgs: template.args,
-    containerDiskInGb: template.diskGb,
-    volumeInGb: template.volumeGb,
-    volumeMountPath: template.volumeMountPath,
-    ports: template.ports.join(','),
-    portsConfig: template.portLabels,
-    env: variables(template.env),
-    readme: template.readme,
-    category: template.category,
-    isServerless: template.isServerless,
-    isPublic: template.isPublic,
+    ...graphqlMembers(TEMPLATE_MEMBERS, template),
     isRunpod: false,
-    containerRegistryAuthId: template.registry,
-    startSsh: template.startSsh,
-    startJupyter: template.startJupyter,
     startScript: '',
     advancedStart: false,
   }
@@ -106,8 +81,4 @@ export function queuedView({ id }: QueuedWorker) {
 
 function instant(ms: number): string {
   return new Date(ms).toISOString()
-}
-
-function variables(env: Readonly<Record<string, string>>): { key: string; value: string }[] {
-  return Object.entries(env).map(([key, value]) => ({ key, value }))
 }

@@ -15,6 +15,8 @@ import { CPU_FLAVORS, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import { gpuCountOf } from '../../core/workers/placement.ts'
 import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
+import { readFields, v1Members } from '../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
 import type { Members } from '../rest/route.ts'
 import type { EndpointFields } from './schemas.ts'
 import { templateView } from './templates.ts'
@@ -53,15 +55,10 @@ export function changedConfig(fields: Fields, before: EndpointConfig | null): Pa
   const volumes = fields.networkVolumeIds ?? (fields.networkVolumeId ? [fields.networkVolumeId] : undefined)
   const noVolume = fields.networkVolumeId === '' || fields.networkVolumeId === null
   return {
-    ...(fields.name === undefined ? {} : { name: fields.name }),
+    ...readFields<EndpointConfig>(ENDPOINT_MEMBERS, 'v1', fields),
     ...(compute === null ? {} : { compute }),
     ...(scaler === null ? {} : { scaler }),
-    ...(fields.workersMin === undefined ? {} : { workersMin: fields.workersMin }),
-    ...(fields.workersMax === undefined ? {} : { workersMax: fields.workersMax }),
-    ...(fields.idleTimeout === undefined ? {} : { idleTimeoutS: fields.idleTimeout }),
-    ...(fields.executionTimeoutMs === undefined ? {} : { executionTimeoutMs: fields.executionTimeoutMs }),
     ...(fields.flashboot === undefined ? {} : { flashboot: flashboot(fields.flashboot, before?.flashboot ?? 'OFF') }),
-    ...(fields.env === undefined ? {} : { env: fields.env }),
     ...(fields.dataCenterIds === undefined ? {} : { locations: fields.dataCenterIds ?? [] }),
     ...(volumes !== undefined
       ? { networkVolumeIds: (volumes ?? []) as VolumeId[] }
@@ -160,23 +157,27 @@ function hardwareView(compute: Compute) {
 /** An endpoint as this version shows it. */
 export function endpointView(endpoint: Endpoint, more: { template?: Template; workers?: readonly Worker[] }) {
   const { compute, scaler, networkVolumeIds } = endpoint
+  const { name, workersMin, workersMax, idleTimeout, executionTimeoutMs, ...others } = v1Members(
+    ENDPOINT_MEMBERS,
+    endpoint,
+  )
   return {
     id: endpoint.id,
-    name: endpoint.name,
+    name,
     userId: endpoint.owner,
     templateId: endpoint.templateId,
     ...hardwareView(compute),
-    workersMin: endpoint.workersMin,
-    workersMax: endpoint.workersMax,
-    idleTimeout: endpoint.idleTimeoutS,
+    workersMin,
+    workersMax,
+    idleTimeout,
     scalerType: scaler.type,
     scalerValue: scaler.type === 'QUEUE_DELAY' ? scaler.queueDelayS : scaler.requestCount,
     dataCenterIds: endpoint.locations,
     networkVolumeId: networkVolumeIds[0] ?? null,
     networkVolumeIds,
-    executionTimeoutMs: endpoint.executionTimeoutMs,
+    executionTimeoutMs,
     flashboot: endpoint.flashboot !== 'OFF',
-    env: endpoint.env,
+    ...others,
     version: endpoint.version,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),
     ...(more.template === undefined ? {} : { template: templateView(more.template) }),

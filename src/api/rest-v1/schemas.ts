@@ -1,13 +1,16 @@
 import { z } from '@hono/zod-openapi'
+import { v1Shape } from '../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
+import { ShortText, TEMPLATE_MEMBERS, Text } from '../template-fields.ts'
 
-const Text = z.string().max(65_536)
-const Name = z.string().min(1).max(191)
+const Name = ShortText
 const Ids = z.array(z.string().min(1).max(191)).max(100)
-const Environment = z.record(z.string(), z.string())
+
+const { name, workersMin, workersMax, idleTimeout, ...otherFields } = v1Shape(ENDPOINT_MEMBERS)
 
 /** Body that creates or changes an endpoint. A change may omit every member. */
 export const EndpointFields = {
-  name: Name.optional(),
+  name,
   templateId: Name.optional(),
   computeType: z.enum(['GPU', 'CPU']).optional(),
   gpuTypeIds: Ids.optional(),
@@ -17,37 +20,44 @@ export const EndpointFields = {
   /** 0 as it is shown of a GPU endpoint. */
   vcpuCount: z.int().min(0).max(32).optional(),
   instanceIds: Ids.optional(),
-  workersMin: z.int().min(0).optional(),
-  workersMax: z.int().min(0).optional(),
-  idleTimeout: z.int().min(1).max(3600).optional(),
+  workersMin,
+  workersMax,
+  idleTimeout,
   scalerType: z.enum(['QUEUE_DELAY', 'REQUEST_COUNT']).optional(),
   scalerValue: z.number().min(0.5).optional(),
   dataCenterIds: Ids.nullable().optional(),
   networkVolumeId: z.string().max(191).nullable().optional(),
   networkVolumeIds: Ids.nullable().optional(),
-  executionTimeoutMs: z.int().optional(),
-  env: Environment.optional(),
+  ...otherFields,
   flashboot: z.boolean().optional(),
   allowedCudaVersions: z.array(z.string().regex(/^\d+\.\d+$/)).optional(),
   minCudaVersion: z.string().nullable().optional(),
 }
 
+const {
+  name: templateName,
+  imageName,
+  containerDiskInGb,
+  volumeInGb,
+  volumeMountPath,
+  ...otherMembers
+} = v1Shape(TEMPLATE_MEMBERS)
+const { env, ports, readme, containerRegistryAuthId, ...flags } = otherMembers
+
 /** Body that creates or changes a template. */
 export const TemplateFields = {
-  name: Name.optional(),
-  imageName: Text.min(1).optional(),
-  containerDiskInGb: z.int().min(1).optional(),
-  volumeInGb: z.int().min(0).optional(),
-  volumeMountPath: Text.optional(),
+  name: templateName,
+  imageName,
+  containerDiskInGb,
+  volumeInGb,
+  volumeMountPath,
   dockerEntrypoint: z.array(Text).max(1_000).optional(),
   dockerStartCmd: z.array(Text).max(1_000).optional(),
-  env: Environment.optional(),
-  ports: z.array(z.string()).max(50).optional(),
-  isServerless: z.boolean().optional(),
-  isPublic: z.boolean().optional(),
-  category: z.enum(['NVIDIA', 'CPU', 'AMD']).optional(),
-  readme: Text.optional(),
-  containerRegistryAuthId: z.string().max(191).nullable().optional(),
+  env,
+  ports,
+  ...flags,
+  readme,
+  containerRegistryAuthId,
 }
 
 /** Body that saves a registry credential. */

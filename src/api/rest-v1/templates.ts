@@ -1,32 +1,15 @@
 import type { Template, TemplateInput } from '../../core/endpoints/template.ts'
-import type { RegistryId } from '../../core/ids.ts'
 import { parseContainerArgs } from '../../core/workers/command-line.ts'
+import { readFields, v1Members } from '../dialect.ts'
 import type { Members } from '../rest/route.ts'
+import { TEMPLATE_MEMBERS } from '../template-fields.ts'
 import type { TemplateFields } from './schemas.ts'
 
 type Fields = Partial<Members<typeof TemplateFields>>
 
 /** The requested changes. @param args current command line of the template, which may be replaced in parts */
 export function templateChanges(fields: Fields, args: string): Partial<TemplateInput> {
-  const { name, imageName, containerDiskInGb, volumeInGb, volumeMountPath, env, ports, readme } = fields
-  const { isServerless, isPublic, category, containerRegistryAuthId } = fields
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(imageName === undefined ? {} : { image: imageName }),
-    ...(containerDiskInGb === undefined ? {} : { diskGb: containerDiskInGb }),
-    ...(volumeInGb === undefined ? {} : { volumeGb: volumeInGb }),
-    ...(volumeMountPath ? { volumeMountPath } : {}),
-    ...(env === undefined ? {} : { env }),
-    ...(ports === undefined ? {} : { ports }),
-    ...(readme === undefined ? {} : { readme }),
-    ...(isServerless === undefined ? {} : { isServerless }),
-    ...(isPublic === undefined ? {} : { isPublic }),
-    ...(category === undefined ? {} : { category }),
-    ...(containerRegistryAuthId === undefined
-      ? {}
-      : { registry: (containerRegistryAuthId || null) as RegistryId | null }),
-    ...commandLine(fields, args),
-  }
+  return { ...readFields<TemplateInput>(TEMPLATE_MEMBERS, 'v1', fields), ...commandLine(fields, args) }
 }
 
 /**
@@ -63,22 +46,26 @@ function isSame(some: readonly string[], others: readonly string[]): boolean {
 /** A template as this version shows it. */
 export function templateView(template: Template) {
   const { entrypoint, cmd } = shownWords(template.args)
+  const { name, imageName, containerDiskInGb, volumeInGb, volumeMountPath, ...rest } = v1Members(
+    TEMPLATE_MEMBERS,
+    template,
+  )
+  const { env, ports, category, readme, containerRegistryAuthId, ...flags } = rest
   return {
     id: template.id,
-    name: template.name,
-    imageName: template.image,
-    containerDiskInGb: template.diskGb,
-    volumeInGb: template.volumeGb,
-    volumeMountPath: template.volumeMountPath,
+    name,
+    imageName,
+    containerDiskInGb,
+    volumeInGb,
+    volumeMountPath,
     dockerEntrypoint: entrypoint,
     dockerStartCmd: cmd,
-    env: template.env,
-    ports: template.ports,
-    isServerless: template.isServerless,
-    isPublic: template.isPublic,
+    env,
+    ports,
+    ...flags,
     isRunpod: false,
-    category: template.category,
-    readme: template.readme,
-    containerRegistryAuthId: template.registry,
+    category,
+    readme,
+    containerRegistryAuthId,
   }
 }

@@ -1,39 +1,28 @@
-import type { Compute, CpuConfig, EndpointConfig, Scaler } from '../../core/endpoints/endpoint.ts'
+import {
+  type Compute,
+  type CpuConfig,
+  type EndpointConfig,
+  type Scaler,
+  withDefaults,
+} from '../../core/endpoints/endpoint.ts'
+import { namesIn, picked } from '../../core/endpoints/field.ts'
 import { changedEnv, savedEnv } from '../../core/endpoints/saved-env.ts'
 import type { Template, TemplateInput } from '../../core/endpoints/template.ts'
 import { invalidRequest } from '../../core/errors.ts'
-import type { RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
+import type { TemplateId } from '../../core/ids.ts'
+import { readFields } from '../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
+import { CONTAINER_MEMBERS } from '../template-fields.ts'
 import type { Members } from './route.ts'
 import type { ContainerShape, CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
 
 type Created = Members<typeof CreateEndpoint>
 type Changed = Members<typeof UpdateEndpoint>
 
-/** Defaults of REST for a new endpoint. */
-const DEFAULTS = { workersMin: 0, workersMax: 3, idleTimeoutS: 10 } as const
-
 /** The requested configuration of a new endpoint. @param template the template that it starts from, if any */
 export function newConfig(body: Created, template: Template | null): EndpointConfig {
-  return {
-    name: body.name,
-    type: body.type,
-    compute: newCompute(body, template),
-    workersMin: body.workers?.min ?? DEFAULTS.workersMin,
-    workersMax: body.workers?.max ?? DEFAULTS.workersMax,
-    idleTimeoutS: body.workers?.idleTimeout ?? DEFAULTS.idleTimeoutS,
-    scaler: scaler(body.scaling),
-    locations: body.dataCenterIds,
-    networkVolumeIds: body.networkVolumes as VolumeId[],
-    executionTimeoutMs: body.timeout,
-    flashboot: body.flashboot,
-    modelReferences: body.modelReferences,
-    corsOrigins: body.corsOrigins,
-    domain: body.domain ?? null,
-    env: {},
-    compliance: [],
-    workersPfbTarget: 0,
-    flashEnvironmentId: null,
-  }
+  const { name, type } = body
+  return withDefaults({ ...givenConfig(body), name, type, compute: newCompute(body, template) })
 }
 
 /** The endpoint's own template. Sent members override the template that it starts from; `env` is merged by variable. */
@@ -46,23 +35,12 @@ export function newTemplate(body: Created, template: Template | null): Partial<T
   }
 }
 
-/** The endpoint fields of a request, without hardware. */
+/** The endpoint fields of a request, without type and hardware. */
 export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partial<EndpointConfig> {
-  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences, corsOrigins, domain } =
-    body
+  const { scaling } = body
   return {
-    ...given('name', name),
-    ...given('workersMin', workers?.min),
-    ...given('workersMax', workers?.max),
-    ...given('idleTimeoutS', workers?.idleTimeout),
-    ...given('scaler', body.scaling === undefined ? undefined : scaler(body.scaling)),
-    ...given('executionTimeoutMs', timeout),
-    ...given('flashboot', flashboot),
-    ...given('locations', dataCenterIds),
-    ...given('networkVolumeIds', networkVolumes as VolumeId[] | undefined),
-    ...given('modelReferences', modelReferences),
-    ...given('corsOrigins', corsOrigins),
-    ...given('domain', domain),
+    ...readFields<EndpointConfig>(ENDPOINT_MEMBERS, 'rest', body),
+    ...(scaling === undefined ? {} : { scaler: scaler(scaling) }),
   }
 }
 
@@ -102,20 +80,12 @@ export function changedTemplate(body: Changed, template: Template | null) {
 
 /** Settings that a configuration takes from the template it starts from. */
 function settingsOf(template: Template): Partial<TemplateInput> {
-  const { image, args, diskGb, ports, registry, env } = template
-  return { image, args, diskGb, ports, registry, env }
+  return picked(template, namesIn(CONTAINER_MEMBERS))
 }
 
 /** The container members that were sent, by their names in the model. */
 export function containerChanges(body: Partial<Members<typeof ContainerShape>>): Partial<TemplateInput> {
-  return {
-    ...given('image', body.image),
-    ...given('args', body.args),
-    ...given('diskGb', body.disk),
-    ...given('env', body.env),
-    ...given('ports', body.ports),
-    ...given('registry', body.registry as RegistryId | null | undefined),
-  }
+  return readFields<TemplateInput>(CONTAINER_MEMBERS, 'rest', body)
 }
 
 /** Hardware in a request for a new endpoint; null for none. */

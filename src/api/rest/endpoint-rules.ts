@@ -6,8 +6,8 @@ import {
 } from '../../core/endpoints/endpoint.ts'
 import { servingValueProblems } from '../../core/endpoints/serving.ts'
 import { envProblems, MAX_ENV_VARIABLES, portProblems } from '../../core/endpoints/template.ts'
+import { restSentence } from '../field-names.ts'
 import { givenCompute, givenConfig, newCpuProblems } from './endpoint-changes.ts'
-import { restSentence } from './field-names.ts'
 import type { Members, Rule } from './route.ts'
 import type { CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
 

@@ -1,31 +1,39 @@
-import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { ENDPOINT_FIELDS, type Endpoint, hasIdleTimeout } from '../../core/endpoints/endpoint.ts'
+import { namesWith, picked } from '../../core/endpoints/field.ts'
 import type { KeptConfiguration } from '../../core/endpoints/release.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { shownHealthPath } from '../../core/endpoints/serving.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
 import { type Addresses, balancedUrl, browserUrl } from '../addresses.ts'
-import type { EndpointBody, ReleaseConfiguration } from './schemas/endpoint.ts'
+import { restMembers } from '../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
+import { CONTAINER_MEMBERS } from '../template-fields.ts'
+import { type EndpointBody, RELEASED_MEMBERS, type ReleaseConfiguration } from './schemas/endpoint.ts'
+
+const IMMEDIATE_MEMBERS = picked(ENDPOINT_MEMBERS, namesWith(ENDPOINT_FIELDS, ['at once']))
 
 /** The full REST representation of an endpoint with the container configuration of its template. */
 export function endpointBody(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody {
   const { id, name, type } = endpoint
+  const applies = (field: string) => ENDPOINT_FIELDS[field as keyof typeof ENDPOINT_FIELDS].applies(endpoint)
+  const { timeout, domain, ...others } = restMembers(IMMEDIATE_MEMBERS, endpoint, applies)
   return {
     id,
     name,
     type,
     requestUrls: requestUrls(endpoint, template, addresses),
-    ...(type === 'LOAD_BALANCER' ? { browserUrl: browserUrl(addresses, endpoint), domain: endpoint.domain } : {}),
+    ...(type === 'LOAD_BALANCER' ? { browserUrl: browserUrl(addresses, endpoint), domain } : {}),
     workers: workersBody(endpoint),
     scaling: scalingBody(endpoint),
-    corsOrigins: [...endpoint.corsOrigins],
-    timeout: endpoint.executionTimeoutMs,
+    ...others,
+    timeout,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),
     ...seenBody(endpoint, template),
   }
 }
 
-/** What the workers of a release see. */
+/** The configuration of a release. */
 export function configurationBody({ endpoint, template }: KeptConfiguration): ReleaseConfiguration {
   return { type: endpoint.type, ...seenBody(endpoint, template) }
 }
@@ -35,18 +43,12 @@ function seenBody(
   template: KeptConfiguration['template'],
 ): Omit<ReleaseConfiguration, 'type'> {
   const { compute } = endpoint
+  const { flashboot, ...others } = restMembers(RELEASED_MEMBERS, endpoint)
   return {
     ...(compute.kind === 'gpu' ? { gpu: gpuBody(compute) } : { cpu: cpuBody(compute) }),
-    dataCenterIds: [...endpoint.locations],
-    networkVolumes: [...endpoint.networkVolumeIds],
-    modelReferences: [...endpoint.modelReferences],
-    flashboot: endpoint.flashboot,
-    args: template.args,
-    disk: template.diskGb,
-    env: savedEnv(endpoint, template),
-    image: template.image,
-    ports: [...template.ports],
-    registry: template.registry,
+    ...others,
+    flashboot,
+    ...restMembers(CONTAINER_MEMBERS, { ...template, env: savedEnv(endpoint, template) }),
   }
 }
 
@@ -83,9 +85,9 @@ function cpuBody(cpu: Extract<Endpoint['compute'], { kind: 'cpu' }>): NonNullabl
 }
 
 /** Queues that scale on requestCount have a fixed idle timeout, so the configured one is not shown. */
-function workersBody({ type, scaler, workersMin, workersMax, idleTimeoutS }: Endpoint): EndpointBody['workers'] {
-  const range = { min: workersMin, max: workersMax }
-  return type === 'QUEUE' && scaler.type === 'REQUEST_COUNT' ? range : { ...range, idleTimeout: idleTimeoutS }
+function workersBody(endpoint: Endpoint): EndpointBody['workers'] {
+  const range = { min: endpoint.workersMin, max: endpoint.workersMax }
+  return hasIdleTimeout(endpoint) ? { ...range, idleTimeout: endpoint.idleTimeoutS } : range
 }
 
 function scalingBody({ scaler }: Endpoint): EndpointBody['scaling'] {

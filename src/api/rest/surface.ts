@@ -14,6 +14,7 @@ import type { Access } from '../../services/accounts/access.ts'
 import { type AuditParts, audited, changedBy } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import { isKnownTag } from '../entity-tag.ts'
+import { restSentence } from '../field-names.ts'
 import {
   admitTo,
   authorizationKey,
@@ -24,7 +25,6 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { absenceAt } from './absent.ts'
-import { restSentence } from './field-names.ts'
 import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
 import { accountId } from './routes/account.ts'

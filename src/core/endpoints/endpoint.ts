@@ -71,7 +71,10 @@ export const MAX_IDLE_TIMEOUT_S = 3_600
 /** A day. */
 const MAX_QUEUE_DELAY_S = 86_400
 
-/** The fields of an endpoint, the same behind every surface. */
+/**
+ * The fields of an endpoint, the same behind every surface. `src/api/endpoint-fields.ts` has their names there, and CONTRIBUTING.md the
+ * checklist of a new one.
+ */
 export const ENDPOINT_FIELDS = {
   name: immediate<string>(undefined, { check: nameProblems }),
   type: released<EndpointType>('QUEUE', 'type'),

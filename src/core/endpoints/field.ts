@@ -25,7 +25,7 @@ export interface ConfigField<Value, Change extends Effect = Effect> {
   /** What the audit log has of a change: both values, the name alone where a value may be secret, or the names of variables. */
   readonly audited: 'value' | 'change' | 'names'
   /** True for a configuration in which the field has an effect; REST version 2 shows it there. */
-  applies(config: never): boolean
+  applies(config: object): boolean
   /** Problems of a value. @param beside the fields that are given with it */
   check(value: Value, beside: object): FieldProblem[]
 }
@@ -65,9 +65,9 @@ export type ConfigOf<Table> = {
   readonly [Name in keyof Table]: Table[Name] extends { readonly fallback: infer Value | undefined } ? Value : never
 }
 
-/** The names of the fields that a release keeps. */
-export type KeptName<Table> = {
-  [Name in keyof Table]: Table[Name] extends { readonly change: 'at once' } ? never : Name
+/** The names of the fields with some of the effects. */
+export type NameWith<Table, Change extends Effect> = {
+  [Name in keyof Table]: Table[Name] extends { readonly change: Change } ? Name : never
 }[keyof Table]
 
 /** The names in a table, in its order. */
@@ -75,9 +75,13 @@ export function namesIn<Table extends object>(table: Table): (keyof Table)[] {
   return Object.keys(table) as (keyof Table)[]
 }
 
-/** The names of the fields that a release keeps, in the order of their table. */
-export function keptNames<Table extends FieldTable>(table: Table): KeptName<Table>[] {
-  return namesIn(table).filter(name => table[name]!.change !== 'at once') as KeptName<Table>[]
+/** The names of the fields with some of the effects, in the order of their table. */
+export function namesWith<Table extends FieldTable, Change extends Effect>(
+  table: Table,
+  effects: readonly Change[],
+): NameWith<Table, Change>[] {
+  const some: readonly Effect[] = effects
+  return namesIn(table).filter(name => some.includes(table[name]!.change)) as NameWith<Table, Change>[]
 }
 
 /** Some of the members of an object. */

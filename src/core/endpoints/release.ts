@@ -1,7 +1,7 @@
 import type { EndpointId, OwnerId } from '../ids.ts'
 import { isSealedPayload } from '../secrets/payload-seal.ts'
 import { ENDPOINT_FIELDS, type Endpoint, type EndpointConfig } from './endpoint.ts'
-import { type KeptName, keptNames, listedValues, picked } from './field.ts'
+import { listedValues, type NameWith, namesWith, picked } from './field.ts'
 import { isFloating, parseReference } from './image-reference.ts'
 import { savedEnv } from './saved-env.ts'
 import { TEMPLATE_FIELDS, type Template, type TemplateInput } from './template.ts'
@@ -54,8 +54,8 @@ export interface Configuration {
 
 /** What a release keeps, as it was saved, so that a secret is there as the reference to it. See `Effect` in field.ts. */
 export interface KeptConfiguration {
-  readonly endpoint: Pick<EndpointConfig, KeptName<typeof ENDPOINT_FIELDS>>
-  readonly template: Pick<TemplateInput, KeptName<typeof TEMPLATE_FIELDS>>
+  readonly endpoint: Pick<EndpointConfig, NameWith<typeof ENDPOINT_FIELDS, 'release' | 'kept'>>
+  readonly template: Pick<TemplateInput, NameWith<typeof TEMPLATE_FIELDS, 'release' | 'kept'>>
 }
 
 /** What the workers of a release run. */
@@ -69,8 +69,8 @@ export interface KeptRelease extends Release {
 /** What is kept of a configuration. */
 export function keptConfiguration({ endpoint, template }: Configuration): KeptConfiguration {
   return {
-    endpoint: picked(endpoint, keptNames(ENDPOINT_FIELDS)),
-    template: picked(template, keptNames(TEMPLATE_FIELDS)),
+    endpoint: picked(endpoint, namesWith(ENDPOINT_FIELDS, ['release', 'kept'])),
+    template: picked(template, namesWith(TEMPLATE_FIELDS, ['release', 'kept'])),
   }
 }
 

@@ -44,7 +44,7 @@ export const MAX_CUDA_VERSIONS = 100
 /** Limit of characters of a CUDA version. */
 export const MAX_CUDA_VERSION = 20
 
-/** The fields of a template: what a worker runs. */
+/** The fields of a template: what a worker runs. `src/api/template-fields.ts` has their names on the surfaces. */
 export const TEMPLATE_FIELDS = {
   /** Unique for the owner. */
   name: immediate<string>(undefined, { check: nameProblems }),

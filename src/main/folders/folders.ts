@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
-import { graphqlSentence } from '../../api/graphql/field-names.ts'
+import { graphqlSentence } from '../../api/field-names.ts'
 import type { App } from '../../app.ts'
 import type { Config } from '../../config/config.ts'
 import { type Endpoint, type EndpointType, MAX_WORKERS } from '../../core/endpoints/endpoint.ts'

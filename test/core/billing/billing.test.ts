@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { restSentence } from '../../../src/api/rest/field-names.ts'
+import { restSentence } from '../../../src/api/field-names.ts'
 import {
   BUCKET_SIZES,
   billingBounds,

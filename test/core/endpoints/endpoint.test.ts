@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { graphqlSentence } from '../../../src/api/graphql/field-names.ts'
-import { restSentence } from '../../../src/api/rest/field-names.ts'
+import { graphqlSentence, restSentence } from '../../../src/api/field-names.ts'
 import {
   type Compute,
   ENDPOINT_DEFAULTS,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { graphqlSentence } from '../../../src/api/graphql/field-names.ts'
+import { graphqlSentence } from '../../../src/api/field-names.ts'
 import {
   envProblems,
   TEMPLATE_DEFAULTS,

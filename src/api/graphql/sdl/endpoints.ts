@@ -1,3 +1,14 @@
+import { graphqlLines } from '../../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../../endpoint-fields.ts'
+
+const shown = graphqlLines(ENDPOINT_MEMBERS, 'shownLine')
+const given = graphqlLines(ENDPOINT_MEMBERS, 'givenLine')
+
+/** The lines without those that have another place in the documents. */
+function others({ name, workersMin, workersMax, idleTimeoutS, locations, ...lines }: typeof shown): string {
+  return Object.values(lines).join('\n    ')
+}
+
 /** Endpoints. */
 export const endpointSdl = /* GraphQL */ `
   enum FlashBootType {
@@ -8,7 +19,7 @@ export const endpointSdl = /* GraphQL */ `
 
   type Endpoint {
     id: String!
-    name: String!
+    ${shown.name}
     "QB for a queue, LB for load balancing."
     type: String
     templateId: String
@@ -21,9 +32,8 @@ export const endpointSdl = /* GraphQL */ `
     computeType: String
     allowedCudaVersions: String
     minCudaVersion: String
-    idleTimeout: Int
-    "Country codes and data centers, as they were given; empty for anywhere."
-    locations: String
+    ${shown.idleTimeoutS}
+    ${shown.locations}
     "The first of networkVolumeIds."
     networkVolumeId: String
     networkVolumeIds: [EndpointNetworkVolume]
@@ -32,22 +42,11 @@ export const endpointSdl = /* GraphQL */ `
     scalerType: String
     "A number of seconds for QUEUE_DELAY, of requests for REQUEST_COUNT."
     scalerValue: Float
-    workersMin: Int
-    workersMax: Int
+    ${shown.workersMin}
+    ${shown.workersMax}
     "Always 0: there are no workers beyond those between min and max."
     workersStandby: Int
-    workersPFBTarget: Int
-    executionTimeoutMs: Int
-    flashBootType: FlashBootType
-    "Variables of this endpoint alone; they win over the template's."
-    env: [EnvironmentVariable]
-    modelReferences: [String]
-    "Origins of web pages that may call its job operations; * for all."
-    corsOrigins: [String]
-    "The own domain of a load-balancing endpoint."
-    domain: String
-    compliance: [Compliance]
-    flashEnvironmentId: String
+    ${others(shown)}
     "Grows with each change that workers must see."
     version: Int
     userId: String
@@ -89,7 +88,7 @@ export const endpointSdl = /* GraphQL */ `
   "Needed to create one: name, templateId or template, and gpuIds or instanceIds. An empty string means none."
   input EndpointInput {
     id: String
-    name: String!
+    ${given.name}
     "QB (default) or LB."
     type: String
     templateId: String
@@ -101,32 +100,21 @@ export const endpointSdl = /* GraphQL */ `
     "A comma list; excludes minCudaVersion."
     allowedCudaVersions: String
     minCudaVersion: String
-    locations: String
+    ${given.locations}
     networkVolumeId: String
     networkVolumeIds: [NetworkVolumeIdsInput]
     "Refused unless empty: there are no global volumes. Use networkVolumeIds."
     volumes: [EndpointVolumeInput]
-    idleTimeout: Int
+    ${given.idleTimeoutS}
     "QUEUE_DELAY (default of QB) or REQUEST_COUNT (default of LB)."
     scalerType: String
     "Takes variables of type Int, too, as everything of type Float does."
     scalerValue: Float
-    workersMin: Int
-    workersMax: Int
+    ${given.workersMin}
+    ${given.workersMax}
     "Has no effect."
     workersStandby: Int
-    workersPFBTarget: Int
-    "0 means as if left out."
-    executionTimeoutMs: Int
-    flashBootType: FlashBootType
-    env: [EnvironmentVariableInput]
-    modelReferences: [String]
-    "Origins of web pages that may call its job operations; * for all."
-    corsOrigins: [String]
-    "The own domain of a load-balancing endpoint, such as chat.example.org; empty for none."
-    domain: String
-    compliance: [Compliance]
-    flashEnvironmentId: String
+    ${others(given)}
     "Has no effect."
     bindEndpoint: Boolean
     "Refused unless empty: use modelReferences."

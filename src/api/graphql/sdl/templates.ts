@@ -1,3 +1,9 @@
+import { graphqlLines } from '../../dialect.ts'
+import { TEMPLATE_MEMBERS } from '../../template-fields.ts'
+
+const shown = graphqlLines(TEMPLATE_MEMBERS, 'shownLine')
+const given = graphqlLines(TEMPLATE_MEMBERS, 'givenLine')
+
 /** Templates. */
 export const templateSdl = /* GraphQL */ `
   enum TemplateCategory {
@@ -10,25 +16,24 @@ export const templateSdl = /* GraphQL */ `
 
   type PodTemplate {
     id: String!
-    name: String!
-    imageName: String
-    dockerArgs: String
-    containerDiskInGb: Int
-    volumeInGb: Int
-    volumeMountPath: String
-    "A comma list of port/protocol."
-    ports: String
-    portsConfig: [PortConfig]
-    env: [EnvironmentVariable]
-    readme: String
-    category: String
-    isServerless: Boolean
-    isPublic: Boolean
+    ${shown.name}
+    ${shown.image}
+    ${shown.args}
+    ${shown.diskGb}
+    ${shown.volumeGb}
+    ${shown.volumeMountPath}
+    ${shown.ports}
+    ${shown.portLabels}
+    ${shown.env}
+    ${shown.readme}
+    ${shown.category}
+    ${shown.isServerless}
+    ${shown.isPublic}
     "Always false: there are no official templates here."
     isRunpod: Boolean
-    containerRegistryAuthId: String
-    startSsh: Boolean
-    startJupyter: Boolean
+    ${shown.registry}
+    ${shown.startSsh}
+    ${shown.startJupyter}
     "Always empty."
     startScript: String
     "Always false."
@@ -53,24 +58,22 @@ export const templateSdl = /* GraphQL */ `
   "Needed to create one: name, imageName, containerDiskInGb and volumeInGb, which is 0 with isServerless."
   input SaveTemplateInput {
     id: String
-    "Unique in the account."
-    name: String
-    "dir:path for a folder on the server's machine, else an image reference."
-    imageName: String
-    dockerArgs: String
-    containerDiskInGb: Int
-    volumeInGb: Int
-    volumeMountPath: String
-    ports: String
-    portsConfig: [PortConfigInput]
-    env: [EnvironmentVariableInput]
-    readme: String
-    category: TemplateCategory
-    isServerless: Boolean
-    isPublic: Boolean
-    containerRegistryAuthId: String
-    startSsh: Boolean
-    startJupyter: Boolean
+    ${given.name}
+    ${given.image}
+    ${given.args}
+    ${given.diskGb}
+    ${given.volumeGb}
+    ${given.volumeMountPath}
+    ${given.ports}
+    ${given.portLabels}
+    ${given.env}
+    ${given.readme}
+    ${given.category}
+    ${given.isServerless}
+    ${given.isPublic}
+    ${given.registry}
+    ${given.startSsh}
+    ${given.startJupyter}
     "Refused unless empty: put it into dockerArgs."
     startScript: String
     "Has no effect."

@@ -3,7 +3,7 @@ import { LAST_N_EXCLUDES } from '../../../core/billing/billing.ts'
 import { dollars } from '../../../core/billing/prices.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { Amounts, Billing, BillingRecord } from '../../../services/billing/billing.ts'
-import { restSentence } from '../field-names.ts'
+import { restSentence } from '../../field-names.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
 

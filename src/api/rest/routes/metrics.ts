@@ -9,7 +9,7 @@ import {
 import type { MetricRequest } from '../../../core/observing/metric-series.ts'
 import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import type { MetricSeries } from '../../../services/observing/metric-series.ts'
-import { restSentence } from '../field-names.ts'
+import { restSentence } from '../../field-names.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { IdParam } from '../schemas/common.ts'
 import { MetricQuery, MetricSeriesBody } from '../schemas/metrics.ts'

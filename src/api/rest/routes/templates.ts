@@ -2,7 +2,8 @@ import { changedEnv } from '../../../core/endpoints/saved-env.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../../core/endpoints/template.ts'
 import type { TemplateId } from '../../../core/ids.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
-import { containerChanges } from '../endpoint-changes.ts'
+import { readFields, restMembers } from '../../dialect.ts'
+import { CONTAINER_MEMBERS, OWN_MEMBERS, TEMPLATE_MEMBERS } from '../../template-fields.ts'
 import { containerRules, envChangeRules } from '../endpoint-rules.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { DryRunQuery, IdParam, PageQuery, pagination } from '../schemas/common.ts'
@@ -128,17 +129,10 @@ const noVolume: Rule<Pick<typeof UpdateTemplate, 'serverless' | 'mounts'>> = ({ 
     : []
 
 function changes(body: Partial<Members<typeof UpdateTemplate>>): Partial<TemplateInput> {
-  const { name, mounts, serverless, category, startSsh, startJupyter, allowedCudaVersions } = body
+  const { mounts } = body
   return {
-    ...containerChanges(body),
-    ...(name === undefined ? {} : { name }),
+    ...readFields<TemplateInput>(TEMPLATE_MEMBERS, 'rest', body),
     ...(mounts === undefined ? {} : volume(mounts.persistent)),
-    ...(serverless === undefined ? {} : { isServerless: serverless }),
-    ...(body.public === undefined ? {} : { isPublic: body.public }),
-    ...(category === undefined ? {} : { category }),
-    ...(startSsh === undefined ? {} : { startSsh }),
-    ...(startJupyter === undefined ? {} : { startJupyter }),
-    ...(allowedCudaVersions === undefined ? {} : { allowedCudaVersions }),
   }
 }
 
@@ -148,23 +142,14 @@ function volume(mount: { size: number; path: string } | undefined): Partial<Temp
 
 /** A template as REST shows it. */
 export function templateBody(template: Template): TemplateBody {
-  const { id, name, image, args, diskGb, env, ports, registry, volumeGb, volumeMountPath } = template
-  const { isServerless, isPublic, category, startSsh, startJupyter, allowedCudaVersions } = template
+  const { id, name, volumeGb, volumeMountPath } = template
+  const { image, ...container } = restMembers(CONTAINER_MEMBERS, template)
   return {
     id,
     name,
     image,
-    args,
-    disk: diskGb,
-    env: { ...env },
-    ports: [...ports],
-    registry,
+    ...container,
     mounts: volumeGb === 0 ? {} : { persistent: { size: volumeGb, path: volumeMountPath } },
-    serverless: isServerless,
-    public: isPublic,
-    category,
-    startSsh,
-    startJupyter,
-    allowedCudaVersions: [...allowedCudaVersions],
+    ...restMembers(OWN_MEMBERS, template),
   }
 }

@@ -1,19 +1,13 @@
 import { z } from '@hono/zod-openapi'
-import { FLASHBOOTS, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
-import { MAX_ITEMS } from '../../../core/endpoints/field.ts'
+import { ENDPOINT_FIELDS, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../../../core/endpoints/endpoint.ts'
+import { namesWith, picked } from '../../../core/endpoints/field.ts'
 import { CANARY_PERCENT } from '../../../core/endpoints/rollout-facts.ts'
-import {
-  ENV_NAME,
-  MAX_CUDA_VERSIONS,
-  MAX_ENV_VARIABLES,
-  MAX_PORTS,
-  MAX_TEXT,
-  PORT,
-} from '../../../core/endpoints/template.ts'
-import { LOCATIONS } from '../../../core/hardware/catalog.ts'
+import { MAX_CUDA_VERSIONS } from '../../../core/endpoints/template.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../../core/hardware/catalog-data.ts'
-import { MODEL_REFERENCE } from '../../../core/models/model-reference.ts'
-import { CudaVersion, DateTime, Id, IdParam, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
+import { restShape } from '../../dialect.ts'
+import { ENDPOINT_MEMBERS } from '../../endpoint-fields.ts'
+import { CONTAINER_MEMBERS, EnvironmentChanges } from '../../template-fields.ts'
+import { CudaVersion, DateTime, Id, IdParam, listed, Name, Pagination, Uri, UriTemplate } from './common.ts'
 
 const QueueRequestUrls = z
   .strictObject({
@@ -31,7 +25,6 @@ const QueueRequestUrls = z
 const LoadBalancingRequestUrls = z.strictObject({ base: Uri, health: Uri }).openapi('LoadBalancingRequestUrls')
 
 const EndpointType = z.enum(['QUEUE', 'LOAD_BALANCER']).openapi('EndpointType')
-const FlashBoot = z.enum(FLASHBOOTS).openapi('FlashBoot')
 
 const QueueDelayScaling = z
   .strictObject({ type: z.literal('QUEUE_DELAY'), queueDelay: z.number().min(0.5).max(86_400) })
@@ -128,52 +121,17 @@ const GpuShown = z
   })
   .openapi('EndpointGpuConfig')
 
-/** An image reference, or `dir:<path>`. */
-export const Image = text(1_000)
-
-/** Rules of names and values are checked elsewhere, with sentences that name the variable. The document shows the rules. */
-const ENVIRONMENT_KEYWORDS = { propertyNames: { pattern: ENV_NAME.source }, maxProperties: MAX_ENV_VARIABLES }
-const EnvironmentValue = z.string().openapi({ maxLength: MAX_TEXT, pattern: '^[^\\u0000]*$' })
-const Environment = z.record(z.string(), EnvironmentValue).openapi(ENVIRONMENT_KEYWORDS)
-/** An addition to the public contract: variables to add or replace; null removes one, and the others stay. */
-const EnvironmentChanges = z.record(z.string(), EnvironmentValue.nullable()).openapi(ENVIRONMENT_KEYWORDS)
-
 /** The members of a container configuration in a request. */
-export const ContainerShape = {
-  args: z.string().max(MAX_TEXT).optional(),
-  disk: z.int().min(1).max(1_000_000).optional(),
-  env: Environment.optional(),
-  image: Image.optional(),
-  ports: z
-    .array(z.string().openapi({ pattern: PORT.source }))
-    .max(MAX_PORTS)
-    .optional(),
-  registry: Id.nullable().optional(),
-}
+export const ContainerShape = restShape(CONTAINER_MEMBERS, 'created')
 
 /** The members of a change of a container configuration. */
 export const ChangedContainerShape = { ...ContainerShape, envChanges: EnvironmentChanges.optional() }
 
 /** The members of a container configuration in a response. */
-export const ContainerShown = {
-  args: z.string(),
-  disk: z.int().min(1),
-  env: z.record(z.string(), z.string()),
-  image: z.string(),
-  ports: z.array(z.string()),
-  registry: z.string().nullable(),
-}
+export const ContainerShown = restShape(CONTAINER_MEMBERS, 'shown')
 
-const Ids = z.array(Id).max(100)
-const Locations = z.array(listed(LOCATIONS)).max(100)
-/** Core checks the rule, with a sentence that names the accepted forms. The document shows it. */
-const ModelReferences = z.array(z.string().max(1_000).openapi({ pattern: MODEL_REFERENCE.source })).max(MAX_ITEMS)
-const CorsOrigins = z
-  .array(z.string().max(300).openapi({ pattern: '^(\\*|https?://[a-z0-9.-]+(:[1-9][0-9]{0,4})?)$' }))
-  .max(MAX_ITEMS)
-/** An addition to the public contract, of load-balancing endpoints. Core checks the rules and names the violated one. Null or empty removes it. */
-const Domain = z.string().max(300).nullable()
-const Timeout = z.int().min(5_000).max(604_800_000)
+/** The fields of an endpoint that a release has. */
+export const RELEASED_MEMBERS = picked(ENDPOINT_MEMBERS, namesWith(ENDPOINT_FIELDS, ['release', 'kept']))
 
 /** Body that creates an endpoint. */
 export const CreateEndpoint = {
@@ -184,13 +142,7 @@ export const CreateEndpoint = {
   gpu: GpuCreated.optional(),
   cpu: CpuList.optional(),
   workers: WorkersCreated.optional(),
-  timeout: Timeout.default(300_000),
-  flashboot: FlashBoot.default('OFF').openapi({ default: 'OFF' }),
-  dataCenterIds: Locations.default([]),
-  networkVolumes: Ids.openapi({ uniqueItems: true }).default([]),
-  modelReferences: ModelReferences.default([]),
-  corsOrigins: CorsOrigins.default([]),
-  domain: Domain.optional(),
+  ...restShape(ENDPOINT_MEMBERS, 'created'),
   templateId: Id.optional(),
 }
 
@@ -207,16 +159,13 @@ export const UpdateEndpoint = {
   gpu: GpuChanged.optional(),
   cpu: CpuList.optional(),
   workers: Workers.optional(),
-  timeout: Timeout.optional(),
-  flashboot: FlashBoot.optional(),
-  dataCenterIds: Locations.optional(),
-  networkVolumes: Ids.openapi({ uniqueItems: true }).optional(),
-  modelReferences: ModelReferences.optional(),
-  corsOrigins: CorsOrigins.optional(),
-  domain: Domain.optional(),
+  ...restShape(ENDPOINT_MEMBERS, 'changed'),
   templateId: Id.optional(),
   rollout: RolloutGiven.optional(),
 }
+
+// Members that are named here have another place in the document than in the table.
+const { domain, timeout, flashboot, ...others } = restShape(ENDPOINT_MEMBERS, 'shown')
 
 /** An endpoint as REST shows it. */
 export const EndpointBody = z
@@ -227,17 +176,14 @@ export const EndpointBody = z
     requestUrls: z.union([QueueRequestUrls, LoadBalancingRequestUrls]).openapi('EndpointRequestUrls'),
     /** An addition to the public contract, as `domain`, of load-balancing endpoints: their own origin; null without one. */
     browserUrl: Uri.nullable().optional(),
-    domain: z.string().nullable().optional(),
+    domain,
     gpu: GpuShown.nullable().optional(),
     cpu: z.array(CpuShown).min(1).optional(),
     workers: WorkersShown,
     scaling: Scaling,
-    dataCenterIds: z.array(z.string()),
-    networkVolumes: z.array(z.string()),
-    modelReferences: z.array(z.string()),
-    corsOrigins: z.array(z.string()),
-    timeout: z.int(),
-    flashboot: FlashBoot,
+    ...others,
+    timeout,
+    flashboot,
     createdAt: DateTime,
     ...ContainerShown,
   })
@@ -273,16 +219,16 @@ const Release = z
   })
   .openapi('Release')
 
-/** What the workers of a release see, in the words of an endpoint. Variables refer to secrets. */
+const { flashboot: releasedFlashboot, ...otherReleased } = restShape(RELEASED_MEMBERS, 'shown')
+
+/** The configuration of a release, in the words of an endpoint. Variables refer to secrets. */
 const ReleaseConfiguration = z
   .object({
     type: EndpointType,
     gpu: GpuShown.optional(),
     cpu: z.array(CpuShown).min(1).optional(),
-    dataCenterIds: z.array(z.string()),
-    networkVolumes: z.array(z.string()),
-    modelReferences: z.array(z.string()),
-    flashboot: FlashBoot,
+    ...otherReleased,
+    flashboot: releasedFlashboot,
     ...ContainerShown,
   })
   .openapi('ReleaseConfiguration')

@@ -1,9 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_CUDA_VERSIONS } from '../../../core/endpoints/template.ts'
-import { CudaVersion, Name, Pagination } from './common.ts'
-import { ChangedContainerShape, ContainerShape, ContainerShown, Image } from './endpoint.ts'
-
-const Category = z.enum(['NVIDIA', 'CPU', 'AMD']).openapi('TemplateCategory')
+import { restShape } from '../../dialect.ts'
+import { Image, OWN_MEMBERS } from '../../template-fields.ts'
+import { Name, Pagination } from './common.ts'
+import { ChangedContainerShape, ContainerShape, ContainerShown } from './endpoint.ts'
 
 const Mounts = z
   .strictObject({
@@ -19,20 +18,13 @@ const MountsShown = z
   .strictObject({ persistent: z.strictObject({ size: z.int().min(1), path: z.string() }).optional() })
   .openapi('TemplateMountsShown')
 
-const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
-
 /** Body that creates a template. */
 export const CreateTemplate = {
   ...ContainerShape,
   name: Name,
   image: Image,
   mounts: Mounts.optional(),
-  serverless: z.boolean().default(false),
-  public: z.boolean().default(false),
-  category: Category.default('NVIDIA').openapi({ default: 'NVIDIA' }),
-  startSsh: z.boolean().default(true),
-  startJupyter: z.boolean().default(true),
-  allowedCudaVersions: CudaVersions.optional(),
+  ...restShape(OWN_MEMBERS, 'created'),
 }
 
 /** Body that changes a template. Omitted members are kept. */
@@ -40,12 +32,7 @@ export const UpdateTemplate = {
   ...ChangedContainerShape,
   name: Name.optional(),
   mounts: Mounts.optional(),
-  serverless: z.boolean().optional(),
-  public: z.boolean().optional(),
-  category: Category.optional(),
-  startSsh: z.boolean().optional(),
-  startJupyter: z.boolean().optional(),
-  allowedCudaVersions: CudaVersions.optional(),
+  ...restShape(OWN_MEMBERS, 'changed'),
 }
 
 /** A template as REST shows it. */
@@ -55,12 +42,7 @@ export const TemplateBody = z
     name: z.string(),
     ...ContainerShown,
     mounts: MountsShown,
-    serverless: z.boolean(),
-    public: z.boolean(),
-    category: Category,
-    startSsh: z.boolean(),
-    startJupyter: z.boolean(),
-    allowedCudaVersions: z.array(z.string()),
+    ...restShape(OWN_MEMBERS, 'shown'),
   })
   .openapi('Template')
 
