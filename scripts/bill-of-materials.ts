@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { licenseMistake, licenseSaidElsewhere } from './licenses.ts'
+import { licenseMistake } from './licenses.ts'
 
 const ROOT = dirname(import.meta.dirname)
 /** How npm marks packages of development. */
@@ -50,7 +50,7 @@ export function billOfMaterials(bundled: readonly string[]): Bill {
 /** The part of a bill of everything that is about what is published. */
 export function publishedBill(all: Bill, bundled: ReadonlySet<string>, worker: string): Bill {
   const { component } = all.metadata
-  const kept = all.components.filter(one => bundled.has(one['bom-ref']) || !isDevelopment(one)).map(withLicense)
+  const kept = all.components.filter(one => bundled.has(one['bom-ref']) || !isDevelopment(one)).map(asPublished)
   const components = [...kept.filter(one => one['bom-ref'] !== worker), ownComponent(worker)]
   const refs = new Set([component['bom-ref'], ...components.map(one => one['bom-ref'])])
   const missing = [...bundled].filter(ref => !refs.has(ref))
@@ -73,16 +73,8 @@ export function publishedBill(all: Bill, bundled: ReadonlySet<string>, worker: s
 }
 
 /** In the published program, whoever reads the bill does not care that it is a package of development here. */
-function withLicense(one: Component): Component {
-  const { properties = [], licenses, ...rest } = one
-  const elsewhere = licenseSaidElsewhere(one.name)
-  return {
-    ...rest,
-    properties: properties.filter(({ name }) => name !== DEVELOPMENT),
-    ...(licenses === undefined && elsewhere !== undefined
-      ? { licenses: [{ license: { id: elsewhere } }] }
-      : licenses && { licenses }),
-  }
+function asPublished({ properties = [], ...rest }: Component): Component {
+  return { ...rest, properties: properties.filter(({ name }) => name !== DEVELOPMENT) }
 }
 
 /** npm leaves the packages of this repository out. */

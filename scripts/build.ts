@@ -13,7 +13,7 @@ import { buildConsole } from './console.ts'
 import { licenseText, type Manifest } from './licenses.ts'
 
 /** Packages that stay packages: they are large and few servers need them. */
-const EXTERNAL = ['dockerode', '@graphql-yoga/render-graphiql', '@opentelemetry/exporter-trace-*']
+const EXTERNAL = ['@graphql-yoga/render-graphiql', '@opentelemetry/exporter-trace-*']
 /** Packages of CommonJS call `require` for modules of Node. */
 const REQUIRE =
   "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)"

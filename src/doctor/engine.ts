@@ -16,6 +16,12 @@ interface Info {
   readonly PidsLimit?: boolean
 }
 
+interface Version {
+  readonly Version: string
+  readonly ApiVersion: string
+  readonly Components?: readonly { readonly Name: string }[]
+}
+
 const UNKNOWN: Omit<EngineState, 'address' | 'problem'> = {
   product: 'docker',
   version: '',
@@ -33,9 +39,9 @@ const UNKNOWN: Omit<EngineState, 'address' | 'problem'> = {
 export async function inspectEngine({ engine, address, local }: EngineConnection): Promise<EngineState> {
   try {
     const before = Date.now()
-    const info = (await engine.info()) as Info
+    const info = await engine.call<Info>({ method: 'GET', path: '/info' })
     const nowMs = (before + Date.now()) / 2
-    const version = await engine.version()
+    const version = await engine.call<Version>({ method: 'GET', path: '/version' })
     const isPodman = (version.Components ?? []).some(({ Name }) => /podman/i.test(Name))
     const limits = { memory: info.MemoryLimit, cpu: info.CpuCfsQuota, pids: info.PidsLimit }
     const engineMs = Date.parse(info.SystemTime ?? '')

@@ -2,12 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type Docker from 'dockerode'
 import { toAppError } from '../core/errors.ts'
 import type { ProbeOutcome } from '../core/observing/diagnosis.ts'
 import { type ContainerReach, containerReach } from '../core/workers/container-reach.ts'
 import type { EngineConnection } from '../drivers/docker/engine/connection.ts'
-import { createContainerNetwork, INSTALLATION_LABEL } from '../drivers/docker/network.ts'
+import type { EngineClient } from '../drivers/docker/engine/engine-client.ts'
+import { createContainerNetwork, networksOf } from '../drivers/docker/network.ts'
 import type { FoundNetwork } from '../ports/container-network.ts'
 
 /** Options of the probe. */
@@ -54,7 +54,7 @@ export async function probeReach({ engine, local }: EngineConnection, options: P
   const untested = (why: string): ProbeOutcome => ({ what: 'untested', why })
   let made = false
   try {
-    made = options.network === null && !(await exists(engine, own))
+    made = options.network === null && (await networksOf(engine, own)).length === 0
     const network = await networks.ensure(null)
     const reach = containerReach(network, options.address)
     const outcome =
@@ -67,13 +67,8 @@ export async function probeReach({ engine, local }: EngineConnection, options: P
   }
 }
 
-async function exists(engine: Docker, installation: string): Promise<boolean> {
-  const filters = { label: [`${INSTALLATION_LABEL}=${installation}`] }
-  return (await engine.listNetworks({ filters })).length > 0
-}
-
 async function probe(
-  engine: Docker,
+  engine: EngineClient,
   network: FoundNetwork,
   reach: Exclude<ContainerReach, { how: 'none' }>,
   image: string | null,
@@ -110,24 +105,29 @@ function answering(word: string, host: string): Promise<Server> {
   })
 }
 
-async function smallImages(engine: Docker): Promise<string[]> {
-  const images = await engine.listImages()
+async function smallImages(engine: EngineClient): Promise<string[]> {
+  const images = await engine.call<readonly ListedImage[]>({ method: 'GET', path: '/images/json' })
   const named = images.flatMap(({ RepoTags, Size }) => (RepoTags ?? []).slice(0, 1).map(name => ({ name, Size })))
   const usable = named.filter(({ name }) => name !== '<none>:<none>').sort((a, b) => a.Size - b.Size)
   return usable.slice(0, MAX_IMAGES).map(({ name }) => name)
 }
 
+interface ListedImage {
+  readonly RepoTags?: readonly string[] | null
+  readonly Size: number
+}
+
 /** Code null for an image that cannot run the script. */
 async function run(
-  engine: Docker,
+  engine: EngineClient,
   image: string,
   network: string,
   extraHosts: string[],
   env: Readonly<Record<string, string>>,
 ): Promise<{ code: number | null; output: string }> {
-  let container: Docker.Container | null = null
+  let container: string | null = null
   try {
-    container = await engine.createContainer({
+    const body = {
       Image: image,
       Entrypoint: ['/bin/sh', '-c', SCRIPT],
       Cmd: [],
@@ -140,16 +140,22 @@ async function run(
         SecurityOpt: ['no-new-privileges'],
       },
       Labels: { 'runyard.doctor': 'probe' },
-    })
-    await container.start()
+    }
+    const { Id } = await engine.call<{ Id: string }>({ method: 'POST', path: '/containers/create', body })
+    container = `/containers/${Id}`
+    await engine.call({ method: 'POST', path: `${container}/start` })
     const { promise: late, resolve } = Promise.withResolvers<{ StatusCode: number }>()
     const timer = setTimeout(() => resolve({ StatusCode: 124 }), WAIT_MS)
-    const ended = (await Promise.race([container.wait(), late])) as { StatusCode: number }
+    const exit = engine.call<{ StatusCode: number }>({ method: 'POST', path: `${container}/wait` })
+    const ended = await Promise.race([exit, late])
     clearTimeout(timer)
-    return { code: ended.StatusCode, output: String(await container.logs({ stdout: true, stderr: true })) }
+    const query = { stdout: true, stderr: true }
+    const output = await engine.call<unknown>({ method: 'GET', path: `${container}/logs`, query })
+    return { code: ended.StatusCode, output: String(output) }
   } catch {
     return { code: null, output: '' }
   } finally {
-    await container?.remove({ force: true }).catch(() => {})
+    if (container !== null)
+      await engine.call({ method: 'DELETE', path: container, query: { force: true } }).catch(() => {})
   }
 }

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Dockerode from 'dockerode'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { readBootId } from '../../src/drivers/base/process-table.ts'
 import { containerName } from '../../src/drivers/docker/container-spec.ts'
@@ -13,6 +12,7 @@ import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
+import { TestEngine } from './engine.ts'
 import { PLAIN_WORKER } from './worker-spec.ts'
 
 /** The address of the engine of the tests; empty when there is none. */
@@ -30,9 +30,9 @@ export const noDocker: string | false =
 /** Why tests of features that Podman lacks cannot run; false when the engine is not Podman, by the name of its socket. */
 export const onPodman: string | false = /podman/.test(engineUrl) ? 'Podman does not do this' : false
 
-/** A client of an engine, independent of the driver. */
-export function engineAt(url: string): Dockerode {
-  return new Dockerode({ socketPath: url.replace('unix://', ''), host: undefined, port: undefined } as object)
+/** An engine, independent of the driver. */
+export function engineAt(url: string): TestEngine {
+  return new TestEngine(url)
 }
 
 /** An installation on an engine. Each start of its server creates a driver. */

@@ -133,9 +133,9 @@ export const walls: Wall[] = [
   {
     folder: 'drivers',
     project: 'core ports events disk',
-    packages: 'dockerode @balena/dockerignore tar-fs @kubernetes/client-node',
+    packages: '@balena/dockerignore tar-fs',
     builtins: 'child_process fs os path net stream util url http https module',
-    why: 'http, https: agents that keep no connections to a container engine; url: a program is found beside the module',
+    why: 'http, https: the clients of container engines and of Kubernetes; url: a program is found beside the module',
   },
   {
     folder: 'system',
@@ -167,7 +167,7 @@ export const walls: Wall[] = [
   {
     folder: 'doctor',
     project: 'core ports config disk drivers/cage drivers/process-marks drivers/docker drivers/kubernetes store system',
-    packages: 'dockerode',
+    packages: '',
     builtins: 'any',
     why: 'it checks everything that a server would use, without one; core decides what is wrong',
   },

@@ -4,11 +4,11 @@
  */
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import type Docker from 'dockerode'
 import { AppError } from '../../core/errors.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { AddressRange, ContainerNetwork, FoundNetwork } from '../../ports/container-network.ts'
-import { engineRefusal } from './engine/engine-error.ts'
+import type { EngineClient } from './engine/engine-client.ts'
+import { engineRefusal, RefusedCall } from './engine/engine-error.ts'
 
 /** Names the installation that a network belongs to. */
 export const INSTALLATION_LABEL = 'runyard.installation'
@@ -17,7 +17,7 @@ const BRIDGE = 'com.docker.network.bridge.name'
 
 /** What {@link createContainerNetwork} needs. */
 export interface ContainerNetworkOptions {
-  readonly engine: Docker
+  readonly engine: Pick<EngineClient, 'call'>
   /** Letters and digits that name the installation on its engine. */
   readonly installation: string
   /** The network of a setting; null for the installation's own. */
@@ -29,6 +29,16 @@ export interface ContainerNetworkOptions {
 /** The network of an installation on a Docker engine, or on Podman's. */
 export function createContainerNetwork(options: ContainerNetworkOptions): ContainerNetwork {
   return new BridgeNetwork(options)
+}
+
+/** A network, as the engine describes it. */
+interface InspectedNetwork {
+  readonly Id: string
+  readonly Name: string
+  readonly Driver?: string
+  readonly Created: string
+  readonly IPAM?: { readonly Config?: readonly { readonly Subnet?: string; readonly Gateway?: string }[] | null }
+  readonly Options?: Readonly<Record<string, string>> | null
 }
 
 /** Facts that are constant for a network id. */
@@ -62,7 +72,8 @@ class BridgeNetwork implements ContainerNetwork {
 
   async remove(): Promise<boolean> {
     try {
-      for (const { Id } of await this.#own()) await this.#options.engine.getNetwork(Id).remove()
+      for (const { Id } of await this.#own())
+        await this.#options.engine.call({ method: 'DELETE', path: networkPath(Id) })
       return true
     } catch (thrown) {
       // Engines respond with 403 while containers are in it.
@@ -100,14 +111,9 @@ class BridgeNetwork implements ContainerNetwork {
     return { id, engine, address: gateway !== null && (await isOwn(gateway)) ? gateway : null }
   }
 
-  async #chosen(name: string): Promise<Docker.NetworkInspectInfo> {
-    const network: Docker.NetworkInspectInfo = await this.#options.engine
-      .getNetwork(name)
-      .inspect()
-      .catch(thrown => {
-        if (statusOf(thrown) !== 404) throw thrown
-        throw new AppError('unavailable', `the engine has no network '${name}' (--docker-network)`)
-      })
+  async #chosen(name: string): Promise<InspectedNetwork> {
+    const network = await this.#inspect(name)
+    if (network === null) throw new AppError('unavailable', `the engine has no network '${name}' (--docker-network)`)
     if (network.Driver === 'host' || network.Driver === 'null') {
       throw new AppError(
         'unavailable',
@@ -118,35 +124,40 @@ class BridgeNetwork implements ContainerNetwork {
   }
 
   /** @param knownId the network of the last search; one call checks whether it still exists */
-  async #ownOne(wanted: AddressRange | null, knownId: string | null): Promise<Docker.NetworkInspectInfo> {
+  async #ownOne(wanted: AddressRange | null, knownId: string | null): Promise<InspectedNetwork> {
     const known = knownId === null ? null : await this.#inspect(knownId)
     // The list of some engines has fewer fields.
     const network = known ?? (await this.#inspect((await this.#own())[0]?.Id ?? null))
-    if (network === null) return (await this.#make(wanted)).inspect()
+    if (network === null) return this.#read(await this.#make(wanted))
     if (network.Options?.[ISOLATION] === 'false') return network
     throw new AppError('unavailable', `containers in the network '${network.Name}' would reach each other; remove it`)
   }
 
-  async #inspect(id: string | null): Promise<Docker.NetworkInspectInfo | null> {
+  #read(id: string): Promise<InspectedNetwork> {
+    return this.#options.engine.call({ method: 'GET', path: networkPath(id) })
+  }
+
+  async #inspect(id: string | null): Promise<InspectedNetwork | null> {
     if (id === null) return null
     try {
-      return await this.#options.engine.getNetwork(id).inspect()
+      return await this.#read(id)
     } catch (thrown) {
       if (statusOf(thrown) === 404) return null
       throw thrown
     }
   }
 
-  async #own(): Promise<Docker.NetworkInspectInfo[]> {
-    const { engine, installation } = this.#options
-    const filters = { label: [`${INSTALLATION_LABEL}=${installation}`] }
-    const found = await engine.listNetworks({ filters })
-    return found.sort((a, b) => a.Created.localeCompare(b.Created))
+  async #own(): Promise<InspectedNetwork[]> {
+    const networks = await networksOf(this.#options.engine, this.#options.installation)
+    return networks.sort((a, b) => a.Created.localeCompare(b.Created))
   }
 
-  async #make(wanted: AddressRange | null): Promise<Docker.Network> {
+  /** @returns the id of the new network */
+  async #make(wanted: AddressRange | null): Promise<string> {
     const { engine, installation } = this.#options
-    const base: Docker.NetworkCreateOptions = {
+    const create = async (body: object) =>
+      (await engine.call<{ Id: string }>({ method: 'POST', path: '/networks/create', body })).Id
+    const base = {
       Name: `runyard-${installation}`,
       Driver: 'bridge',
       CheckDuplicate: true,
@@ -154,16 +165,26 @@ class BridgeNetwork implements ContainerNetwork {
       Options: { [ISOLATION]: 'false', [BRIDGE]: `ry-${installation.slice(0, 12)}` },
       Labels: { [INSTALLATION_LABEL]: installation },
     }
-    if (wanted === null) return engine.createNetwork(base)
+    if (wanted === null) return create(base)
     const { subnet: Subnet, gateway: Gateway } = wanted
     try {
-      return await engine.createNetwork({ ...base, IPAM: { Driver: 'default', Config: [{ Subnet, Gateway }] } })
+      return await create({ ...base, IPAM: { Driver: 'default', Config: [{ Subnet, Gateway }] } })
     } catch (thrown) {
       // The range is in use by now.
       if (statusOf(thrown) === undefined) throw thrown
-      return engine.createNetwork(base)
+      return create(base)
     }
   }
+}
+
+/** The networks of an installation. @throws as {@link EngineClient.call} */
+export function networksOf(engine: Pick<EngineClient, 'call'>, installation: string): Promise<InspectedNetwork[]> {
+  const filters = { label: [`${INSTALLATION_LABEL}=${installation}`] }
+  return engine.call({ method: 'GET', path: '/networks', query: { filters } })
+}
+
+function networkPath(name: string): string {
+  return `/networks/${encodeURIComponent(name)}`
 }
 
 const REFUSED: Readonly<Record<string, string>> = {
@@ -173,10 +194,10 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 type OfEngine = Pick<FoundNetwork, 'platform' | 'product' | 'operatingSystem' | 'rootless'>
 
-async function engineFacts(engine: Docker): Promise<OfEngine> {
+async function engineFacts(engine: Pick<EngineClient, 'call'>): Promise<OfEngine> {
   const [info, version] = await Promise.all([
-    engine.info() as Promise<{ OperatingSystem?: string; SecurityOptions?: string[] | null }>,
-    engine.version() as Promise<{ Components?: { Name: string }[] }>,
+    engine.call<{ OperatingSystem?: string; SecurityOptions?: string[] | null }>({ method: 'GET', path: '/info' }),
+    engine.call<{ Components?: { Name: string }[] }>({ method: 'GET', path: '/version' }),
   ])
   const isPodman = (version.Components ?? []).some(({ Name }) => /podman/i.test(Name))
   return {
@@ -208,7 +229,7 @@ function isOwn(address: string): Promise<boolean> {
 }
 
 function statusOf(thrown: unknown): number | undefined {
-  return (thrown as { statusCode?: number }).statusCode
+  return thrown instanceof RefusedCall ? thrown.status : undefined
 }
 
 /** An engine's error as a sentence for the operator. */

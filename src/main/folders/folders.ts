@@ -8,7 +8,8 @@ import type { Config } from '../../config/config.ts'
 import { type Endpoint, type EndpointType, MAX_WORKERS } from '../../core/endpoints/endpoint.ts'
 import { AppError, renderFields, toAppError } from '../../core/errors.ts'
 import { accessProblem, type Use } from '../../disk/access-problem.ts'
-import { connectEngine, type EngineConnection } from '../../drivers/docker/engine/connection.ts'
+import { connectEngine } from '../../drivers/docker/engine/connection.ts'
+import type { EngineClient } from '../../drivers/docker/engine/engine-client.ts'
 import { buildImage } from '../../drivers/docker/images/build.ts'
 import type { FolderSettings } from '../../services/endpoints/folder-endpoints.ts'
 import type { Log } from '../../system/observing/log.ts'
@@ -119,7 +120,6 @@ export function watchFolders(
     for (const watch of watches) watch.close()
   }
 }
-type Engine = EngineConnection['engine']
 
 /**
  * Makes the endpoints of the folders, or finds them again. Those for containers are built first, each time.
@@ -163,7 +163,7 @@ function repositoryOf(path: string): string {
 }
 
 /** @returns the tag, which differs as the image does, so that another image is another version of its endpoint */
-async function buildFolder(engine: Engine, folder: string, repository: string, log: Log): Promise<string> {
+async function buildFolder(engine: EngineClient, folder: string, repository: string, log: Log): Promise<string> {
   log.info({ folder }, 'image.building')
   const labels = { 'runyard.folder': folder }
   const id = await buildImage({
@@ -175,25 +175,25 @@ async function buildFolder(engine: Engine, folder: string, repository: string, l
     onOutput: text => log.debug({ folder, output: text.trimEnd() }, 'image.output'),
   })
   const tag = id.replace(/^sha256:/, '').slice(0, 12)
-  await engine.getImage(id).tag({ repo: repository, tag })
+  await engine.call({ method: 'POST', path: `/images/${id}/tag`, query: { repo: repository, tag } })
   log.info({ folder, image: `${repository}:${tag}` }, 'image.built')
   return tag
 }
 
 /** The engine keeps an image as long as a container has it, and says so; it goes at a later start. */
-async function removeOldTags(engine: Engine, repository: string, tag: string): Promise<void> {
-  const images = await engine.listImages({ filters: { reference: [repository] } }).catch(() => [])
+async function removeOldTags(engine: EngineClient, repository: string, tag: string): Promise<void> {
+  const query = { filters: { reference: [repository] } }
+  const images = await engine
+    .call<readonly { readonly RepoTags?: readonly string[] | null }[]>({ method: 'GET', path: '/images/json', query })
+    .catch(() => [])
   const names = images.flatMap(({ RepoTags }) => RepoTags ?? [])
   const kept = [`${repository}:${tag}`, `${repository}:latest`]
   for (const name of names.filter(name => !kept.some(end => name.endsWith(end)))) {
-    await engine
-      .getImage(name)
-      .remove()
-      .catch(() => {})
+    await engine.call({ method: 'DELETE', path: `/images/${name}` }).catch(() => {})
   }
 }
 
-function requireEngine(setting: string): Engine {
+function requireEngine(setting: string): EngineClient {
   const connection = connectEngine(setting, process.env, 0)
   if (connection !== null) return connection.engine
   if (setting === 'off')

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
-import type Docker from 'dockerode'
 import { AppError } from '../../../src/core/errors.ts'
+import type { EngineClient } from '../../../src/drivers/docker/engine/engine-client.ts'
 import { buildImage, contextOf } from '../../../src/drivers/docker/images/build.ts'
 
 const BLOCK = 512
@@ -100,11 +100,11 @@ test('another Dockerfile, with a list of its own', async t => {
 })
 
 /** An engine that answers a build with these lines. */
-function engine(...parts: object[]): Docker {
+function engine(...parts: object[]): EngineClient {
   const text = parts.map(part => `${JSON.stringify(part)}\r\n`).join('')
   // In pieces that end anywhere.
   const pieces = text.match(/[\s\S]{1,7}/g) ?? []
-  return { buildImage: async () => Readable.from(pieces) } as unknown as Docker
+  return { stream: async () => Readable.from(pieces) } as unknown as EngineClient
 }
 
 test('a build answers with the id of the image and prints what the engine says', async t => {

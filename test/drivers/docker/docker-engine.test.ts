@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
-import util from 'node:util'
 import { startFailureText } from '../../../src/core/workers/start-failure.ts'
 import { Engine } from '../../../src/drivers/docker/engine/engine.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine/engine-address.ts'
@@ -111,22 +110,6 @@ test('one that hangs while its events stay open counts as unavailable', { timeou
   await played.until(() => played.ups() === 1)
   answers.set('/_ping', () => {})
   await played.until(() => played.aways() === 1)
-})
-
-test('a call costs no more when many others are open', { timeout: patient(20_000) }, async context => {
-  const answers = new Map([['/follow', (response: ServerResponse) => response.flushHeaders()]])
-  const { engine } = await play(context, { answers }, systemClock)
-  await engine.absence()
-  // What the modem writes out of each call, whether or not anybody reads it.
-  const { mock } = context.mock.method(util, 'inspect')
-  const written = async () => {
-    await engine.call({ method: 'GET', path: '/x' })
-    return String(mock.calls.at(-1)?.result).length
-  }
-  const alone = await written()
-  for (let count = 0; count < 20; count += 1) await engine.stream({ method: 'GET', path: '/follow' })
-  assert.equal(await written(), alone)
-  assert.ok(alone < 2_000, `${alone} characters`)
 })
 
 test('a call without a response ends by its deadline, and a 503 is reported', {

@@ -181,9 +181,7 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
     const names = ['gone', 'wanted', 'own'].map(name => `${named(name)}:1`) as [string, string, string]
     for (const name of ['gone', 'wanted', 'own']) depot.publish(name, '1', name)
     const [gone, wanted, own] = names
-    await machine.engine
-      .pull(own, { authconfig: { ...depot.user, serveraddress: depot.host } })
-      .then(stream => new Promise(resolve => machine.engine.modem.followProgress(stream, resolve)))
+    await machine.engine.pull(own, { ...depot.user, serveraddress: depot.host })
     let shift = 0
     const clock = { ...systemClock, now: () => systemClock.now() + shift }
     await driver.close()

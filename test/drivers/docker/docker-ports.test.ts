@@ -75,7 +75,7 @@ describe('the ports of a container', { skip: noDocker, timeout: patient(120_000)
 
   test('are out of reach for other workers, in the network that keeps them apart and through this machine', async () => {
     const network = createContainerNetwork({
-      engine: machine.engine,
+      engine: machine.engine.client,
       installation: machine.installation,
       given: null,
       local: true,

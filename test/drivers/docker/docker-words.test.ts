@@ -44,7 +44,7 @@ test('an engine is looked for where it was named, else where Docker and Podman p
     assert.ok(found.includes(`unix://${place}`), place)
   }
   const [address] = engineAddresses('tcp://h', { DOCKER_TLS_VERIFY: '1' })
-  assert.deepEqual([address?.connection.port, address?.connection.protocol], [2376, 'https'])
+  assert.deepEqual([address?.connection, address?.tls], [{ host: 'h', port: 2376 }, {}])
 })
 
 test('the use of a disk is known for folders of this machine', () => {

@@ -1,6 +1,7 @@
 /** Real servers in containers as workers of load-balancing endpoints, each with an image of its own. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { buildImage } from '../../../src/drivers/docker/images/build.ts'
 import { engineAt, engineUrl, noDocker, workerImage } from '../../support/docker.ts'
 import { patient } from '../../support/patience.ts'
 import { balancedEndpoint, Chat, call } from '../support/balanced.ts'
@@ -17,23 +18,15 @@ describe('servers in containers', { skip: noDocker, timeout: patient(240_000) },
   })
 
   /** Makes the image of a fixture, as its Dockerfile says. */
-  async function built(name: string, file: string): Promise<string> {
+  async function built(name: string): Promise<string> {
     const image = `runyard-wire-${name}-${process.pid}:1`
-    const context = { context: fixture(name), src: ['Dockerfile', file] }
-    const output = await engine.buildImage(context, { t: image, buildargs: { BASE: workerImage } })
-    await new Promise<void>((resolve, reject) => {
-      engine.modem.followProgress(output, (error, steps: readonly { error?: string }[]) => {
-        const problem = error ?? steps.find(step => step.error !== undefined)?.error
-        if (problem == null) resolve()
-        else reject(problem instanceof Error ? problem : new Error(problem))
-      })
-    })
+    await buildImage({ engine: engine.client, folder: fixture(name), name: image, args: { BASE: workerImage } })
     atEnd(() => engine.getImage(image).remove({ force: true }))
     return image
   }
 
   test('an application of FastAPI: paths, methods, a host of its own and a WebSocket, on the port that it expects', async () => {
-    const image = await built('balanced-fastapi', 'server.py')
+    const image = await built('balanced-fastapi')
     const fastApi = await balancedEndpoint(server, { image, env: { PORT: '8123' } })
     const { status, json, worker } = await call(fastApi, '/items/7?q=x')
     assert.deepEqual([status, json], [200, { item: 7, q: 'x', worker }])
@@ -49,7 +42,7 @@ describe('servers in containers', { skip: noDocker, timeout: patient(240_000) },
   })
 
   test('a server of WebSockets on port 80, whose sockets are closed with its own code when the server stops', async () => {
-    const image = await built('balanced-sockets', 'server.py')
+    const image = await built('balanced-sockets')
     const own = await startContainerServer({ args: ['--drain-timeout', '1'] })
     const sockets = await balancedEndpoint(own, { image })
     const chat = new Chat(sockets, '/')
@@ -60,7 +53,7 @@ describe('servers in containers', { skip: noDocker, timeout: patient(240_000) },
   })
 
   test('a server in Node survives a kill of Runyard, and ends with an orderly stop', async () => {
-    const image = await built('balanced-node', 'server.mjs')
+    const image = await built('balanced-node')
     const node = await balancedEndpoint(server, { image, workers: { max: 1, idleTimeout: 600 } })
     const { json, worker } = await call(node, '/')
     await server.kill9()

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import type Docker from 'dockerode'
 import { AppError } from '../../../src/core/errors.ts'
 import { containerReach } from '../../../src/core/workers/container-reach.ts'
 import { connectEngine } from '../../../src/drivers/docker/engine/connection.ts'
-import { createContainerNetwork, INSTALLATION_LABEL } from '../../../src/drivers/docker/network.ts'
-import { engineEnv, probeSkip, testImage } from '../support/probe.ts'
+import { RefusedCall } from '../../../src/drivers/docker/engine/engine-error.ts'
+import { createContainerNetwork, networksOf } from '../../../src/drivers/docker/network.ts'
+import { engineEnv, probeSkip, engine as testEngine, testImage } from '../support/probe.ts'
 
 /** An installation of this test alone, on the engine of the tests. */
 function installation(t: { after(action: () => unknown): void }, given: string | null = null) {
@@ -24,7 +24,7 @@ test('it is made once, however many ask, and found again by another run', { skip
   assert.equal(one.id, two.id)
   const another = createContainerNetwork({ engine, local, installation: name, given: null })
   assert.equal((await another.ensure(null)).id, one.id)
-  const networks = await engine.listNetworks({ filters: { label: [`${INSTALLATION_LABEL}=${name}`] } })
+  const networks = await networksOf(engine, name)
   assert.equal(networks.length, 1)
   assert.deepEqual([one.name, one.isolated, one.local], [`runyard-${name}`, true, true])
   assert.equal(containerReach(one, null).how, 'gateway')
@@ -43,9 +43,9 @@ test('one that is made again has its range, and any other where that is taken', 
 })
 
 test('it stays while a container is in it', { skip: probeSkip }, async t => {
-  const { engine, network } = installation(t)
+  const { network } = installation(t)
   const { name } = await network.ensure(null)
-  const container = await engine.createContainer({
+  const container = await testEngine.createContainer({
     Image: testImage,
     Cmd: ['sleep', '60'],
     HostConfig: { NetworkMode: name },
@@ -78,9 +78,9 @@ test('a chosen network is used as it is, and those that workers must not be in a
 test('a network that is known is asked for with one call, and all is asked anew when it is gone', async () => {
   const calls: string[] = []
   const networks = ['one']
-  const inspect = (id: string) => async () => {
+  const inspect = async (id: string) => {
     calls.push(`inspect ${id}`)
-    if (!networks.includes(id)) throw Object.assign(new Error('no such network'), { statusCode: 404 })
+    if (!networks.includes(id)) throw new RefusedCall('no such network', 404)
     const options = { 'com.docker.network.bridge.enable_icc': 'false' }
     return {
       Id: id,
@@ -89,45 +89,44 @@ test('a network that is known is asked for with one call, and all is asked anew 
       IPAM: { Config: [{ Subnet: '127.0.0.0/8', Gateway: '127.0.0.1' }] },
     }
   }
-  const told = <Answer>(call: string, answer: Answer) => {
-    calls.push(call)
-    return Promise.resolve(answer)
+  const answers: Readonly<Record<string, () => unknown>> = {
+    '/info': () => ({ OperatingSystem: 'Debian' }),
+    '/version': () => ({}),
+    '/networks': () => networks.map(Id => ({ Id, Created: '' })),
   }
   const engine = {
-    info: () => told('info', { OperatingSystem: 'Debian' }),
-    version: () => told('version', {}),
-    listNetworks: () =>
-      told(
-        'list',
-        networks.map(Id => ({ Id, Created: '' })),
-      ),
-    getNetwork: (id: string) => ({ inspect: inspect(id) }),
-  } as unknown as Docker
+    async call<Result>({ path }: { readonly path: string }): Promise<Result> {
+      const answer = answers[path]
+      if (answer === undefined) return (await inspect(path.slice('/networks/'.length))) as Result
+      calls.push(path)
+      return answer() as Result
+    },
+  }
   const network = createContainerNetwork({ engine, installation: 'abc', given: null, local: true })
   const first = await network.ensure(null)
-  assert.deepEqual(calls.splice(0), ['list', 'inspect one', 'info', 'version'])
+  assert.deepEqual(calls.splice(0), ['/networks', 'inspect one', '/info', '/version'])
   assert.deepEqual(await network.ensure(null), first)
   assert.deepEqual(calls.splice(0), ['inspect one'])
   networks[0] = 'two'
   assert.equal((await network.ensure(null)).id, 'two')
-  assert.deepEqual(calls.splice(0), ['inspect one', 'list', 'inspect two', 'info', 'version'])
+  assert.deepEqual(calls.splice(0), ['inspect one', '/networks', 'inspect two', '/info', '/version'])
 })
 
 /** An engine that has no networks and refuses to make one with this. */
-function refusing(thrown: object) {
+function refusing(thrown: Error) {
   const engine = {
-    info: async () => ({}),
-    version: async () => ({}),
-    listNetworks: async () => [],
-    createNetwork: async () => Promise.reject(Object.assign(new Error('refused'), thrown)),
-  } as unknown as Docker
+    async call<Result>({ method, path }: { readonly method: string; readonly path: string }): Promise<Result> {
+      if (method === 'POST') throw thrown
+      return (path === '/networks' ? [] : {}) as Result
+    },
+  }
   return createContainerNetwork({ engine, installation: 'abc', given: null, local: true })
 }
 
 test('an engine without address ranges says what to do', async () => {
   const message =
     'could not find an available, non-overlapping IPv4 address pool among the defaults to assign to the network'
-  await assert.rejects(refusing({ statusCode: 404, json: { message } }).ensure(null), (thrown: AppError) => {
+  await assert.rejects(refusing(new RefusedCall(message, 404)).ensure(null), (thrown: AppError) => {
     assert.ok(thrown instanceof AppError)
     assert.match(thrown.message, /no address range left .*docker network prune.*--docker-network/)
     return true
@@ -136,12 +135,11 @@ test('an engine without address ranges says what to do', async () => {
 
 test('an engine that is unavailable, or refuses, is reported with its message', async () => {
   await assert.rejects(
-    refusing({ code: 'ECONNREFUSED' }).ensure(null),
+    refusing(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })).ensure(null),
     /engine cannot be reached: nobody listens there/,
   )
-  const json = { message: 'plugin not found' }
   await assert.rejects(
-    refusing({ statusCode: 404, json }).ensure({ subnet: '10.0.0.0/24', gateway: '10.0.0.1' }),
+    refusing(new RefusedCall('plugin not found', 404)).ensure({ subnet: '10.0.0.0/24', gateway: '10.0.0.1' }),
     /makes no network for containers: plugin not found/,
   )
 })

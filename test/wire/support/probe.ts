@@ -1,6 +1,6 @@
 /** Containers that the test starts itself, to see what can be reached from inside of one. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import Docker from 'dockerode'
+import { TestEngine } from '../../support/engine.ts'
 import { atEnd } from './cleanup.ts'
 import { fixture, startServer } from './server.ts'
 import { until } from './until.ts'
@@ -12,7 +12,7 @@ const image = process.env.RUNYARD_TEST_DOCKER_IMAGE ?? ''
 export const probeSkip = missing()
 
 /** The engine, and how a server that is started finds it. */
-export const engine = new Docker({ socketPath: address.replace(/^unix:\/\//, '') })
+export const engine = new TestEngine(address === '' ? 'unix:///nowhere.sock' : address)
 export const engineEnv = { DOCKER_HOST: address }
 export const testImage = image
 
@@ -72,10 +72,7 @@ export async function openContainer(network: string, wish: ContainerWish = {}) {
   const { NetworkSettings } = await container.inspect()
   const run = async (argv: readonly string[], variables: Readonly<Record<string, string>> = {}) => {
     const Env = listOf(variables)
-    const exec = await container.exec({ Cmd: [...argv], Env, AttachStdout: true, AttachStderr: true, Tty: true })
-    let output = ''
-    for await (const piece of await exec.start({ Tty: true })) output += String(piece)
-    return output.trim()
+    return (await container.exec({ Cmd: [...argv], Env, AttachStdout: true, AttachStderr: true })).trim()
   }
   return {
     address: NetworkSettings.Networks[network]?.IPAddress ?? '',

@@ -168,7 +168,7 @@ export async function folderChanged(folder: string): Promise<void> {
 }
 
 async function build(folder: string, name: string): Promise<string> {
-  await buildImage({ engine: engineAt(engineUrl), folder: withDockerfile(folder), name })
+  await buildImage({ engine: engineAt(engineUrl).client, folder: withDockerfile(folder), name })
   return name
 }
 

@@ -10,11 +10,17 @@ export interface EngineAddress {
   readonly text: string
   /** The file of its socket; null where it is called over the network. */
   readonly socket: string | null
-  /** How dockerode connects. Every field is there, so that none comes from the environment. */
-  readonly connection: Readonly<Record<string, unknown>>
+  /** The place of each connection, as options of a request. */
+  readonly connection: { readonly socketPath: string } | { readonly host: string; readonly port: number }
+  /** The certificates of connections with TLS, empty for those of the system; null for connections without TLS. */
+  readonly tls: Certificates | null
 }
 
-const NO_CONNECTION = { host: undefined, port: undefined, socketPath: undefined, protocol: 'http', pathPrefix: '/' }
+interface Certificates {
+  readonly ca?: Buffer
+  readonly cert?: Buffer
+  readonly key?: Buffer
+}
 
 /**
  * The places to try, in order.
@@ -41,7 +47,7 @@ export function engineAddresses(setting: string, env: HostEnvironment): readonly
 }
 
 function unixAddress(socket: string): EngineAddress {
-  return { text: `unix://${socket}`, socket, connection: { ...NO_CONNECTION, socketPath: socket } }
+  return { text: `unix://${socket}`, socket, connection: { socketPath: socket }, tls: null }
 }
 
 function addressOf(text: string, env: HostEnvironment): EngineAddress | null {
@@ -49,15 +55,14 @@ function addressOf(text: string, env: HostEnvironment): EngineAddress | null {
   if (socket !== undefined) return unixAddress(socket)
   const found = /^(tcp|https?):\/\/([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d+))?\/?$/.exec(text)
   if (found === null) return null
-  const [, scheme, host, given] = found
+  const [, scheme, host = '', given] = found
   const secure = scheme === 'https' || (scheme === 'tcp' && (env.DOCKER_TLS_VERIFY ?? '') !== '')
   const port = Number(given ?? (secure ? 2376 : 2375))
-  const protocol = secure ? 'https' : 'http'
-  const connection = { ...NO_CONNECTION, host, port, protocol, ...(secure ? certificates(env) : {}) }
-  return { text, socket: null, connection }
+  const connection = { host: host.replace(/^\[|\]$/g, ''), port }
+  return { text, socket: null, connection, tls: secure ? certificates(env) : null }
 }
 
-function certificates(env: HostEnvironment): Record<string, Buffer> {
+function certificates(env: HostEnvironment): Certificates {
   const folder = env.DOCKER_CERT_PATH
   if (folder === undefined || folder === '') return {}
   const read = (name: string) => readFileSync(join(folder, name))

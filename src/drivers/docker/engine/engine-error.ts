@@ -47,21 +47,23 @@ const AWAY: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'its host does not answer',
 }
 
-/** The properties of dockerode's errors. */
-interface Thrown {
-  readonly statusCode?: number
-  readonly code?: string
-  readonly message?: string
-  readonly json?: { readonly message?: string } | null
+/** A call that an engine refused; the message is that of the engine, and may have several lines. */
+export class RefusedCall extends Error {
+  /** The HTTP status. */
+  readonly status: number
+
+  constructor(message: string, status: number) {
+    super(message)
+    this.name = 'RefusedCall'
+    this.status = status
+  }
 }
 
-/** An error of dockerode as an {@link EngineError}. Messages of the engine may have several lines. */
+/** An error of a call as an {@link EngineError}, whose message has one line. */
 export function engineError(thrown: unknown): EngineError {
   if (thrown instanceof EngineError) return thrown
-  const { statusCode, code, message = '', json } = (thrown ?? {}) as Thrown
-  if (statusCode !== undefined) {
-    return new EngineError(clean(json?.message ?? withoutCode(message)), statusCode, false, thrown)
-  }
+  if (thrown instanceof RefusedCall) return new EngineError(clean(thrown.message), thrown.status, false, thrown)
+  const { code, message = '' } = (thrown ?? {}) as Partial<NodeJS.ErrnoException>
   const known = AWAY[code ?? '']
   const hangUp = /socket hang up|aborted/i.test(message)
   return new EngineError(
@@ -72,19 +74,14 @@ export function engineError(thrown: unknown): EngineError {
   )
 }
 
-/** The engine's own message: where the response is a stream, dockerode puts its words in front. */
-function withoutCode(message: string): string {
-  return message.replace(/^\(HTTP code \d+\) [\w ]+ - /, '')
-}
-
 /**
- * An error of dockerode for the person who runs the engine.
+ * An error of a call for the person who runs the engine.
  * @param answered makes the error where the engine has responded, from its message
  */
 export function engineRefusal(thrown: unknown, answered: (said: string) => AppError): AppError {
   if (thrown instanceof AppError) return thrown
-  const { statusCode, code, message = '', json } = thrown as Thrown
-  if (statusCode !== undefined) return answered((json?.message ?? withoutCode(message)).trim())
+  if (thrown instanceof RefusedCall) return answered(thrown.message.trim())
+  const { code, message = '' } = thrown as Partial<NodeJS.ErrnoException>
   const said = AWAY[code ?? ''] ?? code ?? message
   const failure = { kind: 'engine_away', how: 'unreachable', address: null, said } as const
   return new WorkerStartError(failure, { code: 'unavailable', cause: thrown })

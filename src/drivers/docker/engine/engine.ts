@@ -3,26 +3,16 @@
  * reconnects when it was away.
  */
 import { existsSync } from 'node:fs'
-import { Agent } from 'node:http'
-import { Agent as SecureAgent } from 'node:https'
-import { inspect } from 'node:util'
-import type Docker from 'dockerode'
 import { type EngineAbsence, startFailureText } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { EngineAddress } from './engine-address.ts'
+import { EngineClient, type EngineRequest } from './engine-client.ts'
 import { EngineAway, EngineError, engineError } from './engine-error.ts'
 
-/** One call of the engine. */
-export interface EngineCall {
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  readonly path: string
-  readonly query?: Readonly<Record<string, unknown>>
-  readonly body?: unknown
-  /** Credentials for a registry, sent in a header. */
-  readonly auth?: Readonly<Record<string, string>>
+/** One call of the engine, with a deadline. */
+export interface EngineCall extends EngineRequest {
   /** Deadline of the response; 10 s unless given. */
   readonly deadlineMs?: number
-  readonly signal?: AbortSignal
 }
 
 /** The facts of an engine. */
@@ -78,7 +68,7 @@ const RETRY_MS = { first: 500, most: 5_000 }
 /** A container engine that may come and go. */
 export class Engine {
   readonly #options: ContainerEngineOptions
-  #docker: Docker | null = null
+  #client: EngineClient | null = null
   #facts: FoundEngine | null = null
   #absence: EngineAbsence = { how: 'unreachable', address: null, said: 'it has not been looked for yet' }
   /** Whether the log says that it is up; null before the first entry. */
@@ -112,20 +102,25 @@ export class Engine {
 
   /** Calls the engine. @throws EngineError */
   async call<Result>(call: EngineCall): Promise<Result> {
-    return (await this.#within(this.#engine(), call, false)) as Result
+    const client = this.#present()
+    return this.#within(call, bounded => client.call<Result>(bounded))
   }
 
   /** Calls the engine for a streamed response; the deadline is that of its head. @throws EngineError */
   async stream(call: EngineCall): Promise<Payload> {
-    return (await this.#within(this.#engine(), call, true)) as Payload
+    const client = this.#present()
+    return this.#within(call, bounded => client.stream(bounded))
   }
 
-  async #within(docker: Docker, call: EngineCall, isStream: boolean): Promise<unknown> {
+  async #within<Result>(
+    { deadlineMs: forMs = CALL_MS, ...call }: EngineCall,
+    run: (bounded: EngineRequest) => Promise<Result>,
+  ): Promise<Result> {
     const deadline = new AbortController()
-    const forMs = call.deadlineMs ?? CALL_MS
     const cancel = this.#options.clock.after(forMs, () => deadline.abort())
     try {
-      return await this.#dial(docker, call, isStream, deadline.signal)
+      const { signal } = call
+      return await run({ ...call, signal: signal ? AbortSignal.any([deadline.signal, signal]) : deadline.signal })
     } catch (thrown) {
       if (deadline.signal.aborted) throw new EngineError(`no answer within ${forMs / 1000} s`, null, false, thrown)
       throw engineError(thrown)
@@ -134,28 +129,9 @@ export class Engine {
     }
   }
 
-  #engine(): Docker {
-    if (this.#docker === null) throw new EngineAway(this.#absence)
-    return this.#docker
-  }
-
-  #dial(docker: Docker, call: EngineCall, isStream: boolean, deadline: AbortSignal): Promise<unknown> {
-    const { method, path, query, body, auth, signal } = call
-    const options = { ...(query ? { _query: query } : {}), ...(body === undefined ? {} : { _body: body }) }
-    return new Promise((resolve, reject) => {
-      docker.modem.dial(
-        {
-          method,
-          isStream,
-          path: query === undefined ? path : `${path}?`,
-          ...(query === undefined && body === undefined ? {} : { options }),
-          ...(auth === undefined ? {} : { authconfig: auth }),
-          abortSignal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
-          statusCodes: { 200: true, 201: true, 204: true, 304: true },
-        },
-        (error, data) => (error === null || error === undefined ? resolve(data) : reject(error)),
-      )
-    })
+  #present(): EngineClient {
+    if (this.#client === null) throw new EngineAway(this.#absence)
+    return this.#client
   }
 
   /** Connects and listens until the engine is lost, again and again until closed. */
@@ -174,7 +150,7 @@ export class Engine {
         waitMs = RETRY_MS.first
         await this.#listen(events)
         this.#absence = { how: 'lost', address: this.#facts?.address.text ?? null, said: '' }
-        this.#docker = null
+        this.#client = null
         this.#facts = null
         if (this.#closed) return
         this.#options.onAway()
@@ -213,20 +189,22 @@ export class Engine {
   }
 
   async #connect(address: EngineAddress): Promise<Payload> {
-    // Loaded here because it takes a tenth of a second, which servers without containers need not spend.
-    const { default: Dockerode } = await import('dockerode')
-    const agent = agentFor(address)
-    const speaking = (version?: string) =>
-      new Dockerode({ ...address.connection, agent, version } as Docker.DockerOptions)
-    let docker = speaking()
-    const ask = (path: string, more: Partial<EngineCall> = {}, isStream = false) =>
-      this.#within(docker, { method: 'GET', path, deadlineMs: PING_MS, ...more }, isStream)
-    const { ApiVersion = '', MinAPIVersion = '', Version = '', Components } = (await ask('/version')) as Version
-    docker = speaking(`v${apiVersion(ApiVersion, MinAPIVersion)}`)
-    const info = (await ask('/info')) as Record<string, unknown>
-    const filters = JSON.stringify({ type: ['container'], label: [this.#options.label] })
-    const events = (await ask('/events', { query: { filters } }, true)) as Payload
-    this.#docker = docker
+    const read = <Result>(client: EngineClient, path: string) =>
+      this.#within({ method: 'GET', path, deadlineMs: PING_MS }, bounded => client.call<Result>(bounded))
+    const unversioned = new EngineClient(address)
+    const {
+      ApiVersion = '',
+      MinAPIVersion = '',
+      Version = '',
+      Components,
+    } = await read<Version>(unversioned, '/version')
+    const client = new EngineClient(address, { version: apiVersion(ApiVersion, MinAPIVersion) })
+    const info = await read<Record<string, unknown>>(client, '/info')
+    const query = { filters: { type: ['container'], label: [this.#options.label] } }
+    const events = await this.#within({ method: 'GET', path: '/events', query, deadlineMs: PING_MS }, bounded =>
+      client.stream(bounded),
+    )
+    this.#client = client
     this.#facts = {
       address,
       cpus: Number(info.NCPU ?? 1),
@@ -288,13 +266,6 @@ export class Engine {
       }
     })
   }
-}
-
-/** An agent without kept connections, which would still respond for an engine that stops. */
-function agentFor({ connection }: EngineAddress): Agent {
-  const agent = connection.protocol === 'https' ? new SecureAgent() : new Agent()
-  // The modem prints its agent for each call, with all open connections: more than a millisecond, and longer with each container.
-  return Object.assign(agent, { [inspect.custom]: () => '[agent]' })
 }
 
 /** The version of the API to use: the wanted one where the engine supports it. @throws EngineError when it is too old */

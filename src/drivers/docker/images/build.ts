@@ -4,14 +4,14 @@ import { join, relative, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import ignoring from '@balena/dockerignore'
-import type Docker from 'dockerode'
 import { pack } from 'tar-fs'
 import { AppError } from '../../../core/errors.ts'
+import type { EngineClient } from '../engine/engine-client.ts'
 import { engineRefusal } from '../engine/engine-error.ts'
 
 /** What is to be built. */
 export interface Build {
-  readonly engine: Docker
+  readonly engine: EngineClient
   /** Absolute path of the folder. */
   readonly folder: string
   /** The image's name, with or without a tag; null for none. */
@@ -73,18 +73,18 @@ export async function buildImage(build: Build): Promise<string> {
     broken.abort()
   })
   try {
-    const packed: NodeJS.ReadableStream = context
-    const answer = await engine.buildImage(packed, {
+    const query = {
       dockerfile,
       labels,
       buildargs: args,
       nocache: noCache,
       rm: true,
       forcerm: true,
-      abortSignal: broken.signal,
       ...(name === null ? {} : { t: name }),
       ...(pull ? { pull: true } : {}),
-    })
+    }
+    const { signal } = broken
+    const answer = await engine.stream({ method: 'POST', path: '/build', query, archive: context, signal })
     return await follow(answer, build)
   } catch (thrown) {
     if (problem !== null) throw new AppError('invalid', `cannot read the folder: ${(problem as Error).message}`)
@@ -175,7 +175,7 @@ function ignoreText(folder: string, dockerfile: string): string {
   return ''
 }
 
-async function follow(answer: NodeJS.ReadableStream, { onOutput = () => {}, engine, name }: Build): Promise<string> {
+async function follow(answer: Readable, { onOutput = () => {}, engine, name }: Build): Promise<string> {
   let step = ''
   let output = ''
   let id: string | null = null
@@ -192,12 +192,12 @@ async function follow(answer: NodeJS.ReadableStream, { onOutput = () => {}, engi
   }
   if (id !== null) return id
   // Podman does not say it.
-  if (name !== null) return (await engine.getImage(name).inspect()).Id
+  if (name !== null) return (await engine.call<{ Id: string }>({ method: 'GET', path: `/images/${name}/json` })).Id
   throw new AppError('unavailable', 'the engine ended the build without a word')
 }
 
 /** Each line of the answer is one part. */
-async function* partsOf(answer: NodeJS.ReadableStream): AsyncGenerator<Part> {
+async function* partsOf(answer: Readable): AsyncGenerator<Part> {
   let rest = ''
   answer.setEncoding('utf8')
   try {
