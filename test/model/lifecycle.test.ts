@@ -11,7 +11,8 @@ import { openRig, type Rig } from '../support/rig.ts'
 import type { Wish } from './job-model.ts'
 import { Runner, type Step } from './runner.ts'
 
-const SEEDS = [1, 2026, 777_001]
+/** A seed that always runs, so that a failure recurs, beside one that differs each time. */
+const SEED = 1
 
 const index = fc.nat({ max: 11 })
 const mostly = fc.constantFrom(true, true, true, false)
@@ -57,7 +58,7 @@ async function hold(rig: Rig, seed: number, runs: number): Promise<void> {
   await fc.assert(property, { seed, numRuns: runs, endOnFailure: false, interruptAfterTimeLimit: 120_000 })
 }
 
-for (const seed of [...SEEDS, randomSeed]) {
+for (const seed of [SEED, randomSeed]) {
   test(`jobs on SQLite behave like the model for random steps: seed ${seed}`, async context => {
     await hold(await openRig(context), seed, 25)
   })

@@ -11,6 +11,8 @@ const MUTANT_SEEDS = 20
 /** What is wrong, and what is said about it. */
 interface Mutant {
   readonly name: string
+  /** A seed that has found it, which is tried first. */
+  readonly seed?: number
   readonly mutation: PairMutation
   readonly found: RegExp
 }
@@ -18,6 +20,7 @@ interface Mutant {
 const MUTANTS: readonly Mutant[] = [
   {
     name: 'changes of an old epoch are made',
+    seed: 4,
     mutation: { isFenced: false },
     found: /a change of server \w in epoch \d+ was made in epoch \d+ of server \w/,
   },
@@ -28,6 +31,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a deposed server keeps its loops running',
+    seed: 4,
     mutation: { term: 'keeps its loops' },
     found: /although it knows that it is deposed|changes the store \d+ ms after it was deposed/,
   },
@@ -38,16 +42,17 @@ const MUTANTS: readonly Mutant[] = [
   },
 ]
 
-for (const { name, mutation, found } of MUTANTS) {
-  test(`it is found out that ${name}`, async () => {
-    assert.match(await problemsUntil(mutation, found), found)
+for (const mutant of MUTANTS) {
+  test(`it is found out that ${mutant.name}`, async () => {
+    assert.match(await problemsUntil(mutant), mutant.found)
   })
 }
 
 /** The problems of the first seed that finds what is wrong; those of all where none does. */
-async function problemsUntil(mutatePair: PairMutation, found: RegExp): Promise<string> {
+async function problemsUntil({ seed: first = 1, mutation: mutatePair, found }: Mutant): Promise<string> {
   const all: string[] = []
-  for (let seed = 1; seed <= MUTANT_SEEDS; seed += 1) {
+  const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)
+  for (const seed of new Set([first, ...seeds])) {
     const enough = (problems: readonly string[]) => problems.some(problem => found.test(problem))
     const { problems } = await runSeed(seed, { settle, pair: true, mutatePair, enough })
     const text = problems.join('\n')

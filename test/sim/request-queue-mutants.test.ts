@@ -104,6 +104,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'send requests to workers that drain',
+    seed: 18,
     break: {
       wrap: queues =>
         withTargets(queues, target => ({ ...target, state: target.state === 'draining' ? 'ready' : target.state })),

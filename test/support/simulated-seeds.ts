@@ -1,2 +1,2 @@
-/** Number of simulator seeds in tests. A seed takes some seconds; `.ci/run` runs twelve. */
+/** Number of simulator seeds in tests. A seed takes some seconds; `.ci/run` runs six. */
 export const SIMULATED_SEEDS = Number(process.env.RUNYARD_SEEDS ?? 3)
