@@ -4,7 +4,8 @@ import type { Caller } from '../core/accounts/permission.ts'
 import type { AuditObject, AuditOrigin } from '../core/audit/entry.ts'
 import type { Change } from '../events.ts'
 import type { AuditedOperation, AuditLog, AuditLook } from '../services/audit/audit-log.ts'
-import type { AuditViews } from '../services/audit/audit-views.ts'
+import { type AuditViews, endpointView } from '../services/audit/audit-views.ts'
+import type { SavedEndpoint, WithTemplate } from '../services/endpoints/endpoints.ts'
 import type { SurfaceEnv } from './surface.ts'
 
 /** What surfaces need for it. */
@@ -19,15 +20,23 @@ export type AskedOperation = Omit<AuditedOperation, 'origin'> & {
   readonly env: Pick<SurfaceEnv, 'address' | 'requestId' | 'session'>
 }
 
-/** Runs an operation between its entries, as {@link AuditLog.change}. */
+/** Reports a saved endpoint to the audit log. */
+export type ReportSave = (saved: SavedEndpoint) => void
+
+/** Runs an operation between its entries, as {@link AuditLog.change}. @param look `reports`: whether `run` reports what it saves */
 export function audited<Result>(
   { audit, auditViews }: AuditParts,
   { caller, env, ...asked }: AskedOperation,
-  run: () => Promise<Result>,
-  look: Omit<AuditLook<Result>, 'view'> = {},
+  run: (report: ReportSave) => Promise<Result>,
+  { reports = false, ...look }: Omit<AuditLook<Result>, 'view'> & { readonly reports?: boolean | undefined } = {},
 ): Promise<Result> {
   const view = (object: AuditObject) => auditViews.find(caller.owner, object)
-  return audit.change({ ...asked, origin: originOf(caller, env) }, run, { ...look, view })
+  const shown = ({ endpoint, template }: WithTemplate) => endpointView(endpoint, template)
+  return audit.change(
+    { ...asked, origin: originOf(caller, env) },
+    report => run(saved => report({ before: saved.before && shown(saved.before), after: shown(saved) })),
+    reports ? look : { ...look, view },
+  )
 }
 
 /** Whose change it was, for the event that tells of it. */

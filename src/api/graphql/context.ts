@@ -2,7 +2,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import type { AuditObject } from '../../core/audit/entry.ts'
 import { objectKindOf } from '../../core/audit/object-kind.ts'
 import { AppError } from '../../core/errors.ts'
-import { audited, changedBy } from '../audited.ts'
+import { audited, changedBy, type ReportSave } from '../audited.ts'
 import type { SurfaceEnv } from '../surface.ts'
 import type { Loaders } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
@@ -14,15 +14,16 @@ export interface GraphqlContext {
   readonly env: Pick<SurfaceEnv, 'address' | 'requestId' | 'session'>
 }
 
-/** Wraps a resolver so that it gets the caller, who may write. */
+/** Wraps a resolver so that it gets the caller, who may write. @param reports `reports`: the resolver reports the endpoint that it saves */
 export type Writing = <Arguments, Result>(
-  run: (caller: Caller, args: Arguments) => Promise<Result>,
+  run: (caller: Caller, args: Arguments, report: ReportSave) => Promise<Result>,
+  reports?: 'reports',
 ) => (_: unknown, args: Arguments, context: GraphqlContext, info: { readonly fieldName: string }) => Promise<Result>
 
 /** Makes resolvers of mutations, which emit an event for each change. @throws AppError `unauthorized` without a key, `forbidden` without the right */
 export function writingFor(parts: Pick<GraphqlParts, 'access' | 'emit' | 'audit' | 'auditViews'>): Writing {
   const { access, emit } = parts
-  return run =>
+  return (run, reports) =>
     async (_, args, { caller, env }, { fieldName: operation }) => {
       if (caller === null) throw new AppError('unauthorized', 'an API key is needed to change anything')
       access.requireManagement(caller, 'write')
@@ -32,7 +33,10 @@ export function writingFor(parts: Pick<GraphqlParts, 'access' | 'emit' | 'audit'
         return kind === null || id === null ? null : { kind, id }
       }
       const asked = { surface: 'graphql', operation, caller, env, object: named(null) } as const
-      const result = await audited(parts, asked, () => run(caller, args), { objectOf: named })
+      const result = await audited(parts, asked, report => run(caller, args, report), {
+        objectOf: named,
+        reports: reports !== undefined,
+      })
       const object = objectOf(result, args)
       emit('change.made', { surface: 'graphql', operation, object, ...changedBy(caller, env) })
       return result

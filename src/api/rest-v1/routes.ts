@@ -91,12 +91,14 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
       ...(includeWorkers ? { workers: await endpoints.workersOf(endpoint) } : {}),
     })
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof EndpointFields>
-  const update = async ({ caller, params, body: fields }: Change) => {
+  const update = async ({ caller, params, body: fields, report }: Change) => {
     const id = endpointId(params.id)
     const { templateId } = fields
     const link = templateId === undefined ? {} : { templateId: templateId as TemplateId }
-    const changed = await endpoints.update(caller, id, now => ({ ...changedConfig(fields, now), ...link }))
-    return view(changed, {})
+    const changes = (now: Endpoint) => ({ ...changedConfig(fields, now), ...link })
+    const saved = await endpoints.save(caller, { id, changes })
+    report(saved)
+    return view(saved.endpoint, {})
   }
   return [
     route({ ...contract('get', '/endpoints'), query: Views }, async ({ caller, query }) => {
@@ -105,12 +107,17 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
       const templates = [...(await endpoints.templatesOf(items))]
       return mapConcurrently(templates, CONCURRENCY, ([endpoint, template]) => view(endpoint, query, template))
     }),
-    route({ ...contract('post', '/endpoints'), ...body(EndpointFields) }, async ({ caller, body: fields }) => {
-      if (fields.templateId === undefined) throw invalidRequest(['templateId is needed'])
-      // Tools of this version send false by default, without an intention.
-      const config = newConfig(fields.flashboot === false ? { ...fields, flashboot: undefined } : fields)
-      return view(await endpoints.create(caller, config, fields.templateId as TemplateId), {})
-    }),
+    route(
+      { ...contract('post', '/endpoints'), reports: true, ...body(EndpointFields) },
+      async ({ caller, body: fields, report }) => {
+        if (fields.templateId === undefined) throw invalidRequest(['templateId is needed'])
+        // Tools of this version send false by default, without an intention.
+        const config = newConfig(fields.flashboot === false ? { ...fields, flashboot: undefined } : fields)
+        const saved = await endpoints.save(caller, { config, runs: fields.templateId as TemplateId })
+        report(saved)
+        return view(saved.endpoint, {})
+      },
+    ),
     route(
       { ...contract('get', '/endpoints/{id}'), params: IdParam, query: Views },
       async ({ caller, params, query }) => {
@@ -118,8 +125,11 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
         return view(endpoint, query, query.includeTemplate ? template : undefined)
       },
     ),
-    route({ ...contract('patch', '/endpoints/{id}'), params: IdParam, ...body(EndpointFields) }, update),
-    route({ ...contract('post', '/endpoints/{id}/update'), params: IdParam, ...body(EndpointFields) }, update),
+    route({ ...contract('patch', '/endpoints/{id}'), reports: true, params: IdParam, ...body(EndpointFields) }, update),
+    route(
+      { ...contract('post', '/endpoints/{id}/update'), reports: true, params: IdParam, ...body(EndpointFields) },
+      update,
+    ),
     route({ ...contract('delete', '/endpoints/{id}'), params: IdParam }, async ({ caller, params }) =>
       endpoints.remove(caller.owner, endpointId(params.id), true),
     ),

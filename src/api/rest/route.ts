@@ -1,5 +1,6 @@
 import type { z } from '@hono/zod-openapi'
 import type { Caller } from '../../core/accounts/permission.ts'
+import type { ReportSave } from '../audited.ts'
 
 /** A zod shape: schemas by member name. */
 export type Shape = Readonly<Record<string, z.ZodType>>
@@ -39,6 +40,8 @@ export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B e
   readonly summary: string
   /** Required right in management. `operator`: all rights of the operator's account. `open`: no key needed. */
   readonly level: 'read' | 'write' | 'operator' | 'open'
+  /** Whether the handler reports the endpoint that it saves, so that the audit log reads none. */
+  readonly reports?: true
   readonly params?: P
   readonly query?: Q
   readonly queryRules?: readonly Rule<Q>[]
@@ -66,6 +69,7 @@ export interface RouteCall<P extends Shape, Q extends Shape, H extends Shape, B 
   readonly request: Request
   /** Registers the request as open while its response is sent. Aborts when the caller may no longer read it. */
   readonly held: () => AbortSignal
+  readonly report: ReportSave
 }
 
 /** A contract with its handler. The handler returns the JSON of the response body, or a Response. */

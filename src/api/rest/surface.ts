@@ -11,7 +11,7 @@ import type { FieldProblem } from '../../core/field-problem.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import { type AuditParts, audited, changedBy } from '../audited.ts'
+import { type AuditParts, audited, changedBy, type ReportSave } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import { isKnownTag } from '../entity-tag.ts'
 import { restSentence } from '../field-names.ts'
@@ -79,7 +79,8 @@ export function restSurface(
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
         if (caller !== null) requireMembers(parts, caller, route, parsed.body)
         // An open route ignores its caller.
-        const handle = () => route.handle({ ...parsed, caller: caller as Caller, request, held })
+        const handle = (report: ReportSave = () => {}) =>
+          route.handle({ ...parsed, caller: caller as Caller, request, held, report })
         const changes = caller !== null && method !== 'get' && parsed.query.dryRun !== 'true'
         const answer = await (changes ? changing(context.env, route, caller, parsed.params, handle, format) : handle())
         return respond(answer, route.contract.success.status, request)
@@ -168,7 +169,7 @@ async function changing(
   { contract }: RestRoute,
   caller: Caller,
   params: object,
-  handle: () => Promise<unknown>,
+  handle: (report: ReportSave) => Promise<unknown>,
   { surface }: ErrorFormat,
 ): Promise<unknown> {
   const { operationId: operation } = contract
@@ -184,7 +185,7 @@ async function changing(
     return kind === null || id === null ? null : { kind, id }
   }
   const asked = { surface, operation, caller, env, object: objectOf(null) }
-  const answer = await audited(parts, asked, handle, { objectOf })
+  const answer = await audited(parts, asked, handle, { objectOf, reports: contract.reports })
   parts.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
   return answer
 }

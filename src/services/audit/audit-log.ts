@@ -15,11 +15,17 @@ export interface AuditedOperation {
   readonly detail?: AuditDetail
 }
 
+/** A change as the operation saw it: the object before and after. */
+export interface SeenChange {
+  readonly before: AuditView | null
+  readonly after: AuditView | null
+}
+
 /** How an operation is looked at. */
 export interface AuditLook<Result> {
   /** What it was about; as was known before unless given. */
   readonly objectOf?: (result: Result) => AuditObject | null
-  /** The object as it is now; null where there is none. */
+  /** The object as it is now; null where there is none. Left out for an operation that reports its change. */
   readonly view?: (object: AuditObject) => Promise<AuditView | null>
   /** Facts about the result. */
   readonly detailOf?: (result: Result) => AuditDetail
@@ -54,12 +60,13 @@ export class AuditLog {
 
   /**
    * Runs an operation between the entries that say that it began and how it ended.
+   * @param run gets a function with which it reports a change, so that no object is read for that
    * @throws AppError `unavailable`, before anything was done, when the first of them cannot be written, and after it when the second cannot; what
    *   `run` throws
    */
   async change<Result>(
     asked: AuditedOperation,
-    run: () => Promise<Result>,
+    run: (report: (change: SeenChange) => void) => Promise<Result>,
     { objectOf, view, detailOf }: AuditLook<Result> = {},
   ): Promise<Result> {
     const viewOf = async (object: AuditObject | null) => (object === null ? null : ((await view?.(object)) ?? null))
@@ -67,9 +74,10 @@ export class AuditLog {
     const begun = await this.#write(entryOf(asked, this.#ports.clock.now()))
     const end = (fields: Partial<AuditEntry>) =>
       this.#end({ ...entryOf(asked, this.#ports.clock.now()), ...fields, begun })
+    const seen: SeenChange[] = []
     let result: Result
     try {
-      result = await run()
+      result = await run(change => seen.push(change))
     } catch (thrown) {
       const { code, status } = toAppError(thrown)
       // Whoever asked is told what went wrong in any case.
@@ -78,9 +86,9 @@ export class AuditLog {
     }
     const object = objectOf?.(result) ?? asked.object
     // What was done is done, and cannot be told otherwise because it cannot be looked at.
-    const after = await viewOf(object).catch(() => before)
+    const change = seen.at(-1) ?? { before, after: await viewOf(object).catch(() => before) }
     const detail = { ...asked.detail, ...detailOf?.(result) }
-    await end({ object, changes: fieldChanges(before, after), detail, outcome: 'done' })
+    await end({ object, changes: fieldChanges(change.before, change.after), detail, outcome: 'done' })
     return result
   }
 

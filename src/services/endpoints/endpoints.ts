@@ -42,7 +42,7 @@ const CONCURRENCY = 16
 /** Default disk of an endpoint's own template, in GB. */
 const DISK_GB = 10
 
-/** Changes to an endpoint; what is left out is kept. */
+/** Fields of an endpoint to change; those that are left out are kept. */
 export type EndpointChanges = Partial<EndpointConfig> & { readonly templateId?: TemplateId }
 
 /** An endpoint with what its workers run. */
@@ -51,21 +51,42 @@ export interface WithTemplate {
   readonly template: Template
 }
 
-/** What an endpoint with a template of its own runs; what is left out gets the default. */
+/** The content of a template that an endpoint has for itself; members that are left out have their defaults. */
 export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
 
 /** A value, or a function of the current endpoint and template that returns it. */
 export type GivenEndpoint<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
 
-/** As {@link GivenEndpoint}, from the endpoint alone. */
-export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointChanges)
+/** A new endpoint to save. */
+export interface NewEndpoint {
+  readonly config: EndpointConfig
+  /**
+   * The id of a template, whose changes are changes of the endpoint from then on, or the content of a template of its own, which no list
+   * shows and which goes with the endpoint.
+   */
+  readonly runs: TemplateId | OwnTemplate
+  /** The id of the endpoint, unless it is taken; left out, or taken: a random one. */
+  readonly wantedId?: EndpointId | undefined
+}
 
-/** Rarer options of {@link Endpoints.updateOwnTemplate}. */
-export interface OwnTemplateUpdate {
-  /** Whether an idleTimeout that has no effect now is kept; it is refused otherwise. */
-  readonly keepsUnusedIdleTimeout?: boolean
+/** A change of an endpoint to save. Fields that are left out stay as they are. */
+export interface EndpointChange {
+  readonly id: EndpointId
+  readonly changes?: GivenEndpoint<EndpointChanges>
+  /**
+   * Changes of its template. A template that is shared or listed stays as it is, and the endpoint gets a copy of its own. An
+   * environment replaces all variables of the endpoint.
+   */
+  readonly template?: GivenEndpoint<Partial<TemplateInput>>
+  /** Whether an idleTimeout without an effect is refused; it is saved otherwise. */
+  readonly refusesUnusedIdleTimeout?: boolean
   /** Makes a new version in any case, with these properties. */
   readonly release?: ReleaseOptions
+}
+
+/** An endpoint as it was saved, and as it was before; null for a new one. */
+export interface SavedEndpoint extends WithTemplate {
+  readonly before: WithTemplate | null
 }
 
 /** Operations of {@link Endpoints} on workers; the fleet implements them. */
@@ -100,174 +121,122 @@ export class Endpoints {
   }
 
   /**
-   * Makes an endpoint that is linked to a template: each change of the template is a change of the endpoint.
-   * @param wantedId the id to use, unless it is taken; a new random one otherwise
-   * @throws AppError `invalid` with all failures, an unknown template among them; `forbidden` as services/endpoints/host-folders.ts says
+   * Saves a new endpoint or a change of one, in one step with its own template. A change that workers see makes a new version.
+   * @param isTried true to check everything and change nothing: the result is that of a save at this moment
+   * @throws AppError `invalid` with all failures, unknown templates and volumes among them; `not_found` for an endpoint of another owner;
+   *   `conflict` past a limit of the account, for a taken domain, when others keep changing the endpoint, and for another type while
+   *   jobs are unfinished; `forbidden` as services/endpoints/host-folders.ts says
    */
-  async create(by: Changer, given: EndpointConfig, templateId: TemplateId, wantedId?: EndpointId): Promise<Endpoint> {
+  save(by: Changer, wanted: NewEndpoint | EndpointChange, isTried = false): Promise<SavedEndpoint> {
+    const name = 'id' in wanted ? wanted.id : wanted.config.name
+    return retryOnConflict(`endpoint ${name}`, async () => {
+      const plan = await ('id' in wanted ? this.#plannedChange(by, wanted) : this.#plannedNew(by, wanted))
+      if (plan === null) return null
+      const { endpoint, template, before } = plan
+      const isSaved = await this.#withinLimits(plan, async () => isTried || (await this.#stored(plan)))
+      return isSaved ? { endpoint, template, before } : null
+    })
+  }
+
+  async #plannedNew(by: Changer, { config: given, runs, wantedId }: NewEndpoint): Promise<Plan> {
     const config = tidied(given)
     const owner = ownerOf(by)
-    const problems = await this.#problems(owner, config)
-    const template = await this.#ports.store.templates.find(owner, templateId)
+    const own = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
+    const linked = typeof runs === 'string' ? await this.#ports.store.templates.find(owner, runs) : null
+    const template = own ?? linked
     if (template !== null) requireFolderRight(by, { template, config }, null)
-    problems.push(...linkProblems(templateId, template))
+    const problems = await this.#problems(owner, config)
+    if (typeof runs === 'string') problems.push(...linkProblems(runs, linked))
+    if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
     if (template !== null) problems.push(...servingChangeProblems({ config, template }, null))
-    if (problems.length > 0) throw invalidFields(problems)
-    const taken = wantedId === undefined || !(await this.#ports.store.endpoints.isFree(wantedId))
-    return this.#insert(owner, config, templateId, taken ? this.#newId() : wantedId)
+    requireNone(problems, own)
+    const isFree = wantedId !== undefined && (await this.#ports.store.endpoints.isFree(wantedId))
+    const id = isFree ? wantedId : (shortId(this.#ports.random) as EndpointId)
+    const createdAtMs = this.#ports.clock.now()
+    const endpoint = { ...config, id, owner, templateId: template!.id, version: 1, createdAtMs }
+    await this.#domains.requireFree(endpoint)
+    return { endpoint, template: template!, own, before: null }
   }
 
-  /**
-   * Makes an endpoint with a template of its own, which no list shows and which goes with the endpoint. Both come
-   * about in one step. The template is a serverless one. Its name is made here, unless one is given that is free.
-   * @throws AppError `invalid` with all failures of both; `forbidden` as services/endpoints/host-folders.ts says
-   */
-  async createWithOwnTemplate(by: Changer, given: EndpointConfig, content: OwnTemplate): Promise<Endpoint> {
-    const { config, own } = await this.#checkedNew(by, given, content)
-    return this.#insert(ownerOf(by), config, own.id, this.#newId(), own)
-  }
-
-  /**
-   * What {@link createWithOwnTemplate} would make now; changes nothing.
-   * @throws AppError as that
-   */
-  async previewWithOwnTemplate(by: Changer, given: EndpointConfig, content: OwnTemplate): Promise<WithTemplate> {
-    const { config, own: template } = await this.#checkedNew(by, given, content)
-    const endpoint = this.#newEndpoint(ownerOf(by), config, template.id, this.#newId())
-    return this.#admitted(endpoint, async () => ({ endpoint, template }))
-  }
-
-  async #checkedNew(
-    by: Changer,
-    given: EndpointConfig,
-    content: OwnTemplate,
-  ): Promise<{ readonly config: EndpointConfig; readonly own: Template }> {
-    const config = tidied(given)
+  /** Null where the endpoint got another template between two reads. */
+  async #plannedChange(by: Changer, change: EndpointChange): Promise<Plan | null> {
+    const { id, changes = {}, template: templateChanges = {}, release } = change
     const owner = ownerOf(by)
-    const own = await this.#namedTemplate(owner, config.name, content)
-    requireFolderRight(by, { template: own, config }, null)
-    const problems: FieldProblem[] = [
-      ...(await this.#problems(owner, config)),
-      ...(await savedTemplateProblems(this.#ports, owner, own)),
-      ...servingChangeProblems({ config, template: own }, null),
-    ]
-    if (problems.length > 0) throw invalidFields(distinctProblems(problems))
-    return { config, own }
-  }
-
-  /**
-   * Changes what is given and keeps the rest; makes a new version when workers must see the change.
-   * @throws AppError `not_found`, `invalid` with all failures, `conflict` when others keep changing it meanwhile or its
-   *   type would change while jobs are unfinished, `forbidden` as services/endpoints/host-folders.ts says
-   */
-  async update(by: Changer, id: EndpointId, given: GivenChanges): Promise<Endpoint> {
-    const owner = ownerOf(by)
-    return this.#change(owner, id, async before => {
-      const changes = typeof given === 'function' ? given(before) : given
-      const after = tidied({ ...before, ...changes })
-      const problems = await this.#problems(owner, after, before)
-      const template = await this.#ports.store.templates.find(owner, after.templateId)
-      if (changes.templateId !== undefined) problems.push(...linkProblems(changes.templateId, template))
-      if (template !== null) {
-        const known = after.templateId === before.templateId ? { config: before, template } : null
-        requireFolderRight(by, { template, config: after }, known)
-        problems.push(...servingChangeProblems({ config: after, template }, known))
-      }
-      if (problems.length > 0) throw invalidFields(problems)
-      const newVersion = after.templateId !== before.templateId || workersMustSee(before, after)
-      return { after, newVersion, own: undefined }
-    })
-  }
-
-  /**
-   * Changes an endpoint and what it runs, in one step. Where its template is shared or listed, the endpoint gets a copy
-   * of its own first. An environment that is given replaces the whole one that the endpoint has.
-   * @param changes of the endpoint
-   * @param templateChanges of what it runs
-   * @param how in which way, besides
-   * @throws AppError as {@link update}; `invalid` also for an idleTimeout that has no effect, where that is refused
-   */
-  async updateOwnTemplate(
-    by: Changer,
-    id: EndpointId,
-    changes: GivenEndpoint<EndpointChanges>,
-    templateChanges: GivenEndpoint<Partial<TemplateInput>> = {},
-    options: OwnTemplateUpdate = {},
-  ): Promise<Endpoint> {
-    return this.#change(ownerOf(by), id, this.#ownTemplateChange(by, changes, templateChanges, options))
-  }
-
-  /**
-   * What {@link updateOwnTemplate} would come to now; changes nothing.
-   * @throws AppError as that
-   */
-  async previewUpdate(
-    by: Changer,
-    id: EndpointId,
-    changes: GivenEndpoint<EndpointChanges>,
-    templateChanges: GivenEndpoint<Partial<TemplateInput>> = {},
-    options: OwnTemplateUpdate = {},
-  ): Promise<WithTemplate> {
-    const owner = ownerOf(by)
-    const decide = this.#ownTemplateChange(by, changes, templateChanges, options)
-    return retryOnConflict(`endpoint ${id}`, async () => {
-      const planned = await this.#planned(owner, id, decide)
-      if (planned === null) return null
-      const { after: endpoint, own } = planned
-      return this.#withinLimits(planned, async () => {
-        const template = own ?? (await this.#ports.store.templates.find(owner, endpoint.templateId))
-        return template === null ? null : { endpoint, template }
-      })
-    })
-  }
-
-  #ownTemplateChange(
-    by: Changer,
-    changes: GivenEndpoint<EndpointChanges>,
-    templateChanges: GivenEndpoint<Partial<TemplateInput>>,
-    { keepsUnusedIdleTimeout = false, release }: OwnTemplateUpdate,
-  ): Decide {
-    const owner = ownerOf(by)
-    return async before => {
-      const template = await this.#ports.store.templates.find(owner, before.templateId)
-      if (template === null) return null
-      const wanted = settled(changes, before, template)
-      const given = this.#withSavedImage(settled(templateChanges, before, template))
-      // The same variables stay where they are, some at the endpoint and some in its template.
-      const isEnvKept = wanted.env === undefined && isSameEnv(given.env ?? {}, savedEnv(before, template))
-      const content: Partial<TemplateInput> = isEnvKept ? omitted(given, 'env') : given
-      const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
-      const own = await this.#changedTemplate(template, merged.name, content)
-      const problems = await this.#problems(owner, merged, before)
-      if (!keepsUnusedIdleTimeout && wanted.idleTimeoutS !== undefined) {
-        problems.push(...idleTimeoutProblems(merged))
-      }
-      if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
-      const serving = { config: merged, template: own ?? template }
-      requireFolderRight(by, serving, { config: before, template })
-      problems.push(...servingChangeProblems(serving, { config: before, template }))
-      if (problems.length > 0) throw invalidFields(distinctProblems(problems))
-      const after = { ...merged, templateId: own?.id ?? before.templateId }
-      const isSeen = own !== undefined || workersMustSee(before, after)
-      if (release?.canary != null) await this.#checkCanary(before, after, isSeen)
-      const newVersion = isSeen || release !== undefined
-      return { after, newVersion, own, release }
+    const { templates } = this.#ports.store
+    const old = await this.find(owner, id)
+    const oldTemplate = await templates.find(owner, old.templateId)
+    if (oldTemplate === null) return null
+    const before = { endpoint: old, template: oldTemplate }
+    const wanted = settled(changes, before)
+    const given = this.#withSavedImage(settled(templateChanges, before))
+    // The same variables stay where they are, some at the endpoint and some in its template.
+    const isEnvKept = wanted.env === undefined && isSameEnv(given.env ?? {}, savedEnv(old, oldTemplate))
+    const content: Partial<TemplateInput> = isEnvKept ? omitted(given, 'env') : given
+    const config = tidied({ ...old, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
+    const isLinked = config.templateId !== old.templateId
+    const linked = isLinked ? await templates.find(owner, config.templateId) : oldTemplate
+    const own = await this.#changedTemplate(oldTemplate, config.name, content)
+    const template = own ?? linked
+    const problems = await this.#problems(owner, config, old)
+    if (wanted.templateId !== undefined) problems.push(...linkProblems(wanted.templateId, linked))
+    if (change.refusesUnusedIdleTimeout && wanted.idleTimeoutS !== undefined) {
+      problems.push(...idleTimeoutProblems(config))
     }
+    if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
+    if (template !== null) {
+      const known = isLinked ? null : { config: old, template: oldTemplate }
+      requireFolderRight(by, { template, config }, known)
+      problems.push(...servingChangeProblems({ config, template }, known))
+    }
+    requireNone(problems, own)
+    const isSeen = own !== undefined || isLinked || workersMustSee(old, config)
+    if (release?.canary != null) await this.#checkCanary(old, config, isSeen)
+    const version = old.version + (isSeen || release !== undefined ? 1 : 0)
+    const endpoint = { ...config, templateId: template!.id, version }
+    await this.#checkTypeChange(old, endpoint)
+    if (endpoint.domain !== old.domain) await this.#domains.requireFree(endpoint)
+    return { endpoint, template: template!, own, before, release }
+  }
+
+  /** Acts while the account may have the endpoint and its workers. */
+  #withinLimits<Done>({ endpoint, before }: Plan, act: () => Promise<Done>): Promise<Done> {
+    const { owner, workersMin } = endpoint
+    const more = workersMin - (before?.endpoint.workersMin ?? 0)
+    const keepingWorkers = () => this.#quotas.keepingWorkers(owner, more, act)
+    if (before === null) return this.#quotas.adding(owner, 'endpoints', keepingWorkers)
+    return more > 0 ? this.#quotas.inTurn(owner, keepingWorkers) : act()
+  }
+
+  /** Writes an endpoint; false where it has changed since it was read. */
+  async #stored({ endpoint, before, own, release }: Write): Promise<boolean> {
+    const { store, clock, emit, notifier } = this.#ports
+    const { id, owner, version } = endpoint
+    const old = before?.endpoint ?? null
+    const isStored = await this.#domains.changing(old, endpoint, async () => {
+      if (old !== null) return store.endpoints.replace(endpoint, old, clock.now(), own, release)
+      await store.endpoints.insert(endpoint, own)
+      return true
+    })
+    if (!isStored) return false
+    emit('endpoint.saved', { endpointId: id, owner, version, created: old === null })
+    if (old !== null) notifier.publish(`load:${id}`)
+    notifier.publish('endpoints')
+    return true
   }
 
   /**
-   * Replaces its workers with a new release: new ones start, and the old ones end after their jobs. Crashes of before delay no start any
-   * more, and a stopped rollout begins again.
+   * Replaces its workers with a new release: new ones start, and the old ones end after their jobs. Earlier crashes no longer delay starts,
+   * and a stopped rollout begins again.
    * @param replacesAtOnce whether old workers go although no new one has been ready
    * @throws AppError as {@link find}
    */
-  async restart(owner: OwnerId, id: EndpointId, replacesAtOnce = false): Promise<Endpoint> {
-    return this.#change(owner, id, async before => ({
-      after: before,
-      newVersion: true,
-      own: undefined,
-      release: { replacesAtOnce },
-    }))
+  restart(owner: OwnerId, id: EndpointId, replacesAtOnce = false): Promise<Endpoint> {
+    return retryOnConflict(`endpoint ${id}`, async () => {
+      const old = await this.find(owner, id)
+      const endpoint = { ...old, version: old.version + 1 }
+      const write = { endpoint, before: { endpoint: old }, release: { replacesAtOnce } }
+      return (await this.#stored(write)) ? endpoint : null
+    })
   }
 
   /** @throws AppError `not_found`, also for an endpoint of another owner */
@@ -367,71 +336,6 @@ export class Endpoints {
     return (await this.#ports.store.accounts.find(owner))?.deleteRunningEndpoints === true
   }
 
-  #newId(): EndpointId {
-    return shortId(this.#ports.random) as EndpointId
-  }
-
-  async #insert(
-    owner: OwnerId,
-    config: EndpointConfig,
-    templateId: TemplateId,
-    id: EndpointId,
-    own?: Template,
-  ): Promise<Endpoint> {
-    const { store, emit, notifier } = this.#ports
-    const endpoint = this.#newEndpoint(owner, config, templateId, id)
-    const insert = () => store.endpoints.insert(endpoint, own)
-    await this.#admitted(endpoint, () => this.#domains.changing(null, endpoint, insert))
-    emit('endpoint.saved', { endpointId: id, owner, version: 1, created: true })
-    notifier.publish('endpoints')
-    return endpoint
-  }
-
-  #newEndpoint(owner: OwnerId, config: EndpointConfig, templateId: TemplateId, id: EndpointId): Endpoint {
-    return { ...config, id, owner, templateId, version: 1, createdAtMs: this.#ports.clock.now() }
-  }
-
-  /** Acts while the account may have one endpoint more. @throws AppError `conflict` when its domain is taken */
-  async #admitted<Done>(endpoint: Endpoint, act: () => Promise<Done>): Promise<Done> {
-    const { owner, workersMin } = endpoint
-    await this.#domains.requireFree(endpoint)
-    return this.#quotas.adding(owner, 'endpoints', () => this.#quotas.keepingWorkers(owner, workersMin, act))
-  }
-
-  /** Acts while the account may keep the workers of the changed endpoint. */
-  #withinLimits<Done>({ before, after }: PlannedChange, act: () => Promise<Done>): Promise<Done> {
-    const { owner } = after
-    const more = after.workersMin - before.workersMin
-    return more > 0 ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, act)) : act()
-  }
-
-  /** A change with everything about it checked. Null where it has to be decided anew. */
-  async #planned(owner: OwnerId, id: EndpointId, decide: Decide): Promise<PlannedChange | null> {
-    const before = await this.find(owner, id)
-    const change = await decide(before)
-    if (change === null) return null
-    await this.#checkTypeChange(before, change.after)
-    if (change.after.domain !== before.domain) await this.#domains.requireFree(change.after)
-    const version = before.version + (change.newVersion ? 1 : 0)
-    return { ...change, before, after: { ...change.after, version } }
-  }
-
-  async #change(owner: OwnerId, id: EndpointId, decide: Decide): Promise<Endpoint> {
-    const { store, clock, emit, notifier } = this.#ports
-    return retryOnConflict(`endpoint ${id}`, async () => {
-      const planned = await this.#planned(owner, id, decide)
-      if (planned === null) return null
-      const { before, after, own, release } = planned
-      const replace = () => store.endpoints.replace(after, before, clock.now(), own, release)
-      const change = () => this.#domains.changing(before, after, replace)
-      if (!(await this.#withinLimits(planned, change))) return null
-      emit('endpoint.saved', { endpointId: id, owner, version: after.version, created: false })
-      notifier.publish(`load:${id}`)
-      notifier.publish('endpoints')
-      return after
-    })
-  }
-
   /** Undefined where the template stays as it is. */
   async #changedTemplate(
     template: Template,
@@ -514,20 +418,19 @@ function stillRunning(id: EndpointId): string {
   )
 }
 
-/** What a change of an endpoint comes to. */
-interface Change {
-  readonly after: Endpoint
-  readonly newVersion: boolean
-  readonly own: Template | undefined
+/** A write of an endpoint. */
+interface Write {
+  readonly endpoint: Endpoint
+  /** Null for a new one. */
+  readonly before: Pick<WithTemplate, 'endpoint'> | null
+  /** The template of its own to store; left out where a template stays as it is. */
+  readonly own?: Template | undefined
   readonly release?: ReleaseOptions | undefined
 }
 
-/** What a change comes to, from the endpoint as it is. Null where it has changed meanwhile. */
-type Decide = (before: Endpoint) => Promise<Change | null>
-
-/** A change that may be saved. */
-interface PlannedChange extends Change {
-  readonly before: Endpoint
+/** A save with everything about it checked. */
+interface Plan extends Write, WithTemplate {
+  readonly before: WithTemplate | null
 }
 
 function omitted<Value extends object, Name extends keyof Value>(value: Value, name: Name): Omit<Value, Name> {
@@ -535,8 +438,13 @@ function omitted<Value extends object, Name extends keyof Value>(value: Value, n
   return rest
 }
 
-function settled<Value extends object>(given: GivenEndpoint<Value>, endpoint: Endpoint, template: Template): Value {
+function settled<Value extends object>(given: GivenEndpoint<Value>, { endpoint, template }: WithTemplate): Value {
   return typeof given === 'function' ? given(endpoint, template) : given
+}
+
+/** @param own a template whose problems are among those of its endpoint @throws AppError `invalid` with all problems */
+function requireNone(problems: readonly FieldProblem[], own: Template | undefined): void {
+  if (problems.length > 0) throw invalidFields(own === undefined ? problems : distinctProblems(problems))
 }
 
 function linkProblems(id: TemplateId, template: Template | null): FieldProblem[] {

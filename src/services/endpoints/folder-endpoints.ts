@@ -90,7 +90,9 @@ export async function ensureFolderEndpoint(
     const changes = changesOf(known.endpoint, { type, compute, workersMax: settings.workersMax })
     if (Object.keys(runs).length > 0) await templates.update(by, known.template.id, runs)
     const { id } = known.endpoint
-    return Object.keys(changes).length > 0 ? endpoints.update(by, id, changes) : endpoints.find(owner, id)
+    return Object.keys(changes).length > 0
+      ? (await endpoints.save(by, { id, changes })).endpoint
+      : endpoints.find(owner, id)
   }
   const template =
     known?.template ??
@@ -106,7 +108,8 @@ export async function ensureFolderEndpoint(
   if (known !== null && (template.image !== image || template.args !== args))
     await templates.update(by, template.id, { image, args })
   const workersMax = settings.workersMax === undefined ? {} : { workersMax: settings.workersMax }
-  return endpoints.create(by, withDefaults({ name, compute, type, ...workersMax }), template.id, idFromName(name))
+  const config = withDefaults({ name, compute, type, ...workersMax })
+  return (await endpoints.save(by, { config, runs: template.id, wantedId: idFromName(name) })).endpoint
 }
 
 /**

@@ -106,18 +106,17 @@ export class Releases {
     if (configuration === null) throw new AppError('conflict', notKept(id, version))
     const missing = await this.#missingSecrets(owner, savedEnv(configuration.endpoint, configuration.template))
     if (missing.length > 0) throw invalidFields(missing)
-    const after = await this.#endpoints.updateOwnTemplate(
-      by,
+    const { endpoint } = await this.#endpoints.save(by, {
       id,
-      now => {
+      changes: now => {
         // Another rollback may have come first, while this one is made up.
         if (now.version === version) throw new AppError('conflict', isPresent(id, version))
         return restoredEndpoint(now, configuration)
       },
-      restoredTemplate(configuration, image),
-      { release: { restores: version, image } },
-    )
-    return this.find(owner, id, after.version)
+      template: restoredTemplate(configuration, image),
+      release: { restores: version, image },
+    })
+    return this.find(owner, id, endpoint.version)
   }
 
   /**

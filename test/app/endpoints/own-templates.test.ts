@@ -17,7 +17,7 @@ const templateNames = async (rig: Rig) => (await rig.store.templates.list(ME)).m
 test('an endpoint with a template of its own shows it in no list, and takes it along', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
-  const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1', env: { A: '1' } })
+  const { id } = (await endpoints.save(ME, { config: CONFIG, runs: { image: 'image:1', env: { A: '1' } } })).endpoint
   const endpoint = await endpoints.find(ME, id)
   const template = (await endpoints.withTemplate(endpoint.owner, endpoint.id)).template
   assert.deepEqual(
@@ -33,7 +33,7 @@ test('all mistakes of an endpoint and its own template are reported at once, wit
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
   const config = { ...CONFIG, name: '', workersMin: 3, workersMax: 1 }
-  await assert.rejects(endpoints.createWithOwnTemplate(ME, config, { image: ' ', diskGb: 0 }), {
+  await assert.rejects(endpoints.save(ME, { config, runs: { image: ' ', diskGb: 0 } }), {
     code: 'invalid',
     failures: [
       ...['name must not be empty', 'workersMin (3) must not exceed workersMax (1)', 'image must not be empty'],
@@ -46,11 +46,12 @@ test('all mistakes of an endpoint and its own template are reported at once, wit
 test('a change of what an endpoint runs makes one new version, and a change of nothing makes none', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
-  const { id, templateId } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
-  const changed = await endpoints.updateOwnTemplate(ME, id, { flashboot: 'FLASHBOOT' }, { image: 'image:2' })
+  const { id, templateId } = (await endpoints.save(ME, { config: CONFIG, runs: { image: 'image:1' } })).endpoint
+  const template = { image: 'image:2' }
+  const { endpoint: changed } = await endpoints.save(ME, { id, changes: { flashboot: 'FLASHBOOT' }, template })
   assert.deepEqual([changed.version, changed.templateId], [2, templateId])
   assert.equal((await endpoints.withTemplate(changed.owner, changed.id)).template.image, 'image:2')
-  const same = await endpoints.updateOwnTemplate(ME, id, { name: 'renamed' }, { image: 'image:2' })
+  const { endpoint: same } = await endpoints.save(ME, { id, changes: { name: 'renamed' }, template })
   assert.deepEqual([same.version, same.name], [2, 'renamed'])
 })
 
@@ -59,9 +60,9 @@ test('a change of what a linked endpoint runs copies the template, and leaves th
   const { endpoints, templates } = servicesOf(rig)
   const shared = await rig.template({ name: 'shared', env: [{ key: 'T', value: '1' }] })
   const linked = await rig.endpoint({ templateId: shared, env: [] })
-  const other = await endpoints.create(ME, CONFIG, shared)
-  await endpoints.update(ME, linked, { env: { E: '1' } })
-  const changed = await endpoints.updateOwnTemplate(ME, linked, {}, { env: { N: '2' } })
+  const { endpoint: other } = await endpoints.save(ME, { config: CONFIG, runs: shared })
+  await endpoints.save(ME, { id: linked, changes: { env: { E: '1' } } })
+  const { endpoint: changed } = await endpoints.save(ME, { id: linked, template: { env: { N: '2' } } })
   assert.notEqual(changed.templateId, shared)
   const own = (await endpoints.withTemplate(changed.owner, changed.id)).template
   assert.deepEqual([own.env, changed.env, own.listed], [{ N: '2' }, {}, false])
@@ -69,16 +70,16 @@ test('a change of what a linked endpoint runs copies the template, and leaves th
   assert.equal((await endpoints.find(ME, other.id)).version, 1)
   assert.equal(changed.version, 3)
   assert.deepEqual(await templateNames(rig), ['shared'])
-  await endpoints.update(ME, linked, { templateId: shared })
+  await endpoints.save(ME, { id: linked, changes: { templateId: shared } })
   assert.equal(await rig.store.templates.find(ME, own.id), null, 'nobody has the copy any more')
 })
 
 test('an unlisted template that a second endpoint was linked to is copied, too', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
-  const first = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
-  const second = await endpoints.create(ME, CONFIG, first.templateId)
-  const changed = await endpoints.updateOwnTemplate(ME, second.id, {}, { image: 'image:2' })
+  const { endpoint: first } = await endpoints.save(ME, { config: CONFIG, runs: { image: 'image:1' } })
+  const { endpoint: second } = await endpoints.save(ME, { config: CONFIG, runs: first.templateId })
+  const { endpoint: changed } = await endpoints.save(ME, { id: second.id, template: { image: 'image:2' } })
   assert.notEqual(changed.templateId, first.templateId)
   assert.equal((await endpoints.withTemplate(ME, first.id)).template.image, 'image:1')
 })
@@ -86,14 +87,13 @@ test('an unlisted template that a second endpoint was linked to is copied, too',
 test('a change that is made of what there is sees what others have changed meanwhile', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
-  const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1', env: { N: '0' } })
+  const { id } = (await endpoints.save(ME, { config: CONFIG, runs: { image: 'image:1', env: { N: '0' } } })).endpoint
   const count = () =>
-    endpoints.updateOwnTemplate(
-      ME,
+    endpoints.save(ME, {
       id,
-      ({ workersMax }) => ({ workersMax: workersMax + 1 }),
-      (_, { env }) => ({ env: { N: String(Number(env.N) + 1) } }),
-    )
+      changes: ({ workersMax }) => ({ workersMax: workersMax + 1 }),
+      template: (_, { env }) => ({ env: { N: String(Number(env.N) + 1) } }),
+    })
   await Promise.all([count(), count(), count()])
   const endpoint = await endpoints.find(ME, id)
   assert.deepEqual([endpoint.workersMax, endpoint.version], [6, 4])
@@ -103,12 +103,15 @@ test('a change that is made of what there is sees what others have changed meanw
 test('an idleTimeout that would have no effect is refused where it is given', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
-  const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
+  const { id } = (await endpoints.save(ME, { config: CONFIG, runs: { image: 'image:1' } })).endpoint
   const requests = { scaler: { type: 'REQUEST_COUNT', requestCount: 2 } } as const
-  await assert.rejects(endpoints.updateOwnTemplate(ME, id, { ...requests, idleTimeoutS: 9 }), {
-    message: 'idleTimeoutS does not apply to a queue that scales on requestCount; leave it out',
-  })
-  await endpoints.updateOwnTemplate(ME, id, requests)
+  await assert.rejects(
+    endpoints.save(ME, { id, changes: { ...requests, idleTimeoutS: 9 }, refusesUnusedIdleTimeout: true }),
+    {
+      message: 'idleTimeoutS does not apply to a queue that scales on requestCount; leave it out',
+    },
+  )
+  await endpoints.save(ME, { id, changes: requests, refusesUnusedIdleTimeout: true })
   assert.equal((await endpoints.find(ME, id)).idleTimeoutS, 10, 'it is kept')
 })
 

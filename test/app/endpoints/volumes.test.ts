@@ -96,10 +96,10 @@ test('an endpoint takes only volumes of its owner, and they stay while it uses t
     code: 'conflict',
     message: `network volume ${id} is in use by endpoint ${endpoint}`,
   })
-  await assert.rejects(endpoints.update(ME, endpoint, { networkVolumeIds: [id, theirs] }), {
+  await assert.rejects(endpoints.save(ME, { id: endpoint, changes: { networkVolumeIds: [id, theirs] } }), {
     message: `networkVolumeIds: network volume ${theirs} not found`,
   })
-  await endpoints.update(ME, endpoint, { networkVolumeIds: [] })
+  await endpoints.save(ME, { id: endpoint, changes: { networkVolumeIds: [] } })
   await volumes.remove(ME, id)
 })
 
@@ -136,7 +136,7 @@ test('releases say how far workers have come', async t => {
     stop: null,
     canary: null,
   })
-  await endpoints.update(ME, endpoint, { env: { A: '1' } })
+  await endpoints.save(ME, { id: endpoint, changes: { env: { A: '1' } } })
   const { endpointVersion, rollout, releases: all } = await releases.list(ME, endpoint)
   assert.equal(endpointVersion, 2)
   assert.deepEqual([rollout.inProgress, rollout.percentOnLatest], [true, 0])

@@ -58,7 +58,7 @@ test('an endpoint that is linked to another template meanwhile is shown, and cha
       }
       const asked = ask()
       await steps(count)
-      await endpoints.update(DEFAULT_OWNER, id, { templateId })
+      await endpoints.save(DEFAULT_OWNER, { id, changes: { templateId } })
       const { status, text } = await asked
       assert.equal(status, 200, `${what} after ${count}: ${text}`)
     }

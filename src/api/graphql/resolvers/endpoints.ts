@@ -3,7 +3,7 @@ import { type Endpoint, endpointProblems, withDefaults } from '../../../core/end
 import type { TemplateInput } from '../../../core/endpoints/template.ts'
 import { invalidRequest, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type TemplateId, type VolumeId } from '../../../core/ids.ts'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
+import type { Endpoints, SavedEndpoint } from '../../../services/endpoints/endpoints.ts'
 import { graphqlSentence } from '../../field-names.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
 import { type EndpointInput, readEndpointInput } from '../inputs.ts'
@@ -44,17 +44,21 @@ export const endpointVolumeFields = {
 /** Mutations on endpoints. */
 export function endpointMutations({ endpoints }: GraphqlParts, writing: Writing) {
   return {
-    saveEndpoint: writing(async (caller, { input }: { input: EndpointInput }) =>
-      endpointView(
-        await (input.id ? change(endpoints, caller, input.id as EndpointId, input) : create(endpoints, caller, input)),
-      ),
-    ),
+    saveEndpoint: writing(async (caller, { input }: { input: EndpointInput }, report) => {
+      const { id } = input
+      const saved = await (id ? change(endpoints, caller, id as EndpointId, input) : create(endpoints, caller, input))
+      report(saved)
+      return endpointView(saved.endpoint)
+    }, 'reports'),
     updateEndpointTemplate: writing(
-      async (caller, { input }: { input?: { endpointId: string; templateId: string } | null }) => {
+      async (caller, { input }: { input?: { endpointId: string; templateId: string } | null }, report) => {
         if (input == null) throw invalidRequest(['input is needed'])
-        const templateId = input.templateId as TemplateId
-        return endpointView(await endpoints.update(caller, input.endpointId as EndpointId, { templateId }))
+        const changes = { templateId: input.templateId as TemplateId }
+        const saved = await endpoints.save(caller, { id: input.endpointId as EndpointId, changes })
+        report(saved)
+        return endpointView(saved.endpoint)
       },
+      'reports',
     ),
     deleteEndpoint: writing(async (caller, { id }: { id: string }) => {
       if (!isEndpointId(id)) throw notFound('endpoint', id)
@@ -64,7 +68,7 @@ export function endpointMutations({ endpoints }: GraphqlParts, writing: Writing)
   }
 }
 
-async function create(endpoints: Endpoints, caller: Caller, input: EndpointInput): Promise<Endpoint> {
+async function create(endpoints: Endpoints, caller: Caller, input: EndpointInput): Promise<SavedEndpoint> {
   const { config, failures } = readEndpointInput(input, null)
   const own = ownTemplate(input)
   const problems = [...failures, ...own.failures]
@@ -74,22 +78,26 @@ async function create(endpoints: Endpoints, caller: Caller, input: EndpointInput
   if (whole === null) problems.push('gpuIds (or instanceIds) is needed')
   const wrongFields = whole === null ? [] : endpointProblems(whole, null).map(graphqlSentence)
   if (problems.length > 0) throw invalidRequest([...problems, ...wrongFields])
-  if (own.template === null) return endpoints.create(caller, whole!, input.templateId as TemplateId)
-  return endpoints.createWithOwnTemplate(caller, whole!, { ...own.template, image: own.template.image ?? '' })
+  const runs =
+    own.template === null ? (input.templateId as TemplateId) : { ...own.template, image: own.template.image ?? '' }
+  return endpoints.save(caller, { config: whole!, runs })
 }
 
-async function change(endpoints: Endpoints, caller: Caller, id: EndpointId, input: EndpointInput): Promise<Endpoint> {
-  const before = await endpoints.find(caller.owner, id)
-  const { failures } = readEndpointInput(input, before)
+async function change(
+  endpoints: Endpoints,
+  caller: Caller,
+  id: EndpointId,
+  input: EndpointInput,
+): Promise<SavedEndpoint> {
   const own = ownTemplate(input)
-  if (failures.length + own.failures.length > 0) throw invalidRequest([...failures, ...own.failures])
-  if (own.template !== null) {
+  const link = input.templateId ? { templateId: input.templateId as TemplateId } : {}
+  const changes = (now: Endpoint) => {
+    const { config, failures } = readEndpointInput(input, now)
+    if (failures.length + own.failures.length > 0) throw invalidRequest([...failures, ...own.failures])
     // GraphQL keeps the endpoint's variables apart from those of its template.
-    const changes = (now: Endpoint) => ({ env: now.env, ...readEndpointInput(input, now).config })
-    return endpoints.updateOwnTemplate(caller, id, changes, own.template, { keepsUnusedIdleTimeout: true })
+    return own.template === null ? { ...config, ...link } : { env: now.env, ...config }
   }
-  const templateId = input.templateId ? { templateId: input.templateId as TemplateId } : {}
-  return endpoints.update(caller, id, now => ({ ...readEndpointInput(input, now).config, ...templateId }))
+  return endpoints.save(caller, { id, changes, template: own.template ?? {} })
 }
 
 /** A template given inline instead of by id. A template with an id is ignored. */

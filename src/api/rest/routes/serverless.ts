@@ -42,16 +42,10 @@ const ONE = '/v2/serverless/{id}'
 
 /** Endpoints, their workers and their releases. */
 export function serverlessRoutes(parts: ServerlessParts): RestRoute[] {
-  const show = async (owner: OwnerId, id: EndpointId) => {
-    const { endpoint, template } = await parts.endpoints.withTemplate(owner, id)
-    return endpointBody(endpoint, template, parts.addresses())
-  }
-  return [...collection(parts, show), ...single(parts, show), ...releasing(parts), ending(parts), restarting(parts)]
+  return [...collection(parts), ...single(parts), ...releasing(parts), ending(parts), restarting(parts)]
 }
 
-type Show = (owner: OwnerId, id: EndpointId) => Promise<EndpointBody>
-
-function collection(parts: ServerlessParts, show: Show): RestRoute[] {
+function collection(parts: ServerlessParts): RestRoute[] {
   const { endpoints } = parts
   return [
     route(
@@ -80,6 +74,7 @@ function collection(parts: ServerlessParts, show: Show): RestRoute[] {
         operationId: 'createEndpoint',
         tag: TAG,
         level: 'write',
+        reports: true,
         summary: 'Creates an endpoint; with dryRun=true it is only checked, and shown as it would be',
         query: DryRunQuery,
         body: {
@@ -91,21 +86,18 @@ function collection(parts: ServerlessParts, show: Show): RestRoute[] {
         success: { status: 201, schema: EndpointBody },
         problems: [400, 404],
       },
-      async ({ caller, query, body }) => {
+      async ({ caller, query, body, report }) => {
         const template = await startingTemplate(parts, caller.owner, body)
         const [config, own] = [newConfig(body, template), newTemplate(body, template)]
-        if (query.dryRun === 'true') {
-          const planned = await endpoints.previewWithOwnTemplate(caller, config, own)
-          return endpointBody(planned.endpoint, planned.template, parts.addresses())
-        }
-        const { id } = await endpoints.createWithOwnTemplate(caller, config, own)
-        return show(caller.owner, id)
+        const saved = await endpoints.save(caller, { config, runs: own }, query.dryRun === 'true')
+        report(saved)
+        return endpointBody(saved.endpoint, saved.template, parts.addresses())
       },
     ),
   ]
 }
 
-function single(parts: ServerlessParts, show: Show): RestRoute[] {
+function single(parts: ServerlessParts): RestRoute[] {
   const { endpoints } = parts
   return [
     route(
@@ -120,7 +112,10 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
         success: { status: 200, schema: EndpointBody },
         problems: [404],
       },
-      async ({ caller, params }) => show(caller.owner, endpointId(params.id)),
+      async ({ caller, params }) => {
+        const { endpoint, template } = await endpoints.withTemplate(caller.owner, endpointId(params.id))
+        return endpointBody(endpoint, template, parts.addresses())
+      },
     ),
     route(
       {
@@ -129,6 +124,7 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
         operationId: 'updateEndpoint',
         tag: TAG,
         level: 'write',
+        reports: true,
         summary:
           'Changes what is sent of an endpoint and keeps the rest; with dryRun=true the change is only checked, and shown as it would be',
         params: IdParam,
@@ -142,18 +138,16 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
         success: { status: 200, schema: EndpointBody },
         problems: [400, 404, 409],
       },
-      async ({ caller, params, query, body }) => {
+      async ({ caller, params, query, body, report }) => {
         const id = endpointId(params.id)
         const template = await startingTemplate(parts, caller.owner, body)
         const content = changedTemplate(body, template)
         const release = body.rollout === undefined ? {} : { release: { canary: body.rollout.canary } }
         const changes = (before: Endpoint) => changedConfig(body, before)
-        if (query.dryRun === 'true') {
-          const planned = await endpoints.previewUpdate(caller, id, changes, content, release)
-          return endpointBody(planned.endpoint, planned.template, parts.addresses())
-        }
-        await endpoints.updateOwnTemplate(caller, id, changes, content, release)
-        return show(caller.owner, id)
+        const change = { id, changes, template: content, refusesUnusedIdleTimeout: true, ...release }
+        const saved = await endpoints.save(caller, change, query.dryRun === 'true')
+        report(saved)
+        return endpointBody(saved.endpoint, saved.template, parts.addresses())
       },
     ),
     route(
