@@ -1,5 +1,5 @@
 import { CorsOrigins } from './api/cors.ts'
-import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
+import { type Fetch, SURFACE_NAMES, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
 import { type AppAddresses, type AppConfig, LateAddresses, Stopping } from './app/config.ts'
 import { Loops } from './app/loops.ts'
@@ -47,7 +47,7 @@ export interface Services {
 /** The whole control plane: the same in production, in tests and under the simulator's clock. */
 export interface App {
   /** A function over the given surfaces; all of them by default. */
-  fetch(offered?: readonly SurfaceName[]): Surface
+  fetch(offered?: readonly SurfaceName[]): Fetch
   /** The entrance to load-balancing endpoints, for listeners. */
   readonly entrance: Entrance
   readonly services: Services

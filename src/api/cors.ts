@@ -3,7 +3,7 @@
 import { pageRefusal, shownOrigin } from '../core/endpoints/page-refusal.ts'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
 import type { Emit } from '../events.ts'
-import { jsonText } from './surface.ts'
+import { jsonText, type SurfaceRoute } from './surface.ts'
 
 /** The value that allows every page. */
 export const ANY_ORIGIN = '*'
@@ -33,11 +33,11 @@ export class CorsOrigins {
    * The response to a preflight request; null for any other request, and where the endpoint cannot be read.
    * A browser hides the reason of a refusal from its page, so the log and the body of the response say how to allow the page.
    */
-  async preflight(request: Request): Promise<Response | null> {
+  async preflight(request: Request, route: SurfaceRoute): Promise<Response | null> {
     if (!isPreflight(request)) return null
-    const origin = await this.#allowed(request).catch(() => undefined)
+    const origin = await this.#allowed(request, route).catch(() => undefined)
     if (origin === undefined) return null
-    if (origin === null) return this.#refuse(request)
+    if (origin === null) return this.#refuse(request, route)
     const asked = request.headers.get('access-control-request-headers')
     const headers = {
       'access-control-allow-origin': origin,
@@ -52,10 +52,10 @@ export class CorsOrigins {
   }
 
   /** Lets the page of a request read the response, where it may. */
-  async allow(request: Request, response: Response): Promise<void> {
+  async allow(request: Request, route: SurfaceRoute, response: Response): Promise<void> {
     if (this.#origins.size > 0 || request.headers.has('origin')) response.headers.append('vary', 'origin')
     // Without the database no request does anything, so no page has to read the answer.
-    const origin = await this.#allowed(request).catch(() => null)
+    const origin = await this.#allowed(request, route).catch(() => null)
     if (origin === null) return
     response.headers.set('access-control-allow-origin', origin)
     response.headers.set('access-control-expose-headers', EXPOSED)
@@ -66,19 +66,19 @@ export class CorsOrigins {
    * (`Access-Control-Allow-Credentials`), since a key is in a header that the page has to set.
    * @throws AppError `unavailable` where the endpoint cannot be read
    */
-  async #allowed(request: Request): Promise<string | null> {
+  async #allowed(request: Request, { segments }: SurfaceRoute): Promise<string | null> {
     const origin = request.headers.get('origin')
     if (origin === null) return null
     const found = allowedBy(this.#origins, origin)
     if (found !== null) return found
-    const id = new URL(request.url).pathname.split('/')[2] ?? ''
+    const id = segments[2] ?? ''
     if (!isEndpointId(id)) return null
     return allowedBy(new Set(await this.#ofEndpoint(id)), origin)
   }
 
   /** Null where the path names no endpoint. */
-  #refuse(request: Request): Response | null {
-    const id = new URL(request.url).pathname.split('/')[2] ?? ''
+  #refuse(request: Request, { segments }: SurfaceRoute): Response | null {
+    const id = segments[2] ?? ''
     if (!isEndpointId(id)) return null
     const origin = shownOrigin(request.headers.get('origin') ?? '')
     this.#emit('page.refused', { origin, endpointId: id })

@@ -13,8 +13,17 @@ export interface Delivery {
   onSettled(callback: (delivered: boolean) => void): void
 }
 
-/** Bindings of a surface besides the request. */
-export interface SurfaceEnv {
+/** The address of a request, parsed once. */
+export interface SurfaceRoute {
+  readonly url: URL
+  /** Segments of the path; the first is empty. */
+  readonly segments: readonly string[]
+  /** The surface that the path belongs to; null for none. */
+  readonly surface: SurfaceName | null
+}
+
+/** Facts of a request that only its listener knows. */
+export interface RequestEnv {
   readonly delivery: Delivery
   /** The id of the request: its client's, or one of the listener. */
   readonly requestId: string
@@ -29,6 +38,11 @@ export interface SurfaceEnv {
   readonly ending?: () => AbortSignal
   /** The body as the connection has it; null where the request has none. Without it the stream of the request is read, which costs more. */
   readonly body?: () => IncomingBody | null
+}
+
+/** Bindings of a surface besides the request. */
+export interface SurfaceEnv extends RequestEnv {
+  readonly route: SurfaceRoute
   /**
    * The session that the request was made with, in place of a key. Only the surface of the console sets it, once it has checked where the
    * request comes from.
@@ -43,6 +57,9 @@ export interface IncomingBody {
   /** Reads the rest and drops it: an unread body would close the connection, which the next request (such as a job result) may use. */
   drop(): void
 }
+
+/** All surfaces that a listener offers, as one function. It never throws: every failure is a response. */
+export type Fetch = (request: Request, env: RequestEnv) => Promise<Response>
 
 /** A set of routes as a function. Surfaces never throw: every failure is a response. */
 export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
@@ -63,8 +80,7 @@ export function reportFailure(emit: Emit, surface: SurfaceName, { request, env }
   const error = toAppError(thrown)
   if (error.status < 500) return
   const cause = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : error.message
-  const { method, url } = request
-  const failed = { surface, method, path: new URL(url).pathname, status: error.status }
+  const failed = { surface, method: request.method, path: env.route.url.pathname, status: error.status }
   emit('request.failed', { ...failed, problem: cause, requestId: env.requestId })
 }
 

@@ -6,12 +6,16 @@ import type { Clock } from '../ports/clock.ts'
 import { consoleUrlOf, isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
 import { type ConsoleParts, consoleAnswer } from './console/surface.ts'
 import { type CorsOrigins, isPreflight, managementRefusal } from './cors.ts'
-import { jsonText, type Surface, type SurfaceEnv, type SurfaceName } from './surface.ts'
+import { type Fetch, jsonText, type Surface, type SurfaceEnv, type SurfaceName, type SurfaceRoute } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
 
-/** Surface that a path belongs to; null for none. Management routes take precedence over endpoint ids. */
-export function surfaceOf(path: string): SurfaceName | null {
-  const [, first, second, third] = path.split('/')
+function routeOf(url: URL): SurfaceRoute {
+  const segments = url.pathname.split('/')
+  return { url, segments, surface: surfaceOf(segments) }
+}
+
+/** Surface that the segments of a path belong to; null for none. Management routes take precedence over endpoint ids. */
+function surfaceOf([, first, second, third]: readonly string[]): SurfaceName | null {
   if (first === 'graphql') return 'graphql'
   if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
   if (first === 'v1') return 'restV1'
@@ -29,21 +33,21 @@ interface Head {
 }
 
 /**
- * Whether a request may use the capacity reserved for management and workers. One without a key or token may not: only
- * requests with a wrong key are answered at once.
- * @param isConsole whether it is for the host of the console, where sessions count in place of keys
+ * True when a request may use the capacity reserved for management and workers. One without a key or token may not: only
+ * requests with a wrong key are answered at once. A listener asks only when it has no other place for the request.
+ * @param isConsole true for the host of the console, where sessions count in place of keys
  */
 export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): boolean {
   // As the surfaces read it: without dot segments.
-  const target = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
-  if (target === null) return false
-  const surface = surfaceOf(target.pathname)
+  const parsed = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
+  if (parsed === null) return false
+  const { surface } = routeOf(parsed)
   if (surface === null || surface === 'jobs' || surface === 'openai') return false
   if (isConsole) return headers[TOKEN_HEADER] !== undefined
   if (surface === 'ops') return true
   const { authorization } = headers
   const key = typeof authorization === 'string' ? keyOfAuthorization(authorization) : null
-  return (key ?? target.searchParams.get('api_key') ?? '') !== ''
+  return (key ?? parsed.searchParams.get('api_key') ?? '') !== ''
 }
 
 /** The surfaces that pages of other origins may call. */
@@ -61,7 +65,7 @@ const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
 
 /**
  * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each response.
- * @param cors which pages of other origins may call the job operations
+ * @param cors pages of other origins that may call the job operations
  * @param consoleParts of what answers at the console's host, where nothing else does
  */
 export function dispatch(
@@ -69,29 +73,28 @@ export function dispatch(
   offered: ReadonlySet<SurfaceName>,
   { clock, emit }: { readonly clock: Clock; readonly emit: Emit },
   { cors, consoleParts }: { readonly cors: CorsOrigins; readonly consoleParts: ConsoleParts },
-): Surface {
+): Fetch {
   const urlOfConsole = consoleUrlOf(consoleParts.addresses)
   const isConsole = isConsoleHost(urlOfConsole)
   const ofOtherHosts = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
-    if (surface === null) return nowhere(request, offered.has('console') ? urlOfConsole() : null)
+    if (surface === null) return nowhere(request, env.route.url, offered.has('console') ? urlOfConsole() : null)
     if (!CALLED_BY_PAGES.has(surface))
       return isPreflight(request) ? managementRefusal() : surfaces[surface](request, env)
-    const response = (await cors.preflight(request)) ?? (await surfaces[surface](request, env))
-    await cors.allow(request, response)
+    const response = (await cors.preflight(request, env.route)) ?? (await surfaces[surface](request, env))
+    await cors.allow(request, env.route, response)
     return response
   }
   const ofConsole = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
-    if (!offered.has('console')) return nowhere(request, null)
+    if (!offered.has('console')) return nowhere(request, env.route.url, null)
     const api = surface === null || !CALLED_BY_CONSOLE.has(surface) ? null : surfaces[surface]
     return consoleAnswer(consoleParts, { request, env }, api)
   }
-  return async (request: Request, env: SurfaceEnv) => {
+  return async (request, env) => {
     const startMs = clock.monotonic()
-    const { pathname, hostname } = new URL(request.url)
-    const found = surfaceOf(pathname)
-    const surface = found !== null && offered.has(found) ? found : null
-    const answer = isConsole(hostname) ? ofConsole : ofOtherHosts
-    const response = await answer(surface, request, env)
+    const route = routeOf(new URL(request.url))
+    const surface = route.surface !== null && offered.has(route.surface) ? route.surface : null
+    const answer = isConsole(route.url.hostname) ? ofConsole : ofOtherHosts
+    const response = await answer(surface, request, { ...env, route })
     guard(response)
     // No body may be coded (RFC 9110, 15.5.16).
     if (response.status === 415 && request.headers.has('content-encoding'))
@@ -103,8 +106,7 @@ export function dispatch(
 }
 
 /** Somebody who opens the server itself in a browser on its machine is led to the console. */
-function nowhere(request: Request, consoleUrl: string | null): Response {
-  const { pathname, hostname } = new URL(request.url)
+function nowhere(request: Request, { pathname, hostname }: URL, consoleUrl: string | null): Response {
   const isStart = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD')
   if (!isStart || consoleUrl === null) return jsonText('{"error":"there is nothing at this path"}', 404)
   if (isLoopbackHost(hostname) && /\btext\/html\b/.test(request.headers.get('accept') ?? '')) {

@@ -8,13 +8,14 @@ export function withSingleSlashes(target: string): string {
   if (!target.includes('//')) return target
   const queryAt = target.indexOf('?')
   const end = queryAt < 0 ? target.length : queryAt
-  const start = pathStart(target)
+  // 0, or the end of the authority of an absolute target.
+  const start = target.length - (absoluteTarget(target)?.rest ?? target).length
   if (start >= end) return target
   return `${target.slice(0, start)}${target.slice(start, end).replace(/\/{2,}/g, '/')}${target.slice(end)}`
 }
 
-/** Index of the path: 0, or the end of the authority of an absolute target. */
-function pathStart(target: string): number {
-  const found = /^https?:\/\/[^/?]*/i.exec(target)
-  return found === null ? 0 : found[0].length
+/** The host of an absolute target, and what follows it; null for a target in another form (RFC 9112, 3.2.2). */
+export function absoluteTarget(target: string): { readonly host: string; readonly rest: string } | null {
+  const match = target.startsWith('/') ? null : /^https?:\/\/([^/?#]*)/i.exec(target)
+  return match === null ? null : { host: match[1]!, rest: target.slice(match[0].length) }
 }

@@ -1,7 +1,7 @@
 /** The time in which a server acts: settings become ports, ports an application, which answers until the term ends. */
 import { type Addresses, balancedUrl, browserUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
-import type { SurfaceEnv } from '../api/surface.ts'
+import type { RequestEnv } from '../api/surface.ts'
 import { type App, createApp } from '../app.ts'
 import { FULL_SCOPE, METRICS_SCOPE } from '../core/accounts/permission.ts'
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
@@ -301,7 +301,7 @@ function fenced(leader: FencedTerm | null, driver: Driver): Pick<Ports, 'leader'
 /** A start has more urgent things to do at first. */
 const DELAY_MS = 2_000
 const PATHS = ['/v2/openapi.json', '/v2/docs', '/graphql']
-const ENV: SurfaceEnv = { delivery: { onSettled() {} }, requestId: 'document' }
+const ENV: RequestEnv = { delivery: { onSettled() {} }, requestId: 'document' }
 
 /** Makes the public documents before the first request for them: each holds the event loop for about 0.1 s, once. */
 export function prepareDocuments(app: App): void {

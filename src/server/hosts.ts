@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
+import { absoluteTarget } from '../core/request-path.ts'
 
 /** Why a request gets no answer for the host that it names. */
 export interface HostRefusal {
@@ -60,8 +61,7 @@ export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url
 /** The host that a request names, as it came; null for none. */
 export function namedHost({ url = '/', headers }: Pick<IncomingMessage, 'url' | 'headers'>): string | null {
   // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
-  const target = url.startsWith('/') ? null : /^https?:\/\/([^/?#]*)/i.exec(url)
-  return target?.[1] ?? headers.host ?? null
+  return absoluteTarget(url)?.host ?? headers.host ?? null
 }
 
 const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is no host' }

@@ -3,7 +3,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
-import type { Delivery, IncomingBody, Surface } from '../api/surface.ts'
+import type { Delivery, Fetch, IncomingBody } from '../api/surface.ts'
 import { keepsReserved } from '../api/surfaces.ts'
 import { isContentLength } from '../core/content-length.ts'
 import type { EndpointId } from '../core/ids.ts'
@@ -79,7 +79,7 @@ export interface Listener {
  * Listens for HTTP/1.1.
  * @throws the system's error when the address cannot be bound
  */
-export async function listen(surface: Surface, options: ListenOptions): Promise<Listener> {
+export async function listen(surface: Fetch, options: ListenOptions): Promise<Listener> {
   const { host, maxConnections, onFull = () => {}, refuses = () => false, trusts = () => false, limits = {} } = options
   const { tls, field, handshakeMs } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)

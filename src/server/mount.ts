@@ -5,6 +5,7 @@ import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import { RETRY_UNAVAILABLE_S } from '../core/errors.ts'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
+import { absoluteTarget } from '../core/request-path.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
 import { requestIdOf } from './request-ids.ts'
@@ -53,14 +54,14 @@ export function routing({
     return { endpointId: isEndpointId(label) ? label : null, other: null }
   })
   return ({ url = '/', headers: { host } }) => {
-    const target = url.startsWith('/') ? null : absolute(url)
+    const target = absoluteTarget(url)
     // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
     const named = ofHost(target?.host ?? host ?? '')
     if (named === null) return null
     const { other } = named
     // Not cached: domains of endpoints change.
     const endpointId = other === null ? named.endpointId : endpointOf(other)
-    const path = target?.path ?? url
+    const path = target === null ? url : fromSlash(target.rest)
     const route = endpointId === null ? ofPath(path) : { endpointId, prefix: null, path }
     return route === null ? null : { ...route, host: target?.host ?? null }
   }
@@ -80,8 +81,11 @@ function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
   const end = path.slice(start.length).search(/[/?]/)
   const id = end < 0 ? path.slice(start.length) : path.slice(start.length, start.length + end)
   if (!isEndpointId(id)) return null
-  const rest = path.slice(start.length + id.length)
-  return { endpointId: id, prefix: PREFIX + id, path: rest.startsWith('/') ? rest : `/${rest}` }
+  return { endpointId: id, prefix: PREFIX + id, path: fromSlash(path.slice(start.length + id.length)) }
+}
+
+function fromSlash(path: string): string {
+  return path.startsWith('/') ? path : `/${path}`
 }
 
 /** A client sends the same host again and again, and most clients send the same one. */
@@ -91,13 +95,6 @@ function remembered<Found>(find: (host: string) => Found): (host: string) => Fou
     if (latest?.host !== host) latest = { host, found: find(host) }
     return latest.found
   }
-}
-
-function absolute(url: string): { readonly host: string; readonly path: string } | null {
-  const found = /^https?:\/\/([^/?]*)(.*)/is.exec(url)
-  if (found === null) return null
-  const [, host = '', path = ''] = found
-  return { host, path: path.startsWith('/') ? path : `/${path}` }
 }
 
 /** What else becomes of requests. */

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { inlineBodies } from '../../sim/inline-bodies.ts'
 import { SimLogs } from '../../sim/logs.ts'
-import type { Surface, SurfaceEnv } from '../../src/api/surface.ts'
+import type { Fetch, RequestEnv } from '../../src/api/surface.ts'
 import { type App, createApp, type Services } from '../../src/app.ts'
 import { type ApiKey, FULL_SCOPE } from '../../src/core/accounts/permission.ts'
 import { type GivenLimits, NO_LIMITS } from '../../src/core/accounts/quotas.ts'
@@ -218,7 +218,7 @@ export class Rig {
   readonly #options: RigOptions
   readonly #random = createSeededRandom(1)
   #app!: App
-  #fetch!: Surface
+  #fetch!: Fetch
   #requests = 0
   #driver!: MockDriver
   #count = 0
@@ -340,7 +340,7 @@ export class Rig {
   }
 
   /** The surface that a listener offers, of the last start. */
-  get surface(): Surface {
+  get surface(): Fetch {
     return this.#fetch
   }
 
@@ -407,7 +407,7 @@ export class Rig {
     const delivery = { onSettled: (callback: (delivered: boolean) => void) => void callbacks.push(callback) }
     const { address } = asking
     const requestId = readRequestId(new Headers(headers).get(REQUEST_ID)) ?? `request-${++this.#requests}`
-    const env: SurfaceEnv = { delivery, requestId, ...(address === undefined ? {} : { address: () => address }) }
+    const env: RequestEnv = { delivery, requestId, ...(address === undefined ? {} : { address: () => address }) }
     const request = new Request(`${asking.at ?? BASE}${path}`, signal === undefined ? init : { ...init, signal })
     const answer = await this.#fetch(request, env)
     const settle = (delivered: boolean) => {

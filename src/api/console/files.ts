@@ -13,9 +13,8 @@ const tags = new WeakMap<ConsoleFile, string>()
  * The file at a path. The tabs of the page have paths of their own, at which the page itself is answered.
  * @throws AppError `not_found` and `method_not_allowed`
  */
-export async function fileAnswer(files: ConsoleFiles | null, request: Request): Promise<Response> {
+export async function fileAnswer(files: ConsoleFiles | null, request: Request, pathname: string): Promise<Response> {
   const { method } = request
-  const { pathname } = new URL(request.url)
   if (method !== 'GET' && method !== 'HEAD') {
     throw new AppError('method_not_allowed', `this path takes GET, not ${method}`, { allow: ['GET', 'HEAD'] })
   }

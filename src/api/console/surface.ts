@@ -76,7 +76,7 @@ async function atOrigin(
   api: Surface | null,
 ): Promise<Response> {
   const url = ownUrl(parts)
-  const { pathname } = new URL(request.url)
+  const { pathname } = env.route.url
   const isSession = pathname === '/console/session'
   const isLink = pathname === '/console/session/link'
   if (api !== null || isSession || isLink) requireOwnPage(request, url)
@@ -92,7 +92,7 @@ async function atOrigin(
   if (/^\/+(?:lb|console|v\d+)(?:\/|$)/.test(pathname) || request.headers.has('upgrade')) {
     throw new AppError('not_found', `there is nothing at ${pathname}`)
   }
-  return fileAnswer(parts.files, request)
+  return fileAnswer(parts.files, request, pathname)
 }
 
 /** The origin of the console. @throws AppError where there is none, or not yet: a page that comes back after a restart tries again */
@@ -250,7 +250,7 @@ async function namesOf({ store }: ConsoleParts, { owner, keyId }: Caller) {
 }
 
 async function newLink(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {
-  const { pathname } = new URL(request.url)
+  const { pathname } = env.route.url
   const url = consoleUrlOf(parts.addresses)()
   if (pathname !== '/console/link') {
     const where = url === null ? '' : `; the console is at ${url}`

@@ -20,9 +20,8 @@ const QUERY = `# Put an API key into the headers below: {"Authorization": "Beare
 }
 `
 
-/** Whether the request is from a browser that wants the page. */
-export function wantsPage(request: Request): boolean {
-  const { pathname } = new URL(request.url)
+/** True for a request of a browser that wants the page. */
+export function wantsPage(request: Request, { pathname }: URL): boolean {
   return (
     request.method === 'GET' && pathname === '/graphql' && (request.headers.get('accept') ?? '').includes('text/html')
   )

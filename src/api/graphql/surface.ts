@@ -33,12 +33,12 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
   const served = { schema: createSchema(parts), responses: new SchemaResponses() }
   return async (request, env) => {
     try {
-      if (wantsPage(request)) return await graphiql(request)
+      if (wantsPage(request, env.route.url)) return await graphiql(request)
       const caller = await knownCaller(request, parts.access, env)
       const account = caller?.owner ?? null
       if (account !== null) admitTo(env, account)
       const ask = async (body: string | Record<string, unknown> | null) => {
-        refuseDeep(request, body)
+        refuseDeep(env.route.url, body)
         const context = { caller, loaders: loadersFor(parts, caller), env }
         return await execute(served, { request, body, context }, cause => reportCause(parts, cause, env.requestId))
       }
@@ -77,8 +77,7 @@ async function readLarge(
 }
 
 /** Refuses requests nested too deep. Variables are in the body, or in the URL. @param body as text, or parsed, which has a limit of its own */
-function refuseDeep(request: Request, body: string | object | null): void {
-  const { searchParams } = new URL(request.url)
+function refuseDeep({ searchParams }: URL, body: string | object | null): void {
   const texts = ['variables', 'extensions'].map(name => searchParams.get(name) ?? '')
   if (![...texts, typeof body === 'string' ? body : ''].some(isTooDeep)) return
   throw new AppError('invalid', `the request is too deep: ${TOO_DEEP}`)
@@ -86,13 +85,9 @@ function refuseDeep(request: Request, body: string | object | null): void {
 
 /** Null without a session and a key. */
 async function knownCaller(request: Request, access: Access, env: SurfaceEnv): Promise<Caller | null> {
-  const key = givenKey(request)
+  const key = authorizationKey(request) ?? env.route.url.searchParams.get('api_key')
   if (env.session === undefined && (key === null || key === '')) return null
-  return callerOf(access, request, env, givenKey)
-}
-
-function givenKey(request: Request): string | null {
-  return authorizationKey(request) ?? new URL(request.url).searchParams.get('api_key')
+  return callerOf(access, request, env, () => key)
 }
 
 function reportCause({ emit }: GraphqlParts, cause: unknown, requestId: string): void {

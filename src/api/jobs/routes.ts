@@ -235,7 +235,7 @@ export function jobSurface(parts: JobSurfaceParts): Surface {
 /** Paths of a load-balancing endpoint are not below `/v2`. */
 function noSuchOperation({ addresses }: JobSurfaceParts, call: Call): AppError {
   const message = 'there is no such operation'
-  const id = new URL(call.req.url).pathname.split('/')[2] ?? ''
+  const id = call.env.route.segments[2] ?? ''
   if (!isEndpointId(id)) return new AppError('not_found', message)
   const where = balancedUrl(addresses(), id)
   return new AppError('not_found', `${message} of a queue; a load-balancing endpoint has its paths below ${where}`)

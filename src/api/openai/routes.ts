@@ -50,8 +50,8 @@ export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
 async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceEnv): Promise<Response> {
   const caller = await callerOf(parts.access, request, env)
   admitTo(env, caller.owner)
-  const { pathname } = new URL(request.url)
-  const id = pathname.split('/')[2] ?? ''
+  const { url, segments } = env.route
+  const id = segments[2] ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)
   const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', id)
@@ -59,7 +59,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   if (endpoint.type === 'LOAD_BALANCER') throw notForBalanced(parts.addresses(), id, '/v1')
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   // n8n adds a version to a base URL that ends with a slash.
-  const route = pathname.slice(`/v2/${id}/openai`.length).replace(/^\/v1(?=\/v1\/)/, '')
+  const route = url.pathname.slice(`/v2/${id}/openai`.length).replace(/^\/v1(?=\/v1\/)/, '')
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
   const type = typeOf(request)
   if (isOtherMedia(type)) throw otherMedia(type)

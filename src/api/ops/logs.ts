@@ -6,6 +6,7 @@ import type { LogSource } from '../../services/observing/log-feed.ts'
 import { type LogQuery, type LogReading, MAX_TAIL } from '../../services/observing/log-reading.ts'
 import type { LogEvent } from '../../services/observing/log-stream.ts'
 import { asEvents, asLines, streamedAnswer } from '../event-stream.ts'
+import type { SurfaceCall } from '../surface.ts'
 
 /** Dependencies of the logs route. */
 export interface LogParts {
@@ -29,11 +30,12 @@ const LINES = asLines(dataOf)
 export async function logs(
   { logs, stopping }: LogParts,
   caller: Caller,
-  request: Request,
+  call: SurfaceCall,
   id: string,
   held: () => AbortSignal,
 ): Promise<Response> {
-  const query = queryOf(request)
+  const { request } = call
+  const query = queryOf(call)
   const found = await logs.locate(caller.owner, id)
   const writing = request.headers.get('accept')?.includes('text/event-stream') === true ? EVENTS : LINES
   if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
@@ -46,8 +48,8 @@ function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {
   return { workerId, jobId, source, ts: new Date(tsMs).toISOString(), line }
 }
 
-function queryOf(request: Request): LogQuery {
-  const given = new URL(request.url).searchParams
+function queryOf({ request, env }: SurfaceCall): LogQuery {
+  const given = env.route.url.searchParams
   const failures: string[] = []
   const tail = Number(given.get('tail') ?? DEFAULT_TAIL)
   if (!Number.isInteger(tail) || tail < 0 || tail > MAX_TAIL) {

@@ -110,7 +110,7 @@ export function opsSurface(parts: OpsParts): Surface {
   })
   addRoute(app, access, 'GET /ops/logs/:id', async (call, caller) => {
     const held = () => heldFor(access, call.env, caller, whose => requireKeyFor(access, 'GET /ops/logs/:id', whose))
-    return logs(parts, caller, call.req.raw, call.req.param('id'), held)
+    return logs(parts, caller, { request: call.req.raw, env: call.env }, call.req.param('id'), held)
   })
   addAccountJobRoutes(app, parts)
   addModelRoutes(app, parts)

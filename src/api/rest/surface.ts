@@ -76,7 +76,9 @@ export function restSurface(
       const held = () =>
         heldFor(parts.access, context.env.env, caller as Caller, whose => requireLevel(parts, whose, route))
       const run = async (body: string | DocumentReading) => {
-        const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
+        const params = context.req.param() as Record<string, string>
+        const query = context.env.env.route.url.searchParams
+        const parsed = validate(route.contract, request, { params, query }, body)
         if (caller !== null) requireMembers(parts, caller, route, parsed.body)
         // An open route ignores its caller.
         const handle = (report: ReportSave = () => {}) =>

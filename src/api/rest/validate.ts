@@ -23,13 +23,13 @@ export interface Validated {
 export function validate(
   contract: Contract<Shape, Shape, Shape, Shape>,
   request: Request,
-  params: Record<string, string>,
+  { params, query }: { readonly params: Record<string, string>; readonly query: URLSearchParams },
   given: string | DocumentReading,
 ): Validated {
   const failures: string[] = []
   const validated = {
     params: check(contract.params, params, 'path', failures),
-    query: checkQuery(contract, Object.fromEntries(new URL(request.url).searchParams), failures),
+    query: checkQuery(contract, Object.fromEntries(query), failures),
     headers: check(contract.headers, headersOf(contract.headers, request), 'header', failures),
     body: contract.body === undefined ? {} : checkBody(contract.body, request, given, failures),
   }

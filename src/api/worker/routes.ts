@@ -232,10 +232,12 @@ function jobText(
 }
 
 function parse(request: Request, env: SurfaceEnv): Call {
-  const url = new URL(request.url)
-  const [path, ...bare] = url.pathname.split('&')
-  const [, , endpoint, name, workerSegment, jobSegment] = path!.split('/')
-  const query = new URLSearchParams([bare.join('&'), url.search.slice(1)].filter(text => text !== '').join('&'))
+  const { url, segments } = env.route
+  const { pathname, search } = url
+  const end = pathname.indexOf('&')
+  const [, , endpoint, name, workerSegment, jobSegment] = end < 0 ? segments : pathname.slice(0, end).split('/')
+  const query =
+    end < 0 ? url.searchParams : new URLSearchParams(`${pathname.slice(end + 1)}${search.replace('?', '&')}`)
   const endpointId = (isEndpointId(endpoint ?? '') ? endpoint : '') as EndpointId
   return {
     request,

@@ -1,5 +1,5 @@
 /** What the listeners of a server offer: the application of its term, and between terms what a server that stands by answers. */
-import type { Surface, SurfaceName } from '../../api/surface.ts'
+import type { Fetch, SurfaceName } from '../../api/surface.ts'
 import type { App } from '../../app.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { Entrance } from '../../gateway/entrance/route.ts'
@@ -17,7 +17,7 @@ export type ListenerKind = 'all' | 'open' | 'management' | 'workers'
 export class Front {
   readonly #standIns = new Map<ListenerKind, StandIn>()
   /** Those of the present application, by what listeners have of them. */
-  readonly #surfaces = new Map<Surface, Surface>()
+  readonly #surfaces = new Map<Fetch, Fetch>()
   #standby: Standby | null = null
   #app: App | null = null
   #containers: ContainerAddress | null = null
@@ -29,8 +29,8 @@ export class Front {
   }
 
   /** Surfaces of the present application, whichever that is at a request. */
-  fetch(offered?: readonly SurfaceName[]): Surface {
-    const answer: Surface = (request, env) => {
+  fetch(offered?: readonly SurfaceName[]): Fetch {
+    const answer: Fetch = (request, env) => {
       const known = this.#surfaces.get(answer)
       if (known !== undefined) return known(request, env)
       const surface = this.#app?.fetch(offered)

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, describe, test } from 'node:test'
 import { type ConnectionOptions, connect as connectSecurely, type TLSSocket } from 'node:tls'
-import type { Surface } from '../../../src/api/surface.ts'
+import type { Fetch } from '../../../src/api/surface.ts'
 import { type Listener, type ListenOptions, listen } from '../../../src/server/listener.ts'
 import type { KeyAndCertificate, ListenerTls } from '../../../src/server/tls.ts'
 import { makeCertificate } from '../../support/certificates.ts'
@@ -33,7 +33,7 @@ class Changing implements ListenerTls {
   }
 }
 
-const answer: Surface = async request => new Response(`answered ${new URL(request.url).pathname}`)
+const answer: Fetch = async request => new Response(`answered ${new URL(request.url).pathname}`)
 
 async function open(options: Partial<ListenOptions> = {}, surface = answer): Promise<Listener & { tls: Changing }> {
   const tls = new Changing()
@@ -208,7 +208,7 @@ describe('plain HTTP at the port of HTTPS', () => {
 
 describe('a response over TLS', () => {
   const BYTES = 8 * 1_048_576
-  const big: Surface = async () => new Response(Buffer.alloc(BYTES, 'x'))
+  const big: Fetch = async () => new Response(Buffer.alloc(BYTES, 'x'))
 
   test('that its client reads slowly comes whole, and one that is left unread is cut off', async () => {
     const limits = { unreadMs: 2_000 }
