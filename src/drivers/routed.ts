@@ -1,133 +1,69 @@
-import type { EndpointType } from '../core/endpoints/endpoint.ts'
 import type { WorkerId } from '../core/ids.ts'
-import type { Isolation } from '../core/workers/isolation.ts'
-import type { ServedAt } from '../core/workers/socket-address.ts'
-import type { StartFailure } from '../core/workers/start-failure.ts'
-import type { Driver, Observation, StartWatch, WorkerSpec } from '../ports/driver.ts'
+import type { Driver, Observation } from '../ports/driver.ts'
 
-/** What {@link createRoutedDriver} needs. */
-export interface RoutedDriverOptions {
-  /** Runs folders of this machine: images `dir:<path>`. */
-  readonly folders: Driver
-  /** Runs everything else. */
-  readonly containers: Driver
-  /** Limit of the workers of both together. */
-  readonly maxWorkers: number
+/** The driver of images whose names have a prefix. */
+export interface DriverRoute {
+  /** Beginning of the images, such as `dir:`; empty for all images that no earlier route has. */
+  readonly prefix: string
+  readonly driver: Driver
 }
 
-/** A driver for all images: folders run as processes, everything else in containers. */
-export function createRoutedDriver(options: RoutedDriverOptions): Driver {
-  return new Routed(options)
+const UNSEEN: Observation = {
+  state: 'exited',
+  exit: { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown' } },
 }
 
-class Routed implements Driver {
-  readonly name = 'routed'
-  readonly #options: RoutedDriverOptions
-  /** Where each worker of this run of the server is. */
-  readonly #places = new Map<WorkerId, Driver>()
-
-  constructor(options: RoutedDriverOptions) {
-    this.#options = options
+/**
+ * A driver for all images. A call for an image goes to the driver of the first route with a prefix of it, a call for a worker to the driver that
+ * started or adopted it in this run of the server, and all other calls go to every driver.
+ * @param routes the last one has an empty prefix
+ * @param maxWorkers limit of the workers of all drivers together
+ */
+export function createRoutedDriver(routes: readonly DriverRoute[], maxWorkers: number): Driver {
+  const drivers = routes.map(({ driver }) => driver)
+  const places = new Map<WorkerId, Driver>()
+  const ofImage = (image: string) => routes.find(({ prefix }) => image.startsWith(prefix))!.driver
+  const ofName = (name: string | undefined) => drivers.find(driver => driver.name === name)
+  const placed = (worker: WorkerId, driver: Driver) => {
+    places.set(worker, driver)
+    return driver
   }
-
-  savedImage(image: string): string {
-    return this.#of(image).savedImage(image)
-  }
-
-  placedBy(image: string): 'machine' | 'platform' {
-    return this.#of(image).placedBy(image)
-  }
-
-  readsModels(image: string): boolean {
-    return this.#of(image).readsModels(image)
-  }
-
-  nameOf(image: string): string {
-    return this.#of(image).name
-  }
-
-  check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {
-    return this.#of(image).check(image, args, type)
-  }
-
-  start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
-    const driver = this.#of(spec.image)
-    this.#places.set(spec.workerId, driver)
-    return driver.start(spec, watch)
-  }
-
-  async adopt(worker: WorkerId, handle: string | null, recorded?: string): Promise<boolean> {
-    const driver = this.#all().find(({ name }) => name === recorded)
-    if (driver === undefined) return false
-    this.#places.set(worker, driver)
-    return driver.adopt(worker, handle)
-  }
-
-  async observe(worker: WorkerId): Promise<Observation> {
-    const driver = this.#places.get(worker)
-    if (driver !== undefined) return driver.observe(worker)
-    return { state: 'exited', exit: { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown' } } }
-  }
-
-  async address(worker: WorkerId): Promise<ServedAt | null> {
-    return (await this.#places.get(worker)?.address(worker)) ?? null
-  }
-
-  async freeze(worker: WorkerId): Promise<void> {
-    await this.#places.get(worker)?.freeze(worker)
-  }
-
-  async thaw(worker: WorkerId): Promise<void> {
-    await this.#places.get(worker)?.thaw(worker)
-  }
-
-  async terminate(worker: WorkerId): Promise<void> {
-    await this.#places.get(worker)?.terminate(worker)
-  }
-
-  async kill(worker: WorkerId): Promise<void> {
-    await this.#places.get(worker)?.kill(worker)
-  }
-
-  /** One that is not known has ended before this run, and any of them may have something left of it. */
-  async release(worker: WorkerId): Promise<void> {
-    const place = this.#places.get(worker)
-    for (const driver of place === undefined ? this.#all() : [place]) await driver.release(worker)
-    this.#places.delete(worker)
-  }
-
-  keepsApart(): string | null {
-    const reasons = this.#all().flatMap(driver => driver.keepsApart() ?? [])
-    return reasons.length === 0 ? null : reasons.join('; ')
-  }
-
-  isolation(handle: string, recorded: string): Isolation | null {
-    return (
-      this.#all()
-        .find(({ name }) => name === recorded)
-        ?.isolation(handle, recorded) ?? null
-    )
-  }
-
-  async capacity() {
-    const { maxWorkers } = this.#options
-    const each = await Promise.all(this.#all().map(driver => driver.capacity()))
-    const taken = each.reduce((sum, { freeWorkers }) => sum + maxWorkers - (freeWorkers ?? maxWorkers), 0)
-    return {
-      freeWorkers: Math.max(0, maxWorkers - taken),
-      bound: `the limit of ${maxWorkers} workers on this machine (--max-workers)`,
-    }
-  }
-
-  async tidy(...known: Parameters<Driver['tidy']>): Promise<void> {
-    for (const driver of this.#all()) await driver.tidy(...known)
-  }
-
-  #of(image: string): Driver {
-    return image.startsWith('dir:') ? this.#options.folders : this.#options.containers
-  }
-
-  #all(): readonly Driver[] {
-    return [this.#options.folders, this.#options.containers]
+  return {
+    name: 'routed',
+    placedBy: image => ofImage(image).placedBy(image),
+    readsModels: image => ofImage(image).readsModels(image),
+    nameOf: image => ofImage(image).name,
+    savedImage: image => ofImage(image).savedImage(image),
+    check: (image, ...rest) => ofImage(image).check(image, ...rest),
+    start: (spec, watch) => placed(spec.workerId, ofImage(spec.image)).start(spec, watch),
+    isolation: (handle, recorded) => ofName(recorded)?.isolation(handle, recorded) ?? null,
+    adopt: async (worker, handle, recorded) => {
+      const driver = ofName(recorded)
+      return driver === undefined ? false : placed(worker, driver).adopt(worker, handle)
+    },
+    observe: async worker => places.get(worker)?.observe(worker) ?? UNSEEN,
+    address: async worker => places.get(worker)?.address(worker) ?? null,
+    freeze: async worker => places.get(worker)?.freeze(worker),
+    thaw: async worker => places.get(worker)?.thaw(worker),
+    terminate: async worker => places.get(worker)?.terminate(worker),
+    kill: async worker => places.get(worker)?.kill(worker),
+    release: async worker => {
+      // A worker that is not placed ended before this run, and any driver may have something left of it.
+      const place = places.get(worker)
+      for (const driver of place === undefined ? drivers : [place]) await driver.release(worker)
+      places.delete(worker)
+    },
+    keepsApart: () => drivers.flatMap(driver => driver.keepsApart() ?? []).join('; ') || null,
+    capacity: async () => {
+      const each = await Promise.all(drivers.map(driver => driver.capacity()))
+      const taken = each.reduce((sum, { freeWorkers }) => sum + maxWorkers - (freeWorkers ?? maxWorkers), 0)
+      return {
+        freeWorkers: Math.max(0, maxWorkers - taken),
+        bound: `the limit of ${maxWorkers} workers on this machine (--max-workers)`,
+      }
+    },
+    tidy: async (...known) => {
+      for (const driver of drivers) await driver.tidy(...known)
+    },
   }
 }

@@ -4,7 +4,7 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { createMockFleet } from '../../src/drivers/mock/mock.ts'
 import { createNoDriver } from '../../src/drivers/none.ts'
 import { createRoutedDriver } from '../../src/drivers/routed.ts'
-import type { WorkerSpec } from '../../src/ports/driver.ts'
+import type { Driver, WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { PLAIN_WORKER } from '../support/worker-spec.ts'
 
@@ -21,15 +21,20 @@ function spec(name: string, image: string): WorkerSpec {
   }
 }
 
+const routes = (folders: Driver, containers: Driver) => [
+  { prefix: 'dir:', driver: folders },
+  { prefix: '', driver: containers },
+]
+
 function machine() {
   const notifier = createNotifier()
   const fleets = { process: createMockFleet(), docker: createMockFleet() }
   const open = () => {
-    const [folders, containers] = (['process', 'docker'] as const).map(name => {
+    const opened = (name: 'process' | 'docker') => {
       const capacity = (running: number) => ({ freeWorkers: MAX - running, bound: name })
       return Object.defineProperty(fleets[name].driver({ notifier, capacity }), 'name', { value: name })
-    })
-    return createRoutedDriver({ folders: folders!, containers: containers!, maxWorkers: MAX })
+    }
+    return createRoutedDriver(routes(opened('process'), opened('docker')), MAX)
   }
   return { fleets, open }
 }
@@ -55,7 +60,7 @@ const OFF = { kind: 'workers_off', problem: 'they are off' } as const
 test('where containers are off, processes have all the room', async () => {
   const { fleets } = machine()
   const folders = fleets.process.driver({ notifier: createNotifier() })
-  const driver = createRoutedDriver({ folders, containers: createNoDriver(OFF), maxWorkers: MAX })
+  const driver = createRoutedDriver(routes(folders, createNoDriver(OFF)), MAX)
   assert.equal((await driver.capacity()).freeWorkers, MAX)
   assert.deepEqual(await driver.check('python:3', ''), OFF)
 })

@@ -57,7 +57,11 @@ export interface ServerDriver extends Driver {
 export function driverFor(config: Config, folders: readonly string[], parts: DriverParts): ServerDriver {
   const { driver: processes, isolation } = processDriver(config, folders, parts)
   const containers = containerDriver(config, parts)
-  const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers ?? MAX_WORKERS })
+  const routes = [
+    { prefix: 'dir:', driver: processes },
+    { prefix: '', driver: containers },
+  ]
+  const routed = createRoutedDriver(routes, config.maxWorkers ?? MAX_WORKERS)
   return Object.assign(routed, {
     processIsolation: isolation,
     async close() {
