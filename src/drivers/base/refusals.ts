@@ -1,6 +1,20 @@
 /** The messages of container engines, registries and nodes of clusters, and the failures that they stand for. */
+import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { hasInOrder } from '../../core/text-parts.ts'
-import type { PullProblem, StartFailure } from '../../core/workers/start-failure.ts'
+import { parseContainerArgs } from '../../core/workers/command-line.ts'
+import { type PullProblem, type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
+
+/** The failure of an image or command line that no container can run; null for ones that some can. */
+export function containerRefusal(image: string, args: string): StartFailure | null {
+  if (parseReference(image) === null) return { kind: 'image_invalid', image }
+  try {
+    parseContainerArgs(args)
+    return null
+  } catch (thrown) {
+    if (thrown instanceof WorkerStartError) return thrown.failure
+    throw thrown
+  }
+}
 
 /** What kept an image from being downloaded. @param hasCredential whether the download had a credential */
 export function pullProblem(said: string, hasCredential: boolean): PullProblem {

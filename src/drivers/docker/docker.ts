@@ -7,10 +7,7 @@
  */
 import { join } from 'node:path'
 import { ByteBudget } from '../../core/byte-budget.ts'
-import { parseReference } from '../../core/endpoints/image-reference.ts'
-import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
@@ -20,6 +17,8 @@ import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/dr
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { COPY_RATE, forgetCopy } from '../base/log-copy.ts'
+import { containerRefusal } from '../base/refusals.ts'
+import { WorkerRunner } from '../base/worker-runner.ts'
 import { ContainerCalls } from './container-calls.ts'
 import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
 import { Container, type ContainerHandle, handleOf, isolationOf, parseHandle } from './containers.ts'
@@ -56,12 +55,6 @@ export interface DockerDriver extends Driver {
   close(): Promise<void>
 }
 
-/** A start in progress. */
-interface Start {
-  readonly handle: Promise<string>
-  readonly stop: AbortController
-}
-
 const REMOVE_MS = 60_000
 const POLL_MS = 10_000
 /** Interval between checks of the processes of containers while the engine is away. */
@@ -72,17 +65,15 @@ const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'u
 
 /** The driver for all images that are not folders of this machine. */
 export function createDockerDriver(options: DockerDriverOptions): DockerDriver {
-  return new Containers(options)
+  return new ContainerRunner(options)
 }
 
-class Containers implements DockerDriver {
+class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
   readonly name = 'docker'
   readonly #options: DockerDriverOptions
   readonly #engine: Engine
   readonly #calls: ContainerCalls
   readonly #images: Images
-  readonly #containers = new Map<WorkerId, Container>()
-  readonly #starts = new Map<WorkerId, Start>()
   /** Containers that ended during starts. */
   readonly #deaths = new Set<string>()
   /** Containers that are being removed. */
@@ -93,6 +84,7 @@ class Containers implements DockerDriver {
   #closed = false
 
   constructor(options: DockerDriverOptions) {
+    super({ maxWorkers: options.maxWorkers, counted: 'workers on this machine', unknownExit: UNKNOWN_EXIT })
     this.#options = options
     this.#copyBudget = new ByteBudget(COPY_RATE, options.clock)
     const { clock, stateDir } = options
@@ -118,11 +110,7 @@ class Containers implements DockerDriver {
       new PulledImages({ file: join(stateDir, 'images.json'), clock, freeShare }),
     )
     this.#pollSoon(AWAY_POLL_MS)
-    this.#disks = new DiskWatch(this.#engine, clock, () => this.#containers.values())
-  }
-
-  savedImage(image: string): string {
-    return image
+    this.#disks = new DiskWatch(this.#engine, clock, () => this.workers.values())
   }
 
   placedBy(): 'machine' {
@@ -133,40 +121,22 @@ class Containers implements DockerDriver {
     return true
   }
 
-  nameOf(): string {
-    return this.name
-  }
-
   async check(image: string, args: string): Promise<StartFailure | null> {
-    if (parseReference(image) === null) return { kind: 'image_invalid', image }
-    try {
-      parseContainerArgs(args)
-    } catch (thrown) {
-      if (thrown instanceof WorkerStartError) return thrown.failure
-      throw thrown
-    }
+    const refusal = containerRefusal(image, args)
+    if (refusal !== null) return refusal
     const absence = await this.#engine.absence()
     return absence === null ? null : { kind: 'engine_away', ...absence }
   }
 
-  async start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
-    const { workerId } = spec
-    const known = this.#containers.get(workerId)
-    if (known !== undefined) return JSON.stringify(known.handle)
-    const running = this.#starts.get(workerId)
-    if (running !== undefined) return running.handle
-    const stop = new AbortController()
-    const handle = this.#start(spec, watch, stop.signal).finally(() => {
-      this.#starts.delete(workerId)
-      if (this.#starts.size === 0) this.#deaths.clear()
-    })
-    this.#starts.set(workerId, { handle, stop })
-    return handle
+  protected override handleOf({ handle }: Container): string {
+    return JSON.stringify(handle)
   }
 
-  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
-    const known = this.#containers.get(worker)
-    if (known !== undefined) return known.exit === null
+  protected override startOver(): void {
+    if (this.starts.size === 0) this.#deaths.clear()
+  }
+
+  protected async takeOver(worker: WorkerId, handle: string | null): Promise<boolean> {
     const given = handle === null ? null : parseHandle(handle)
     if (handle !== null && given === null) return false
     if ((await this.#engine.absence()) !== null) return this.#adoptUnseen(worker, given)
@@ -184,71 +154,48 @@ class Containers implements DockerDriver {
     return false
   }
 
-  async observe(worker: WorkerId): Promise<Observation> {
-    const known = this.#containers.get(worker)
-    if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
-    return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+  protected observation(_: WorkerId, { exit }: Container): Observation {
+    return exit === null ? { state: 'running' } : { state: 'exited', exit }
   }
 
   async address(worker: WorkerId): Promise<ServedAt | null> {
-    return (await this.#containers.get(worker)?.address()) ?? null
+    return (await this.workers.get(worker)?.address()) ?? null
   }
 
   async freeze(worker: WorkerId): Promise<void> {
-    await this.#containers.get(worker)?.freeze()
+    await this.workers.get(worker)?.freeze()
   }
 
   async thaw(worker: WorkerId): Promise<void> {
-    await this.#containers.get(worker)?.thaw()
+    await this.workers.get(worker)?.thaw()
   }
 
   async terminate(worker: WorkerId): Promise<void> {
-    this.#starts.get(worker)?.stop.abort()
-    await this.#containers.get(worker)?.signal('SIGTERM')
+    this.starts.get(worker)?.stop.abort()
+    await this.workers.get(worker)?.signal('SIGTERM')
   }
 
   async kill(worker: WorkerId): Promise<void> {
-    this.#starts.get(worker)?.stop.abort()
-    await this.#containers.get(worker)?.signal('SIGKILL')
+    this.starts.get(worker)?.stop.abort()
+    await this.workers.get(worker)?.signal('SIGKILL')
   }
 
-  async release(worker: WorkerId): Promise<void> {
-    const known = this.#containers.get(worker)
-    if (this.#starts.has(worker) || known?.exit === null) {
-      throw new AppError('conflict', `worker ${worker} still runs`)
-    }
+  protected forget(worker: WorkerId, known: Container | undefined): void {
     forgetCopy(this.#noteFile(worker))
     if (known === undefined) return
     void known.close()
-    this.#containers.delete(worker)
     void this.#remove(known.handle.container, worker)
-  }
-
-  /** Containers are isolated by the engine. */
-  keepsApart(): string | null {
-    return null
   }
 
   isolation(handle: string): Isolation {
     return isolationOf(handle)
   }
 
-  async capacity() {
-    const { maxWorkers } = this.#options
-    const running = [...this.#containers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
-    const taken = new Set([...running, ...this.#starts.keys()])
-    return {
-      freeWorkers: Math.max(0, maxWorkers - taken.size),
-      bound: `the limit of ${maxWorkers} workers on this machine (--max-workers)`,
-    }
-  }
-
   async tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void> {
     if (this.#engine.facts === null) return
     try {
       for (const { id, worker } of await this.#calls.list()) {
-        if (!alive.has(worker) && !this.#containers.has(worker) && !this.#starts.has(worker))
-          await this.#remove(id, worker)
+        if (!alive.has(worker) && !this.workers.has(worker) && !this.starts.has(worker)) await this.#remove(id, worker)
       }
       await this.#images.tidy(images)
     } catch {
@@ -260,8 +207,8 @@ class Containers implements DockerDriver {
     this.#closed = true
     this.#cancelPoll()
     this.#disks.close()
-    for (const { stop } of this.#starts.values()) stop.abort()
-    const copies = [...this.#containers.values()].map(container => container.close())
+    for (const { stop } of this.starts.values()) stop.abort()
+    const copies = [...this.workers.values()].map(container => container.close())
     const patience = Promise.withResolvers<void>()
     const cancel = this.#options.clock.after(CLOSE_MS, patience.resolve)
     await Promise.race([Promise.allSettled([...copies, ...this.#removals.values()]), patience.promise])
@@ -269,7 +216,7 @@ class Containers implements DockerDriver {
     this.#engine.close()
   }
 
-  async #start(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
+  protected async begin(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
     const { workerId, image } = spec
     try {
       const failure = await this.check(image, spec.args)
@@ -323,7 +270,7 @@ class Containers implements DockerDriver {
       noteFile: this.#noteFile(worker),
       onExit: () => notifier.publish('fleet'),
     })
-    this.#containers.set(worker, container)
+    this.workers.set(worker, container)
     return container
   }
 
@@ -336,7 +283,7 @@ class Containers implements DockerDriver {
 
   /** Compares the containers that should run with those that do. */
   async #reconcile(when: 'engine came' | 'sometime'): Promise<void> {
-    const known = [...this.#containers.values()]
+    const known = [...this.workers.values()]
     const found = new Map(
       (await this.#calls.list()).map(({ id, running }) => [id, running ? 'running' : 'ended'] as const),
     )
@@ -347,10 +294,10 @@ class Containers implements DockerDriver {
   }
 
   #happened({ action, container, attributes }: EngineEvent): void {
-    const found = [...this.#containers.values()].find(({ handle }) => handle.container === container)
+    const found = [...this.workers.values()].find(({ handle }) => handle.container === container)
     const died = action === 'die' || action === 'died'
     // The event of an exit may come before the response to its start.
-    if (found === undefined) return void (died && this.#starts.size > 0 && this.#deaths.add(container))
+    if (found === undefined) return void (died && this.starts.size > 0 && this.#deaths.add(container))
     const code = Number(attributes.exitCode ?? Number.NaN)
     if (action === 'oom') found.ranOutOfMemory()
     else if (died) void found.ended(Number.isNaN(code) ? null : code)
@@ -367,7 +314,7 @@ class Containers implements DockerDriver {
 
   async #poll(): Promise<void> {
     if (this.#engine.facts !== null) return this.#reconcile('sometime').catch(() => {})
-    for (const container of this.#containers.values()) await container.lookForProcess()
+    for (const container of this.workers.values()) await container.lookForProcess()
   }
 
   /** Removes a container with its file system. `tidy` removes what this could not. */

@@ -10,7 +10,6 @@ import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
@@ -18,14 +17,15 @@ import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
-import { clean } from '../base/refusals.ts'
+import { clean, containerRefusal } from '../base/refusals.ts'
+import { WorkerRunner } from '../base/worker-runner.ts'
 import { type EventObject, type KubernetesApi, KubernetesError, kubernetesError, type PodObject } from './api.ts'
 import { type ListedPage, ListWatch } from './list-watch.ts'
 import { isPodId, ownSelector, podName, workerOf, workerOfPod } from './names.ts'
 import { NodeTypes } from './node-types.ts'
 import { PodCalls } from './pod-calls.ts'
 import { KILL_S, PodEndings } from './pod-endings.ts'
-import { handleOf, parseHandle } from './pod-handle.ts'
+import { parseHandle, podHandle } from './pod-handle.ts'
 import type { PodOutputs } from './pod-output.ts'
 import { hasPullSecret, podReport } from './pod-report.ts'
 import type { PodSettings } from './pod-spec.ts'
@@ -60,12 +60,6 @@ export interface KubernetesDriver extends Driver {
   close(): Promise<void>
 }
 
-/** A start in progress. */
-interface Start {
-  readonly handle: Promise<string>
-  readonly stop: AbortController
-}
-
 const CHECK_MS = 5_000
 /** What nodes tell of a pod whose volume they cannot mount, and of one that has it. */
 const UNMOUNTED = new Set(['FailedMount', 'FailedAttachVolume'])
@@ -89,17 +83,15 @@ const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'u
 
 /** The driver for all images that are not folders of this machine. */
 export function createKubernetesDriver(options: KubernetesDriverOptions): KubernetesDriver {
-  return new Pods(options)
+  return new PodRunner(options)
 }
 
-class Pods implements KubernetesDriver {
+class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   readonly name = 'kubernetes'
   readonly #options: KubernetesDriverOptions
   readonly #calls: PodCalls
   readonly #nodes: NodeTypes
-  readonly #pods = new Map<WorkerId, WorkerPod>()
   readonly #unclaimed: UnclaimedPods
-  readonly #starts = new Map<WorkerId, Start>()
   readonly #endings: PodEndings
   /** Those whose pods the present list has had so far. */
   readonly #seen = new Set<WorkerId>()
@@ -116,6 +108,7 @@ class Pods implements KubernetesDriver {
   #closed = false
 
   constructor(options: KubernetesDriverOptions) {
+    super({ maxWorkers: options.maxWorkers, counted: 'workers', unknownExit: UNKNOWN_EXIT })
     this.#options = options
     const { api, namespace, installation, clock, settings, notifier } = options
     this.#calls = new PodCalls({ api, namespace, installation })
@@ -148,10 +141,6 @@ class Pods implements KubernetesDriver {
     this.#checkSoon()
   }
 
-  savedImage(image: string): string {
-    return image
-  }
-
   placedBy(): 'platform' {
     return 'platform'
   }
@@ -160,41 +149,23 @@ class Pods implements KubernetesDriver {
     return this.#options.settings.modelFolder !== null
   }
 
-  nameOf(): string {
-    return this.name
-  }
-
   async check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {
-    if (parseReference(image) === null) return { kind: 'image_invalid', image }
-    try {
-      parseContainerArgs(args)
-    } catch (thrown) {
-      if (thrown instanceof WorkerStartError) return thrown.failure
-      throw thrown
-    }
+    const refusal = containerRefusal(image, args)
+    if (refusal !== null) return refusal
     if (type === 'LOAD_BALANCER' && !this.#options.reachesPods) return { kind: 'cluster_elsewhere' }
     await this.#tried.promise
     return this.#away === null ? null : { kind: 'cluster_away', said: this.#away ?? 'it has not answered yet' }
   }
 
-  async start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
-    const { workerId } = spec
-    const running = this.#starts.get(workerId)
-    if (running !== undefined) return running.handle
-    const known = this.#pods.get(workerId)
-    if (known !== undefined) return handleOf(known, spec)
-    const stop = new AbortController()
-    const handle = this.#start(spec, watch, stop.signal).finally(() => {
-      this.#starts.delete(workerId)
-      this.#progress.end(podName(workerId))
-    })
-    this.#starts.set(workerId, { handle, stop })
-    return handle
+  protected handleOf(pod: WorkerPod, spec: WorkerSpec): string {
+    return podHandle(pod, spec)
   }
 
-  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
-    const known = this.#pods.get(worker)
-    if (known !== undefined) return known.exit === null
+  protected override startOver(worker: WorkerId): void {
+    this.#progress.end(podName(worker))
+  }
+
+  protected async takeOver(worker: WorkerId, handle: string | null): Promise<boolean> {
     if (handle !== null && parseHandle(handle) === null) return false
     if (!isPodId(worker)) return false
     await Promise.race([this.#tried.promise, this.#waited])
@@ -225,16 +196,16 @@ class Pods implements KubernetesDriver {
     return false
   }
 
-  async observe(worker: WorkerId): Promise<Observation> {
-    return this.#pods.get(worker)?.observation ?? { state: 'exited', exit: UNKNOWN_EXIT }
+  protected observation(_: WorkerId, pod: WorkerPod): Observation {
+    return pod.observation
   }
 
   async address(worker: WorkerId): Promise<ServedAt | null> {
-    return this.#pods.get(worker)?.address ?? null
+    return this.workers.get(worker)?.address ?? null
   }
 
   async freeze(worker: WorkerId): Promise<void> {
-    const pod = this.#pods.get(worker)
+    const pod = this.workers.get(worker)
     if (pod === undefined || pod.exit !== null || pod.asked !== null) return
     throw new AppError('unavailable', 'no cluster can freeze a pod')
   }
@@ -249,34 +220,15 @@ class Pods implements KubernetesDriver {
     await this.#end(worker, 'kill')
   }
 
-  async release(worker: WorkerId): Promise<void> {
-    const known = this.#pods.get(worker)
-    if (this.#starts.has(worker) || known?.exit === null) {
-      throw new AppError('conflict', `worker ${worker} still runs`)
-    }
+  protected forget(worker: WorkerId, known: WorkerPod | undefined): void {
     this.#options.outputs.forget(worker)
     if (known === undefined) return
     void known.close()
-    this.#pods.delete(worker)
     void this.#endings.forget(known)
-  }
-
-  keepsApart(): string | null {
-    return null
   }
 
   isolation(handle: string): Isolation {
     return { kind: 'container', limits: parseHandle(handle)?.limits ?? [] }
-  }
-
-  async capacity() {
-    const { maxWorkers } = this.#options
-    const running = [...this.#pods].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
-    const taken = new Set([...running, ...this.#starts.keys()])
-    return {
-      freeWorkers: Math.max(0, maxWorkers - taken.size),
-      bound: `the limit of ${maxWorkers} workers (--max-workers)`,
-    }
   }
 
   async tidy(alive: ReadonlySet<WorkerId>): Promise<void> {
@@ -290,7 +242,7 @@ class Pods implements KubernetesDriver {
         for (const { worker, name, uid, createdMs } of await this.#calls.list(kind)) {
           // Who was the active server when this began may not be it any more.
           if (clock.monotonic() - begunMs >= TIDY_MS) return
-          const isOurs = alive.has(worker) || this.#pods.has(worker) || this.#starts.has(worker)
+          const isOurs = alive.has(worker) || this.workers.has(worker) || this.starts.has(worker)
           if (isOurs || clock.now() - createdMs < TIDY_AGE_MS) continue
           await this.#calls.remove(kind, { name, uid })
         }
@@ -307,11 +259,11 @@ class Pods implements KubernetesDriver {
     this.#podWatch.close()
     this.#eventWatch.close()
     this.#endings.close()
-    for (const { stop } of this.#starts.values()) stop.abort()
-    await Promise.allSettled([...this.#pods.values()].map(pod => pod.close()))
+    for (const { stop } of this.starts.values()) stop.abort()
+    await Promise.allSettled([...this.workers.values()].map(pod => pod.close()))
   }
 
-  async #start(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
+  protected async begin(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
     const { workerId, image } = spec
     const failure = (await this.check(image, spec.args)) ?? (await spec.guard?.()) ?? null
     if (failure !== null) throw new WorkerStartError(failure)
@@ -330,7 +282,7 @@ class Pods implements KubernetesDriver {
       if (exit?.cause.kind === 'not_started') throw new WorkerStartError(exit.cause.failure)
       if (exit !== null && !pod.hasRun) throw new WorkerStartError({ kind: 'other', problem: lostText(exit) })
       await this.#pin(spec, watch, pod)
-      return handleOf(pod, spec)
+      return podHandle(pod, spec)
     } catch (thrown) {
       // What is being started goes on: the next server finds it by its name.
       if (this.#closed) return new Promise<never>(() => {})
@@ -344,7 +296,7 @@ class Pods implements KubernetesDriver {
     const wasTaken = pod.exit?.cause.kind === 'reclaimed'
     // Its end is observed; otherwise nothing is left of it to know.
     if (!wasTaken) {
-      this.#pods.delete(pod.worker)
+      this.workers.delete(pod.worker)
       void pod.close()
     }
     void this.#removePod(pod)
@@ -384,7 +336,7 @@ class Pods implements KubernetesDriver {
       nodeLostMs: settings.nodeLostS * 1000,
       onChange: () => notifier.publish('fleet'),
     })
-    this.#pods.set(worker, pod)
+    this.workers.set(worker, pod)
     return pod
   }
 
@@ -404,7 +356,7 @@ class Pods implements KubernetesDriver {
       }
     }
     if (!isLast) return
-    const lacking = [...this.#pods.values()].filter(pod => pod.exit === null && !seen.has(pod.worker))
+    const lacking = [...this.workers.values()].filter(pod => pod.exit === null && !seen.has(pod.worker))
     void this.#askFor(lacking)
   }
 
@@ -418,7 +370,7 @@ class Pods implements KubernetesDriver {
 
   #podOf(object: PodObject): WorkerPod | undefined {
     const worker = workerOf(object, this.#options.installation)
-    return worker === null ? undefined : this.#pods.get(worker)
+    return worker === null ? undefined : this.workers.get(worker)
   }
 
   #see(pod: WorkerPod, object: PodObject): void {
@@ -429,7 +381,7 @@ class Pods implements KubernetesDriver {
   /** What a node tells of a start. */
   #told({ reason = '', message = '', involvedObject }: EventObject): void {
     const { name = '', uid } = involvedObject ?? {}
-    const pod = this.#pods.get(workerOfPod(name))
+    const pod = this.workers.get(workerOfPod(name))
     if (pod === undefined || pod.uid === null || pod.uid !== uid) return
     if (UNMOUNTED.has(reason)) pod.mounts(clean(message))
     if (!STARTING.has(reason)) return
@@ -449,14 +401,14 @@ class Pods implements KubernetesDriver {
     }
     if (was !== undefined) note('cluster.found', {})
     onUp?.()
-    for (const pod of this.#pods.values()) pod.resume()
+    for (const pod of this.workers.values()) pod.resume()
     // Makes endpoints due whose workers could not be started.
     notifier.publish('endpoints')
   }
 
   async #end(worker: WorkerId, ending: PodEnding): Promise<void> {
-    const pod = this.#pods.get(worker)
-    const start = this.#starts.get(worker)
+    const pod = this.workers.get(worker)
+    const start = this.starts.get(worker)
     // A pod that has not run is removed with its start.
     if (start !== undefined && pod?.hasRun !== true) return start.stop.abort()
     if (pod === undefined || pod.exit !== null) return
@@ -477,7 +429,7 @@ class Pods implements KubernetesDriver {
 
   async #check(): Promise<void> {
     if (this.#away !== null) return
-    const pods = [...this.#pods.values()].filter(({ exit }) => exit === null)
+    const pods = [...this.workers.values()].filter(({ exit }) => exit === null)
     for (const pod of pods) pod.check()
     this.#endings.sendAgain()
     const unheard = pods.filter(pod => pod.isMoving && pod.unheardMs >= UNHEARD_MS)
@@ -489,7 +441,7 @@ class Pods implements KubernetesDriver {
     for (const pod of pods) {
       if (this.#closed || pod.exit !== null) continue
       // A pod that is being made is not there yet.
-      if (pod.uid === null && this.#starts.has(pod.worker)) continue
+      if (pod.uid === null && this.starts.has(pod.worker)) continue
       try {
         const found = await this.#calls.find(pod.worker)
         if (found === null || (pod.uid !== null && found.metadata.uid !== pod.uid)) pod.gone(null)

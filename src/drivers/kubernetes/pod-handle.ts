@@ -11,7 +11,7 @@ export interface PodHandle {
 }
 
 /** The handle of a pod, as text. */
-export function handleOf(pod: WorkerPod, { wish, diskGb }: WorkerSpec): string {
+export function podHandle(pod: WorkerPod, { wish, diskGb }: WorkerSpec): string {
   const limits: [limit: Limit, isHeld: boolean][] = [
     ['memory', wish.cpus.length > 0],
     ['cpu', wish.cpus.length > 0],

@@ -35,6 +35,7 @@ import {
 } from '../base/process-table.ts'
 import { FreePorts, portsOf, type ServedPorts } from '../base/served-ports.ts'
 import { CACHE_PATH } from '../base/worker-paths.ts'
+import { WorkerRunner } from '../base/worker-runner.ts'
 import { askCaged } from '../cage/ask-caged.ts'
 import { type CagedCommand, signalOfCode } from '../cage/cage.ts'
 import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
@@ -88,15 +89,13 @@ const NOTHING = Promise.resolve(null)
 
 /** Runs images `dir:<path>` as processes below the given roots. */
 export function createProcessDriver(options: ProcessDriverOptions): ProcessDriver {
-  return new Processes(options)
+  return new ProcessRunner(options)
 }
 
-class Processes implements ProcessDriver {
+class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
   readonly name = 'process'
   readonly isolation = isolationOf
   readonly #options: ProcessDriverOptions
-  readonly #workers = new Map<WorkerId, Running>()
-  readonly #starting = new Map<WorkerId, Promise<string>>()
   readonly #ports: FreePorts
   readonly #volumeLink: VolumeLink
   readonly #disks: CageDisks | null
@@ -108,14 +107,16 @@ class Processes implements ProcessDriver {
   #closed = false
 
   constructor(options: ProcessDriverOptions) {
+    const { maxWorkers } = options
+    super({ maxWorkers, counted: 'worker processes on this machine', unknownExit: UNKNOWN_EXIT })
     this.#options = options
     this.#ports = new FreePorts(options.firstPort)
     this.#volumeLink = new VolumeLink(options.volumeLink)
     const { folder, limitGb } = options.caches
     const limit = limitGb ?? usualCacheGb(folder)
     this.#caches = new EndpointCaches({ folder, limitGb: limit, hub: hubOf(options.hostEnv) })
-    this.#disks = watchDisks(options, this.#workers, this.#caches, worker => this.#signalGroup(worker, 'SIGKILL'))
-    this.#networks = new WorkerNetworks(options, this.#workers)
+    this.#disks = watchDisks(options, this.workers, this.#caches, worker => this.#signalGroup(worker, 'SIGKILL'))
+    this.#networks = new WorkerNetworks(options, this.workers)
     this.#freezes = new ProcessFreezes(options.clock)
     this.#portWatch = new PortWatch({ ...options, siblings: worker => this.#siblings(worker) })
   }
@@ -128,11 +129,7 @@ class Processes implements ProcessDriver {
     return true
   }
 
-  nameOf(): string {
-    return this.name
-  }
-
-  savedImage(image: string): string {
+  override savedImage(image: string): string {
     return absoluteImage(image, this.#options.roots)
   }
 
@@ -147,21 +144,11 @@ class Processes implements ProcessDriver {
     }
   }
 
-  async start(spec: WorkerSpec): Promise<string> {
-    const known = this.#workers.get(spec.workerId)
-    if (known !== undefined) return handleOf(known)
-    const starting = this.#starting.get(spec.workerId) ?? this.#start(spec)
-    this.#starting.set(spec.workerId, starting)
-    try {
-      return await starting
-    } finally {
-      this.#starting.delete(spec.workerId)
-    }
+  protected handleOf(known: Running): string {
+    return handleOf(known)
   }
 
-  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
-    const known = this.#workers.get(worker)
-    if (known !== undefined) return known.exit === null
+  protected async takeOver(worker: WorkerId, handle: string | null): Promise<boolean> {
     const text = handle ?? (await this.#recorded(worker))
     const mark = markIn(text, worker)
     const identity = parseIdentity(text) ?? (handle === null ? await this.#findStarted(worker) : null)
@@ -185,42 +172,37 @@ class Processes implements ProcessDriver {
     const left = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
     const found = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
-    this.#workers.set(worker, { ...found, ...left })
+    this.workers.set(worker, { ...found, ...left })
     this.#options.pipes.hold(worker)
     if (!networked) this.#portWatch.follow(worker)
     this.#pollLater()
     return true
   }
 
-  async observe(worker: WorkerId): Promise<Observation> {
-    const known = this.#workers.get(worker)
-    if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
-    if (known.exit === null) {
-      const suspicion = this.#portWatch.conflictOf(worker)
-      return suspicion === null ? { state: 'running' } : { state: 'running', suspicion }
-    }
-    const suspicion = await known.suspicion
-    return { state: 'exited', exit: suspicion === null ? known.exit : { ...known.exit, suspicion } }
+  protected async observation(worker: WorkerId, { exit, suspicion }: Running): Promise<Observation> {
+    const port = exit === null ? this.#portWatch.conflictOf(worker) : await suspicion
+    const found = port === null ? {} : { suspicion: port }
+    return exit === null ? { state: 'running', ...found } : { state: 'exited', exit: { ...exit, ...found } }
   }
 
   async address(worker: WorkerId): Promise<ServedAt | null> {
-    const known = this.#workers.get(worker)
+    const known = this.workers.get(worker)
     return known === undefined || known.exit !== null ? null : this.#networks.servedAt(worker, known)
   }
 
   async freeze(worker: WorkerId): Promise<void> {
-    const running = this.#workers.get(worker)
+    const running = this.workers.get(worker)
     if (running !== undefined && this.#isThere(running)) await this.#freezes.freeze(worker, running)
   }
 
   async thaw(worker: WorkerId): Promise<void> {
-    const running = this.#workers.get(worker)
+    const running = this.workers.get(worker)
     if (running !== undefined) await this.#freezes.thaw(worker, running)
   }
 
   /** Sends the signal to the whole group, because shells do not forward it. */
   async terminate(worker: WorkerId): Promise<void> {
-    const running = this.#workers.get(worker)
+    const running = this.workers.get(worker)
     if (running === undefined) return
     if (!running.asked) {
       running.asked = true
@@ -234,11 +216,7 @@ class Processes implements ProcessDriver {
     this.#signalGroup(worker, 'SIGKILL')
   }
 
-  async release(worker: WorkerId): Promise<void> {
-    if (this.#starting.has(worker) || this.#workers.get(worker)?.exit === null) {
-      throw new AppError('conflict', `worker ${worker} still runs`)
-    }
-    this.#workers.delete(worker)
+  protected async forget(worker: WorkerId): Promise<void> {
     this.#options.pipes.forget(worker)
     this.#portWatch.forget(worker)
     this.#caches.release(worker)
@@ -248,20 +226,10 @@ class Processes implements ProcessDriver {
     await this.#options.cage?.forget(worker)
   }
 
-  keepsApart(): string | null {
+  override keepsApart(): string | null {
     return this.#options.cage === null
       ? 'workers that are processes run as the user of the server and can read its files'
       : null
-  }
-
-  async capacity() {
-    const { maxWorkers } = this.#options
-    const running = [...this.#workers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
-    const taken = new Set([...running, ...this.#starting.keys()])
-    return {
-      freeWorkers: Math.max(0, maxWorkers - taken.size),
-      bound: `the limit of ${maxWorkers} worker processes on this machine (--max-workers)`,
-    }
   }
 
   /** Removes the rest of a worker's files, and the caches of endpoints that are gone. */
@@ -281,10 +249,10 @@ class Processes implements ProcessDriver {
     this.#networks.close()
     this.#portWatch.close()
     this.#options.pipes.close()
-    for (const { child } of this.#workers.values()) child?.unref()
+    for (const { child } of this.workers.values()) child?.unref()
   }
 
-  async #start(spec: WorkerSpec): Promise<string> {
+  protected async begin(spec: WorkerSpec): Promise<string> {
     const { hostEnv, workerPackage } = this.#options
     const command = await resolveCommand(
       spec.image,
@@ -397,7 +365,7 @@ class Processes implements ProcessDriver {
       signal(-pid, 'SIGKILL')
       throw thrown
     }
-    this.#workers.set(worker, running)
+    this.workers.set(worker, running)
     if (!isNetworked(running)) this.#portWatch.follow(worker)
     cage?.attach?.(child)
     child.on('exit', (code, signalName) => {
@@ -442,7 +410,7 @@ class Processes implements ProcessDriver {
   }
 
   #signalGroup(worker: WorkerId, name: NodeJS.Signals): void {
-    const running = this.#workers.get(worker)
+    const running = this.workers.get(worker)
     if (running !== undefined && this.#isThere(running)) signal(-running.identity.pid, name)
   }
 
@@ -468,8 +436,8 @@ class Processes implements ProcessDriver {
   }
 
   /** The other running workers of an endpoint. */
-  #siblings(worker: WorkerId, endpoint = this.#workers.get(worker)?.endpoint ?? null): ReadonlySet<WorkerId> {
-    const others = [...this.#workers].filter(([id, other]) => id !== worker && !other.isOver)
+  #siblings(worker: WorkerId, endpoint = this.workers.get(worker)?.endpoint ?? null): ReadonlySet<WorkerId> {
+    const others = [...this.workers].filter(([id, other]) => id !== worker && !other.isOver)
     return new Set(others.flatMap(([id, other]) => (endpoint !== null && other.endpoint === endpoint ? [id] : [])))
   }
 
@@ -483,7 +451,7 @@ class Processes implements ProcessDriver {
 
   #poll(): void {
     let left = 0
-    for (const [worker, running] of this.#workers) {
+    for (const [worker, running] of this.workers) {
       if (running.child !== null || running.isOver) continue
       if (isAlive(running.identity, this.#options.bootId)) left += 1
       else {

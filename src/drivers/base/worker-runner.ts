@@ -1,0 +1,109 @@
+/** The part of a driver that is the same for processes, containers and pods. */
+import { AppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Capacity } from '../../core/scaling/plan.ts'
+import type { ObservedExit } from '../../core/workers/worker-exit.ts'
+import type { Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
+
+/** A worker that a driver started or adopted. */
+export interface TrackedWorker {
+  /** Its end; null while it runs. */
+  readonly exit: ObservedExit | null
+}
+
+/** Limit of the workers of one driver. */
+export interface WorkerLimit {
+  readonly maxWorkers: number
+  /** The workers that it counts, such as `workers on this machine`. */
+  readonly counted: string
+  /** The end of a worker that the driver does not track. */
+  readonly unknownExit: ObservedExit
+}
+
+interface Start {
+  readonly handle: Promise<string>
+  readonly stop: AbortController
+}
+
+/** Tracks the workers of one driver from their start or adoption to their release, and lets each start once. */
+export abstract class WorkerRunner<Worker extends TrackedWorker> {
+  abstract readonly name: string
+  protected readonly workers = new Map<WorkerId, Worker>()
+  protected readonly starts = new Map<WorkerId, Start>()
+  readonly #limit: WorkerLimit
+
+  constructor(limit: WorkerLimit) {
+    this.#limit = limit
+  }
+
+  nameOf(): string {
+    return this.name
+  }
+
+  savedImage(image: string): string {
+    return image
+  }
+
+  keepsApart(): string | null {
+    return null
+  }
+
+  async start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
+    const { workerId } = spec
+    const running = this.starts.get(workerId)
+    if (running !== undefined) return running.handle
+    const known = this.workers.get(workerId)
+    if (known !== undefined) return this.handleOf(known, spec)
+    const stop = new AbortController()
+    const handle = this.begin(spec, watch, stop.signal).finally(() => {
+      this.starts.delete(workerId)
+      this.startOver(workerId)
+    })
+    this.starts.set(workerId, { handle, stop })
+    return handle
+  }
+
+  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
+    const known = this.workers.get(worker)
+    return known === undefined ? this.takeOver(worker, handle) : known.exit === null
+  }
+
+  async observe(worker: WorkerId): Promise<Observation> {
+    const known = this.workers.get(worker)
+    return known === undefined ? { state: 'exited', exit: this.#limit.unknownExit } : this.observation(worker, known)
+  }
+
+  async release(worker: WorkerId): Promise<void> {
+    const known = this.workers.get(worker)
+    if (this.starts.has(worker) || known?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
+    this.workers.delete(worker)
+    await this.forget(worker, known)
+  }
+
+  async capacity(): Promise<Capacity> {
+    const { maxWorkers, counted } = this.#limit
+    const running = [...this.workers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
+    const taken = new Set([...running, ...this.starts.keys()])
+    return {
+      freeWorkers: Math.max(0, maxWorkers - taken.size),
+      bound: `the limit of ${maxWorkers} ${counted} (--max-workers)`,
+    }
+  }
+
+  /** Starts a worker that is not tracked. @param signal asks for an early end of the start */
+  protected abstract begin(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string>
+
+  /** The handle of a worker that was started before. */
+  protected abstract handleOf(known: Worker, spec: WorkerSpec): string
+
+  /** Adopts a worker that is not tracked; false when it no longer runs. */
+  protected abstract takeOver(worker: WorkerId, handle: string | null): Promise<boolean>
+
+  protected abstract observation(worker: WorkerId, known: Worker): Observation | Promise<Observation>
+
+  /** Removes the rest of a worker that has ended. @param known undefined for one that was not tracked */
+  protected abstract forget(worker: WorkerId, known: Worker | undefined): void | Promise<void>
+
+  /** A start ended, well or not. */
+  protected startOver(_worker: WorkerId): void {}
+}
