@@ -1,26 +1,28 @@
 /** The statements of the store, for tests of how databases run them. */
-import * as quotas from '../../src/store/operations/accounts/quota-statements.ts'
-import * as removals from '../../src/store/operations/endpoints/removal-statements.ts'
-import * as claimSizes from '../../src/store/operations/jobs/claim-size-statements.ts'
-import * as purges from '../../src/store/operations/jobs/purge-statements.ts'
-import * as accounts from '../../src/store/tables/accounts.ts'
-import * as attemptTimes from '../../src/store/tables/attempt-times.ts'
+
+import * as accounts from '../../src/store/operations/accounts/accounts.ts'
+import * as quotas from '../../src/store/operations/accounts/quotas.ts'
+import * as removals from '../../src/store/operations/endpoints/removals.ts'
+import * as volumes from '../../src/store/operations/endpoints/volumes.ts'
+import * as purges from '../../src/store/operations/jobs/purges.ts'
+import * as chunksOf from '../../src/store/operations/jobs/streams.ts'
+import * as claimSizes from '../../src/store/operations/jobs/turns.ts'
+import * as webhooks from '../../src/store/operations/jobs/webhooks.ts'
+import * as attemptTimes from '../../src/store/operations/observing/attempt-times.ts'
+import * as registries from '../../src/store/operations/secrets/registries.ts'
+import * as secrets from '../../src/store/operations/secrets/secrets.ts'
 import * as batches from '../../src/store/tables/batches.ts'
-import * as chunksOf from '../../src/store/tables/chunks.ts'
 import * as endpoints from '../../src/store/tables/endpoints.ts'
 import * as outcomes from '../../src/store/tables/job-outcomes.ts'
 import * as jobRecords from '../../src/store/tables/job-records.ts'
 import * as jobs from '../../src/store/tables/jobs.ts'
 import * as keys from '../../src/store/tables/keys.ts'
 import * as queuedWorkers from '../../src/store/tables/queued-workers.ts'
-import * as registries from '../../src/store/tables/registries.ts'
 import * as releases from '../../src/store/tables/releases.ts'
-import * as secrets from '../../src/store/tables/secrets.ts'
+import * as removedJobs from '../../src/store/tables/removed-jobs.ts'
 import * as sessions from '../../src/store/tables/sessions.ts'
 import * as templates from '../../src/store/tables/templates.ts'
 import * as usage from '../../src/store/tables/usage.ts'
-import * as volumes from '../../src/store/tables/volumes.ts'
-import * as webhooks from '../../src/store/tables/webhooks.ts'
 import * as workers from '../../src/store/tables/workers.ts'
 
 /** Tables that grow with the jobs: no statement may read one of them from its begin to its end. */
@@ -51,6 +53,7 @@ const records = {
   ...volumes,
   ...releases,
   ...removals,
+  ...removedJobs,
   ...purges,
   ...claimSizes,
   ...quotas,

@@ -1,4 +1,4 @@
-/** Where each sealed text belongs; store/operations/secrets/seal-statements.ts finds the same rows. */
+/** Places of sealed texts; store/operations/secrets/seals.ts finds the same rows. */
 
 /** The text that shows whether a server has the encryption key of its database. */
 export const KEY_CANARY = 'runyard'

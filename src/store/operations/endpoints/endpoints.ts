@@ -1,3 +1,4 @@
+import { domainTaken, type EndpointDomain } from '../../../core/endpoints/domain.ts'
 import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
 import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError } from '../../../core/errors.ts'
@@ -33,11 +34,23 @@ import {
 } from '../../tables/templates.ts'
 import { aliveWorkersOf, exitsOf, toWorker, type WorkerRow, workerLoads } from '../../tables/workers.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
-import { findDomain, linkDomain, listDomains } from './domains.ts'
 import { addRelease, rolloutFacts } from './releases.ts'
 import { listedEndpoints } from './snapshots.ts'
 import { replaceTemplate } from './templates.ts'
 import { linkVolumes } from './volumes.ts'
+
+/** $1 endpoint, $2 the domain that it keeps. Its other domains become free. */
+const dropOtherDomains = 'DELETE FROM endpoint_domains WHERE endpoint_id = $1 AND domain <> $2'
+
+/** $1 domain, $2 endpoint, $3 owner. Nothing when another endpoint has it. */
+const addDomain = `
+  INSERT INTO endpoint_domains (domain, endpoint_id, owner) VALUES ($1, $2, $3) ON CONFLICT (domain) DO NOTHING`
+
+/** $1 domain. */
+const findDomain = 'SELECT domain, endpoint_id, owner FROM endpoint_domains WHERE domain = $1'
+
+/** The domains of all accounts. */
+const listDomains = 'SELECT domain, endpoint_id, owner FROM endpoint_domains ORDER BY domain'
 
 const EXITS_IN_SNAPSHOT = 20
 
@@ -129,9 +142,11 @@ export const endpoints = {
     }
   }),
 
-  ofDomain: read(findDomain),
+  ofDomain: read(holderOf),
 
-  domains: read(listDomains),
+  domains: read(function* (): Steps<EndpointDomain[]> {
+    return (yield* query<DomainRow>(listDomains)).map(toDomain)
+  }),
 
   demand: read(function* (id: EndpointId, workerId: WorkerId): Steps<QueueDemand> {
     const row = yield* queryOne<DemandRow>(sql.queueDemand, [id, workerId])
@@ -180,4 +195,29 @@ function* saveOwn(own: Template, before: Endpoint, nowMs: number): Steps<void> {
 function* templateOf({ owner, templateId }: Endpoint): Steps<Template | null> {
   const row = yield* queryOne<TemplateRow>(findTemplate, [owner, templateId])
   return row === null ? null : toTemplate(row)
+}
+
+/** Stores the domain of an endpoint, and frees its previous one. @throws AppError `conflict` when another endpoint has the domain */
+function* linkDomain({ id, owner, domain }: Pick<Endpoint, 'id' | 'owner' | 'domain'>): Steps<void> {
+  yield* perform(dropOtherDomains, [id, domain ?? ''])
+  if (domain === null) return
+  yield* perform(addDomain, [domain, id, owner])
+  const holder = yield* holderOf(domain)
+  if (holder?.endpointId !== id) throw domainTaken(domain, owner, holder)
+}
+
+/** The endpoint and account of a domain; null without one. */
+function* holderOf(domain: string): Steps<EndpointDomain | null> {
+  const row = yield* queryOne<DomainRow>(findDomain, [domain])
+  return row === null ? null : toDomain(row)
+}
+
+interface DomainRow {
+  readonly domain: string
+  readonly endpoint_id: EndpointId
+  readonly owner: OwnerId
+}
+
+function toDomain({ domain, endpoint_id: endpointId, owner }: DomainRow): EndpointDomain {
+  return { domain, endpointId, owner }
 }

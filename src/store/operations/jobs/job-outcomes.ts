@@ -39,9 +39,9 @@ import {
   toJob,
   toSpan,
 } from '../../tables/jobs.ts'
+import { expiredJobs } from '../../tables/removed-jobs.ts'
 import { lockWorker, workerFinished } from '../../tables/workers.ts'
 import { countJobUsage } from '../accounts/usage.ts'
-import { expiredJobs } from '../endpoints/removal-statements.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { settle, stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'

@@ -21,7 +21,7 @@ import {
   toSummary,
 } from '../../tables/job-records.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
-import { jobToRemove } from '../endpoints/removal-statements.ts'
+import { jobToRemove } from '../../tables/removed-jobs.ts'
 import { type OperationsOf, query, queryOne, read, type SqlValue, type Steps, write } from '../operation.ts'
 import { deleteRecords, dropFailedInputs, notesOf, trimOwner } from './kept-records.ts'
 import { removeJobs } from './removed-jobs.ts'

@@ -1,10 +1,30 @@
 import type { EndpointId, JobId } from '../../../core/ids.ts'
 import type { QueuePart } from '../../../ports/store/store.ts'
+import { guard } from '../../tables/guards.ts'
 import { purgeJobs } from '../../tables/job-outcomes.ts'
 import type { EndedRow } from '../../tables/jobs.ts'
 import { query, queryOne, type Steps } from '../operation.ts'
-import * as sql from './purge-statements.ts'
 import { lengthWithin } from './removed-jobs.ts'
+
+/** $1 endpoint, $2 and $3 the queue and the priority behind which it stands. The next queue in which a job waits. */
+export const nextQueue = `
+  SELECT queue, low_priority FROM jobs
+  WHERE endpoint_id = $1 AND ${guard('purge')} AND (queue, low_priority) > ($2, $3)
+  ORDER BY queue, low_priority LIMIT 1`
+
+/** $1 endpoint, $2 queue, $3 priority. The place of the last job of a queue. */
+export const tailOfPart = `
+  SELECT position, id FROM jobs
+  WHERE endpoint_id = $1 AND ${guard('purge')} AND queue = $2 AND low_priority = $3
+  ORDER BY position DESC, id DESC LIMIT 1`
+
+/** $1 endpoint, $2 queue, $3 priority, $4 and $5 the place behind which they stand, $6 and $7 the last place, $8 how many. */
+export const waitingJobs = `
+  SELECT id, position, expires_at_ms, input_bytes AS bytes FROM jobs
+  WHERE endpoint_id = $1 AND ${guard('purge')} AND queue = $2 AND low_priority = $3
+    AND (position, id) > ($4, $5) AND (position, id) <= ($6, $7)
+    AND EXISTS (SELECT 1 FROM endpoints WHERE id = $1)
+  ORDER BY position, id LIMIT $8 {{skip_locked}}`
 
 /** About how many bytes of inputs one step of a purge takes, at least one job. */
 const PURGED_BYTES = 8 * 1024 * 1024
@@ -14,12 +34,12 @@ export function* waitingParts(endpointId: EndpointId): Steps<QueuePart[]> {
   const parts: QueuePart[] = []
   let before: { queue: string; low_priority: number } = { queue: '', low_priority: -1 }
   for (;;) {
-    const next = yield* queryOne<{ queue: QueuePart['queue']; low_priority: number }>(sql.nextQueue, [
+    const next = yield* queryOne<{ queue: QueuePart['queue']; low_priority: number }>(nextQueue, [
       ...[endpointId, before.queue, before.low_priority],
     ])
     if (next === null) return parts
     const { queue, low_priority: priority } = next
-    const tail = yield* queryOne<Place>(sql.tailOfPart, [endpointId, queue, priority])
+    const tail = yield* queryOne<Place>(tailOfPart, [endpointId, queue, priority])
     if (tail !== null) parts.push({ queue, priority, after: FRONT, last: { position: tail.position, id: tail.id } })
     before = next
   }
@@ -38,7 +58,7 @@ export function* cancelWaiting(
     const { queue, priority, after, last } = left[0]!
     const most = limit - found.length
     const places = [after.position, after.id, last.position, last.id]
-    const rows = yield* query<WaitingRow>(sql.waitingJobs, [endpointId, queue, priority, ...places, most])
+    const rows = yield* query<WaitingRow>(waitingJobs, [endpointId, queue, priority, ...places, most])
     const sizes = rows.map(({ bytes }) => bytes)
     const fitting = rows.slice(0, lengthWithin(sizes, room))
     found.push(...fitting)

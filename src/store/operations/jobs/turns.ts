@@ -2,10 +2,38 @@ import type { BatchId, EndpointId } from '../../../core/ids.ts'
 import { planTurns } from '../../../core/jobs/fair-queue.ts'
 import type { ClaimRequest } from '../../../ports/store/claims.ts'
 import { anyQueuedBatch, passTurn, queuedBatches, queueHeads, queueTail } from '../../tables/batches.ts'
-import type { ClaimedRow } from '../../tables/jobs.ts'
-import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../../tables/jobs.ts'
+import { guard } from '../../tables/guards.ts'
+import {
+  type ClaimedRow,
+  claimJob,
+  claimJobBesideSuspects,
+  claimJobs,
+  claimJobsBesideSuspects,
+} from '../../tables/jobs.ts'
 import { perform, query, queryOne, type Steps } from '../operation.ts'
-import { fittingLimit, isFull } from './claim-sizes.ts'
+import { lengthWithin } from './removed-jobs.ts'
+
+/** $1 endpoint, $2 queue, $3 now, $4 how many. In the order in which they are claimed, and locked for the caller. Their texts are not read. */
+export const headSizes = `
+  SELECT input_bytes AS bytes FROM jobs
+  WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = $2 AND expires_at_ms > $3
+  ORDER BY low_priority, position, id LIMIT $4 {{skip_locked}}`
+
+/** About how many bytes of inputs one answer to a worker has, at least one job: it is in memory as a whole, and so is the worker's. */
+export const CLAIMED_BYTES = 32 * 1024 * 1024
+
+/** How many jobs of a queue one claim takes, so that they are not too large together. */
+function* fittingLimit(queue: string, { endpointId, nowMs, limit }: ClaimRequest): Steps<number> {
+  const rows = yield* query<{ bytes: number }>(headSizes, [endpointId, queue, nowMs, limit])
+  const sizes = rows.map(({ bytes }) => bytes)
+  const fitting = lengthWithin(sizes, CLAIMED_BYTES)
+  return fitting === sizes.length ? limit : fitting
+}
+
+/** Whether the claim is full, so that no other queue is read. */
+function isFull(claimed: readonly { readonly input: string }[]): boolean {
+  return claimed.reduce((sum, { input }) => sum + input.length, 0) >= CLAIMED_BYTES
+}
 
 /** Limit of attempts to claim: others may take what was decided on. */
 const MAX_TRIES = 3

@@ -1,8 +1,55 @@
 import type { EndpointId } from '../../../core/ids.ts'
 import { appendTimes, MAX_BLOCKS, type TimesBlock } from '../../../core/jobs/attempt-times.ts'
 import type { AttemptTimesStore, NewTimes } from '../../../ports/store/attempt-times-store.ts'
-import * as sql from '../../tables/attempt-times.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+
+/** Statements on the times of attempts. */
+
+/** $1 endpoint. Its newest block. */
+export const newestBlock = `
+  SELECT at_ms, to_ms, attempts, packed FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms DESC LIMIT 1 {{lock}}`
+
+/** $1 endpoint, $2 begin, $3 end, $4 number of attempts, $5 their times. Nothing when the endpoint is gone. */
+export const putBlock = `
+  INSERT INTO attempt_times (endpoint_id, at_ms, to_ms, owner, attempts, packed)
+  SELECT id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), owner, CAST($4 AS {{integer}}), $5 FROM endpoints WHERE id = $1
+  ON CONFLICT (endpoint_id, at_ms) DO UPDATE SET to_ms = excluded.to_ms, attempts = excluded.attempts, packed = excluded.packed`
+
+/** $1 endpoint, $2 how many blocks of it stay, $3 how many go at once. */
+export const deleteBlocksOver = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms DESC LIMIT CAST($3 AS {{integer}}) OFFSET CAST($2 AS {{integer}}) {{skip_locked}})`
+
+/** $1 endpoint, $2 how many blocks of its account stay, $3 how many go at once. */
+export const deleteBlocksOfAccount = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE owner = (SELECT owner FROM endpoints WHERE id = $1)
+    ORDER BY to_ms DESC LIMIT CAST($3 AS {{integer}}) OFFSET CAST($2 AS {{integer}}) {{skip_locked}})`
+
+/** $1 endpoint, $2 the instant at which they end or later, $3 the instant before which they begin, $4 how many. */
+export const readBlocks = `
+  SELECT at_ms, to_ms, attempts, packed FROM attempt_times
+  WHERE endpoint_id = $1 AND at_ms < $3 AND to_ms >= $2 ORDER BY at_ms DESC LIMIT $4`
+
+/** $1 the instant before which they ended, $2 how many. */
+export const deleteOldBlocks = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE to_ms < $1 ORDER BY to_ms LIMIT $2 {{skip_locked}})
+  RETURNING at_ms`
+
+/** $1 endpoint, $2 how many. */
+export const deleteBlocksLeft = `
+  DELETE FROM attempt_times WHERE {{row}} IN (
+    SELECT {{row}} FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms LIMIT $2 {{skip_locked}})
+  RETURNING at_ms`
+
+/** A row. */
+interface BlockRow {
+  readonly at_ms: number
+  readonly to_ms: number
+  readonly attempts: number
+  readonly packed: string
+}
 
 /** How many blocks more than it makes an addition removes past the limit. */
 const SPARE_REMOVALS = 10
@@ -14,31 +61,31 @@ export const attemptTimes = {
   }),
 
   read: read(function* (endpointId: EndpointId, fromMs: number, beforeMs: number, limit: number): Steps<TimesBlock[]> {
-    return (yield* query<sql.BlockRow>(sql.readBlocks, [endpointId, fromMs, beforeMs, limit])).map(toBlock)
+    return (yield* query<BlockRow>(readBlocks, [endpointId, fromMs, beforeMs, limit])).map(toBlock)
   }),
 
   removeOld: write(function* (beforeMs: number, limit: number): Steps<number> {
-    return (yield* query(sql.deleteOldBlocks, [beforeMs, limit])).length
+    return (yield* query(deleteOldBlocks, [beforeMs, limit])).length
   }),
 } satisfies OperationsOf<AttemptTimesStore>
 
 function* addTo({ endpointId, times }: NewTimes): Steps<void> {
-  const row = yield* queryOne<sql.BlockRow>(sql.newestBlock, [endpointId])
+  const row = yield* queryOne<BlockRow>(newestBlock, [endpointId])
   const blocks = appendTimes(row === null ? null : toBlock(row), times)
   for (const { atMs, toMs, attempts, packed } of blocks) {
-    yield* perform(sql.putBlock, [endpointId, atMs, toMs, attempts, packed])
+    yield* perform(putBlock, [endpointId, atMs, toMs, attempts, packed])
   }
   const more = blocks.filter(({ atMs }) => atMs !== row?.at_ms).length
   if (more === 0) return
-  yield* perform(sql.deleteBlocksOver, [endpointId, MAX_BLOCKS.ofEndpoint, more + SPARE_REMOVALS])
-  yield* perform(sql.deleteBlocksOfAccount, [endpointId, MAX_BLOCKS.ofAccount, more + SPARE_REMOVALS])
+  yield* perform(deleteBlocksOver, [endpointId, MAX_BLOCKS.ofEndpoint, more + SPARE_REMOVALS])
+  yield* perform(deleteBlocksOfAccount, [endpointId, MAX_BLOCKS.ofAccount, more + SPARE_REMOVALS])
 }
 
 /** Removes blocks of a deleted endpoint. Returns how many. */
 export function* removeBlocks(endpointId: EndpointId, limit: number): Steps<number> {
-  return (yield* query(sql.deleteBlocksLeft, [endpointId, limit])).length
+  return (yield* query(deleteBlocksLeft, [endpointId, limit])).length
 }
 
-function toBlock(row: sql.BlockRow): TimesBlock {
+function toBlock(row: BlockRow): TimesBlock {
   return { atMs: row.at_ms, toMs: row.to_ms, attempts: row.attempts, packed: row.packed }
 }

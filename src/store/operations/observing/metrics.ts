@@ -3,8 +3,47 @@ import { addBucket, bucketText, readBucket } from '../../../core/observing/metri
 import { METRIC_SPANS, type MetricPoint, type MetricSpan, startOf } from '../../../core/observing/metric-series.ts'
 import { resultsOf } from '../../../core/observing/recent-results.ts'
 import type { MetricCount, MetricStore, MinuteResults } from '../../../ports/store/metric-store.ts'
-import * as sql from '../../tables/metrics.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+
+/** Statements on the metrics of endpoints over time. */
+
+/** $1 endpoint, $2 length of the span, $3 its beginning. */
+const findBucket = `
+  SELECT counts FROM metric_buckets WHERE endpoint_id = $1 AND span_ms = $2 AND at_ms = $3 {{lock}}`
+
+/** $1 endpoint, $2 length of the span, $3 its beginning, $4 the counts. Nothing when the endpoint is gone. */
+const putBucket = `
+  INSERT INTO metric_buckets (endpoint_id, span_ms, at_ms, owner, counts)
+  SELECT id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), owner, $4 FROM endpoints WHERE id = $1
+  ON CONFLICT (endpoint_id, span_ms, at_ms) DO UPDATE SET counts = excluded.counts`
+
+/** $1 endpoint, $2 length of the spans, $3 and $4 bounds, $5 how many. */
+const readBuckets = `
+  SELECT at_ms, counts FROM metric_buckets
+  WHERE endpoint_id = $1 AND span_ms = $2 AND at_ms >= $3 AND at_ms < $4 ORDER BY at_ms LIMIT $5`
+
+/** $1 length of the spans, $2 and $3 bounds, $4 how many. Of all endpoints, the newest first. */
+const recentBuckets = `
+  SELECT endpoint_id, at_ms, counts FROM metric_buckets
+  WHERE span_ms = $1 AND at_ms >= $2 AND at_ms < $3 ORDER BY at_ms DESC LIMIT $4`
+
+/** $1 length of the spans, $2 the instant before which they began, $3 how many. */
+const deleteOldBuckets = `
+  DELETE FROM metric_buckets WHERE (endpoint_id, span_ms, at_ms) IN (
+    SELECT endpoint_id, span_ms, at_ms FROM metric_buckets WHERE span_ms = $1 AND at_ms < $2 ORDER BY at_ms LIMIT $3 {{skip_locked}})
+  RETURNING at_ms`
+
+/** $1 endpoint, $2 how many. */
+const deleteBucketsLeft = `
+  DELETE FROM metric_buckets WHERE endpoint_id = $1 AND (span_ms, at_ms) IN (
+    SELECT span_ms, at_ms FROM metric_buckets WHERE endpoint_id = $1 ORDER BY span_ms, at_ms LIMIT $2 {{skip_locked}})
+  RETURNING at_ms`
+
+/** A row. */
+interface BucketRow {
+  readonly at_ms: number
+  readonly counts: string
+}
 
 /** Metrics of endpoints over time. */
 export const metrics = {
@@ -22,13 +61,13 @@ export const metrics = {
     limit: number,
   ): Steps<MetricPoint[]> {
     const asked = [endpointId, METRIC_SPANS[span].lengthMs, fromMs, toMs, limit]
-    const rows = yield* query<sql.BucketRow>(sql.readBuckets, asked)
+    const rows = yield* query<BucketRow>(readBuckets, asked)
     return rows.map(row => ({ atMs: row.at_ms, bucket: readBucket(row.counts) }))
   }),
 
   results: read(function* (fromMs: number, toMs: number, limit: number): Steps<MinuteResults[]> {
     const asked = [METRIC_SPANS.minute.lengthMs, fromMs, toMs, limit]
-    const rows = yield* query<sql.BucketRow & { endpoint_id: EndpointId }>(sql.recentBuckets, asked)
+    const rows = yield* query<BucketRow & { endpoint_id: EndpointId }>(recentBuckets, asked)
     const all = rows.map(row => ({
       endpointId: row.endpoint_id,
       minuteMs: row.at_ms,
@@ -38,19 +77,19 @@ export const metrics = {
   }),
 
   removeOld: write(function* (span: MetricSpan, beforeMs: number, limit: number): Steps<number> {
-    return (yield* query(sql.deleteOldBuckets, [METRIC_SPANS[span].lengthMs, beforeMs, limit])).length
+    return (yield* query(deleteOldBuckets, [METRIC_SPANS[span].lengthMs, beforeMs, limit])).length
   }),
 } satisfies OperationsOf<MetricStore>
 
 function* addTo({ endpointId, minuteMs, bucket }: MetricCount, lengthMs: number): Steps<void> {
   const place = [endpointId, lengthMs, startOf(minuteMs, lengthMs)]
-  const before = yield* queryOne<sql.BucketRow>(sql.findBucket, place)
+  const before = yield* queryOne<BucketRow>(findBucket, place)
   const sum = before === null ? bucket : readBucket(before.counts)
   if (before !== null) addBucket(sum, bucket)
-  yield* perform(sql.putBucket, [...place, bucketText(sum)])
+  yield* perform(putBucket, [...place, bucketText(sum)])
 }
 
 /** Removes buckets of a deleted endpoint. Returns how many. */
 export function* removeBuckets(endpointId: EndpointId, limit: number): Steps<number> {
-  return (yield* query(sql.deleteBucketsLeft, [endpointId, limit])).length
+  return (yield* query(deleteBucketsLeft, [endpointId, limit])).length
 }

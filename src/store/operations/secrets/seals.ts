@@ -1,40 +1,106 @@
-import type { PayloadKind } from '../../../core/secrets/payload-seal.ts'
-import { KEY_CANARY } from '../../../core/secrets/seal-place.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../../../core/secrets/payload-seal.ts'
+import { KEY_CANARY, SEALED_MARK } from '../../../core/secrets/seal-place.ts'
 import type { SealChange, SealedText, SealKind, SealStore } from '../../../ports/store/management-store.ts'
+import { payload } from '../../tables/jobs.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
-import * as sql from './seal-statements.ts'
+
+/** Where each kind is: table, what identifies a row, the sealed text, and what that is bound to. */
+const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, text: string, row: string]>> = {
+  keyCanaries: ['key_canaries', 'id', 'sealed', 'id'],
+  secrets: ['secrets', 'id', 'sealed', "owner || '/' || name"],
+  webhookKeys: ['webhook_keys', 'endpoint_id', 'sealed', 'endpoint_id'],
+  registries: ['registries', 'id', 'sealed', "owner || '/' || id"],
+  endpointKeys: ['api_keys', 'id', 'sealed', 'endpoint_id'],
+  jobs: ['jobs', 'id', 's3_config', 'id'],
+  templates: ['templates', 'id', 'config', 'owner'],
+  endpoints: ['endpoints', 'id', 'config', 'owner'],
+  releases: ['releases', 'id', 'config', 'owner'],
+  jobInputs: ['jobs', 'id', payload('input'), 'id'],
+  recordInputs: ['job_records', 'id', 'input', 'id'],
+  jobWebhooks: ['jobs', 'id', 'webhook', 'id'],
+  draftInputs: ['batch_requests', 'id', 'input', 'id'],
+  draftWebhooks: ['batch_requests', 'id', 'webhook', 'id'],
+  batchWebhooks: ['batches', 'id', 'webhook', 'id'],
+  deliveries: ['webhook_deliveries', 'id', 'url', 'job_id'],
+}
+
+/** Kinds that are a text with sealed ones in it. */
+const WITHIN: ReadonlySet<SealKind> = new Set(['templates', 'endpoints', 'releases'])
+const PAYLOADS: ReadonlySet<string> = new Set(PAYLOAD_KINDS)
+
+/** $1 id, $2 the sealed text. Nothing happens where there is one. */
+const insertCanary = 'INSERT INTO key_canaries (id, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING'
+
+/** $1 id. */
+const findCanary = 'SELECT sealed FROM key_canaries WHERE id = $1'
+
+/** $1 id behind which to begin, $2 how many. */
+function listSeals(kind: SealKind): string {
+  const [, , text] = PLACES[kind]
+  if (WITHIN.has(kind)) return listWhere(kind, `${text} LIKE '%"${SEALED_MARK}%'`)
+  const isSealed = `substr(${text}, 1, ${SEALED_MARK.length}) = '${SEALED_MARK}'`
+  return listWhere(kind, PAYLOADS.has(kind) ? isSealed : `${text} IS NOT NULL`)
+}
+
+/** As {@link listSeals}, whether they are sealed or not. */
+function listPayloads(kind: PayloadKind): string {
+  return listWhere(kind, `${PLACES[kind][2]} IS NOT NULL`)
+}
+
+function listWhere(kind: SealKind, condition: string): string {
+  const [table, id, text, row] = PLACES[kind]
+  return `
+  SELECT ${id} AS id, ${row} AS bound_to, ${text} AS sealed FROM ${table} WHERE ${condition} AND ${id} > $1 ORDER BY ${id} LIMIT $2`
+}
+
+/** $1 id, $2 the text that must still be there, $3 the new one. */
+function replaceSeal(kind: Exclude<SealKind, 'jobInputs'>): string {
+  const [table, id, text] = PLACES[kind]
+  return `UPDATE ${table} SET ${text} = $3 WHERE ${id} = $1 AND ${text} = $2 RETURNING ${id}`
+}
+
+/** As {@link replaceSeal}, of an input that is beside the state of its job. */
+const replaceSmallInput = `
+  UPDATE jobs SET input = $3, input_bytes = octet_length(CAST($3 AS TEXT)) WHERE id = $1 AND input = $2 RETURNING id`
+
+/** As {@link replaceSeal}, of one that is apart. */
+const replaceLargeInput = `
+  UPDATE job_payloads SET text = $3 WHERE job_id = $1 AND kind = 'input' AND text = $2 RETURNING job_id`
+
+/** $1 job, $2 how many bytes its input has now. */
+const setInputBytes = 'UPDATE jobs SET input_bytes = $2 WHERE id = $1'
 
 /** All that is sealed. */
 export const seals = {
   list: read(function* (kind: SealKind, after: string, limit: number): Steps<SealedText[]> {
-    return (yield* query<SealRow>(sql.listSeals(kind), [after, limit])).map(toSealedText)
+    return (yield* query<SealRow>(listSeals(kind), [after, limit])).map(toSealedText)
   }),
 
   listPayloads: read(function* (kind: PayloadKind, after: string, limit: number): Steps<SealedText[]> {
-    return (yield* query<SealRow>(sql.listPayloads(kind), [after, limit])).map(toSealedText)
+    return (yield* query<SealRow>(listPayloads(kind), [after, limit])).map(toSealedText)
   }),
 
   replace: write(function* (kind: SealKind, changes: readonly SealChange[]): Steps<number> {
     let count = 0
     for (const { id, before, after } of changes) {
       if (kind === 'jobInputs') count += yield* replaceInput({ id, before, after })
-      else count += (yield* query(sql.replaceSeal(kind), [id, before, after])).length
+      else count += (yield* query(replaceSeal(kind), [id, before, after])).length
     }
     return count
   }),
 
   keepCanary: write(function* (sealed: string): Steps<string> {
-    yield* perform(sql.insertCanary, [KEY_CANARY, sealed])
-    const kept = yield* queryOne<{ sealed: string }>(sql.findCanary, [KEY_CANARY])
+    yield* perform(insertCanary, [KEY_CANARY, sealed])
+    const kept = yield* queryOne<{ sealed: string }>(findCanary, [KEY_CANARY])
     return kept?.sealed ?? sealed
   }),
 } satisfies OperationsOf<SealStore>
 
 /** Returns how many it was: none where it is another by now. */
 function* replaceInput({ id, before, after }: SealChange): Steps<number> {
-  if ((yield* query(sql.replaceSmallInput, [id, before, after])).length > 0) return 1
-  if ((yield* query(sql.replaceLargeInput, [id, before, after])).length === 0) return 0
-  yield* perform(sql.setInputBytes, [id, Buffer.byteLength(after)])
+  if ((yield* query(replaceSmallInput, [id, before, after])).length > 0) return 1
+  if ((yield* query(replaceLargeInput, [id, before, after])).length === 0) return 0
+  yield* perform(setInputBytes, [id, Buffer.byteLength(after)])
   return 1
 }
 
