@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { AppError } from '../core/errors.ts'
 import type { KeptClock } from '../ports/store/clock-store.ts'
-import { lossIn } from './change-note.ts'
+import { lossIn } from './engines/change-note.ts'
 import { forPostgres, forSqlite } from './engines/dialect.ts'
 import { connectionConfig } from './engines/postgres-connection.ts'
 import { fromPostgres, troubleText, withPlace } from './engines/postgres-errors.ts'
@@ -16,9 +16,9 @@ import {
   unfitness,
 } from './engines/postgres-trouble.ts'
 import { damageSaid, fromSqlite, isFullDisk } from './engines/sqlite-errors.ts'
-import type { Row } from './operations/operation.ts'
 import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
 import { type ClockRow, findClock, toKeptClock } from './tables/server-clock.ts'
+import type { Row } from './tables/statement.ts'
 
 /** The result of a check. */
 export interface DatabaseCheck {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Leader } from '../../src/ports/leader.ts'
 import { layered } from '../../src/ports/store/operations.ts'
-import { storeOf } from '../../src/store/operations/table.ts'
+import { storeOf } from '../../src/store/engines/operations.ts'
 import { fencing } from '../../src/system/coordination/leader-fence.ts'
 
 test('a server that is not the leader reads, and changes nothing', async () => {

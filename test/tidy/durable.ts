@@ -51,7 +51,7 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/pump/worker-pipes.ts': "pipes, which end with the boot of the machine, and the pump's log",
   'src/relay/relay-supervisor.ts': "the relay's log",
   'src/relay/spool.ts': 'files without a name, which are gone with their process',
-  'src/store/change-note.ts': 'a note that may be older than the database after a power cut, and never newer',
+  'src/store/engines/change-note.ts': 'a note that may be older than the database after a power cut, and never newer',
   'src/store/data-dir-lock.ts': 'server.json means nothing without the lock of a process',
   'src/store/engines/sqlite.ts': 'a file that measures how long a flush takes',
   'src/system/bodies/spill-files.ts': 'files without a name, which are gone with their process',

@@ -10,7 +10,6 @@ import type { Emit } from '../../events.ts'
 import type { Store } from '../../ports/store/store.ts'
 import { StoreDamaged } from '../../ports/store/store-damage.ts'
 import type { ServerTerm } from '../../relay/relay.ts'
-import { lossIn } from '../../store/change-note.ts'
 import {
   DATABASE_NAME,
   type DatabaseMismatch,
@@ -21,6 +20,7 @@ import {
 } from '../../store/data-dir-database.ts'
 import { type DataDirLock, lockDataDir } from '../../store/data-dir-lock.ts'
 import { canaryOfFile } from '../../store/database-check.ts'
+import { lossIn } from '../../store/engines/change-note.ts'
 import { type EpochFence, openPostgresStore } from '../../store/engines/postgres.ts'
 import { addressOf } from '../../store/engines/postgres-trouble.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../../store/engines/sqlite.ts'

@@ -1,5 +1,5 @@
 import { type Connection, type FieldDef, type Submittable, types } from 'pg'
-import type { Row, SqlParam, Statement } from '../operations/operation.ts'
+import type { Row, SqlParam, Statement } from '../tables/statement.ts'
 import { forPostgres } from './dialect.ts'
 
 /** How a column of a result is read. */

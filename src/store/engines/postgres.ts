@@ -1,10 +1,11 @@
 import { Pool, type PoolClient } from 'pg'
 import { AppError } from '../../core/errors.ts'
 import type { Store } from '../../ports/store/store.ts'
-import { awaitSteps, type Row, type Statement, type Steps } from '../operations/operation.ts'
-import { operationOf, storeOf } from '../operations/table.ts'
+import { awaitSteps, type Steps } from '../operations/operation.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
+import type { Row, Statement } from '../tables/statement.ts'
+import { operationOf, storeOf } from './operations.ts'
 import { answer, answers, connectionConfig, execute, LOCK_SCHEMA, takeShard } from './postgres-connection.ts'
 import {
   afterCollisions,

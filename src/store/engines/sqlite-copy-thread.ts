@@ -1,7 +1,7 @@
 /** The program of a thread that copies a database: the copy is made in one call, which holds its thread. */
 import { DatabaseSync } from 'node:sqlite'
 import { workerData } from 'node:worker_threads'
-import { CHANGE_COUNT } from '../change-note.ts'
+import { CHANGE_COUNT } from './change-note.ts'
 
 const { from, to } = workerData as { readonly from: string; readonly to: string }
 using database = new DatabaseSync(from, { readOnly: true, timeout: 5_000 })

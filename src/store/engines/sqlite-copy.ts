@@ -4,8 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { touchDurably } from '../../disk/durable-file.ts'
 import { programFile } from '../../disk/package-files.ts'
-import type { Row } from '../operations/operation.ts'
 import { READ_STEPS, refusalOf, type SchemaState, stateOf } from '../schema/schema-state.ts'
+import type { Row } from '../tables/statement.ts'
 import { fromSqlite } from './sqlite-errors.ts'
 
 /**

@@ -1,12 +1,13 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { touchDurably } from '../../disk/durable-file.ts'
-import { type Row, runSteps, type SqlParam, type SqlValue, type Statement } from '../operations/operation.ts'
-import { operationOf } from '../operations/table.ts'
+import { runSteps } from '../operations/operation.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
+import type { Row, SqlParam, SqlValue, Statement } from '../tables/statement.ts'
 import { charactersOf } from './answer-size.ts'
 import { ChangeCounter } from './change-counter.ts'
 import { forSqlite } from './dialect.ts'
+import { operationOf } from './operations.ts'
 import { fromSqlite, unavailable } from './sqlite-errors.ts'
 
 /** An operation to run. */

@@ -1,5 +1,5 @@
-import { operationOf } from '../operations/table.ts'
 import type { Host, HostCall } from './host.ts'
+import { operationOf } from './operations.ts'
 import { MAX_BATCH, type SqliteEngine, type StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
 

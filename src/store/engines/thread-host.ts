@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url'
 import { programFile } from '../../disk/package-files.ts'
-import { operationOf } from '../operations/table.ts'
 import type { Host } from './host.ts'
+import { operationOf } from './operations.ts'
 import type { SqliteEngineOptions, StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
 import { ThreadClient } from './thread-client.ts'

@@ -1,6 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import { operationOf } from '../operations/table.ts'
 import { charactersOf } from './answer-size.ts'
+import { operationOf } from './operations.ts'
 import { MAX_BATCH, SqliteEngine, type SqliteEngineOptions } from './sqlite-engine.ts'
 import {
   type LargeAnswers,

@@ -4,24 +4,7 @@
  * can run the same one and wait for each answer.
  */
 
-/** What a statement can be given, and what a row can hold. */
-export type SqlValue = string | number | null
-
-/** What a statement can be given: a list goes to PostgreSQL as an array, and SQLite refuses it. */
-export type SqlParam = SqlValue | readonly SqlValue[]
-
-/** One row, by column. */
-export type Row = Readonly<Record<string, SqlValue>>
-
-/** A statement with its parameters: `params[0]` is `$1`. */
-export interface Statement {
-  readonly sql: string
-  readonly params: readonly SqlParam[]
-  /** It only keeps rows from changing; where operations run one after another it need not be run. */
-  readonly locks?: true
-  /** Nobody reads its rows, so it can be sent with the statement behind it. */
-  readonly unread?: true
-}
+import type { Row, SqlValue, Statement } from '../tables/statement.ts'
 
 /** The steps of an operation, which end in its result. */
 export type Steps<Result> = Generator<Statement, Result, readonly Row[]>

@@ -1,6 +1,5 @@
 /** The data model. Every table but that of the canary, that of the server's time and those of the audit log has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
-import { attemptTimes } from './initial/attempt-times.ts'
 import { auditAnchors, auditBegun, auditEntries } from './initial/audit.ts'
 import { endpointCounters, endpointDomains, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
 import {
@@ -14,7 +13,7 @@ import {
   jobRecords,
   jobs,
 } from './initial/jobs.ts'
-import { metricBuckets } from './initial/metrics.ts'
+import { attemptTimes, metricBuckets } from './initial/observing.ts'
 import { queueCounts } from './initial/queue-counts.ts'
 import { keyCanaries, networkVolumes, registries, secrets, templates } from './initial/resources.ts'
 import { serverClock } from './initial/server-clock.ts'

@@ -1,7 +1,8 @@
 import { AppError } from '../../core/errors.ts'
 import { packageVersion } from '../../disk/package-files.ts'
-import { query, type Row, type Steps } from '../operations/operation.ts'
-import type { DialectStatements, Migration } from './migration.ts'
+import { query, type Steps } from '../operations/operation.ts'
+import type { DialectStatements, Row } from '../tables/statement.ts'
+import type { Migration } from './migration.ts'
 import { migrations } from './migrations.ts'
 import { knownSchema, READ_STEPS, refusalOf, stateOf } from './schema-state.ts'
 

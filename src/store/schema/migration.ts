@@ -1,8 +1,4 @@
-/** Statements that the two databases do not share. */
-export interface DialectStatements {
-  readonly sqlite: readonly string[]
-  readonly postgres: readonly string[]
-}
+import type { DialectStatements } from '../tables/statement.ts'
 
 /** A step of the schema. One that was released is never changed again. */
 export interface Migration {

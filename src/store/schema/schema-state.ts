@@ -1,5 +1,5 @@
 /** Which schema a database has, and whether this program can use it. */
-import type { Row } from '../operations/operation.ts'
+import type { Row } from '../tables/statement.ts'
 import { migrations } from './migrations.ts'
 
 /** Reads the steps that a database has; rows of development versions lack columns. */

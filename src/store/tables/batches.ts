@@ -2,9 +2,9 @@
 import type { BatchId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/jobs/batch.ts'
 import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
-import type { SqlValue } from '../operations/operation.ts'
 import { guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import { payload, SMALL_BYTES } from './jobs.ts'
+import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, SUM_LENGTH, summed } from './summed-text.ts'
 
 /** The columns of a batch; see batches.ts. */

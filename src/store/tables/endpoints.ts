@@ -12,8 +12,8 @@ import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
 import { earliest } from '../../core/scaling/plan.ts'
 import type { QueueLoad, WorkerCondition } from '../../core/scaling/scale.ts'
 import type { WorkerState } from '../../core/workers/worker.ts'
-import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import type { SqlValue } from './statement.ts'
 
 /** The columns of an endpoint; see endpoints.ts. */
 export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'

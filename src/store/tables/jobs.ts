@@ -2,8 +2,8 @@
 import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
-import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE, ENDPOINT_THERE, guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, summed } from './summed-text.ts'
 
 /**

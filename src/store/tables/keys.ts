@@ -1,7 +1,7 @@
 /** Statements and rows of API keys and on what their owners have used. */
 import type { AccessLevel, ApiKey, KeyKind, KeyScope } from '../../core/accounts/permission.ts'
 import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
-import type { SqlValue } from '../operations/operation.ts'
+import type { SqlValue } from './statement.ts'
 
 /** The columns of a key; see keys.ts. */
 export const KEY_COLUMNS =

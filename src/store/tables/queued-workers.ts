@@ -2,7 +2,7 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { QueuedWorker, Resource } from '../../core/workers/placement.ts'
 import type { WaitingWorkers } from '../../ports/store/queued-worker-store.ts'
-import type { SqlValue } from '../operations/operation.ts'
+import type { SqlValue } from './statement.ts'
 
 /** The columns; see queued-workers.ts. */
 const COLUMNS =

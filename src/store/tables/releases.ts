@@ -3,7 +3,7 @@ import type { DiffEntry, KeptConfiguration, KeptRelease, Release } from '../../c
 import type { FailureStop } from '../../core/endpoints/rollout-facts.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import { MIN_JUDGED_RESULTS } from '../../core/scaling/rollout-judge.ts'
-import type { SqlValue } from '../operations/operation.ts'
+import type { SqlValue } from './statement.ts'
 
 /** Number of results of the newest release above which they are scaled to half of it. */
 const KEPT_RESULTS = 400

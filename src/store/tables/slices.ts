@@ -1,5 +1,5 @@
 import type { Slice } from '../../core/pages.ts'
-import type { SqlValue } from '../operations/operation.ts'
+import type { SqlValue } from './statement.ts'
 
 /** More than any list of one owner should have; the end of a list that is asked for as a whole. */
 const MOST = 10_000

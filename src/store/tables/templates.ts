@@ -2,7 +2,7 @@
 import { namesIn, picked } from '../../core/endpoints/field.ts'
 import { TEMPLATE_DEFAULTS, TEMPLATE_FIELDS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
 import type { OwnerId, RegistryId, TemplateId } from '../../core/ids.ts'
-import type { SqlValue } from '../operations/operation.ts'
+import type { SqlValue } from './statement.ts'
 
 /** The columns of a template; see templates.ts. */
 export const TEMPLATE_COLUMNS = 'id, owner, name, listed, created_at_ms, config, is_public, registry_id'

@@ -1,8 +1,8 @@
 /** Statements and rows of what jobs and workers have used. */
 import { JOB_FIGURES, type JobUsage, type WorkerMeter, type WorkerUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE } from './guards.ts'
+import type { SqlValue } from './statement.ts'
 
 const columnOf = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 

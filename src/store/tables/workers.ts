@@ -6,8 +6,8 @@ import type { PlatformReport } from '../../core/workers/platform-report.ts'
 import type { StopReason, Worker, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
-import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE, RUNNING } from './guards.ts'
+import type { SqlValue } from './statement.ts'
 
 /** The columns of a worker; see workers.ts. */
 export const WORKER_COLUMNS =

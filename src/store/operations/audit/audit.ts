@@ -8,10 +8,11 @@ import {
   readEntry,
 } from '../../../core/audit/entry.ts'
 import type { AuditStore, BrokenEntry, ChainEnds } from '../../../ports/store/audit-store.ts'
-import { chainHash, checkChain } from '../../audit-chain.ts'
 import type { ChainPlaceRow, EntryRow, FilterColumn, WholeEntryRow } from '../../tables/audit.ts'
 import * as sql from '../../tables/audit.ts'
-import { type OperationsOf, perform, query, queryOne, read, type SqlValue, type Steps, write } from '../operation.ts'
+import type { SqlValue } from '../../tables/statement.ts'
+import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { chainHash, checkChain } from './audit-chain.ts'
 
 /** The audit log. One server adds to it, one call at a time, so the last entry stays the last while others are added. */
 export const audit = {

@@ -4,17 +4,8 @@ import type { EndpointId, OwnerId, VolumeId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { VolumeChanges, VolumeStore } from '../../../ports/store/management-store.ts'
 import { ofSlice } from '../../tables/slices.ts'
-import {
-  lock,
-  type OperationsOf,
-  perform,
-  query,
-  queryOne,
-  read,
-  type SqlValue,
-  type Steps,
-  write,
-} from '../operation.ts'
+import type { SqlValue } from '../../tables/statement.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of a volume; see volumes.ts. */
 const VOLUME_COLUMNS = 'id, owner, name, size_gb, data_center, type, created_at_ms'

@@ -22,7 +22,8 @@ import {
 } from '../../tables/job-records.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
 import { jobToRemove } from '../../tables/removed-jobs.ts'
-import { type OperationsOf, query, queryOne, read, type SqlValue, type Steps, write } from '../operation.ts'
+import type { SqlValue } from '../../tables/statement.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { deleteRecords, dropFailedInputs, notesOf, trimOwner } from './kept-records.ts'
 import { removeJobs } from './removed-jobs.ts'
 

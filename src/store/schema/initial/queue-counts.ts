@@ -1,6 +1,6 @@
 /** The counts of jobs that wait and run, kept by triggers. */
 import { SUSPECT_QUEUE } from '../../tables/guards.ts'
-import type { DialectStatements } from '../migration.ts'
+import type { DialectStatements } from '../../tables/statement.ts'
 
 /** What is counted of the jobs of an endpoint, and which jobs count: a condition on their columns. */
 export const COUNTS = {

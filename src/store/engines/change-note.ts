@@ -5,8 +5,8 @@
 import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import { writeDurably } from '../disk/durable-file.ts'
-import { fromSqlite } from './engines/sqlite-errors.ts'
+import { writeDurably } from '../../disk/durable-file.ts'
+import { fromSqlite } from './sqlite-errors.ts'
 
 /** How many changes a database has, and which database that is. */
 export interface ChangeCount {

@@ -1,8 +1,8 @@
 /** The chain of the audit log: how an entry is bound to the one before, and whether rows are as they were written. */
 import { hash } from 'node:crypto'
-import { type ChainPlace, readEntry } from '../core/audit/entry.ts'
-import type { BrokenEntry } from '../ports/store/audit-store.ts'
-import type { WholeEntryRow } from './tables/audit.ts'
+import { type ChainPlace, readEntry } from '../../../core/audit/entry.ts'
+import type { BrokenEntry } from '../../../ports/store/audit-store.ts'
+import type { WholeEntryRow } from '../../tables/audit.ts'
 
 /** The hash of an entry behind another one. */
 export function chainHash(previous: string, content: string): string {

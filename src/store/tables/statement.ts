@@ -1,0 +1,24 @@
+/** Value of a parameter or a column. */
+export type SqlValue = string | number | null
+
+/** Parameter of a statement: a list goes to PostgreSQL as an array, and SQLite refuses it. */
+export type SqlParam = SqlValue | readonly SqlValue[]
+
+/** One row, by column. */
+export type Row = Readonly<Record<string, SqlValue>>
+
+/** A statement with its parameters: `params[0]` is `$1`. */
+export interface Statement {
+  readonly sql: string
+  readonly params: readonly SqlParam[]
+  /** It only keeps rows from changing; where operations run one after another it need not be run. */
+  readonly locks?: true
+  /** Nobody reads its rows, so it can be sent with the statement behind it. */
+  readonly unread?: true
+}
+
+/** Statements that the two databases do not share. */
+export interface DialectStatements {
+  readonly sqlite: readonly string[]
+  readonly postgres: readonly string[]
+}
