@@ -197,7 +197,7 @@ export const PARTS: readonly Part[] = [
           page('ARCHITECTURE.md'),
           page('CONTRIBUTING.md'),
           page('SECURITY.md'),
-          ...internals('job-lifecycle', 'worker-protocol', 'usage', 'schema', 'isolation', 'faults'),
+          ...internals('job-lifecycle', 'worker-protocol', 'usage', 'schema', 'isolation', 'doors', 'faults'),
           ...internals('performance', 'simulator', 'tests'),
         ],
       },

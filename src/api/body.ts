@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { type Body, LARGE_BODY_BYTES, notUtf8, textOf } from '../core/bodies/body-readings.ts'
 import { AppError } from '../core/errors.ts'
+import { fairShare } from '../core/fair-share.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
 import type { LimitedBody } from '../services/workers/worker-calls.ts'
@@ -15,8 +16,8 @@ export interface BodyLimit {
 
 /** Bytes of memory that a body of a caller with a key always gets. They do not count towards the shared room. */
 const FREE_BYTES = 65_536
-/** Limits for all bodies of callers without a key together: bytes, and the largest share (1/part) of the whole room. */
-const ANONYMOUS = { bytes: 16 * 1024 * 1024, part: 8, staleMs: 2_000 } as const
+/** Limits for all bodies of callers without a key together: bytes, and the part of the whole room that they leave to others. */
+const ANONYMOUS = { bytes: 16 * 1024 * 1024, left: 7 / 8, staleMs: 2_000 } as const
 /** How long a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
 const ROOM_WAIT_MS = 120_000
 
@@ -72,7 +73,7 @@ export class BodyRoom {
     const now = () => clock.monotonic()
     this.#memory = new FairRoom({ maxBytes, now })
     this.#disk = new FairRoom({ maxBytes: spill?.maxBytes ?? 0, now })
-    const bytes = Math.min(ANONYMOUS.bytes, Math.floor(maxBytes / ANONYMOUS.part))
+    const bytes = Math.min(ANONYMOUS.bytes, fairShare(maxBytes, ANONYMOUS.left))
     this.#anonymous = new FairRoom({ maxBytes: bytes, now, staleMs: ANONYMOUS.staleMs })
   }
 

@@ -1,4 +1,5 @@
 /** A bounded number of bytes that accounts share. The account with the largest share yields first. */
+import { fairShare, Holdings } from '../core/fair-share.ts'
 
 /** The bytes that one body holds. */
 export interface RoomClaim {
@@ -28,8 +29,8 @@ export interface FairRoomOptions {
   readonly staleMs?: number
 }
 
-/** One account always leaves 1/8 of the room to others. */
-const LEFT_TO_OTHERS = 8
+/** The part of the room that one account leaves to others. */
+const LEFT = 1 / 8
 
 /**
  * Bounds the bytes held at once. An account may use all free bytes except a small reserve for others. When the room is full, an
@@ -38,7 +39,7 @@ const LEFT_TO_OTHERS = 8
 export class FairRoom {
   readonly #options: FairRoomOptions
   readonly #claims = new Map<string, Map<string, Set<HeldClaim>>>()
-  readonly #accounts = new Map<string, number>()
+  readonly #accounts = new Holdings<string>()
   #heldBytes = 0
   #waiting: { readonly claim: HeldClaim; readonly bytes: number; readonly got: () => void }[] = []
 
@@ -60,7 +61,7 @@ export class FairRoom {
   grow(claim: RoomClaim, more: number): boolean {
     const grown = claim as HeldClaim
     const { maxBytes } = this.#options
-    while (this.#of(grown.holder.account) + more > maxBytes - Math.floor(maxBytes / LEFT_TO_OTHERS)) {
+    while (this.#accounts.of(grown.holder.account) + more > fairShare(maxBytes, LEFT)) {
       const own = this.#ownVictimFor(grown, more)
       if (own === null) return false
       this.#cut(own)
@@ -100,7 +101,9 @@ export class FairRoom {
   }
 
   #wake(): void {
-    const order = [...this.#waiting].sort((a, b) => this.#of(a.claim.holder.account) - this.#of(b.claim.holder.account))
+    const order = [...this.#waiting].sort(
+      (a, b) => this.#accounts.of(a.claim.holder.account) - this.#accounts.of(b.claim.holder.account),
+    )
     for (const waiting of order) {
       if (!this.grow(waiting.claim, waiting.bytes)) continue
       this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
@@ -108,17 +111,10 @@ export class FairRoom {
     }
   }
 
-  #of(account: string): number {
-    return this.#accounts.get(account) ?? 0
-  }
-
   #change(claim: HeldClaim, more: number): void {
-    const { account } = claim.holder
     claim.bytes += more
     this.#heldBytes += more
-    const held = this.#of(account) + more
-    if (held === 0) this.#accounts.delete(account)
-    else this.#accounts.set(account, held)
+    this.#accounts.add(claim.holder.account, more)
   }
 
   #cut(victim: HeldClaim): void {
@@ -131,7 +127,7 @@ export class FairRoom {
   /** Only accounts that hold more than the asking account would then hold give way. Otherwise two accounts would take turns. */
   #victimFor(asking: HeldClaim, more: number): HeldClaim | null {
     const { account } = asking.holder
-    const wanted = this.#of(account) + more
+    const wanted = this.#accounts.of(account) + more
     const accounts = [...this.#accounts].filter(([name, bytes]) => name !== account && bytes > wanted)
     for (const [name] of accounts.sort((a, b) => b[1] - a[1])) {
       const parts = [...(this.#claims.get(name)?.values() ?? [])].sort((a, b) => bytesOf(b) - bytesOf(a))

@@ -1,4 +1,5 @@
 /** The due webhooks of one account, in the order in which they may be called. */
+import { Holdings } from '../core/fair-share.ts'
 import type { DeliveryId, OwnerId } from '../core/ids.ts'
 import { UNKNOWN_RECEIVER } from '../core/jobs/webhook.ts'
 import type { DueWebhook, WebhookStore } from '../ports/store/store.ts'
@@ -17,7 +18,7 @@ const BEFORE_ALL = UNKNOWN_RECEIVER - 1
 /** Deliveries that are due in the store and must not be called now: they are being called, wait, or were called already. */
 export class HeldWebhooks {
   readonly #ids = new Map<DeliveryId, Called>()
-  readonly #counts = new Map<string, number>()
+  readonly #counts = new Holdings<string>()
 
   /** Holds a delivery. */
   add(id: DeliveryId, called: Called): void {
@@ -38,15 +39,11 @@ export class HeldWebhooks {
 
   /** Number of held deliveries of an account, or of those to one receiver. */
   countOf({ owner, receiver }: { readonly owner: OwnerId; readonly receiver?: number }): number {
-    return this.#counts.get(`${receiver ?? ''} ${owner}`) ?? 0
+    return this.#counts.of(`${receiver ?? ''} ${owner}`)
   }
 
   #change({ owner, receiver }: Called, by: number): void {
-    for (const name of [` ${owner}`, `${receiver} ${owner}`]) {
-      const count = (this.#counts.get(name) ?? 0) + by
-      if (count === 0) this.#counts.delete(name)
-      else this.#counts.set(name, count)
-    }
+    for (const name of [` ${owner}`, `${receiver} ${owner}`]) this.#counts.add(name, by)
   }
 }
 

@@ -1,12 +1,12 @@
 /** Limits of webhooks that are called at once. Pure bookkeeping of calls by account and receiver. */
+import { mayHavePlace } from '../core/fair-share.ts'
 import type { OwnerId } from '../core/ids.ts'
 
 /** Limits of calls at once. */
 export const CALLS = {
   all: 32,
-  /** Places of `all` that only accounts with fewer than `fewCalls` calls get. */
-  reserved: 6,
-  fewCalls: 2,
+  /** The last places of `all`. */
+  last: { kept: 6, few: 2 },
   account: 12,
   /** Of one account, to receivers whose last call was not quick. */
   notQuick: 8,
@@ -66,8 +66,7 @@ export class WebhookSlots {
   /** True when an account may have another call, to any receiver. */
   mayCallFor(owner: OwnerId): boolean {
     const calls = this.callsOf(owner)
-    const free = CALLS.all - this.#calls - (calls < CALLS.fewCalls ? 0 : CALLS.reserved)
-    return free > 0 && calls < CALLS.account
+    return mayHavePlace(CALLS.all - this.#calls, calls, CALLS.last) && calls < CALLS.account
   }
 
   /** True when another call may go to a receiver now. */

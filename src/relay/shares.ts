@@ -1,3 +1,5 @@
+import { fairShare, Holdings } from '../core/fair-share.ts'
+
 /** A user of the relay: a worker and its account. */
 export interface Sharer {
   /** The hash of the worker's token. */
@@ -5,50 +7,40 @@ export interface Sharer {
   readonly owner: string
 }
 
-/** As many times what is free may one worker use, and all of one account. */
-const TIMES_FREE = { token: 1, owner: 3 } as const
+/** The parts of what others have not taken that one worker leaves, and one account. */
+const LEFT = { token: 1 / 2, owner: 1 / 4 } as const
 
-/**
- * A room that no user can take whole: a worker may use as much as is free, an account three times as much. So one worker alone comes to half
- * of it, one account alone to three quarters, and each who fills its share leaves some for the next.
- */
+/** A room that no user can take whole, since nobody yields what it has: each share is one of what others have not taken. */
 export class RelayShares {
   readonly #total: number
-  readonly #ofTokens = new Map<string, number>()
-  readonly #ofOwners = new Map<string, number>()
+  readonly #ofTokens = new Holdings<string>()
+  readonly #ofOwners = new Holdings<string>()
   #used = 0
 
   constructor(total: number) {
     this.#total = total
   }
 
-  /** Whether there was room; then it is taken. */
+  /** Takes an amount. False, without effect, when there is no room. */
   take({ token, owner }: Sharer, amount: number): boolean {
-    const free = this.#total - this.#used - amount
-    const ofToken = (this.#ofTokens.get(token) ?? 0) + amount
-    const ofOwner = (this.#ofOwners.get(owner) ?? 0) + amount
-    if (ofToken > TIMES_FREE.token * free || ofOwner > TIMES_FREE.owner * free) return false
+    const free = this.#total - this.#used
+    const ofToken = this.#ofTokens.of(token)
+    const ofOwner = this.#ofOwners.of(owner)
+    if (ofToken + amount > fairShare(free + ofToken, LEFT.token)) return false
+    if (ofOwner + amount > fairShare(free + ofOwner, LEFT.owner)) return false
     this.add({ token, owner }, amount)
     return true
   }
 
-  /** Takes it whether there is room or not. */
+  /** Takes an amount although there may be no room. */
   add({ token, owner }: Sharer, amount: number): void {
     this.#used += amount
-    this.#ofTokens.set(token, (this.#ofTokens.get(token) ?? 0) + amount)
-    this.#ofOwners.set(owner, (this.#ofOwners.get(owner) ?? 0) + amount)
+    this.#ofTokens.add(token, amount)
+    this.#ofOwners.add(owner, amount)
   }
 
   /** Gives back what was taken. */
-  give({ token, owner }: Sharer, amount: number): void {
-    this.#used -= amount
-    lessen(this.#ofTokens, token, amount)
-    lessen(this.#ofOwners, owner, amount)
+  give(sharer: Sharer, amount: number): void {
+    this.add(sharer, -amount)
   }
-}
-
-function lessen(amounts: Map<string, number>, name: string, by: number): void {
-  const left = (amounts.get(name) ?? 0) - by
-  if (left > 0) amounts.set(name, left)
-  else amounts.delete(name)
 }

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { Holdings } from '../core/fair-share.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import { type Slot, Slots } from '../core/slots.ts'
@@ -134,7 +135,7 @@ export class Connections {
   /** Connections between two requests, the longest idle first, with the start of that. */
   readonly #idle = new Map<Socket, number>()
   readonly #exchanges = new Slots<Exchange>()
-  readonly #addresses = new Map<string, number>()
+  readonly #addresses = new Holdings<string>()
   readonly #shares: ConnectionShares
   readonly #bodies = new Slots<Exchange>()
   readonly #timer: NodeJS.Timeout
@@ -280,14 +281,8 @@ export class Connections {
     const address = socket.remoteAddress
     const { perAddress, isShared } = this.#limits
     if (address === undefined || isShared(address)) return true
-    const count = (this.#addresses.get(address) ?? 0) + 1
-    this.#addresses.set(address, count)
-    socket.once('close', () => {
-      const left = this.#addresses.get(address)! - 1
-      if (left === 0) this.#addresses.delete(address)
-      else this.#addresses.set(address, left)
-    })
-    return count <= perAddress
+    socket.once('close', () => void this.#addresses.add(address, -1))
+    return this.#addresses.add(address, 1) <= perAddress
   }
 
   /**

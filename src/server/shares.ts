@@ -1,4 +1,5 @@
 /** Limits of the requests that a listener works on or holds at once, for each account. */
+import { fairShare, Holdings } from '../core/fair-share.ts'
 import type { EndpointId } from '../core/ids.ts'
 
 /** The shares, each a number of requests at once; an upgraded connection is one for as long as it lives. */
@@ -22,15 +23,15 @@ export interface ConnectionPlace {
   readonly end: () => void
 }
 
-/** Of the reserved places, one account has this part at most. */
-const RESERVED_PART = 4
+/** The parts that are left to others: of all places by all load-balancing endpoints together, of the reserved ones by one account. */
+const LEFT = { balanced: 1 / 4, reserved: 3 / 4 } as const
 
 /** Counts the places that are taken. */
 export class ConnectionShares {
   readonly #limits: ShareLimits
-  readonly #accounts = new Map<string, number>()
-  readonly #reservedOf = new Map<string, number>()
-  readonly #endpoints = new Map<EndpointId, number>()
+  readonly #accounts = new Holdings<string>()
+  readonly #reservedOf = new Holdings<string>()
+  readonly #endpoints = new Holdings<EndpointId>()
   /** The reserved places without an account so far, the oldest first: a stranger may have them, who only looks like management. */
   readonly #unowned = new Set<ConnectionPlace>()
   #all = 0
@@ -50,9 +51,9 @@ export class ConnectionShares {
     const { all, reserved, perEndpoint } = this.#limits
     const isFull = this.#all >= all
     if (endpointId !== null) {
-      const count = this.#endpoints.get(endpointId) ?? 0
-      if (isFull || count >= perEndpoint || this.#balanced >= all - Math.floor(all / 4)) return null
-      this.#endpoints.set(endpointId, count + 1)
+      const isOver = this.#endpoints.of(endpointId) >= perEndpoint || this.#balanced >= fairShare(all, LEFT.balanced)
+      if (isFull || isOver) return null
+      this.#endpoints.add(endpointId, 1)
       this.#balanced += 1
     } else if (isFull && (!mayBeReserved() || (this.#all >= all + reserved && !this.endUnowned()))) return null
     this.#all += 1
@@ -74,13 +75,12 @@ export class ConnectionShares {
   own(place: ConnectionPlace, account: string): boolean {
     if (place.account !== null) return true
     const { perAccount, reserved } = this.#limits
-    if ((this.#accounts.get(account) ?? 0) >= perAccount) return false
-    const most = Math.floor(reserved / RESERVED_PART)
-    if (place.reserved && (this.#reservedOf.get(account) ?? 0) >= most) return false
+    if (this.#accounts.of(account) >= perAccount) return false
+    if (place.reserved && this.#reservedOf.of(account) >= fairShare(reserved, LEFT.reserved)) return false
     place.account = account
     this.#unowned.delete(place)
-    add(this.#accounts, account, 1)
-    if (place.reserved) add(this.#reservedOf, account, 1)
+    this.#accounts.add(account, 1)
+    if (place.reserved) this.#reservedOf.add(account, 1)
     return true
   }
 
@@ -91,16 +91,10 @@ export class ConnectionShares {
     this.#unowned.delete(place)
     if (endpointId !== null) {
       this.#balanced -= 1
-      add(this.#endpoints, endpointId, -1)
+      this.#endpoints.add(endpointId, -1)
     }
     if (account === null) return
-    add(this.#accounts, account, -1)
-    if (reserved) add(this.#reservedOf, account, -1)
+    this.#accounts.add(account, -1)
+    if (reserved) this.#reservedOf.add(account, -1)
   }
-}
-
-function add<Name>(counts: Map<Name, number>, name: Name, more: number): void {
-  const count = (counts.get(name) ?? 0) + more
-  if (count === 0) counts.delete(name)
-  else counts.set(name, count)
 }

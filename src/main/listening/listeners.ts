@@ -7,6 +7,7 @@ import type { SurfaceName } from '../../api/surface.ts'
 import type { App } from '../../app.ts'
 import { type Config, SETTINGS } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
+import { fairShare } from '../../core/fair-share.ts'
 import { writeDurably } from '../../disk/durable-file.ts'
 import { readBootId } from '../../drivers/base/process-table.ts'
 import type { ContainerConnection } from '../../drivers/docker/container-spec.ts'
@@ -360,7 +361,7 @@ async function tryPort(host: string, port: number, option: string): Promise<void
 /** One address, account or endpoint gets at most half unless a limit is given. */
 function countsOf(config: Config): ConnectionCounts {
   const maxConnections = connectionLimit(config)
-  const half = Math.floor(maxConnections / 2)
+  const half = fairShare(maxConnections, 1 / 2)
   return {
     maxConnections,
     reserved: reservedBeside(maxConnections),

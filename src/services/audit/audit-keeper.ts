@@ -1,4 +1,5 @@
 import { type AuditDetail, type AuditOrigin, type AuditRules, SERVER_ORIGIN } from '../../core/audit/entry.ts'
+import { fairShare } from '../../core/fair-share.ts'
 import type { Emit, Events } from '../../events.ts'
 import type { AuditHeadNote } from '../../ports/audit-head.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -15,10 +16,10 @@ interface Attempts {
 
 /**
  * Refusals cannot fill the log, nor push other entries out: so many entries at once, and one more in each interval, which is longer where few
- * entries are kept. Of all that is kept no more than `share` are refusals of one kind. Attempts beyond `waiting` that wait to be written are counted
+ * entries are kept. Of all that is kept refusals of one kind leave `left` to others. Attempts beyond `waiting` that wait to be written are counted
  * together.
  */
-const BUDGET = { entries: 20, refillMs: 30_000, share: 0.2, waiting: 200 }
+const BUDGET = { entries: 20, refillMs: 30_000, left: 4 / 5, waiting: 200 }
 /** Entries that one step removes. */
 const REMOVED = 500
 
@@ -111,7 +112,7 @@ class Refusals {
   #filledAtMs: number
 
   constructor({ keptMs, maxEntries }: AuditRules, nowMs: number) {
-    const share = Math.max(1, Math.floor(maxEntries * BUDGET.share))
+    const share = fairShare(maxEntries, BUDGET.left)
     this.#refillMs = Math.max(BUDGET.refillMs, Math.ceil(keptMs / share))
     this.#most = Math.min(BUDGET.entries, share)
     this.#budget = this.#most

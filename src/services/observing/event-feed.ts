@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts'
+import { Holdings } from '../../core/fair-share.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Emit } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -27,7 +28,7 @@ export class EventFeed {
   /** By account, the one with the newest event last. */
   readonly #recent = new Map<OwnerId, RecentEvents>()
   #kept = 0
-  readonly #open = new Map<OwnerId, number>()
+  readonly #open = new Holdings<OwnerId>()
   readonly #startedAt: string
   #lists = 0
 
@@ -55,7 +56,7 @@ export class EventFeed {
 
   /** Number of open readings of an account. */
   openBy(owner: OwnerId): number {
-    return this.#open.get(owner) ?? 0
+    return this.#open.of(owner)
   }
 
   /**
@@ -67,11 +68,9 @@ export class EventFeed {
       const problem = `${MAX_EVENT_READINGS} readings of events are open already`
       throw new AppError('rate_limited', problem, { retryAfterSeconds: 5 })
     }
-    this.#open.set(owner, this.openBy(owner) + 1)
+    this.#open.add(owner, 1)
     const onClose = () => {
-      const left = this.openBy(owner) - 1
-      if (left > 0) this.#open.set(owner, left)
-      else this.#open.delete(owner)
+      const left = this.#open.add(owner, -1)
       const recent = this.#recent.get(owner)
       if (left === 0 && recent?.size === 0) this.#recent.delete(owner)
     }

@@ -1,4 +1,5 @@
 import { AppError, invalidRequest, notFound } from '../../core/errors.ts'
+import { Holdings } from '../../core/fair-share.ts'
 import { type EndpointId, isEndpointId, isJobId, type JobId, type OwnerId, type WorkerId } from '../../core/ids.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import type { Worker } from '../../core/workers/worker.ts'
@@ -40,7 +41,7 @@ type ReadingPorts = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
 /** Finds and reads the output of workers by the id of an endpoint, a worker or a job. */
 export class LogReading {
   readonly #ports: ReadingPorts
-  readonly #open = new Map<OwnerId, number>()
+  readonly #open = new Holdings<OwnerId>()
 
   constructor(ports: ReadingPorts) {
     this.#ports = ports
@@ -85,7 +86,7 @@ export class LogReading {
 
   /** Number of open readings of an account. */
   openBy(owner: OwnerId): number {
-    return this.#open.get(owner) ?? 0
+    return this.#open.of(owner)
   }
 
   /**
@@ -100,12 +101,8 @@ export class LogReading {
     if (this.openBy(owner) >= MAX_OPEN) {
       throw new AppError('rate_limited', `${MAX_OPEN} readings of logs are open already`, { retryAfterSeconds: 5 })
     }
-    this.#open.set(owner, this.openBy(owner) + 1)
-    const onClose = () => {
-      const left = this.openBy(owner) - 1
-      if (left > 0) this.#open.set(owner, left)
-      else this.#open.delete(owner)
-    }
+    this.#open.add(owner, 1)
+    const onClose = () => void this.#open.add(owner, -1)
     try {
       return await this.#stream(owner, found, query, onClose)
     } catch (error) {

@@ -1,4 +1,5 @@
 /** Turns of accounts at a few threads. */
+import { mayHavePlace } from '../../core/fair-share.ts'
 
 /** One reading that waits. */
 interface Waiting<Item> {
@@ -12,6 +13,9 @@ interface Account<Item> {
   /** Threads that read for it now. */
   threads: number
 }
+
+/** The last free thread is for accounts that have none. */
+const LAST_THREAD = { kept: 1, few: 1 } as const
 
 /** Limits of {@link ThreadTurns}. */
 export interface ThreadTurnsLimits {
@@ -84,9 +88,9 @@ export class ThreadTurns<Item> {
     const free = this.#limits.threads - this.#threads
     if (free <= 0 || this.#waiting === 0) return null
     let next: string | null = null
-    let fewest = free === 1 ? 1 : Number.POSITIVE_INFINITY
+    let fewest = Number.POSITIVE_INFINITY
     for (const [name, { waiting, threads }] of this.#accounts) {
-      if (waiting.length === 0 || threads >= fewest) continue
+      if (waiting.length === 0 || threads >= fewest || !mayHavePlace(free, threads, LAST_THREAD)) continue
       next = name
       fewest = threads
       if (threads === 0) break
