@@ -43,7 +43,7 @@ export class Loops {
   readonly #unwatch: () => void
 
   constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
-    const { ports, quotas, jobs, batches, webhooks, fleet, models, running, freezing, balancing } = services
+    const { ports, quotas, jobs, batches, webhooks, fleet, models, running, workerFreezer, balancing } = services
     const { freezeRules: rules, recordRules, recorders, audit } = services
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
@@ -56,18 +56,18 @@ export class Loops {
     this.#timing = new Loop('clock', ports)
     this.#timeKeeper = services.timeKeeper
     this.#meter = new WorkerUsageMeter(ports, balancing)
-    const freezer = new Freezer(ports, { fleet, freezing, balancing, served: this.#meter }, rules)
+    const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served: this.#meter }, rules)
     const placer = new Placer(
       ports,
-      { fleet, freezer, freezing, balancing, quotas },
+      { fleet, freezer, workerFreezer, balancing, quotas },
       { ...PLACEMENT_RULES, ...placing },
     )
     const scaled = { fleet, models, balancing, placer, freezer, served: this.#meter, rules }
     this.#autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
-    this.#healthChecker = new HealthChecker(ports, { fleet, balancing, freezing }, this.#healthChecking.wake)
+    this.#healthChecker = new HealthChecker(ports, { fleet, balancing, workerFreezer }, this.#healthChecking.wake)
     this.#reaper = new Reaper(
       ports,
-      { fleet, freezing, running, quotas },
+      { fleet, workerFreezer, running, quotas },
       new WorkerWatchdog(ports, services),
       recordRules,
       recorders,

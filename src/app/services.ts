@@ -64,7 +64,6 @@ import { Registries } from '../services/secrets/registries.ts'
 import { Secrets } from '../services/secrets/secrets.ts'
 import { FailedStarts } from '../services/workers/failed-starts.ts'
 import { Fleet } from '../services/workers/fleet.ts'
-import { Freezing } from '../services/workers/freezing.ts'
 import { JobStops } from '../services/workers/job-stops.ts'
 import { LostJobs } from '../services/workers/lost-jobs.ts'
 import { Prestarts } from '../services/workers/prestarts.ts'
@@ -72,6 +71,7 @@ import { RunningWorkers } from '../services/workers/running-workers.ts'
 import { Takes } from '../services/workers/takes.ts'
 import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
+import { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { AppConfig, LateAddresses, Stopping } from './config.ts'
 
 /** The services by their names, and the ports with the store and the event stream of the application. */
@@ -189,15 +189,15 @@ function workerServices(
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
-  const freezing = new Freezing(ports, running)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing, audit }, addresses.current)
+  const workerFreezer = new WorkerFreezer(ports, running)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, addresses.current)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, { longPoll, running }, signals.closed)
   const prestarts = new Prestarts(ports, { fleet, running }, signals.closed)
   const failedStarts = new FailedStarts(ports, { jobs, fleet })
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts })
-  return { running, models, freezing, fleet, lostJobs, stops, takes, calls }
+  return { running, models, workerFreezer, fleet, lostJobs, stops, takes, calls }
 }
 
 /** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */

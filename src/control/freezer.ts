@@ -5,7 +5,7 @@ import { isFrozen, type Worker, type WorkerLoad } from '../core/workers/worker.t
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
-import type { Freezing } from '../services/workers/freezing.ts'
+import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { WorkerUsageMeter } from './worker-usage-meter.ts'
 
 /** Interval between looks at the memory of the machine while workers are frozen. */
@@ -14,7 +14,7 @@ const MEMORY_CHECK_MS = 1_000
 /** What {@link Freezer} works with. */
 export interface FreezerParts {
   readonly fleet: Fleet
-  readonly freezing: Freezing
+  readonly workerFreezer: WorkerFreezer
   readonly balancing: Balancing
   readonly served: WorkerUsageMeter
 }
@@ -63,12 +63,12 @@ export class Freezer {
 
   /** Freezes a worker that is still idle; does not wait for the driver. */
   async freeze(worker: Worker): Promise<void> {
-    const { fleet, freezing, served } = this.#parts
+    const { fleet, workerFreezer, served } = this.#parts
     if (worker.serves !== null) await served.noteLast(worker.id)
     this.#mayHaveFrozen = true
     if (!(await fleet.freeze(worker.id))) return
     if (worker.serves !== null && (await this.#hasRequests(worker))) await fleet.thaw(worker.id, null)
-    else void freezing.settle(worker)
+    else void workerFreezer.settle(worker)
   }
 
   /**

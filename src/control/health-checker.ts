@@ -16,7 +16,7 @@ import { problemText } from '../core/workers/worker-problem.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
-import type { Freezing } from '../services/workers/freezing.ts'
+import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 
 /** Limit of concurrent health checks. */
 export const MAX_PROBES = 128
@@ -36,7 +36,7 @@ export class HealthChecker {
   readonly #ports: CheckerPorts
   readonly #balancing: Balancing
   readonly #fleet: Fleet
-  readonly #freezing: Freezing
+  readonly #workerFreezer: WorkerFreezer
   readonly #wake: () => void
   /** Workers with an open check. */
   readonly #checked = new Set<WorkerId>()
@@ -47,17 +47,17 @@ export class HealthChecker {
   /** @param wake asks for a step soon */
   constructor(
     ports: CheckerPorts,
-    parts: { readonly balancing: Balancing; readonly fleet: Fleet; readonly freezing: Freezing },
+    parts: { readonly balancing: Balancing; readonly fleet: Fleet; readonly workerFreezer: WorkerFreezer },
     wake: () => void,
   ) {
     this.#ports = ports
     this.#balancing = parts.balancing
     this.#fleet = parts.fleet
-    this.#freezing = parts.freezing
+    this.#workerFreezer = parts.workerFreezer
     this.#wake = wake
     parts.balancing.whenLearned(wake)
     // It may have waited long to be awake, which is no illness.
-    parts.freezing.whenAwake(id => {
+    parts.workerFreezer.whenAwake(id => {
       parts.balancing.note(id, { health: unasked(ports.clock.monotonic(), true) })
       wake()
     })
@@ -72,7 +72,7 @@ export class HealthChecker {
     const waiting = this.#balancing
       .workers()
       .filter(({ worker, isLeaving }) => !isLeaving && !isFrozen(worker) && !this.#checked.has(worker.id))
-      .filter(({ worker }) => !this.#freezing.isAsleep(worker.id))
+      .filter(({ worker }) => !this.#workerFreezer.isAsleep(worker.id))
       .sort((a, b) => a.health.nextAtMs - b.health.nextAtMs)
     const due = waiting.filter(({ health }) => health.nextAtMs <= atMs)
     const now = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))

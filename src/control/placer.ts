@@ -20,7 +20,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
-import type { Freezing } from '../services/workers/freezing.ts'
+import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { Freezer } from './freezer.ts'
 
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
@@ -64,7 +64,7 @@ export class Placer {
   readonly #ports: PlacerPorts
   readonly #fleet: Fleet
   readonly #freezer: Pick<Freezer, 'freeze' | 'thaw'>
-  readonly #freezing: Pick<Freezing, 'isFallingAsleep'>
+  readonly #workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
   readonly #balancing: Balancing
   readonly #rules: PlacementRules
   readonly #quotas: Pick<Quotas, 'limitsOf'>
@@ -79,7 +79,7 @@ export class Placer {
     parts: {
       readonly fleet: Fleet
       readonly freezer: Pick<Freezer, 'freeze' | 'thaw'>
-      readonly freezing: Pick<Freezing, 'isFallingAsleep'>
+      readonly workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
       readonly balancing: Balancing
       readonly quotas: Pick<Quotas, 'limitsOf'>
     },
@@ -88,7 +88,7 @@ export class Placer {
     this.#ports = ports
     this.#fleet = parts.fleet
     this.#freezer = parts.freezer
-    this.#freezing = parts.freezing
+    this.#workerFreezer = parts.workerFreezer
     this.#balancing = parts.balancing
     this.#rules = rules
     this.#quotas = parts.quotas
@@ -209,7 +209,7 @@ export class Placer {
     const { id, state, version, placement, problem } = worker
     if (worker.asleepAtMs !== null) return 'asleep'
     if (!hasSleepHooks(worker) || endpoint === null || (placement?.gpus ?? []).length === 0) return null
-    if (isFrozen(worker)) return this.#freezing.isFallingAsleep(id) ? 'falling' : null
+    if (isFrozen(worker)) return this.#workerFreezer.isFallingAsleep(id) ? 'falling' : null
     const isAble = state === 'READY' && problem === null && version === endpoint.version && freezesIdle(endpoint)
     return isAble ? 'able' : null
   }

@@ -4,9 +4,9 @@ import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
-import type { Freezing } from '../services/workers/freezing.ts'
 import { PlatformReports } from '../services/workers/platform-reports.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
+import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import { type Recorders, Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
 
@@ -23,7 +23,7 @@ const TICK_MS = 1_000
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>
   readonly #fleet: Fleet
-  readonly #freezing: Freezing
+  readonly #workerFreezer: WorkerFreezer
   readonly #running: RunningWorkers
   readonly #watchdog: WorkerWatchdog
   readonly #platforms: PlatformReports
@@ -33,7 +33,7 @@ export class Reaper {
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>,
     services: {
       fleet: Fleet
-      freezing: Freezing
+      workerFreezer: WorkerFreezer
       running: RunningWorkers
       quotas: Quotas
     },
@@ -43,7 +43,7 @@ export class Reaper {
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
-    this.#freezing = services.freezing
+    this.#workerFreezer = services.workerFreezer
     this.#running = services.running
     this.#platforms = new PlatformReports(ports, services)
     this.#watchdog = watchdog
@@ -61,7 +61,7 @@ export class Reaper {
     const alive = await this.#recordExits(workers)
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
-    await this.#freezing.retry(alive)
+    await this.#workerFreezer.retry(alive)
     await this.#watchdog.inspect(alive, nowMs)
     await this.#upkeep.step(nowMs)
     return nowMs + TICK_MS

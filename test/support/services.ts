@@ -18,9 +18,9 @@ import { EndpointModels } from '../../src/services/models/endpoint-models.ts'
 import { Registries } from '../../src/services/secrets/registries.ts'
 import { Secrets } from '../../src/services/secrets/secrets.ts'
 import { Fleet } from '../../src/services/workers/fleet.ts'
-import { Freezing } from '../../src/services/workers/freezing.ts'
 import { RunningWorkers } from '../../src/services/workers/running-workers.ts'
 import { UndeliveredResults } from '../../src/services/workers/undelivered-results.ts'
+import { WorkerFreezer } from '../../src/services/workers/worker-freezer.ts'
 import type { Rig } from './rig.ts'
 
 export function servicesOf({ ports }: Rig) {
@@ -30,9 +30,11 @@ export function servicesOf({ ports }: Rig) {
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
-  const freezing = new Freezing(ports, running)
+  const workerFreezer = new WorkerFreezer(ports, running)
   const audit = new AuditLog(ports)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, freezing, audit }, () => ({ workerUrl: '' }))
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, () => ({
+    workerUrl: '',
+  }))
   const endpoints = new Endpoints(ports, fleet, quotas, new EndpointDomains(ports))
   return {
     access,

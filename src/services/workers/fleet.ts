@@ -35,12 +35,12 @@ import { downloadGuard } from '../endpoints/image-access.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { EndpointModels, ModelsState } from '../models/endpoint-models.ts'
 import { shortId } from '../short-id.ts'
-import type { Freezing } from './freezing.ts'
 import { newWorker, type WaitedFor } from './new-worker.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 import type { UndeliveredResults } from './undelivered-results.ts'
 import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
+import type { WorkerFreezer } from './worker-freezer.ts'
 import { WorkerLaunchReader } from './worker-launch-inputs.ts'
 
 /** Workers that ended last and are released again after a start; the server may have ended before it released them. */
@@ -52,7 +52,7 @@ export interface FleetParts {
   readonly running: RunningWorkers
   readonly undelivered: UndeliveredResults
   readonly models: EndpointModels
-  readonly freezing: Freezing
+  readonly workerFreezer: WorkerFreezer
   readonly audit: Pick<AuditLog, 'ofServer'>
 }
 
@@ -63,14 +63,14 @@ export class Fleet {
   readonly #running: RunningWorkers
   readonly #undelivered: UndeliveredResults
   readonly #models: EndpointModels
-  readonly #freezing: Freezing
+  readonly #workerFreezer: WorkerFreezer
   readonly #audit: Pick<AuditLog, 'ofServer'>
   readonly #inputs: WorkerLaunchReader
   readonly #addresses: () => WorkerAddresses
 
   constructor(
     ports: Ports,
-    { jobs, running, undelivered, models, freezing, audit }: FleetParts,
+    { jobs, running, undelivered, models, workerFreezer, audit }: FleetParts,
     addresses: () => WorkerAddresses,
   ) {
     this.#ports = ports
@@ -78,11 +78,11 @@ export class Fleet {
     this.#running = running
     this.#undelivered = undelivered
     this.#models = models
-    this.#freezing = freezing
+    this.#workerFreezer = workerFreezer
     this.#audit = audit
     this.#inputs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
-    freezing.whenWakeFailed((worker, problem) => this.endFaulty(worker, 'unhealthy', problem))
+    workerFreezer.whenWakeFailed((worker, problem) => this.endFaulty(worker, 'unhealthy', problem))
   }
 
   /**
@@ -218,7 +218,7 @@ export class Fleet {
 
   /**
    * Freezes a READY worker that holds no job. False, without effect, when it has work now, or something is wrong with it. The driver acts
-   * after that, see {@link Freezing.settle}: a worker that serves may have requests that were sent to it in between.
+   * after that, see {@link WorkerFreezer.settle}: a worker that serves may have requests that were sent to it in between.
    */
   async freeze(workerId: WorkerId): Promise<boolean> {
     const move = await this.#ports.store.workers.freeze(workerId, this.#ports.clock.now())
@@ -236,7 +236,7 @@ export class Fleet {
     const move = await this.#ports.store.workers.thaw(workerId, this.#ports.clock.now(), endpointVersion, hasGpus)
     if (move === null) return false
     this.moved(move)
-    void this.#freezing.settle(move.worker)
+    void this.#workerFreezer.settle(move.worker)
     return true
   }
 
@@ -416,7 +416,7 @@ export class Fleet {
         await this.kill(worker.id, 'address_changed')
       } else {
         emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
-        await this.#freezing.adopt(worker)
+        await this.#workerFreezer.adopt(worker)
       }
     }
   }

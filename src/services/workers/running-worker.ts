@@ -97,7 +97,7 @@ export class RunningWorker {
   frozen: boolean | null = false
   /** Whether it was asked to sleep, or may have been by an earlier run of the server, and has not woken since. */
   isAsleep = false
-  /** Whether {@link Freezing} is at work on it. */
+  /** True while {@link WorkerFreezer} is at work on it. */
   isSettling = false
   readonly #takes = new Set<PendingTake>()
   #activity: Omit<WorkerActivity, 'openTakes'> | null = null

@@ -7,21 +7,21 @@ import type { Ports } from '../../ports/ports.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-type FreezingPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'probes' | 'vault' | 'clock'>
+type FreezerPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'probes' | 'vault' | 'clock'>
 
 /**
- * Has the driver do what the store says: a worker that is FROZEN there is frozen, and one that is STARTING or READY runs. The store changes first,
- * so a server that is killed in between does the rest at its next start. Workers that are to end are thawed by the driver when it ends them.
- * A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before it is asked for its health. One that has said
- * that it sleeps gives its GPUs back (ADR 54).
+ * Freezes and thaws workers as the store says: one that is FROZEN there is frozen, one that is STARTING or READY runs. The store changes first,
+ * so a server that is killed in between does the rest at its next start. The driver thaws workers that should end.
+ * A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before its first health check. After it confirmed that
+ * it sleeps it gives its GPUs back (ADR 54).
  */
-export class Freezing {
-  readonly #ports: FreezingPorts
+export class WorkerFreezer {
+  readonly #ports: FreezerPorts
   readonly #running: RunningWorkers
   #awake: (id: WorkerId) => void = () => {}
   #failed: (worker: Worker, problem: WorkerProblem) => Promise<void> = async () => {}
 
-  constructor(ports: FreezingPorts, running: RunningWorkers) {
+  constructor(ports: FreezerPorts, running: RunningWorkers) {
     this.#ports = ports
     this.#running = running
   }
@@ -31,24 +31,24 @@ export class Freezing {
     this.#awake = awake
   }
 
-  /** Calls back when a thawed worker did not wake: it is of no use any more. */
+  /** Calls back when a thawed worker did not wake: it can no longer work. */
   whenWakeFailed(failed: (worker: Worker, problem: WorkerProblem) => Promise<void>): void {
     this.#failed = failed
   }
 
-  /** Whether a worker may not have its memory, so that nothing may be asked of it. */
+  /** True when a worker may lack its GPU memory, so that it gets no request. */
   isAsleep(id: WorkerId): boolean {
     return this.#running.find(id)?.isAsleep ?? false
   }
 
-  /** Whether a frozen worker with sleep hooks is being put to sleep, so that it may give its GPUs back soon. */
+  /** True while a frozen worker with sleep hooks is being put to sleep, so that it may give its GPUs back soon. */
   isFallingAsleep(id: WorkerId): boolean {
     return this.#running.find(id)?.isSettling === true
   }
 
   /**
-   * Freezes or thaws a worker until that is what the store says; returns at once where that is being done already. A driver that fails is
-   * told, and is asked again by the next call.
+   * Freezes or thaws a worker until it is as the store says; returns at once while another call does so. A failure of the driver is
+   * an event, and the next call tries again.
    */
   async settle({ id, state }: Worker): Promise<void> {
     const running = this.#running.of({ id, state })
@@ -68,7 +68,7 @@ export class Freezing {
     }
   }
 
-  /** As {@link settle}, for a worker that an earlier run of the server left. */
+  /** Settles a worker that an earlier run of the server left, as {@link settle}. */
   async adopt(worker: Worker): Promise<void> {
     if (worker.frozenAtMs === null) return
     const running = this.#running.of(worker)
@@ -79,7 +79,7 @@ export class Freezing {
     if (worker.state === 'STOPPING') await this.#ports.driver.terminate(worker.id)
   }
 
-  /** Settles those of which the driver failed. @param alive workers that have not ended */
+  /** Settles workers for which the driver failed. @param alive workers that have not ended */
   async retry(alive: readonly Worker[]): Promise<void> {
     for (const worker of alive) {
       const frozen = this.#running.find(worker.id)?.frozen ?? false
@@ -87,7 +87,7 @@ export class Freezing {
     }
   }
 
-  /** As {@link settle}, without a wait for one that has to sleep or to wake. */
+  /** Settles a worker as {@link settle}, without a wait for one that has to sleep or to wake. */
   async #settleSoon(worker: Worker): Promise<void> {
     const settled = this.settle(worker)
     if (!hasSleepHooks(worker)) await settled
@@ -115,13 +115,15 @@ export class Freezing {
     const url = worker.serves?.sleepHooks?.sleepUrl
     if (url === undefined) return
     this.#running.of(worker).isAsleep = true
-    const said = await this.#post(worker, 'RUNYARD_SLEEP_URL', url, SLEEP_TIMEOUT_MS)
-    if (said === null) return this.#giveGpusBack(worker)
-    const problem = `worker ${worker.id} did not sleep at ${url} and is frozen with its GPU memory: ${said}`
-    this.#ports.emit('loop.failed', { loop: 'sleep of a worker', problem })
+    const problem = await this.#post(worker, 'RUNYARD_SLEEP_URL', url, SLEEP_TIMEOUT_MS)
+    if (problem === null) return this.#giveGpusBack(worker)
+    this.#ports.emit('loop.failed', {
+      loop: 'sleep of a worker',
+      problem: `worker ${worker.id} did not sleep at ${url} and is frozen with its GPU memory: ${problem}`,
+    })
   }
 
-  /** Only after it has said that it sleeps; not where it was thawed meanwhile. */
+  /** Gives back the GPUs of a worker that confirmed that it sleeps; not of one that was thawed in the meantime. */
   async #giveGpusBack({ id, endpointId, placement, frozenAtMs }: Worker): Promise<void> {
     const { store, clock, notifier } = this.#ports
     if (placement === null || placement.gpus.length === 0 || frozenAtMs === null) return
@@ -129,25 +131,25 @@ export class Freezing {
     if (await store.workers.asleep(id, frozenAtMs, clock.now())) notifier.publish(`load:${endpointId}`)
   }
 
-  /** Does so also where it is not known to sleep: it may have been asked by an earlier run of the server. */
+  /** Wakes a thawed worker that sleeps, or that an earlier run of the server may have asked to sleep. */
   async #wake(worker: Worker): Promise<void> {
     const running = this.#running.of(worker)
     const url = worker.serves?.sleepHooks?.wakeUrl
     if (url === undefined || !running.isAsleep) return
-    const said = await this.#post(worker, 'RUNYARD_WAKE_URL', url, WAKE_TIMEOUT_MS)
-    if (said === null) {
+    const problem = await this.#post(worker, 'RUNYARD_WAKE_URL', url, WAKE_TIMEOUT_MS)
+    if (problem === null) {
       running.isAsleep = false
       this.#awake(worker.id)
       return
     }
     const now = await this.#ports.store.workers.find(worker.id)
     if (now === null || running.hasEnded || !takesJobs(now)) return
-    await this.#failed(now, { kind: 'wake_failed', path: url, said })
+    await this.#failed(now, { kind: 'wake_failed', path: url, said: problem })
   }
 
   /**
    * Asks a worker at its own address, whatever host the value names.
-   * @returns what went wrong; null where it has answered 2xx
+   * @returns the problem; null after an answer 2xx
    */
   async #post(worker: Worker, name: string, url: string, timeoutMs: number): Promise<string | null> {
     const target = await this.#target(worker, name, url)
@@ -165,7 +167,7 @@ export class Freezing {
   }
 }
 
-/** Whether the driver has done what the store says. @param frozen what it has done last; null where that is not known */
+/** True when the driver has done what the store says. @param frozen the last thing that it did; null while that is unknown */
 function isSettled(worker: Worker, frozen: boolean | null): boolean {
   if (isFrozen(worker)) return frozen === true
   return frozen === false || !takesJobs(worker)
