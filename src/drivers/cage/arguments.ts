@@ -1,5 +1,4 @@
 /** The arguments of bubblewrap for one worker. A pure function, so that everything a worker can see is in one place and tested. */
-
 import { KERNEL_FOLDER, KERNEL_MEMORY, type Mask } from './kernel-tables.ts'
 import { type Layer, shownAt } from './layer.ts'
 

@@ -12,10 +12,11 @@ import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { type HostEnvironment, WORKER_VARIABLE } from '../base/host-environment.ts'
+import { membersOf, signal } from '../base/process-table.ts'
 import type { ServedPorts } from '../base/served-ports.ts'
 import { CACHE_PATH, contains, mountPoint } from '../base/worker-paths.ts'
 import { type CageSpec, cageOptions } from './arguments.ts'
-import { FILTER_FD, OPTIONS_FD } from './door-settings.ts'
+import { DOOR_PROGRAM, FILTER_FD, OPTIONS_FD } from './door-settings.ts'
 import { programFolders, systemFolders } from './folders.ts'
 import { gpuDevices } from './gpu-devices.ts'
 import { kernelMasks } from './kernel-tables.ts'
@@ -287,4 +288,15 @@ function outermost(paths: readonly string[]): string[] {
 /** Often a link to a file outside of /etc. */
 async function resolverFile(): Promise<string> {
   return realpath('/etc/resolv.conf').catch(() => '')
+}
+
+/**
+ * Sends SIGTERM to all in a cage but what makes it and its network, which would end by the signal, and everything in it at once.
+ * @param group that the cage leads
+ */
+export function askCaged(group: number): void {
+  const inside = membersOf(group).filter(({ name }) => name !== CAGE_PROGRAM && name !== DOOR_PROGRAM)
+  // It has not begun yet.
+  if (inside.length === 0) signal(-group, 'SIGKILL')
+  for (const { pid } of inside) signal(pid, 'SIGTERM')
 }

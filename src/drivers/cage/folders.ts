@@ -2,8 +2,8 @@
 import { lstatSync, readlinkSync } from 'node:fs'
 import { readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { contains } from '../base/worker-paths.ts'
-import { editableProjects } from './editable-projects.ts'
 
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
 /** Libraries of GPUs, where a distribution or a vendor keeps them apart. */
@@ -169,4 +169,48 @@ async function linkedOut(modules: string, names: readonly string[]): Promise<str
     if (real !== null && !contains(modules, real) && (await stat(real)).isDirectory()) out.push(real)
   }
   return out
+}
+
+/** Limits of packages of an environment that are looked at, of what is read of one, and of environments that are remembered. */
+const MAX_PACKAGES = 2_000
+const MAX_BYTES = 4_096
+const MAX_KNOWN = 100
+
+/** Cache of the projects that were found, by folder of packages; valid until something is installed there. */
+const known = new Map<string, { readonly changedMs: number; readonly projects: readonly string[] }>()
+
+/**
+ * The folders of the projects of an environment, as its packages name them.
+ * @param environment its folder, in which `bin` and `lib` lie
+ */
+export async function editableProjects(environment: string): Promise<string[]> {
+  const lib = join(environment, 'lib')
+  const versions = (await readdir(lib).catch(() => [])).filter(name => name.startsWith('python3'))
+  const found = await Promise.all(versions.map(name => projectsIn(join(lib, name, 'site-packages'))))
+  return found.flat()
+}
+
+async function projectsIn(packages: string): Promise<readonly string[]> {
+  const changedMs = (await stat(packages).catch(() => null))?.mtimeMs
+  if (changedMs === undefined) return []
+  const before = known.get(packages)
+  if (before?.changedMs === changedMs) return before.projects
+  const names = (await readdir(packages).catch(() => [])).filter(name => name.endsWith('.dist-info'))
+  const found = await Promise.all(names.slice(0, MAX_PACKAGES).map(name => editableProject(join(packages, name))))
+  const projects = found.filter(path => path !== null)
+  if (known.size >= MAX_KNOWN) known.clear()
+  known.set(packages, { changedMs, projects })
+  return projects
+}
+
+/** The project of a package that is installed as editable, by the note that installers leave (PEP 610); null for any other. */
+async function editableProject(note: string): Promise<string | null> {
+  try {
+    const text = await readFile(join(note, 'direct_url.json'), 'utf8')
+    if (text.length > MAX_BYTES) return null
+    const { url, dir_info: info } = JSON.parse(text) as { url?: unknown; dir_info?: { editable?: unknown } }
+    return typeof url === 'string' && info?.editable === true ? fileURLToPath(url) : null
+  } catch {
+    return null
+  }
 }

@@ -1,5 +1,4 @@
 /** How a container is given GPUs, and no others than its own. */
-
 import type { AssignedGpu } from '../../core/workers/placement.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { AmdDevices } from '../base/amd-devices.ts'

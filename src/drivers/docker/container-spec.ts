@@ -1,5 +1,4 @@
 /** The configuration of a container. The rules are in docs/guides/containers.md. */
-
 import type { WorkerId } from '../../core/ids.ts'
 import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import type { ContainerServing } from '../../core/workers/container-reach.ts'

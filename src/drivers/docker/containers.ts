@@ -12,9 +12,8 @@ import { LABELS } from './container-spec.ts'
 import type { Engine } from './engine/engine.ts'
 import { engineError } from './engine/engine-error.ts'
 import { containerExit } from './exit-cause.ts'
-import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
+import { hasNotEnded, type InspectedContainer, servedAddress } from './inspected-container.ts'
 import { entriesOfFrames } from './log-frames.ts'
-import { servedAddress } from './served-address.ts'
 
 /** Identifies a container after a restart of the server; as JSON it is the handle of its worker. */
 export interface ContainerHandle {

@@ -1,5 +1,4 @@
 /** What the driver asks of the API of Kubernetes, and the parts of its objects that it reads. */
-
 import type { ByteSource } from '../base/byte-source.ts'
 
 /** One call of the API. */

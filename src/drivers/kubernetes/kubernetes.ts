@@ -5,7 +5,6 @@
  * cannot be seen count as running, and what they were asked is asked again when it is back. A pod ends for this server when the cluster says so:
  * it has ended, a complete answer does not have it any more, or its node has been silent beyond a limit.
  */
-
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { AppError } from '../../core/errors.ts'
@@ -25,15 +24,12 @@ import { isPodId, ownSelector, podName, workerOf, workerOfPod } from './names.ts
 import { NodeTypes } from './node-types.ts'
 import { PodCalls } from './pod-calls.ts'
 import { KILL_S, PodEndings } from './pod-endings.ts'
-import { parseHandle, podHandle } from './pod-handle.ts'
 import type { PodOutputs } from './pod-output.ts'
 import { hasPullSecret, podReport } from './pod-report.ts'
 import type { PodSettings } from './pod-spec.ts'
-import { aborted, makePod, StartTurns, stopped } from './pod-starts.ts'
-import { StartProgress } from './start-progress.ts'
+import { aborted, makePod, StartProgress, StartTurns, stopped } from './pod-starts.ts'
 import { lostText } from './start-trouble.ts'
-import { UnclaimedPods } from './unclaimed-pods.ts'
-import { type PodEnding, WorkerPod } from './worker-pod.ts'
+import { type PodEnding, parseHandle, podHandle, WorkerPod } from './worker-pod.ts'
 
 /** What {@link createKubernetesDriver} needs. */
 export interface KubernetesDriverOptions {
@@ -450,5 +446,35 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
         if (kubernetesError(thrown).isPassing) return
       }
     }
+  }
+}
+
+/** The pods that the cluster has told of and that belong to no worker of this server. */
+export class UnclaimedPods {
+  readonly #installation: string
+  readonly #pods = new Map<WorkerId, PodObject>()
+
+  constructor(installation: string) {
+    this.#installation = installation
+  }
+
+  /** A complete list comes: what was known before counts no more. */
+  clear(): void {
+    this.#pods.clear()
+  }
+
+  /** The cluster has a pod, or has it no more. */
+  note(object: PodObject, isThere: boolean): void {
+    const worker = workerOf(object, this.#installation)
+    if (worker === null) return
+    if (isThere) this.#pods.set(worker, object)
+    else if (this.#pods.get(worker)?.metadata.uid === object.metadata.uid) this.#pods.delete(worker)
+  }
+
+  /** The pod of a worker that is taken over; undefined when the cluster has not told of one. */
+  take(worker: WorkerId): PodObject | undefined {
+    const found = this.#pods.get(worker)
+    this.#pods.delete(worker)
+    return found
   }
 }

@@ -2,7 +2,7 @@
 import type { WaitForPlace } from '../../core/workers/platform-report.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { WorkerSpec } from '../../ports/driver.ts'
+import type { StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import { clean, knownRefusal } from '../base/refusals.ts'
 import { type KubernetesError, kubernetesError, type PodObject } from './api.ts'
 import type { OwnObject, PodCalls } from './pod-calls.ts'
@@ -142,4 +142,35 @@ function pause(clock: Clock, signal: AbortSignal, ms: number): Promise<void> {
     const cancel = clock.after(ms, end)
     signal.addEventListener('abort', end, { once: true })
   })
+}
+
+/** Tells those who watch starts, each by the name of its pod. */
+export class StartProgress {
+  readonly #watches = new Map<string, { readonly watch: StartWatch; isPulling: boolean }>()
+
+  /** Tells of a pod from now on. */
+  begin(pod: string, watch: StartWatch | undefined): void {
+    if (watch !== undefined) this.#watches.set(pod, { watch, isPulling: false })
+  }
+
+  /** Tells of it no more. */
+  end(pod: string): void {
+    this.#watches.delete(pod)
+  }
+
+  /** Its node downloads its image. */
+  pulls(pod: string): void {
+    const started = this.#watches.get(pod)
+    if (started === undefined || started.isPulling) return
+    started.isPulling = true
+    started.watch.pulling(null)
+  }
+
+  /** Its node has its image, or its program runs. */
+  hasImage(pod: string): void {
+    const started = this.#watches.get(pod)
+    if (started?.isPulling !== true) return
+    started.isPulling = false
+    started.watch.pulled()
+  }
 }

@@ -1,11 +1,12 @@
 /** The pod of one worker, from its creation to its end, as reports come in. */
 import type { WorkerId } from '../../core/ids.ts'
+import type { Limit } from '../../core/workers/isolation.ts'
 import type { ReportedPlace, WaitForPlace } from '../../core/workers/platform-report.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Observation } from '../../ports/driver.ts'
+import type { Observation, WorkerSpec } from '../../ports/driver.ts'
 import { podName } from './names.ts'
 import { JUST_ASKED, type PodReport } from './pod-report.ts'
 
@@ -318,4 +319,36 @@ export class WorkerPod {
 function isOlder(version: string, than: string): boolean {
   if (!/^\d+$/.test(version) || !/^\d+$/.test(than)) return false
   return version.length === than.length ? version < than : version.length < than.length
+}
+
+/** A handle. */
+export interface PodHandle {
+  readonly pod: string
+  readonly uid: string
+  readonly limits: readonly Limit[]
+}
+
+/** The handle of a pod, as text. */
+export function podHandle(pod: WorkerPod, { wish, diskGb }: WorkerSpec): string {
+  const limits: [limit: Limit, isHeld: boolean][] = [
+    ['memory', wish.cpus.length > 0],
+    ['cpu', wish.cpus.length > 0],
+    ['disk', diskGb !== null],
+  ]
+  const handle: PodHandle = {
+    pod: pod.name,
+    uid: pod.uid ?? '',
+    limits: limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : [])),
+  }
+  return JSON.stringify(handle)
+}
+
+/** Reads a handle; null for any other text. */
+export function parseHandle(text: string): PodHandle | null {
+  try {
+    const { pod, uid, limits = [] } = JSON.parse(text) as PodHandle
+    return typeof pod === 'string' && typeof uid === 'string' && pod !== '' ? { pod, uid, limits } : null
+  } catch {
+    return null
+  }
 }

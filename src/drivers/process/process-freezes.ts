@@ -1,9 +1,10 @@
 /** Freezes workers that are processes: by their control group where they have one, else by signals. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { readProcess } from '../base/process-table.ts'
-import { hasProcesses, isHeld, isToBeFrozen, setFrozen } from '../cage/frozen-group.ts'
 import { type Family, goOn, goOnAll, halt } from './process-halt.ts'
 import type { Frozen, Running } from './process-worker.ts'
 
@@ -89,4 +90,41 @@ export class ProcessFreezes {
 
 function familyOf(worker: WorkerId, { identity, isolation, mark }: Running): Family {
   return { worker, leader: identity.pid, caged: isolation.kind === 'cage', mark }
+}
+
+/** Whether there are processes in a group. False where there is no such group. */
+export function hasProcesses(group: string): boolean {
+  return eventsOf(group).includes('populated 1')
+}
+
+/** Asks the kernel to hold what is in a group, or to let it go on. Does nothing where there is no such group. */
+export function setFrozen(group: string, frozen: boolean): void {
+  try {
+    writeFileSync(join(group, 'cgroup.freeze'), frozen ? '1' : '0')
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Whether a group is to be frozen; it may take a moment until all in it are held. */
+export function isToBeFrozen(group: string): boolean {
+  return textOf(join(group, 'cgroup.freeze')).trim() === '1'
+}
+
+/** Whether everything in a group is held, or nothing is in it. */
+export function isHeld(group: string): boolean {
+  const events = eventsOf(group)
+  return events.includes('frozen 1') || !events.includes('populated 1')
+}
+
+function eventsOf(group: string): string[] {
+  return textOf(join(group, 'cgroup.events')).split('\n')
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
 }

@@ -22,8 +22,12 @@ import {
 } from '../../core/workers/worker-exit.ts'
 import { errorText } from '../../disk/access-problem.ts'
 import { isDiskFull } from '../../disk/full-disk.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
-import { WORKER_VARIABLE } from '../base/host-environment.ts'
+import type { Notifier } from '../../ports/notifier.ts'
+import type { OutputPipes } from '../../ports/output-pipes.ts'
+import type { WorkerLogs } from '../../ports/worker-logs.ts'
+import { type HostEnvironment, WORKER_VARIABLE } from '../base/host-environment.ts'
 import {
   findByVariable,
   isAlive,
@@ -36,21 +40,16 @@ import {
 import { FreePorts, portsOf, type ServedPorts } from '../base/served-ports.ts'
 import { CACHE_PATH } from '../base/worker-paths.ts'
 import { WorkerRunner } from '../base/worker-runner.ts'
-import { askCaged } from '../cage/ask-caged.ts'
-import { type CagedCommand, signalOfCode } from '../cage/cage.ts'
+import { askCaged, type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
 import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
 import { EndpointCaches, linkCache } from './endpoint-caches.ts'
 import { givenPackage } from './given-package.ts'
-import { linkModels, offerModels } from './model-links.ts'
 import { conflictOf, portsNamedIn, takenOf } from './named-ports.ts'
 import { PortWatch } from './port-watch.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
-import { watchDisks } from './process-disks.ts'
-import type { ProcessDriverOptions } from './process-driver-options.ts'
 import { buildEnvironment, hubOf } from './process-environment.ts'
 import { ProcessFreezes } from './process-freezes.ts'
-import { markedCommand } from './process-marks.ts'
-import { WorkerNetworks } from './process-networks.ts'
+import { type Marker, markedCommand } from './process-marks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
   endpointIn,
@@ -64,18 +63,48 @@ import {
   type OwnFolders,
   portVariables,
   type Running,
+  spawnWorker,
   suspicionOf,
   UNKNOWN_EXIT,
 } from './process-worker.ts'
 import { unusable } from './program-files.ts'
-import { spawnWorker } from './spawned-worker.ts'
-import { VolumeLink } from './volume-link.ts'
+import { linkModels, offerModels, VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
+import { WorkerNetworks, watchDisks } from './worker-watches.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
 /** Interval between checks of adopted workers; the exits of own children are reported by the system. */
 const POLL_MS = 500
 
-export type { ProcessDriverOptions } from './process-driver-options.ts'
+/** Options and dependencies of the driver of process workers. */
+export interface ProcessDriverOptions {
+  /** Absolute paths of the folders below which images may be; relative images start at the first. */
+  readonly roots: readonly string[]
+  readonly logs: WorkerLogs
+  readonly pipes: OutputPipes
+  readonly clock: Clock
+  readonly notifier: Notifier
+  /** The folder of the private folders of workers. */
+  readonly workerDir: string
+  /** The folder of the caches of endpoints, and the size limit of each, in GB; null for half of the free space, 0 for no limit. */
+  readonly caches: { readonly folder: string; readonly limitGb: number | null }
+  /** The server's environment, of which a few variables are passed on. */
+  readonly hostEnv: HostEnvironment
+  /** The Node for handlers in JavaScript. */
+  readonly nodePath: string
+  /** The folder of the worker SDK for workers in Node without it; null to give no SDK. */
+  readonly workerPackage: string | null
+  readonly maxWorkers: number
+  /** Identifies this boot of the machine, see `readBootId`. */
+  readonly bootId: string
+  /** A second path of the network volume of workers, besides RUNPOD_VOLUME_PATH; null without one. */
+  readonly volumeLink: VolumeLinkPlace | null
+  /** The cage of workers; null without one. */
+  readonly cage: Cage | null
+  /** The marker of workers without a cage, so that all their processes end with them; null without one. */
+  readonly marker: Marker | null
+  /** Start of the search for ports of serving workers, within `PORT_RANGE`. A different one for each server avoids collisions. */
+  readonly firstPort: number
+}
 
 /** A driver for processes. */
 export interface ProcessDriver extends Driver {

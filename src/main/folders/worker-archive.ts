@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { workerPackageFolder } from '../../disk/package-files.ts'
-import { packageTar } from '../../drivers/docker/images/package-tar.ts'
+import { packageTar } from '../../drivers/docker/images/build.ts'
 
 /** The name of the package. */
 export const WORKER_PACKAGE = '@runyard/worker'

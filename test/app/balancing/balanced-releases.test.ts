@@ -1,8 +1,8 @@
 /** New versions of load-balancing endpoints, and places that endpoints take from each other, under load. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
+import { REFUSED } from '../../support/mock-probes.ts'
 
 const change = { env: [{ key: 'RELEASE', value: '2' }] }
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { exitText } from '../../../src/core/workers/worker.ts'
-import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { aMachine } from '../../support/machines.ts'
+import { REFUSED } from '../../support/mock-probes.ts'
 import type { Rig } from '../../support/rig.ts'
 
 const OK = { status: 200 }

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { DEFAULT_OWNER, type WorkerId } from '../../../src/core/ids.ts'
-import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import { RequestQueues } from '../../../src/gateway/queue/request-queues.ts'
 import type { Ports } from '../../../src/ports/ports.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
+import { REFUSED } from '../../support/mock-probes.ts'
 import { openRig } from '../../support/rig.ts'
 
 test('the first request in the queue starts a worker at once, which is ready when its health check succeeds', async t => {

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { WorkerStartError } from '../../../src/core/workers/start-failure.ts'
-import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import type { Affinity, Reservation, WorkerRequest } from '../../../src/gateway/queue/reservation.ts'
 import { balancedEndpoint } from '../../support/balanced.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
+import { REFUSED } from '../../support/mock-probes.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 function reserve(rig: Rig, endpointId: EndpointId, affinity: Affinity | null = null): Promise<Reservation> {

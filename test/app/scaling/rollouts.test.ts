@@ -1,8 +1,8 @@
 /** Releases whose workers crash, under steady load. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
+import { REFUSED } from '../../support/mock-probes.ts'
 import { openRig } from '../../support/rig.ts'
 import { RigProgram as Program } from '../../support/rig-program.ts'
 

@@ -2,7 +2,6 @@
  * The images of containers: which one a worker gets, when it is downloaded, and when a downloaded one is removed. Images that were loaded
  * into the engine by others are used and never removed.
  */
-
 import { isFloating, parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'

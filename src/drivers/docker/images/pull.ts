@@ -1,5 +1,4 @@
 /** Downloads of images: one for all workers that wait for the same image, with how far it has come. */
-
 import { parseReference } from '../../../core/endpoints/image-reference.ts'
 import { AppError } from '../../../core/errors.ts'
 import { type PullProblem, WorkerStartError } from '../../../core/workers/start-failure.ts'

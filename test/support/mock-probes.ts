@@ -1,7 +1,7 @@
-import type { HealthAnswer } from '../../core/balancing/health-check.ts'
-import type { WorkerId } from '../../core/ids.ts'
-import type { Probes } from '../../ports/probe.ts'
-import type { MockFleet } from './mock.ts'
+import type { HealthAnswer } from '../../src/core/balancing/health-check.ts'
+import type { WorkerId } from '../../src/core/ids.ts'
+import type { MockFleet } from '../../src/drivers/mock/mock.ts'
+import type { Probes } from '../../src/ports/probe.ts'
 
 /** Health checks of the workers of a {@link MockFleet}, for tests and the simulator. */
 export class MockProbes implements Probes {
