@@ -15,6 +15,10 @@ import {
   rebased,
 } from '../../console/pages/endpoint-form/draft.ts'
 import { parseEnv, repeatedNames, secretsIn, withVariables } from '../../console/pages/endpoint-form/env-text.ts'
+import { SIMPLE_NAMES, simpleField } from '../../console/pages/endpoint-form/simple-fields.ts'
+import type { RestMember, RestSchemas } from '../../src/api/dialect.ts'
+import { ENDPOINT_MEMBERS } from '../../src/api/endpoint-fields.ts'
+import { ENDPOINT_FIELDS } from '../../src/core/endpoints/endpoint.ts'
 
 /** An endpoint as the API shows it, as far as the form reads it. */
 const GPU_ENDPOINT = {
@@ -215,4 +219,14 @@ test('the command of a call reaches the shell as it is meant', () => {
   const script = `curl() { printf '%s' "\${@: -1}"; }; ${command}`
   assert.deepEqual(JSON.parse(execFileSync('bash', ['-c', script], { encoding: 'utf8' })), body)
   assert.match(command, /-H "Authorization: Bearer \$RUNYARD_API_KEY"/)
+})
+
+test('the form agrees with the server on defaults, and on which changes make a release', () => {
+  for (const name of SIMPLE_NAMES) {
+    const [field, member] = Object.entries(ENDPOINT_MEMBERS).find(([, { rest }]) => rest?.name === name)!
+    const { isSeen, fallback } = simpleField(name)
+    assert.equal(ENDPOINT_FIELDS[field as keyof typeof ENDPOINT_FIELDS].change === 'release', isSeen, name)
+    const { created } = (member.rest as RestMember<string, RestSchemas>).schemas
+    assert.deepEqual(created.parse(undefined) ?? null, fallback, name)
+  }
 })

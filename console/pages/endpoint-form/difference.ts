@@ -1,5 +1,6 @@
 /** What differs between two configurations, member by member. */
-import { type Body, isObject } from './draft.ts'
+import { type Body, isObject } from './body.ts'
+import { SIMPLE_NAMES, simpleField } from './simple-fields.ts'
 
 /** One member that differs; a variable is `env.NAME`. Null where there is nothing. */
 export interface Difference {
@@ -9,7 +10,10 @@ export interface Difference {
 }
 
 /** Members of a configuration that workers do not see: a change of them makes no release. */
-const UNSEEN = /^(?:name|workers|scaling|timeout|corsOrigins|domain|browserUrl)(?:\.|$)/
+const UNSEEN: ReadonlySet<string> = new Set([
+  ...['name', 'workers', 'scaling', 'browserUrl'],
+  ...SIMPLE_NAMES.filter(name => !simpleField(name).isSeen),
+])
 
 /** All members that differ, in the order of the configurations. */
 export function differences(before: Body, after: Body): readonly Difference[] {
@@ -41,9 +45,9 @@ function cpuText(item: Readonly<Record<string, unknown>>): string {
   return 'vcpuCount' in item ? `${item.id} with ${item.vcpuCount} vCPUs` : JSON.stringify(item)
 }
 
-/** Whether a change has to come to the workers, with a new release. */
+/** True for a change that workers see, which makes a release. */
 export function makesRelease(changed: readonly Pick<Difference, 'field'>[]): boolean {
-  return changed.some(({ field }) => !UNSEEN.test(field))
+  return changed.some(({ field }) => !UNSEEN.has(field.split('.')[0]!))
 }
 
 /** Fields that two changes of the same configuration change differently. */

@@ -1,8 +1,7 @@
 /** What is typed into the form of an endpoint, and the bodies of calls that it means. */
+import { type Body, isObject, isSame, listOf, numberOf, objectOf, textOf, words } from './body.ts'
 import type { Variable } from './env-text.ts'
-
-/** A body of the API. */
-export type Body = Readonly<Record<string, unknown>>
+import { SIMPLE_DEFAULTS, type SimpleName, simpleBody, simpleDraft } from './simple-fields.ts'
 
 /** What is typed about the container of an endpoint or a template. Numbers are texts until they are sent. */
 export interface ContainerDraft {
@@ -17,7 +16,7 @@ export interface ContainerDraft {
 }
 
 /** What is typed about an endpoint. */
-export interface Draft extends ContainerDraft {
+export interface Draft extends ContainerDraft, Readonly<Record<SimpleName, string>> {
   readonly name: string
   readonly type: 'QUEUE' | 'LOAD_BALANCER'
   readonly hardware: 'gpu' | 'cpu'
@@ -32,15 +31,7 @@ export interface Draft extends ContainerDraft {
   readonly idleTimeout: string
   readonly scaling: 'QUEUE_DELAY' | 'REQUEST_COUNT'
   readonly scalingValue: string
-  /** Seconds. */
-  readonly timeout: string
-  readonly flashboot: string
   readonly volumes: readonly string[]
-  readonly models: string
-  readonly origins: string
-  /** Of a load-balancing endpoint; empty for none. */
-  readonly domain: string
-  readonly dataCenters: string
   /** Share of the workers in percent that try a change first; empty for all. */
   readonly canary: string
 }
@@ -54,13 +45,8 @@ const DEFAULTS: Body = {
   disk: 10,
   registry: null,
   workers: { min: 0, max: 3, idleTimeout: 10 },
-  timeout: 300_000,
-  flashboot: 'OFF',
-  dataCenterIds: [],
   networkVolumes: [],
-  modelReferences: [],
-  corsOrigins: [],
-  domain: null,
+  ...SIMPLE_DEFAULTS,
 }
 const GPU_DEFAULTS: Body = { excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null }
 /** Members that are changed member by member. */
@@ -96,13 +82,8 @@ export function draftOf(body: Body): Draft {
     idleTimeout: textOf(workers.idleTimeout),
     scaling: isCount ? 'REQUEST_COUNT' : 'QUEUE_DELAY',
     scalingValue: textOf(isCount ? scaling.requestCount : scaling.queueDelay),
-    timeout: typeof body.timeout === 'number' ? String(body.timeout / 1_000) : textOf(body.timeout),
-    flashboot: textOf(body.flashboot),
     volumes: listOf(body.networkVolumes),
-    models: listOf(body.modelReferences).join('\n'),
-    origins: listOf(body.corsOrigins).join('\n'),
-    domain: textOf(body.domain),
-    dataCenters: listOf(body.dataCenterIds).join(', '),
+    ...simpleDraft(body),
     canary: textOf(objectOf(body.rollout).canary),
   }
 }
@@ -136,7 +117,6 @@ export function containerBody({ image, args, env, ports, disk, registry }: Conta
 export function bodyOf(draft: Draft): Body {
   const isCount = draft.scaling === 'REQUEST_COUNT'
   const value = numberOf(draft.scalingValue)
-  const seconds = numberOf(draft.timeout)
   const range = { min: numberOf(draft.min), max: numberOf(draft.max) }
   return {
     name: draft.name,
@@ -146,13 +126,8 @@ export function bodyOf(draft: Draft): Body {
     // Queues that scale on their jobs have an idle timeout that is fixed.
     workers: draft.type === 'QUEUE' && isCount ? range : { ...range, idleTimeout: numberOf(draft.idleTimeout) },
     scaling: isCount ? { type: 'REQUEST_COUNT', requestCount: value } : { type: 'QUEUE_DELAY', queueDelay: value },
-    timeout: typeof seconds === 'number' ? Math.round(seconds * 1_000) : seconds,
-    flashboot: draft.flashboot,
-    dataCenterIds: words(draft.dataCenters),
     networkVolumes: draft.volumes,
-    modelReferences: words(draft.models),
-    corsOrigins: words(draft.origins),
-    ...(draft.type === 'LOAD_BALANCER' ? { domain: draft.domain.trim() || null } : {}),
+    ...simpleBody(draft),
   }
 }
 
@@ -247,41 +222,4 @@ export function rebased(before: Body, changes: Body, latest: Body): Body {
     else env!.delete(name)
   }
   return { ...changes, env: Object.fromEntries(env!) }
-}
-
-/** Items of a text with commas or blanks between them. */
-export function words(text: string): readonly string[] {
-  return text.split(/[\s,]+/).filter(word => word !== '')
-}
-
-/** The number that a text is; null for an empty one, the text where it is none, so that the server says what is wrong. */
-export function numberOf(text: string): number | string | null {
-  if (text.trim() === '') return null
-  const number = Number(text)
-  return Number.isFinite(number) ? number : text
-}
-
-/** Whether two values of JSON are the same, whatever the order of members. */
-function isSame(a: unknown, b: unknown): boolean {
-  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => isSame(item, b[at]))
-  if (!isObject(a) || !isObject(b)) return a === b
-  const names = Object.keys(a)
-  return names.length === Object.keys(b).length && names.every(name => name in b && isSame(a[name], b[name]))
-}
-
-/** Whether a value is an object of JSON. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return isObject(value) ? value : {}
-}
-
-function textOf(value: unknown): string {
-  return value === undefined || value === null ? '' : String(value)
-}
-
-function listOf(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.map(String) : []
 }

@@ -8,9 +8,12 @@ import { ContainerFields, ImageFields } from './container-fields.tsx'
 import type { Draft } from './draft.ts'
 import { HardwareFields } from './hardware-fields.tsx'
 import { at, Folded, TickList } from './parts.tsx'
+import { SIMPLE_NAMES, type SimpleName, simpleField } from './simple-fields.ts'
 
+/** Fields with common controls that are folded. */
+const RARE = SIMPLE_NAMES.filter(name => name !== 'modelReferences')
 /** Rare members, whose fields are folded. */
-const MORE = ['args', 'ports', 'disk', 'registry', 'timeout', 'flashboot', 'corsOrigins', 'domain', 'dataCenterIds']
+const MORE = ['args', 'ports', 'disk', 'registry', ...RARE]
 
 /** Paths of the members that have a field. */
 export const FIELDS: readonly string[] = [
@@ -55,7 +58,7 @@ export function EndpointFields({ isNew, ...props }: FieldsProps<Draft> & { reado
       </Section>
       <Section title="More">
         <Folded
-          title="Start command, ports, disk, registry, timeout, FlashBoot, origins, domain, data centers"
+          title={`Start command, ports, disk, registry, ${RARE.map(name => simpleField(name).title).join(', ')}`}
           isWrong={MORE.some(name => at(problems, `$.${name}`).length > 0)}
         >
           <ContainerFields {...props} />
@@ -117,42 +120,27 @@ function StorageFields(props: FieldsProps<Draft>) {
           onChange={next => set({ volumes: next })}
         />
       )}
-      {bound(props).lines('models', 'Models of Hugging Face', {
-        path: 'modelReferences',
-        placeholder: 'owner/name:revision',
-        hint: 'One a line. They are on the machine before a worker starts.',
-      })}
+      {simpleControl(props, 'modelReferences')}
     </>
   )
 }
 
 function RareFields(props: FieldsProps<Draft>) {
-  const { text, number, select, lines } = bound(props)
+  const names = RARE.filter(name => [undefined, props.draft.type].includes(simpleField(name).only))
+  const isShort = (name: SimpleName) => simpleField(name).kind === 'seconds' || simpleField(name).kind === 'choice'
   return (
     <>
-      <div class="columns tight">
-        {number('timeout', 'Timeout of an attempt, seconds', [5, 604_800, 'any'])}
-        {select('flashboot', 'FlashBoot', [
-          ['OFF', 'Off: idle workers end'],
-          ['FLASHBOOT', 'On: idle workers are frozen'],
-          ['PRIORITY_FLASHBOOT', 'First: frozen before others'],
-        ])}
-      </div>
-      {lines('origins', 'Origins of web pages that may call it', {
-        path: 'corsOrigins',
-        placeholder: 'https://app.example',
-        hint: 'One a line, or * for all',
-      })}
-      {props.draft.type === 'LOAD_BALANCER'
-        ? text('domain', 'Domain of its own', {
-            placeholder: 'chat.example.org',
-            hint: 'Its name in DNS has to lead to this server',
-          })
-        : null}
-      {text('dataCenters', 'Data centers', {
-        path: 'dataCenterIds',
-        hint: 'Names for tools that expect them; all workers run here',
-      })}
+      <div class="columns tight">{names.filter(isShort).map(name => simpleControl(props, name))}</div>
+      {names.filter(name => !isShort(name)).map(name => simpleControl(props, name))}
     </>
   )
+}
+
+/** The control of a row of the table. */
+function simpleControl(props: FieldsProps<Draft>, name: SimpleName) {
+  const { text, number, select, lines } = bound<Draft>(props)
+  const { kind, label, options = [], range = [0, Number.MAX_SAFE_INTEGER], ...more } = simpleField(name)
+  if (kind === 'seconds') return number(name, label, range, more)
+  if (kind === 'choice') return select(name, label, options, more)
+  return kind === 'lines' ? lines(name, label, more) : text(name, label, more)
 }

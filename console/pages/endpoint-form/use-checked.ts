@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { request } from '../../client/api.ts'
 import { type Problems, problemsOf, useSending } from '../../parts/form.tsx'
-import type { Body } from './draft.ts'
+import type { Body } from './body.ts'
 
 const PAUSE_MS = 300
 

@@ -1,14 +1,6 @@
 /** What is typed into the form of a template, and the bodies of calls that it means. */
-import {
-  type Body,
-  type ContainerDraft,
-  changedMembers,
-  containerBody,
-  containerDraft,
-  numberOf,
-  without,
-  words,
-} from '../endpoint-form/draft.ts'
+import { type Body, numberOf, words } from '../endpoint-form/body.ts'
+import { type ContainerDraft, changedMembers, containerBody, containerDraft, without } from '../endpoint-form/draft.ts'
 
 /** What is typed about a template. */
 export interface TemplateDraft extends ContainerDraft {

@@ -6,20 +6,11 @@ import { who } from '../../../client/session.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button, Choice, Code, Section } from '../../../parts/basic.tsx'
 import { FormProblems, JsonField, jsonProblem } from '../../../parts/form.tsx'
+import { type Body, isObject } from '../../endpoint-form/body.ts'
 import { bound } from '../../endpoint-form/bound.tsx'
 import { curlOf } from '../../endpoint-form/curl.ts'
 import { conflictsOf, type Difference, differences, makesRelease } from '../../endpoint-form/difference.ts'
-import {
-  type Body,
-  bodyOf,
-  changesOf,
-  type Draft,
-  draftOf,
-  draftWith,
-  isObject,
-  merged,
-  rebased,
-} from '../../endpoint-form/draft.ts'
+import { bodyOf, changesOf, type Draft, draftOf, draftWith, merged, rebased } from '../../endpoint-form/draft.ts'
 import { EndpointFields, FIELDS } from '../../endpoint-form/endpoint-fields.tsx'
 import { repeatedNames } from '../../endpoint-form/env-text.ts'
 import { DifferenceList, Folded, shownAt } from '../../endpoint-form/parts.tsx'

@@ -4,6 +4,12 @@ import { TEMPLATE_MEMBERS } from '../../template-fields.ts'
 const shown = graphqlLines(TEMPLATE_MEMBERS, 'shownLine')
 const given = graphqlLines(TEMPLATE_MEMBERS, 'givenLine')
 
+/** The lines without those that have another place in the documents. */
+function others({ name, image, args, diskGb, volumeGb, volumeMountPath, ports, portLabels, ...more }: typeof shown) {
+  const { env, readme, category, isServerless, isPublic, registry, ...lines } = more
+  return Object.values(lines).join('\n    ')
+}
+
 /** Templates. */
 export const templateSdl = /* GraphQL */ `
   enum TemplateCategory {
@@ -32,8 +38,7 @@ export const templateSdl = /* GraphQL */ `
     "Always false: there are no official templates here."
     isRunpod: Boolean
     ${shown.registry}
-    ${shown.startSsh}
-    ${shown.startJupyter}
+    ${others(shown)}
     "Always empty."
     startScript: String
     "Always false."
@@ -72,8 +77,7 @@ export const templateSdl = /* GraphQL */ `
     ${given.isServerless}
     ${given.isPublic}
     ${given.registry}
-    ${given.startSsh}
-    ${given.startJupyter}
+    ${others(given)}
     "Refused unless empty: put it into dockerArgs."
     startScript: String
     "Has no effect."

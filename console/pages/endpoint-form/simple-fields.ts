@@ -1,0 +1,126 @@
+/**
+ * The fields of an endpoint that need one common control. A row has all that the form knows about its field. A typed value
+ * is a text, by the name of the member of the API.
+ */
+import { type Body, listOf, numberOf, textOf, words } from './body.ts'
+
+/** One field with a common control. */
+interface SimpleField {
+  /** Short name in the title of the folded fields. */
+  readonly title: string
+  readonly label: string
+  readonly hint?: string
+  readonly placeholder?: string
+  /** A number of seconds, milliseconds in the API; one of `options`; a text; a list in one line, or one item a line. */
+  readonly kind: 'seconds' | 'choice' | 'text' | 'list' | 'lines'
+  /** Value of a new endpoint that does not give the field. */
+  readonly fallback: unknown
+  /** True for a field that workers see, so that a change makes a release. */
+  readonly isSeen: boolean
+  /** Texts of a choice by value. */
+  readonly options?: readonly (readonly [value: string, text: string])[]
+  /** Least, most and step of a number. */
+  readonly range?: readonly [number, number, (number | 'any')?]
+  /** The only type of endpoints that has it. */
+  readonly only?: 'QUEUE' | 'LOAD_BALANCER'
+}
+
+/** The fields, in the order of the form. */
+export const SIMPLE_FIELDS = {
+  modelReferences: {
+    title: 'models',
+    label: 'Models of Hugging Face',
+    hint: 'One a line. They are on the machine before a worker starts.',
+    placeholder: 'owner/name:revision',
+    kind: 'lines',
+    fallback: [],
+    isSeen: true,
+  },
+  timeout: {
+    title: 'timeout',
+    label: 'Timeout of an attempt, seconds',
+    kind: 'seconds',
+    range: [5, 604_800, 'any'],
+    fallback: 300_000,
+    isSeen: false,
+  },
+  flashboot: {
+    title: 'FlashBoot',
+    label: 'FlashBoot',
+    kind: 'choice',
+    options: [
+      ['OFF', 'Off: idle workers end'],
+      ['FLASHBOOT', 'On: idle workers are frozen'],
+      ['PRIORITY_FLASHBOOT', 'First: frozen before others'],
+    ],
+    fallback: 'OFF',
+    isSeen: true,
+  },
+  corsOrigins: {
+    title: 'origins',
+    label: 'Origins of web pages that may call it',
+    hint: 'One a line, or * for all',
+    placeholder: 'https://app.example',
+    kind: 'lines',
+    fallback: [],
+    isSeen: false,
+  },
+  domain: {
+    title: 'domain',
+    label: 'Domain of its own',
+    hint: 'Its name in DNS has to lead to this server',
+    placeholder: 'chat.example.org',
+    kind: 'text',
+    fallback: null,
+    isSeen: false,
+    only: 'LOAD_BALANCER',
+  },
+  dataCenterIds: {
+    title: 'data centers',
+    label: 'Data centers',
+    hint: 'Names for tools that expect them; all workers run here',
+    kind: 'list',
+    fallback: [],
+    isSeen: true,
+  },
+} as const satisfies Readonly<Record<string, SimpleField>>
+
+/** The name of a field in the table. */
+export type SimpleName = keyof typeof SIMPLE_FIELDS
+
+/** All names, in the order of the form. */
+export const SIMPLE_NAMES = Object.keys(SIMPLE_FIELDS) as readonly SimpleName[]
+
+/** A row of the table. */
+export function simpleField(name: SimpleName): SimpleField {
+  return SIMPLE_FIELDS[name]
+}
+
+/** The defaults of the API. */
+export const SIMPLE_DEFAULTS: Body = Object.fromEntries(SIMPLE_NAMES.map(name => [name, simpleField(name).fallback]))
+
+/** The typed texts of a configuration. */
+export function simpleDraft(body: Body): Readonly<Record<SimpleName, string>> {
+  const entries = SIMPLE_NAMES.map(name => [name, typedText(simpleField(name), body[name])])
+  return Object.fromEntries(entries)
+}
+
+/** The members of the API that a form means. */
+export function simpleBody(draft: Readonly<Record<SimpleName, string>> & { readonly type: string }): Body {
+  const names = SIMPLE_NAMES.filter(name => [undefined, draft.type].includes(simpleField(name).only))
+  return Object.fromEntries(names.map(name => [name, apiValue(simpleField(name), draft[name])]))
+}
+
+function typedText({ kind }: SimpleField, value: unknown): string {
+  if (kind === 'seconds') return typeof value === 'number' ? String(value / 1_000) : textOf(value)
+  if (kind === 'list') return listOf(value).join(', ')
+  return kind === 'lines' ? listOf(value).join('\n') : textOf(value)
+}
+
+function apiValue({ kind }: SimpleField, typed: string): unknown {
+  if (kind === 'list' || kind === 'lines') return words(typed)
+  if (kind === 'text') return typed.trim() || null
+  if (kind === 'choice') return typed
+  const seconds = numberOf(typed)
+  return typeof seconds === 'number' ? Math.round(seconds * 1_000) : seconds
+}
