@@ -1,8 +1,8 @@
 /** What the cases of the store contract stand on: a store with one endpoint, and short ways to put things into it. */
 import assert from 'node:assert/strict'
 import type { ApiKey } from '../../src/core/accounts/permission.ts'
-import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
-import type { Template } from '../../src/core/endpoints/template.ts'
+import { type Endpoint, withDefaults } from '../../src/core/endpoints/endpoint.ts'
+import { TEMPLATE_DEFAULTS, type Template } from '../../src/core/endpoints/template.ts'
 import type { NetworkVolume } from '../../src/core/endpoints/volume.ts'
 import type {
   EndpointId,
@@ -57,6 +57,7 @@ export const EXIT: WorkerExit = { code: 1, signal: null, cause: { kind: 'ended' 
 /** A template as a caller saves it. */
 export function templateOf(id: string, changes: Partial<Template> = {}): Template {
   return {
+    ...TEMPLATE_DEFAULTS,
     id: id as TemplateId,
     owner: OWNER,
     name: `template ${id}`,
@@ -70,10 +71,6 @@ export function templateOf(id: string, changes: Partial<Template> = {}): Templat
     portLabels: [{ port: '80', name: 'page' }],
     readme: '# Read me',
     isServerless: true,
-    registry: null,
-    isPublic: false,
-    category: 'NVIDIA',
-    startSsh: true,
     startJupyter: false,
     allowedCudaVersions: ['12.8'],
     listed: true,
@@ -87,27 +84,16 @@ export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoin
   return {
     id: id as EndpointId,
     owner: OWNER,
-    name: `endpoint ${id}`,
     templateId: TPL,
     version: 1,
-    type: 'QUEUE',
-    compute: { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 2 }] },
-    workersMin: 0,
-    workersMax: 3,
-    idleTimeoutS: 10,
+    createdAtMs: T0,
+    ...withDefaults({ name: `endpoint ${id}`, compute: { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 2 }] } }),
     scaler: { type: 'QUEUE_DELAY', queueDelayS: 4.5 },
     locations: ['DE'],
-    networkVolumeIds: [],
-    executionTimeoutMs: 600_000,
-    flashboot: 'OFF',
     env: { A: '1' },
     modelReferences: ['a/b:c'],
     corsOrigins: ['https://app.example'],
-    domain: null,
     compliance: ['GDPR'],
-    workersPfbTarget: 0,
-    flashEnvironmentId: null,
-    createdAtMs: T0,
     ...changes,
   }
 }

@@ -1,6 +1,6 @@
 /** Complete and valid values of the core, with fields that a test can change. */
 
-import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
+import { type Endpoint, withDefaults } from '../../src/core/endpoints/endpoint.ts'
 import { ROLLED_OUT, type RolloutFacts } from '../../src/core/endpoints/rollout-facts.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
 import type { Batch } from '../../src/core/jobs/batch.ts'
@@ -75,25 +75,8 @@ export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
     owner: 'owner' as OwnerId,
     templateId: 'template' as TemplateId,
     version: 1,
-    name: 'mine',
-    type: 'QUEUE',
-    compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] },
-    workersMin: 0,
-    workersMax: 3,
-    idleTimeoutS: 10,
-    scaler: { type: 'QUEUE_DELAY', queueDelayS: 4 },
-    locations: [],
-    networkVolumeIds: [],
-    executionTimeoutMs: 600_000,
-    flashboot: 'OFF',
-    env: {},
     createdAtMs: 0,
-    modelReferences: [],
-    corsOrigins: [],
-    domain: null,
-    compliance: [],
-    workersPfbTarget: 0,
-    flashEnvironmentId: null,
+    ...withDefaults({ name: 'mine', compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } }),
     ...fields,
   }
 }
