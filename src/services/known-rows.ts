@@ -4,13 +4,17 @@ import type { Worker } from '../core/workers/worker.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { StoreLayer } from '../ports/store/operations.ts'
 
-/** Time for which a row is used without a read, in ms. A change whose response was lost may happen after its failure was reported. */
+/**
+ * Time for which a row is used without a read, in ms. A change whose response was lost may happen after its failure
+ * was reported.
+ */
 const FRESH_MS = 5_000
 const MAX_ROWS = 10_000
 
 /**
- * Rows of the store in memory, for calls that would read the same row each time. All changes of them go through {@link remembering}; then a
- * call that begins after a change has returned never gets the previous row: one server acts on a database.
+ * Rows of the store in memory, for calls that would read the same row each time. All changes of them go through
+ * {@link remembering}; then a call that begins after a change has returned never gets the previous row: one server
+ * acts on a database.
  */
 export class KnownRows<Key, Row> {
   readonly #read: (key: Key) => Promise<Row | null>
@@ -63,7 +67,10 @@ export interface Known {
   readonly worker: KnownRows<string, Worker>
 }
 
-/** Layer around the store through which all changes go: drops rows that an operation changes, and finds workers by their tokens in memory. */
+/**
+ * Layer around the store through which all changes go: drops rows that an operation changes, and finds workers by
+ * their tokens in memory.
+ */
 export function remembering(known: Known): StoreLayer {
   return (call, name, { changes = [] }) => {
     if (name === 'workers.findByToken') return tokenHash => known.worker.find(tokenHash as string)

@@ -1,6 +1,6 @@
 /**
- * The database that a data directory belongs to. A note in the directory names it. A PostgreSQL has an id of its own as well, by which it is
- * known again at another address (docs/adr/0076-the-database-of-a-data-directory.md).
+ * The database that a data directory belongs to. A note in the directory names it. A PostgreSQL has an id of its own
+ * as well, by which it is known again at another address (docs/adr/0076-the-database-of-a-data-directory.md).
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,9 @@ import { databaseIdentity, schemaOfFile } from './database-check.ts'
 export interface DatabaseNote {
   /** For people: `the embedded database`, or a PostgreSQL with its address and without user and password. */
   readonly name: string
-  /** The id that the PostgreSQL keeps; null for the embedded database, and for a note of a server that knew no ids. */
+  /**
+   * The id that the PostgreSQL keeps; null for the embedded database, and for a note of a server that knew no ids.
+   */
   readonly id: string | null
 }
 
@@ -29,7 +31,11 @@ export const DATABASE_NAME = 'runyard.sqlite'
 export const AUDIT_HEAD_NAME = 'audit-head'
 const EMBEDDED = 'the embedded database'
 
-/** Name of a database for people, without user and password. @param url null for the embedded one @param schema of a PostgreSQL, where it is known */
+/**
+ * Name of a database for people, without user and password.
+ * @param url null for the embedded one
+ * @param schema of a PostgreSQL, where it is known
+ */
 export function databaseName(url: string | null, schema: string | null = null): string {
   if (url === null) return EMBEDDED
   const { host, pathname } = new URL(url)
@@ -47,7 +53,8 @@ export function databaseNote(dataDir: string): DatabaseNote | null {
 }
 
 /**
- * The mismatch when a data directory belongs to another database than the one given, or has lost its own. Writes nothing.
+ * The mismatch when a data directory belongs to another database than the one given, or has lost its own. Writes
+ * nothing.
  * @param url of a PostgreSQL; null for the embedded database
  * @returns null where it belongs to it, or to none yet
  * @throws AppError `unavailable` when the database has to be asked and cannot be read
@@ -93,7 +100,7 @@ function noteFile(dataDir: string): string {
 
 const ID = 'id '
 
-/** Where the note is gone with the database, the note of the audit log still says that a server has run there. */
+/** Without note and database, the note of the audit log still says that a server ran there. */
 function unnotedMismatch(dataDir: string): DatabaseMismatch | null {
   return existsSync(join(dataDir, AUDIT_HEAD_NAME)) ? embeddedMismatch(dataDir, { name: EMBEDDED, id: null }) : null
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ensureFolder } from '../disk/durable-file.ts'
 
-/** What a running server says of itself to those who find its data directory. */
+/** Identity of a running server, for those who find its data directory. */
 export interface ServerInfo {
   readonly pid: number
   readonly url: string
@@ -14,9 +14,12 @@ export interface ServerInfo {
 /** A data directory that this process has until it ends, for itself or with others that share it. */
 export interface DataDirLock {
   readonly held: false
-  /** Whether another process had it, too, when this one took it. */
+  /** True where another process had it, too, when this one took it. */
   readonly shared: boolean
-  /** Whether all processes for which this was true before have ended; of those that share, it is true for one at a time. */
+  /**
+   * True once all processes for which it was true earlier have ended; of those that share, it is true for one at a
+   * time.
+   */
   readonly first: boolean
   /** Records the holder, once it is known. */
   publish(info: ServerInfo): void
@@ -36,15 +39,18 @@ const BUSY = 5
 /** A database without a reference is closed by the garbage collector, and the lock would end with it. */
 const kept = new Set<DatabaseSync>()
 
-/** How long a process that shares waits for one that has just taken the directory and lets others in at once. */
+/**
+ * Time for which a process that shares waits for one that has just taken the directory and lets others in at once.
+ */
 const ENTERING_MS = 1_000
 
 /**
- * Takes a data directory for this process, making it if need be. The lock is an exclusive transaction on a database of
- * its own that is never committed: the system ends it with the process, however that ends, so no lock is ever left over.
- * `server.json` beside it only says who holds the lock, and means nothing without it.
- * @param shares whether others that share may have it at the same time: servers on one PostgreSQL, of which one acts. Nobody has it
- *   together with a process that does not share
+ * Takes a data directory for this process, making it if need be. The lock is an exclusive transaction on a database
+ * of its own that is never committed: the system ends it with the process, however that ends, so no lock is ever left
+ * over. `server.json` beside it only says who holds the lock, and means nothing without it.
+ * @param shares whether others that share may have it at the same time: servers on one PostgreSQL, of which one acts.
+ * Nobody has it
+ * together with a process that does not share
  */
 export function lockDataDir(folder: string, shares = false): DataDirLock | HeldDataDir {
   ensureFolder(folder)

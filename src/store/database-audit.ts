@@ -1,4 +1,4 @@
-/** Whether a database is whole and its rows fit together, and what mends it. Both databases are asked the same. */
+/** Flaws of a database and of rows that do not fit together, and their repair. Both databases are checked alike. */
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { CHAIN_BEGIN, type ChainPlace } from '../core/audit/entry.ts'
@@ -23,19 +23,19 @@ import { readSummed } from './tables/summed-text.ts'
 export interface Flaw {
   /** A sentence without a full stop. */
   readonly problem: string
-  /** What a repair does, or what a person has to. */
+  /** The step of a repair or of a person. */
   readonly remedy: string
-  /** Whether a repair mends it. */
+  /** True where a repair fixes it. */
   readonly mends: boolean
 }
 
-/** What was found. */
+/** The schema and the flaws of a database. */
 export interface Audit {
   readonly schema: SchemaState | null
   readonly flaws: readonly Flaw[]
 }
 
-/** How many of many are named. */
+/** Limit of named things. */
 const NAMED = 5
 
 /**
@@ -101,7 +101,10 @@ function answerOf(database: DatabaseSync, { sql, params }: Statement): readonly 
   return database.prepare(forSqlite(sql)).all(...(params as (string | number | null)[])) as unknown as readonly Row[]
 }
 
-/** Changes that were on stable storage and are not in the database. Nothing brings them back but the files as they were. */
+/**
+ * Changes that were on stable storage and are not in the database. Nothing brings them back but the files as they
+ * were.
+ */
 function lostChanges(noted: ChangeCount | null, found: ChangeCount | null): Flaw[] {
   const problem = missingText(noted, found)
   return problem === null ? [] : [{ problem, remedy: 'go on with the changes that are left', mends: true }]
@@ -158,7 +161,7 @@ function orphans(database: DatabaseSync, repair: boolean): Flaw[] {
   })
 }
 
-/** What is looked for in either database. */
+/** Flaws that are looked for in either database. */
 function* audits(repair: boolean, nowMs: number): Steps<Flaw[]> {
   return [
     ...(yield* holders(repair, nowMs)),
@@ -295,7 +298,10 @@ function* changedTexts(): Steps<Flaw[]> {
 /** Entries of the audit log that are read at once. */
 const ENTRIES = 1_000
 
-/** Entries of the audit log that are not as they were written. What was written is known to nobody, so nothing mends them. */
+/**
+ * Entries of the audit log that are not as they were written. What was written is known to nobody, so nothing mends
+ * them.
+ */
 function* brokenChain(): Steps<Flaw[]> {
   const [anchor] = yield* query<ChainPlaceRow>(findAnchor)
   let at: ChainPlace = anchor === undefined ? CHAIN_BEGIN : { sequence: anchor.sequence, hash: anchor.hash }

@@ -57,7 +57,10 @@ export function unreadable(error: unknown): Pick<DatabaseCheck, 'problem' | 'rem
   return { problem, remedy: null }
 }
 
-/** The sealed text that shows which encryption key a file has; null where there is none, or no database that could be read. */
+/**
+ * The sealed text that shows which encryption key a file has; null where there is none, or no database that could be
+ * read.
+ */
 export function canaryOfFile(file: string): string | null {
   if (!existsSync(file)) return null
   let database: DatabaseSync | null = null
@@ -72,7 +75,7 @@ export function canaryOfFile(file: string): string | null {
   }
 }
 
-/** What a file has of the server's time; null where there is none, or no database that could be read. */
+/** The server's time in a file; null where there is none, or no database that could be read. */
 export function timeOfFile(file: string): KeptClock | null {
   if (!existsSync(file)) return null
   let database: DatabaseSync | null = null
@@ -87,7 +90,7 @@ export function timeOfFile(file: string): KeptClock | null {
   }
 }
 
-/** What a PostgreSQL has of the server's time; null where there is none, or none that could be read. */
+/** The server's time in a PostgreSQL; null where there is none, or none that could be read. */
 export async function timeOfPostgres(url: string): Promise<KeptClock | null> {
   const client = new Client(connectionConfig(url))
   client.on('error', () => {})
@@ -132,7 +135,8 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
 }
 
 /**
- * Refuses a PostgreSQL that a server cannot use: it refuses the connection, is too old, or does not permit tables of the server.
+ * Refuses a PostgreSQL that a server cannot use: it refuses the connection, is too old, or does not permit tables of
+ * the server.
  * @throws AppError `unavailable` with the cause and the remedy
  */
 export async function requireUsable(url: string): Promise<void> {
@@ -156,7 +160,10 @@ async function unfitnessAt(client: Client, url: string): Promise<PostgresTrouble
 
 const SERVER_QUERY = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version`
 
-/** The schema of an embedded database; null where there is none. @throws AppError `unavailable` when it cannot be read */
+/**
+ * The schema of an embedded database; null where there is none.
+ * @throws AppError `unavailable` when it cannot be read
+ */
 export function schemaOfFile(file: string): SchemaState | null {
   if (!existsSync(file)) return null
   let database: DatabaseSync | null = null

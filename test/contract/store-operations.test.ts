@@ -1,4 +1,7 @@
-/** The port declares the nature of every operation of the store. These tests compare it with the statements that operations run. */
+/**
+ * The port declares the nature of every operation of the store. These tests compare it with the statements that
+ * operations run.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../src/core/ids.ts'
@@ -60,7 +63,9 @@ test('an operation that changes rows kept in memory says so', () => {
   }
 })
 
-/** Layers that a server has around its store; the one that seals makes other texts of those that the contract writes. */
+/**
+ * Layers that a server has around its store; the one that seals makes other texts of those that the contract writes.
+ */
 function withLayers(store: Store): Store {
   const known = {
     endpoint: new KnownRows((id: EndpointId) => store.endpoints.find(id), systemClock),

@@ -9,9 +9,14 @@ export interface NewTimes {
 
 /** Times of attempts, see core/jobs/attempt-times.ts, in blocks. */
 export interface AttemptTimesStore {
-  /** Adds times behind those that are there, and removes the oldest blocks past the limits. Those of an endpoint that is gone are dropped. */
+  /**
+   * Adds times behind those that are there, and removes the oldest blocks past the limits. Those of an endpoint that
+   * is gone are dropped.
+   */
   add(added: readonly NewTimes[]): Promise<void>
-  /** Blocks of an endpoint that begin before `beforeMs` and end at `fromMs` or later, newest first; at most `limit`. */
+  /**
+   * Blocks of an endpoint that begin before `beforeMs` and end at `fromMs` or later, newest first; at most `limit`.
+   */
   read(endpointId: EndpointId, fromMs: number, beforeMs: number, limit: number): Promise<TimesBlock[]>
   /** Removes blocks that ended before the instant, at most `limit`. Returns how many there were. */
   removeOld(beforeMs: number, limit: number): Promise<number>

@@ -3,7 +3,7 @@ import type { AuditEntry, AuditFilter, ChainPlace, KeptEntry } from '../../core/
 /** The first entry that does not fit into the chain. */
 export interface BrokenEntry {
   readonly sequence: number
-  /** What is wrong, as a sentence without a full stop. */
+  /** The problem, as a sentence without a full stop. */
   readonly problem: string
 }
 
@@ -18,21 +18,28 @@ export interface ChainEnds {
 /** The audit log: entries that each have the hash of the one before. Nothing changes one. */
 export interface AuditStore {
   /**
-   * Adds entries at the end, in their order, and gives their sequence numbers. One that ends an entry which has been ended already is left
-   * out, and has the number 0.
+   * Adds entries at the end, in their order, and gives their sequence numbers. One that ends an entry which has been
+   * ended already is left out, and has the number 0.
    */
   append(entries: readonly AuditEntry[]): Promise<number[]>
-  /** Entries that fit a filter and are before `before`, without those that only say that something began, newest first. */
+  /**
+   * Entries that fit a filter and are before `before`, without those that only say that something began, newest
+   * first.
+   */
   list(filter: AuditFilter, before: number, limit: number): Promise<KeptEntry[]>
   /** All entries behind `after`, oldest first. */
   read(after: number, limit: number): Promise<KeptEntry[]>
   ends(): Promise<ChainEnds>
-  /** Checks the entries behind a place against it, at most `limit`. @returns the last one that fits, and what does not */
+  /**
+   * Checks the entries behind a place against it, at most `limit`.
+   * @returns the last one that fits, and what does not
+   */
   verify(after: ChainPlace, limit: number): Promise<{ readonly last: ChainPlace; readonly broken: BrokenEntry | null }>
   /** Entries of operations that have begun and not ended, oldest first. */
   begun(limit: number): Promise<KeptEntry[]>
   /**
-   * Removes the oldest entries: those before an instant, and those beyond `most`, at most `limit`; the last one of them becomes the anchor.
+   * Removes the oldest entries: those before an instant, and those beyond `most`, at most `limit`; the last one of
+   * them becomes the anchor.
    * @returns how many
    */
   removeOld(beforeMs: number, most: number, limit: number): Promise<number>

@@ -51,7 +51,7 @@ export interface ReleasedJob {
 export interface DroppedJob {
   readonly job: Job
   readonly from: JobStatus
-  /** What its end has counted. */
+  /** Usage that its end counted. */
   readonly usage: JobUsage
 }
 
@@ -64,9 +64,9 @@ export interface RemovedJob {
 }
 
 /**
- * Batches. Requests of a draft are no jobs. When it is finalized they become jobs in parts, each a transaction of its own;
- * a server that finds a finalized batch with requests left goes on. What counts its requests (ends of jobs, their expiry) is done in
- * the same transaction as what it counts.
+ * Batches. Requests of a draft are no jobs. When it is finalized they become jobs in parts, each a transaction of its
+ * own; a server that finds a finalized batch with requests left goes on. Ends and
+ * expiries of jobs count its requests in their own transaction.
  */
 export interface BatchStore {
   /** Adds a draft with its first requests, within the limits of core/batch. */
@@ -103,8 +103,8 @@ export interface BatchStore {
     slice: Slice,
   ): Promise<Batch[]>
   /**
-   * Requests in the order in which they were added. A part ends before its results pass `maxBytes`, but has at least one
-   * request when there is one.
+   * Requests in the order in which they were added. A part ends before its results pass `maxBytes`, but has at least
+   * one request when there is one.
    */
   requests(batchId: BatchId, offset: number, limit: number, maxBytes: number): Promise<BatchPage<BatchRequest>>
   /** Makes jobs of at most `limit` requests of a batch that was finalized; in their order. */
@@ -115,6 +115,9 @@ export interface BatchStore {
   unsettled(limit: number): Promise<Pick<Batch, 'id' | 'endpointId'>[]>
   /** Removes jobs and requests of expired batches, at most `limit` of each, and batches of which nothing is left. */
   removeExpired(nowMs: number, limit: number): Promise<{ jobs: RemovedJob[]; more: boolean }>
-  /** The batch for whose turn a job waits, and how many of its requests come before, counted to `limit`; null when it waits for none. */
+  /**
+   * The batch for whose turn a job waits, and how many of its requests come before, counted to `limit`; null when it
+   * waits for none.
+   */
   before(jobId: JobId, limit: number): Promise<{ batchId: BatchId; before: number } | null>
 }

@@ -8,14 +8,17 @@ export interface ClaimRequest {
   /** At most this many jobs, and fewer where their inputs have more than about 32 MB together. */
   readonly limit: number
   readonly nowMs: number
-  /** Whether the worker is to get nothing while there are jobs that it has yet to let go of. */
+  /** True where the worker gets nothing while there are jobs that it has yet to let go of. */
   readonly letGoFirst?: boolean
 }
 
-/** What a claim came to. */
+/** Result of a claim. */
 export interface Claim {
   readonly jobs: ClaimedJob[]
-  /** The worker is to get nothing before it holds less: it runs a suspect, is let run empty for one, or has yet to let go of jobs. */
+  /**
+   * The worker is to get nothing before it holds less: it runs a suspect, is let run empty for one, or has yet to let
+   * go of jobs.
+   */
   readonly holdsBack: boolean
   /** A suspect waits that this worker cannot have now; another one may. */
   readonly leavesSuspect: boolean

@@ -17,15 +17,19 @@ export interface ClockStore {
   read(): Promise<KeptClock | null>
   /** Keeps the present time, and nothing else. */
   keep(mark: ClockMark): Promise<void>
-  /** Keeps until an instant all rows that retention would remove before it. Rows that the reader of `heldUntilMs` removes by their age are left to it. */
+  /**
+   * Keeps until an instant all rows that retention would remove before it. Rows that the reader of `heldUntilMs`
+   * removes by their age are left to it.
+   */
   hold(untilMs: number): Promise<void>
   /** Retention waits no longer. */
   endHold(): Promise<void>
   /** The next start takes the time of the machine's clock, or not. */
   accept(accepted: boolean): Promise<void>
   /**
-   * The time of the machine's clock is taken: moves everything that waits or runs, and all workers, so that what is left of each limit stays as it is, and keeps the mark. Finished
-   * jobs are moved back with the time, and not forward: their retention applies.
+   * The time of the machine's clock is taken: moves everything that waits or runs, and all workers, so that what is
+   * left of each limit stays as it is, and keeps the mark. Finished jobs are moved back with the time, and not
+   * forward: their retention applies.
    * @param byMs how far the time moves, below zero for back
    * @param mark of the new time
    */

@@ -3,18 +3,18 @@ import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import type { Job, JobOutcome, JobStatus } from '../../core/jobs/job.ts'
 import type { JobRecordRules } from '../../core/jobs/job-record.ts'
 
-/** What a transition did to a job. */
+/** A transition of a job. */
 export interface JobMove {
   readonly job: Job
   readonly from: JobStatus
-  /** What the transition has counted, in the same transaction. */
+  /** Usage that the transition counted, in the same transaction. */
   readonly usage: JobUsage
 }
 
 /** A job that has expired, as it was but for its texts: those are left out, since they may be large. */
 export interface Expired {
   readonly job: Job
-  /** What its end has counted; nothing for a job that had ended before. */
+  /** Usage that its end counted; nothing for a job that ended earlier. */
   readonly usage: JobUsage
 }
 
@@ -23,7 +23,7 @@ export interface RemovedJobs {
   readonly jobs: readonly Expired[]
   /** Those that were not done when their endpoint was deleted: they were CANCELLED then, and did not expire. */
   readonly cancelled: readonly JobMove[]
-  /** Whether there may be more to remove. */
+  /** True where there may be more to remove. */
   readonly more: boolean
 }
 
@@ -37,39 +37,48 @@ export interface FinishRequest {
 
 /** Ends and steps back of jobs: each a guarded change that returns what moved. */
 export interface JobOutcomeStore {
-  /** Takes a result from the holder, or from the last holder while no other worker has claimed the job since; else null. */
+  /**
+   * Takes a result from the holder, or from the last holder while no other worker has claimed the job since; else
+   * null.
+   */
   finish(request: FinishRequest): Promise<JobMove | null>
   /** Null when the job is final already or gone. */
   cancel(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<JobMove | null>
   /** TIMED_OUT for running jobs that are past their execution timeout; at most `limit`. */
   timeOutOverdue(nowMs: number, limit: number): Promise<JobMove[]>
   /**
-   * All jobs that the worker holds, or the given one if it holds it: back to the head of the queue, or FAILED past the limit of
-   * lost attempts.
+   * All jobs that the worker holds, or the given one if it holds it: back to the head of the queue, or FAILED past
+   * the limit of lost attempts.
    */
   requeueLost(workerId: WorkerId, cause: string, nowMs: number, only?: JobId): Promise<JobMove[]>
   /** Gives one job, or all that the worker holds, back as if never taken: the attempt does not count. */
   release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
-  /** A FAILED or TIMED_OUT job back to `position` in the queue, with all its times and attempts afresh; null otherwise. */
+  /**
+   * A FAILED or TIMED_OUT job back to `position` in the queue, with all its times and attempts afresh; null
+   * otherwise.
+   */
   retry(endpointId: EndpointId, jobId: JobId, position: number, nowMs: number): Promise<JobMove | null>
   /** The parts of an endpoint's queue in which jobs wait now, requests of batches included; for {@link purge}. */
   waiting(endpointId: EndpointId): Promise<QueuePart[]>
   /**
-   * CANCELLED for the first jobs that wait in parts of the queue, at most `limit`, and of large ones only a few. Nothing once the
-   * endpoint is gone.
+   * CANCELLED for the first jobs that wait in parts of the queue, at most `limit`, and of large ones only a few.
+   * Nothing once the endpoint is gone.
    */
   purge(endpointId: EndpointId, nowMs: number, limit: number, parts: readonly QueuePart[]): Promise<PurgedPart>
   /**
-   * Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. Jobs that wait for their
-   * removal with their endpoint are removed as removal-store.ts says.
+   * Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. Jobs
+   * that wait for their removal with their endpoint are removed as removal-store.ts says.
    * @param records how records are kept of those whose endpoint is there; none when left out
    */
   removeExpired(nowMs: number, limit: number, records?: JobRecordRules): Promise<RemovedJobs>
-  /** When the next job times out or expires; null when there is none. */
+  /** The instant at which the next job times out or expires; null for none. */
   nextDeadline(): Promise<number | null>
 }
 
-/** A part of a queue: jobs of one priority that stand by themselves (''), that run alone, or that are requests of one batch, between two places. */
+/**
+ * A part of a queue: jobs of one priority that stand by themselves (''), that run alone, or that are requests of one
+ * batch, between two places.
+ */
 export interface QueuePart {
   readonly queue: string
   /** 1 for low priority, else 0. */
@@ -80,9 +89,9 @@ export interface QueuePart {
   readonly last: { readonly position: number; readonly id: string }
 }
 
-/** What one step of a purge led to. */
+/** Result of one step of a purge. */
 export interface PurgedPart {
   readonly moves: readonly JobMove[]
-  /** What is left for the next step; nothing at the end. */
+  /** Parts for the next step; none at the end. */
   readonly left: readonly QueuePart[]
 }

@@ -3,7 +3,7 @@ import type { JobFilter, JobRecord, JobRecordRules, JobSummary } from '../../cor
 import type { Position, Slice } from '../../core/pages.ts'
 import type { Expired } from './job-outcome-store.ts'
 
-/** Which jobs are listed. */
+/** Request for a list of jobs. */
 export interface JobListRequest {
   readonly endpointId: EndpointId
   readonly filter: JobFilter
@@ -11,7 +11,7 @@ export interface JobListRequest {
   /** Limit of jobs that are read, and of records. */
   readonly maxRead: number
   readonly nowMs: number
-  /** Whether jobs count whose result is gone; else those past their expiry are left out. */
+  /** True to list jobs whose result is gone, too; else those past their expiry are left out. */
   readonly withRecords: boolean
 }
 
@@ -28,8 +28,9 @@ export interface JobListPart {
 }
 
 /**
- * Jobs as people look for them: those that are kept, and behind them the records of those that were removed. A job becomes a record in the
- * transaction that removes it ({@link JobOutcomeStore.removeExpired}), so it is in a list once at any time.
+ * Jobs as people look for them: those that are kept, and behind them the records of those that were removed. A job
+ * becomes a record in the transaction that removes it ({@link JobOutcomeStore.removeExpired}), so it is in a list
+ * once at any time.
  */
 export interface JobRecordStore {
   /** Jobs of an endpoint, newest first, without input and output. */
@@ -42,7 +43,8 @@ export interface JobRecordStore {
   endpointOf(owner: OwnerId, jobId: JobId): Promise<EndpointId | null>
   /**
    * Removes a job that has ended, with everything that is kept of it, or its record.
-   * @returns the job that was kept until then; `record` where only that was left, `unfinished` for a job that waits or runs, null for none
+   * @returns the job that was kept until then; `record` where only that was left, `unfinished` for a job that waits
+   * or runs, null for none
    */
   remove(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Expired | 'record' | 'unfinished' | null>
   /** Removes records past the limits, at most `limit`. True when there may be more. */

@@ -9,7 +9,7 @@ import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
 
-/** What of a registry is to be replaced. */
+/** Changes of a registry. */
 export interface RegistryChanges {
   readonly name?: string
   readonly username?: string
@@ -33,7 +33,7 @@ export interface RegistryStore {
   remove(owner: OwnerId, id: RegistryId, nowMs: number): Promise<EndpointId[] | null>
 }
 
-/** What of a volume is to be replaced. */
+/** Changes of a volume. */
 export interface VolumeChanges {
   readonly name?: string
   readonly sizeGb?: number
@@ -56,7 +56,7 @@ export interface ReleaseOptions {
   /** For a rollback, the version that it goes back to, and the exact image of that. */
   readonly restores?: Release['restores']
   readonly image?: Release['image']
-  /** Whether old workers go although no new one has been ready. */
+  /** True where old workers go although no new one has been ready. */
   readonly replacesAtOnce?: boolean
   /** The percentage of workers that it has as a canary. */
   readonly canary?: Release['canary']
@@ -85,10 +85,11 @@ export interface ReleaseStore {
   list(endpointId: EndpointId): Promise<Release[]>
   /** One with its configuration; null when it is not kept. */
   find(endpointId: EndpointId, version: number): Promise<KeptRelease | null>
-  /** What is known of the rollout of a version. */
+  /** Facts of the rollout of a version. */
   rollout(endpointId: EndpointId, version: number): Promise<RolloutFacts>
   /**
-   * Adds results of workers to those of their releases; workers that are not known any more are left out. They may be lost when the machine fails.
+   * Adds results of workers to those of their releases; workers that are not known any more are left out. They may be
+   * lost when the machine fails.
    * @param results at most 500 workers
    * @returns of the endpoints of these workers the newest releases that are judged
    */
@@ -100,7 +101,10 @@ export interface ReleaseStore {
    * @param working the version that goes on
    */
   stop(endpointId: EndpointId, version: number, working: number, stop: FailureStop): Promise<boolean>
-  /** Makes a canary an ordinary release, and lets one go on that was stopped because it failed. False where it is neither, or not the newest release. */
+  /**
+   * Makes a canary an ordinary release, and lets one go on that was stopped because it failed. False where it is
+   * neither, or not the newest release.
+   */
   promote(endpointId: EndpointId, version: number): Promise<boolean>
   /** The exact image that the workers of a version run; null before the first of them was started. */
   image(endpointId: EndpointId, version: number): Promise<string | null>
@@ -144,7 +148,10 @@ export interface AccountStore {
   replaceSshKeys(id: OwnerId, keys: readonly string[], nowMs: number): Promise<void>
 }
 
-/** What is sealed by the vault: values of secrets, signing keys, passwords of registries, keys of endpoints, `s3Config` of jobs. */
+/**
+ * Kinds of texts that the vault seals: values of secrets, signing keys, passwords of registries, keys of endpoints,
+ * `s3Config` of jobs.
+ */
 export const SEAL_KINDS = [
   ...(['keyCanaries', 'secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const),
   ...PAYLOAD_KINDS,
@@ -155,7 +162,7 @@ export type SealKind = (typeof SEAL_KINDS)[number]
 /** A sealed text and what has it. */
 export interface SealedText {
   readonly id: string
-  /** What it is bound to; see core/seal-place.ts. */
+  /** The row that it is bound to; see core/secrets/seal-place.ts. */
   readonly row: string
   readonly sealed: string
 }
@@ -175,7 +182,10 @@ export interface SealStore {
   listPayloads(kind: PayloadKind, after: string, limit: number): Promise<SealedText[]>
   /** Replaces those that are still as they were; returns how many. */
   replace(kind: SealKind, changes: readonly SealChange[]): Promise<number>
-  /** Keeps the sealed text that shows which encryption key the database has, unless there is one. @returns the one that is kept */
+  /**
+   * Keeps the sealed text that shows which encryption key the database has, unless there is one.
+   * @returns the one that is kept
+   */
   keepCanary(sealed: string): Promise<string>
 }
 
@@ -184,8 +194,8 @@ export interface TemplateStore {
   /** False when the owner has another template of that name. */
   insert(template: Template): Promise<boolean>
   /**
-   * Replaces one, and makes a new version, with its release, of each endpoint that uses it. Null when the name is taken
-   * by another, or the template is gone.
+   * Replaces one, and makes a new version, with its release, of each endpoint that uses it. Null when the name is
+   * taken by another, or the template is gone.
    * @param before what it was when the change was made up; `changed` when it is not that any more
    */
   replace(template: Template, before: Template, nowMs: number): Promise<EndpointId[] | 'changed' | null>
@@ -205,7 +215,7 @@ export interface TemplateStore {
   remove(owner: OwnerId, id: TemplateId): Promise<'removed' | 'in_use' | 'absent'>
 }
 
-/** What of a secret is to be replaced. */
+/** Changes of a secret. */
 export interface SecretChanges {
   readonly description?: string | null
   /** The value, sealed, and when it was given. */

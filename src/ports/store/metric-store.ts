@@ -3,14 +3,14 @@ import type { MetricBucket } from '../../core/observing/metric-bucket.ts'
 import type { MetricPoint, MetricSpan } from '../../core/observing/metric-series.ts'
 import type { ResultCounts } from '../../core/observing/recent-results.ts'
 
-/** What was counted of an endpoint in one minute and is not stored yet. */
+/** Counts of an endpoint in one minute that are not stored yet. */
 export interface MetricCount {
   readonly endpointId: EndpointId
   readonly minuteMs: number
   readonly bucket: MetricBucket
 }
 
-/** How requests of an endpoint ended in one minute. */
+/** Results of requests of an endpoint in one minute. */
 export interface MinuteResults {
   readonly endpointId: EndpointId
   readonly minuteMs: number
@@ -23,7 +23,10 @@ export interface MetricStore {
   add(counts: readonly MetricCount[]): Promise<void>
   /** The buckets of an endpoint that begin from `fromMs` on and before `toMs`, in order; at most `limit`. */
   read(endpointId: EndpointId, span: MetricSpan, fromMs: number, toMs: number, limit: number): Promise<MetricPoint[]>
-  /** The minutes of all endpoints in which requests ended, from `fromMs` on and before `toMs`, the newest first; of at most `limit` buckets. */
+  /**
+   * The minutes of all endpoints in which requests ended, from `fromMs` on and before `toMs`, the newest first; of at
+   * most `limit` buckets.
+   */
   results(fromMs: number, toMs: number, limit: number): Promise<MinuteResults[]>
   /** Removes buckets that began before the instant, at most `limit`. Returns how many there were. */
   removeOld(span: MetricSpan, beforeMs: number, limit: number): Promise<number>

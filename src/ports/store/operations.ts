@@ -28,11 +28,17 @@ export type KnownRow = 'endpoint' | 'worker'
 export interface StoreOperation {
   /** True when it changes nothing. */
   readonly reads: boolean
-  /** Rows that it changes, of those that are kept in memory. Counts of a worker's work, such as its idle time, are no change. */
+  /**
+   * Rows that it changes, of those that are kept in memory. Counts of a worker's work, such as its idle time, are no
+   * change.
+   */
   readonly changes?: readonly KnownRow[]
   /** Side with payloads that may be sealed: inputs of jobs, URLs of webhooks, values of variables. */
   readonly sealed?: 'arguments' | 'result'
-  /** Place of the argument with the instant before which it removes rows for their age; retention that waits puts it off. */
+  /**
+   * Place of the argument with the instant before which it removes rows for their age; retention that waits puts it
+   * off.
+   */
   readonly removesBefore?: number
 }
 

@@ -2,10 +2,10 @@ import type { HeldJobs, ObjectCounts } from '../../core/accounts/quotas.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../core/ids.ts'
 import type { Position } from '../../core/pages.ts'
 
-/** What one read of some jobs of an endpoint found. */
+/** Sizes of some jobs of an endpoint. */
 export interface HeldPart {
   readonly held: HeldJobs
-  /** Where to go on; null after the last job. */
+  /** The place at which the next read begins; null after the last job. */
   readonly next: Position | null
 }
 
@@ -16,14 +16,17 @@ export interface SecretBytes {
   readonly description: number
 }
 
-/** What accounts have, for their limits. */
+/** Objects and bytes of accounts, for their limits. */
 export interface QuotaStore {
-  /** How many objects of each kind an account has, and the sum of workersMin of its endpoints. */
+  /** Numbers of objects of each kind of an account, and the sum of workersMin of its endpoints. */
   objects(owner: OwnerId): Promise<ObjectCounts>
-  /** Bytes of the secrets of an account as they are stored: of all of them, and of the value and the description of one; 0 where it is not there. */
+  /**
+   * Bytes of the secrets of an account as they are stored: of all of them, and of the value and the description of
+   * one; 0 where it is not there.
+   */
   secretBytes(owner: OwnerId, id: SecretId | null): Promise<SecretBytes>
-  /** What drafts of batches and deliveries of an endpoint hold. */
+  /** Jobs and bytes in drafts of batches and deliveries of an endpoint. */
   beside(endpointId: EndpointId): Promise<HeldJobs>
-  /** What jobs of an endpoint hold: at most `limit` of them, oldest first, after the given one. */
+  /** Bytes of jobs of an endpoint: at most `limit` of them, oldest first, after the given one. */
   jobs(endpointId: EndpointId, after: Position | null, limit: number): Promise<HeldPart>
 }

@@ -49,8 +49,8 @@ export type {
 
 /**
  * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
- * storage. When the store cannot do it, the method throws AppError `unavailable`, and the change has happened wholly or
- * not at all. A change that is no longer allowed returns null, false or an empty list, and never throws.
+ * storage. When the store cannot do it, the method throws AppError `unavailable`, and the change has happened wholly
+ * or not at all. A change that is no longer allowed returns null, false or an empty list, and never throws.
  */
 export interface Store {
   readonly jobs: JobStore
@@ -96,8 +96,8 @@ export interface JobStore {
   /** Adds a new job in IN_QUEUE. False when its endpoint does not exist. */
   insert(job: Job): Promise<boolean>
   /**
-   * Adds a new job for an idempotency key of its endpoint. Returns its id, or the id of the first job of this key while the key has
-   * not expired; null when the endpoint does not exist.
+   * Adds a new job for an idempotency key of its endpoint. Returns its id, or the id of the first job of this key
+   * while the key has not expired; null when the endpoint does not exist.
    */
   insertOnce(job: Job, key: string, keyExpiresAtMs: number): Promise<JobId | null>
   /** The job, unless it does not exist or is past its expiry at `nowMs`. */
@@ -105,9 +105,10 @@ export interface JobStore {
   /** The job at any endpoint of the owner. */
   locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
   /**
-   * Gives the first jobs of the queue to a worker, in the fair turns of batches, and makes it READY. A worker that is draining, stopping,
-   * ended, or of an older version than its endpoint gets none. Chunks of an earlier attempt are removed. A suspect (see core/jobs/job.ts)
-   * goes only to a worker that holds nothing, before other jobs, and alone until it is done.
+   * Gives the first jobs of the queue to a worker, in the fair turns of batches, and makes it READY. A worker that is
+   * draining, stopping, ended, or of an older version than its endpoint gets none. Chunks of an earlier attempt are
+   * removed. A suspect (see core/jobs/job.ts) goes only to a worker that holds nothing, before other jobs, and alone
+   * until it is done.
    */
   claim(request: ClaimRequest): Promise<Claim>
   /** The jobs that a worker holds, those claimed first at the front. */
@@ -124,7 +125,10 @@ export interface JobStore {
   diagnostics(jobId: JobId): Promise<JobNote[]>
 }
 
-/** Chunks of one run of a job, in order. A run is known by its attempt and its worker: one that does not count has the number of the next. */
+/**
+ * Chunks of one run of a job, in order. A run is known by its attempt and its worker: one that does not count has the
+ * number of the next.
+ */
 export interface StreamPart {
   readonly attempt: number
   readonly workerId: WorkerId | null
@@ -136,9 +140,10 @@ export interface StreamPart {
 /** Chunks of running jobs. They are numbered from 1 within an attempt; the next attempt removes them. */
 export interface StreamStore {
   /**
-   * Appends chunks of the running attempt, unless all chunks together would pass `maxBytes`. False when they were not kept.
-   * @param copies how many times in a row they stand at the end if they were appended already, by a call whose outcome was not known;
-   * 0 when there was no such call
+   * Appends chunks of the running attempt, unless all chunks together would pass `maxBytes`. False when they were not
+   * kept.
+   * @param copies how many times in a row they stand at the end if they were appended already, by a call whose
+   * outcome was not known; 0 when there was no such call
    */
   append(
     jobId: JobId,
@@ -165,7 +170,7 @@ export interface PendingStop {
  * running job (or removes its endpoint), and count as held in a worker's load until the worker lets go.
  */
 export interface StopStore {
-  /** What the worker should stop. */
+  /** The jobs that the worker should stop. */
   pending(workerId: WorkerId): Promise<JobId[]>
   /** The worker works on this job, or on any job, no longer. */
   letGo(workerId: WorkerId, jobId: JobId | 'all'): Promise<void>
@@ -178,7 +183,10 @@ export interface DueWebhook {
   readonly id: DeliveryId
   readonly owner: OwnerId
   readonly endpointId: EndpointId
-  /** The number of its receiver, as core/jobs/webhook.ts makes it; `UNKNOWN_RECEIVER` while its URL is sealed and nobody has opened it. */
+  /**
+   * The number of its receiver, as core/jobs/webhook.ts makes it; `UNKNOWN_RECEIVER` while its URL is sealed and
+   * nobody has opened it.
+   */
   readonly receiver: number
   readonly dueAtMs: number
 }
@@ -189,11 +197,13 @@ export interface OpenWebhook extends DueWebhook {
   readonly url: string
   /** The status payload of the job as it was at its end. */
   readonly payload: string
-  /** The input of the job where it is still kept and no larger than `WEBHOOK.inputBytes`; else null, as for a batch. */
+  /**
+   * The input of the job where it is still kept and no larger than `WEBHOOK.inputBytes`; else null, as for a batch.
+   */
   readonly input: string | null
   /** The context of the trace of the job; null where it has none. */
   readonly traceparent: string | null
-  /** How many tries there were. */
+  /** Number of tries so far. */
   readonly tries: number
 }
 
@@ -241,7 +251,7 @@ export type DeliveryReceiver = Pick<DueWebhook, 'id' | 'receiver'>
 /** A delivery that ended before its last try. */
 export type GivenUpWebhook = Pick<OpenWebhook, 'endpointId' | 'jobId' | 'tries'>
 
-/** Which deliveries are listed. */
+/** Request for a list of deliveries. */
 export interface DeliveryListRequest {
   readonly endpointId: EndpointId
   /** Null for all. */
@@ -258,18 +268,22 @@ export interface DeliveryListPart {
   readonly readUntil: Position | null
 }
 
-/** What an endpoint's deliveries are signed with; sealed by the vault. */
+/** Key that signs an endpoint's deliveries; sealed by the vault. */
 export interface WebhookKey {
   readonly sealed: string
   readonly createdAtMs: number
 }
 
 /**
- * Deliveries of webhooks and the keys that sign them. The same transaction that makes a job final adds a delivery where the
- * job names a receiver, with the status payload of that moment. Deliveries and keys outlive the job and its endpoint.
+ * Deliveries of webhooks and the keys that sign them. The same transaction that makes a job final adds a delivery
+ * where the job names a receiver, with the status payload of that moment. Deliveries and keys outlive the job and its
+ * endpoint.
  */
 export interface WebhookStore {
-  /** Accounts that have a delivery which is due, among at most `limit` accounts with deliveries whose ids come behind `after`. */
+  /**
+   * Accounts that have a delivery which is due, among at most `limit` accounts with deliveries whose ids come behind
+   * `after`.
+   */
   accountsDue(nowMs: number, after: string, limit: number): Promise<WaitingAccounts>
   /** Receivers of an account that have a delivery which is due. */
   receiversDue(request: ReceiversRequest): Promise<WaitingReceivers>
@@ -279,13 +293,13 @@ export interface WebhookStore {
   unnamed(owner: OwnerId, nowMs: number, limit: number): Promise<DeliveryUrl[]>
   /** Says to which receivers deliveries go. */
   setReceivers(receivers: readonly DeliveryReceiver[]): Promise<void>
-  /** When the next delivery is due of those that are not due at `nowMs`; null when there is none. */
+  /** The instant at which the next delivery is due, of those that are not due at `nowMs`; null for none. */
   nextDue(nowMs: number): Promise<number | null>
   /** Null when it is over or gone. */
   open(id: DeliveryId): Promise<OpenWebhook | null>
   /**
-   * Keeps a try, and with it what becomes of the delivery, as core/webhook says. True, too, when this very try was kept
-   * before; false when another one was, or when the delivery is over or gone.
+   * Keeps a try, and with it what becomes of the delivery, as core/webhook says. True, too, when this very try was
+   * kept before; false when another one was, or when the delivery is over or gone.
    */
   recordTry(id: DeliveryId, entry: WebhookTry): Promise<boolean>
   /** The deliveries of a job that are kept, oldest first. */
@@ -295,8 +309,8 @@ export interface WebhookStore {
   /** FAILED for deliveries whose try was due by `beforeMs` and was not made, at most `limit`. */
   giveUp(beforeMs: number, nowMs: number, limit: number): Promise<GivenUpWebhook[]>
   /**
-   * Removes deliveries that were over by `beforeMs`, at most `limit`, and keys that neither an endpoint nor a delivery
-   * needs. Returns how many deliveries there were.
+   * Removes deliveries that were over by `beforeMs`, at most `limit`, and keys that neither an endpoint nor a
+   * delivery needs. Returns how many deliveries there were.
    */
   removeOver(beforeMs: number, limit: number): Promise<number>
   key(endpointId: EndpointId): Promise<WebhookKey | null>
@@ -306,7 +320,7 @@ export interface WebhookStore {
   replaceKey(endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Promise<void>
 }
 
-/** What deleting an endpoint led to. */
+/** Result of the deletion of an endpoint. */
 export interface DeletedEndpoint {
   /** Those that have not ended. */
   readonly workers: readonly Worker[]
@@ -316,7 +330,7 @@ export interface DeletedEndpoint {
 export interface ListedEndpoint {
   /** Of `exits` it has only the worker that ended last. */
   readonly snapshot: EndpointSnapshot
-  /** What its workers run; null when its template is gone. */
+  /** The image that its workers run; null when its template is gone. */
   readonly image: string | null
 }
 
@@ -329,8 +343,8 @@ export interface EndpointStore {
    */
   insert(endpoint: Endpoint, own?: Template): Promise<void>
   /**
-   * Replaces what there is when that is still `before`; false when another call was faster. An unlisted template that no
-   * endpoint has any more goes. A new version gets its release.
+   * Replaces what there is when that is still `before`; false when another call was faster. An unlisted template that
+   * no endpoint has any more goes. A new version gets its release.
    * @param own the endpoint's template: a new one, or the changed one that it has
    * @param release rarer properties of the release of a new version
    * @throws AppError `conflict` when its new domain is not free
@@ -347,7 +361,9 @@ export interface EndpointStore {
   list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
   /** As {@link list}, with what is known of each: one consistent picture, for the cost of few statements. */
   listed(owner: OwnerId, slice: Slice): Promise<ListedEndpoint[]>
-  /** How many of its jobs wait for a worker, how many workers may take them, and the state of one that asks. */
+  /**
+   * Number of its jobs that wait for a worker, number of workers that may take them, and the state of one that asks.
+   */
   demand(id: EndpointId, workerId: WorkerId): Promise<QueueDemand>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
@@ -355,17 +371,21 @@ export interface EndpointStore {
   loads(after: EndpointId | null, limit: number): Promise<EndpointLoad[]>
   /** The ids of all endpoints of all owners. */
   ids(): Promise<EndpointId[]>
-  /** The ids of those that keep workers, or have jobs that wait or run, or workers that have not ended or wait for a place; some others may be among them. */
+  /**
+   * The ids of those that keep workers, or have jobs that wait or run, or workers that have not ended or wait for a
+   * place; some others may be among them.
+   */
   active(): Promise<EndpointId[]>
   /** The endpoint that has a domain; null without one. */
   ofDomain(domain: string): Promise<EndpointDomain | null>
   /** The domains of the endpoints of all accounts. */
   domains(): Promise<EndpointDomain[]>
-  /** Whether an endpoint can have this id: no other has it, and nothing is left of a deleted one that had it. */
+  /** True where an endpoint can have this id: no other has it, and nothing is left of a deleted one that had it. */
   isFree(id: EndpointId): Promise<boolean>
   /**
-   * Removes it with a template of its own, and says which workers are left to stop. Null when it is gone. However many jobs it has, this
-   * is quick: from now on none of them is found, handed out or changed, and {@link RemovalStore} cancels and removes them.
+   * Removes it with a template of its own, and says which workers are left to stop. Null when it is gone. However
+   * many jobs it has, this is quick: from now on none of them is found, handed out or changed, and {@link
+   * RemovalStore} cancels and removes them.
    */
   remove(id: EndpointId, nowMs: number): Promise<DeletedEndpoint | null>
 }
@@ -376,7 +396,7 @@ export interface WorkerMove {
   readonly from: WorkerState
 }
 
-/** What identifies the calls of a worker. */
+/** Token that identifies the calls of a worker. */
 export interface WorkerToken {
   readonly id: WorkerId
   readonly owner: OwnerId
@@ -404,8 +424,9 @@ export interface QueueDemand {
 /** Workers and their states. */
 export interface WorkerStore {
   /**
-   * Adds a STARTING worker, unless its endpoint is gone or has `workersMax` that have not ended or wait for a place. The one
-   * that waited under the same id waits no longer, and one of the endpoint that ended under it makes place for the new one.
+   * Adds a STARTING worker, unless its endpoint is gone or has `workersMax` that have not ended or wait for a place.
+   * The one that waited under the same id waits no longer, and one of the endpoint that ended under it makes place
+   * for the new one.
    */
   insert(worker: Worker, tokenHash: string): Promise<boolean>
   find(id: WorkerId): Promise<Worker | null>
@@ -425,8 +446,8 @@ export interface WorkerStore {
   /** Notes that its process runs, and how to find it again. */
   started(id: WorkerId, handle: string | null, nowMs: number): Promise<void>
   /**
-   * Notes what the platform of a worker reports. Its time counts for the reported hardware from its first place on; before that for none.
-   * False when it has ended.
+   * Notes what the platform of a worker reports. Its time counts for the reported hardware from its first place on;
+   * before that for none. False when it has ended.
    */
   reported(id: WorkerId, report: PlatformReport, nowMs: number): Promise<boolean>
   /** Records when the download of its image began or ended, once for each. */
@@ -434,21 +455,28 @@ export interface WorkerStore {
   /** Notes a request for jobs: makes a STARTING worker READY, and notes its concurrency and its SDK. */
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /**
-   * Notes what workers that serve requests were about since this was noted last, so that their time is counted: those that
-   * have not ended.
+   * Notes what workers that serve requests were about since this was noted last, so that their time is counted: those
+   * that have not ended.
    */
   served(times: readonly ServedTime[], nowMs: number): Promise<void>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
-  /** DRAINING for a READY or FROZEN worker that holds no job and has to stop none, with the reason `evicted`; else null. */
+  /**
+   * DRAINING for a READY or FROZEN worker that holds no job and has to stop none, with the reason `evicted`; else
+   * null.
+   */
   evict(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
-  /** FROZEN for a READY worker that holds no job, has to stop none and has no problem; else null. From then on it can claim nothing. */
+  /**
+   * FROZEN for a READY worker that holds no job, has to stop none and has no problem; else null. From then on it can
+   * claim nothing.
+   */
   freeze(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
   /**
    * READY for a FROZEN worker, idle since now; null for any other.
-   * @param endpointVersion null also where its endpoint has another version or was removed: a plan for an older one is no reason to thaw
-   * it. Null thaws it in any case
-   * @param hasGpus whether its GPUs are its own again; without that null for one that is asleep, whose GPUs others may have
+   * @param endpointVersion null also where its endpoint has another version or was removed: a plan for an older one
+   * is no reason to thaw it. Null thaws it in any case
+   * @param hasGpus whether its GPUs are its own again; without that null for one that is asleep, whose GPUs others
+   * may have
    */
   thaw(id: WorkerId, nowMs: number, endpointVersion: number | null, hasGpus?: boolean): Promise<WorkerMove | null>
   /**
@@ -461,8 +489,9 @@ export interface WorkerStore {
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**
-   * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}. One that was asked to end as a failed
-   * start was never READY, unless it has finished jobs; nor was its release, where that was known from it alone.
+   * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}. One that was
+   * asked to end as a failed start was never READY, unless it has finished jobs; nor was its release, where that was
+   * known from it alone.
    * @param seen false when it ended unobserved: then its time since the last count is not counted
    */
   exited(id: WorkerId, exit: WorkerExit, nowMs: number, seen?: boolean): Promise<WorkerMove | null>
@@ -491,8 +520,9 @@ export interface KeyStore {
   /** The keys of an owner's endpoints, oldest first; the first 10,000 unless a slice is given. */
   listOfEndpoints(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
   /**
-   * Replaces name, scope, kind, expiry and flags: `outdated` when it is gone, or when they are not those of `before` any more;
-   * `last_key` when no key with all rights of the operator would be left, however many are changed and removed at once.
+   * Replaces name, scope, kind, expiry and flags: `outdated` when it is gone, or when they are not those of `before`
+   * any more; `last_key` when no key with all rights of the operator would be left, however many are changed and
+   * removed at once.
    */
   update(key: ApiKey, before: ApiKey): Promise<'changed' | 'outdated' | 'last_key'>
   /** Notes that a key was used. */
@@ -504,7 +534,7 @@ export interface KeyStore {
   list(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
   /** `last_key` as for {@link update}. */
   remove(owner: OwnerId, id: KeyId): Promise<'removed' | 'absent' | 'last_key'>
-  /** What {@link saveWindowCounts} kept last; empty before that. */
+  /** Counts that {@link saveWindowCounts} kept last; empty before that. */
   windowCounts(owner: OwnerId): Promise<WindowCount[]>
   /** Stores the counts, so that a restart loses only the latest ones. */
   saveWindowCounts(owner: OwnerId, counts: readonly WindowCount[]): Promise<void>

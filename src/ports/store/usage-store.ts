@@ -2,23 +2,25 @@ import type { BilledPhase } from '../../core/billing/prices.ts'
 import type { JobUsage, WorkerUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 
-/** Which usage is read. */
+/** Query of usage. */
 export interface UsageQuery {
   readonly owner: OwnerId
   /** Null for all endpoints, those that are gone included. */
   readonly endpointId: EndpointId | null
-  /** Instants of whole hours, ascending: sums are made from each to the next. At most 1,000 spans are read at once. */
+  /**
+   * Instants of whole hours, ascending: sums are made from each to the next. At most 1,000 spans are read at once.
+   */
   readonly bounds: readonly number[]
 }
 
-/** What the jobs of an endpoint have used in the span that begins at `startMs`. */
+/** Usage of the jobs of an endpoint in the span that begins at `startMs`. */
 export interface JobUsageSum {
   readonly startMs: number
   readonly endpointId: EndpointId
   readonly usage: JobUsage
 }
 
-/** How long workers of an endpoint existed in the span that begins at `startMs`. */
+/** Time for which workers of an endpoint existed in the span that begins at `startMs`. */
 export interface WorkerUsageSum {
   readonly startMs: number
   readonly endpointId: EndpointId
@@ -35,27 +37,33 @@ export interface FlavorWorkers {
 }
 
 /**
- * What was used, by the hour. Jobs are counted by the transitions that end their attempts and waits, workers when they end
- * and in between by {@link countWorkers}; each in the same transaction, so nothing is counted twice or lost. Usage outlives
- * endpoints. Reading stops before a span that would make more than 10,000 sums: `nextMs` is where to go on, null at the end.
+ * Usage by the hour. Jobs are counted by the transitions that end their attempts and waits, workers when they end and
+ * in between by {@link countWorkers}; each in the same transaction, so nothing is counted twice or lost. Usage
+ * outlives endpoints. Reading stops before a span that would make more than 10,000 sums: `nextMs` is where to go on,
+ * null at the end.
  */
 export interface UsageStore {
   jobs(query: UsageQuery): Promise<{ sums: JobUsageSum[]; nextMs: number | null }>
-  /** What an owner's workers that have not ended are doing: how many of each flavor in each phase. */
+  /** Numbers of an owner's workers that have not ended, of each flavor in each phase. */
   running(owner: OwnerId): Promise<FlavorWorkers[]>
   /** The time of workers that run is included up to `nowMs`. */
   workers(query: UsageQuery, nowMs: number): Promise<{ sums: WorkerUsageSum[]; nextMs: number | null }>
-  /** Counts workers that were not counted since `beforeMs` up to now, at most `limit`. Returns how many there were. */
+  /**
+   * Counts workers that were not counted since `beforeMs` up to now, at most `limit`. Returns how many there were.
+   */
   countWorkers(nowMs: number, beforeMs: number, limit: number): Promise<number>
-  /** Removes hours before `beforeMs`, at most `limit` of each kind. Returns how many of the more frequent kind there were. */
+  /**
+   * Removes hours before `beforeMs`, at most `limit` of each kind. Returns how many of the more frequent kind there
+   * were.
+   */
   removeOld(beforeMs: number, limit: number): Promise<number>
 }
 
-/** What a worker that serves requests was about for a while. */
+/** Time of a worker that serves requests, since the previous report. */
 export interface ServedTime {
   readonly id: WorkerId
   /** Time without a request, in ms. */
   readonly idleMs: number
-  /** Whether it has some now. */
+  /** True while it has some. */
   readonly isBusy: boolean
 }

@@ -29,8 +29,9 @@ export interface TimeView {
 }
 
 /**
- * Goes on with the time of the server before: to be awaited before anything else is done with the store. Takes the time of the machine's clock where that was
- * accepted. Where more than a day has passed, retention waits for another one.
+ * Goes on with the time of the server before: to be awaited before anything else is done with the store. Takes the
+ * time of the machine's clock where that was accepted. Where more than a day has passed, retention waits for another
+ * one.
  */
 export async function resumeTime({ store, time, emit }: TimePorts): Promise<void> {
   const kept = await store.clock.read()
@@ -84,7 +85,10 @@ const LATE_MS = 500
 /** Time between two comparisons of the clocks. */
 const LOOK_MS = 2_000
 
-/** Looks after the server's time: reports steps of the machine's clock, keeps the time in the store, and has the machine's clock taken when that is accepted. */
+/**
+ * Looks after the server's time: reports steps of the machine's clock, keeps the time in the store, and has the
+ * machine's clock taken when that is accepted.
+ */
 export class TimeKeeper {
   readonly #ports: TimePorts
   /** Begins a new term, which resumes with {@link resumeTime}. */
@@ -190,8 +194,8 @@ export class TimeKeeper {
 }
 
 /**
- * Layer around the store from which nothing is removed for its age while retention waits; limits of size hold all the same. Jobs, batches and
- * their keys need no layer: `clock.hold` puts off their expiry in the store.
+ * Layer around the store from which nothing is removed for its age while retention waits; limits of size hold all the
+ * same. Jobs, batches and their keys need no layer: `clock.hold` puts off their expiry in the store.
  * @param keeper reports whether retention waits
  */
 export function holdingRemovals(keeper: Pick<TimeKeeper, 'isHeld'>): StoreLayer {

@@ -9,7 +9,7 @@ const MAX_OPENED = 1_000
 export class PayloadSeals {
   readonly #vault: Vault
   readonly #opened = new Map<string, string>()
-  /** Whether payloads are sealed from now on; sealed ones open in any case. */
+  /** True to seal payloads from now on; sealed ones open in any case. */
   readonly on: boolean
 
   constructor(vault: Vault, on: boolean) {
@@ -17,18 +17,18 @@ export class PayloadSeals {
     this.on = on
   }
 
-  /** What the store gets of an input or a URL. */
+  /** An input or a URL in the form of the store. */
   sealed(text: string, place: SealPlace): string {
     return this.on ? this.#seal(text, place) : text
   }
 
-  /** What {@link sealed} was given. @throws AppError `internal` when it was changed or moved */
+  /** The text that {@link sealed} was given. @throws AppError `internal` when it was changed or moved */
   opened(text: string, place: SealPlace): string {
     return isSealedPayload(text) ? this.#vault.open(text.slice(SEALED_MARK.length), place) : text
   }
 
   /**
-   * What the store gets of variables.
+   * Variables in the form of the store.
    * @param kept how the store has them now; what has not changed keeps its sealed text, so that it counts as the same
    */
   sealedVariables(owner: string, plain: Variables, kept: Variables = {}): Variables {
@@ -39,7 +39,7 @@ export class PayloadSeals {
     })
   }
 
-  /** What {@link sealedVariables} was given. @throws as {@link opened} */
+  /** The variables that {@link sealedVariables} was given. @throws as {@link opened} */
   openedVariables(owner: string, stored: Variables): Variables {
     if (!Object.values(stored).some(isSealedPayload)) return stored
     return mapped(stored, (value, name) => this.#value(owner, name, value))

@@ -31,19 +31,19 @@ const MAX_NAMED = 20
 
 /** The outcome for all sealed texts. */
 export interface ReEncryption {
-  /** How many are sealed with the current key now and were not before. */
+  /** Number of texts that were sealed with the current key. */
   readonly resealed: number
-  /** How many were already. */
+  /** Number of texts that had the current key already. */
   readonly current: number
-  /** How many no known key opens; they stay as they are. */
+  /** Number of texts that no known key opens; they stay as they are. */
   readonly unreadable: number
   /** The first of the unreadable ones, each as `kind id`. */
   readonly named: readonly string[]
 }
 
 /**
- * Seals all that is sealed with another key than the current one, or in an older form, once more, in small steps. Each step is kept by itself, so
- * this can end at any moment and be called again.
+ * Seals all that is sealed with another key than the current one, or in an older form, once more, in small steps.
+ * Each step is kept by itself, so this can end at any moment and be called again.
  * @param report called after each step
  */
 export async function reEncryptAll(
@@ -74,7 +74,8 @@ export async function reEncryptAll(
 }
 
 /**
- * Seals variables of templates, endpoints and releases and URLs of webhooks that are plain, in small steps as {@link reEncryptAll}.
+ * Seals variables of templates, endpoints and releases and URLs of webhooks that are plain, in small steps as {@link
+ * reEncryptAll}.
  * @returns how many texts were not wholly sealed
  */
 export async function encryptPlain({ store, vault }: Pick<Ports, 'store' | 'vault'>): Promise<number> {

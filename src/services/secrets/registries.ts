@@ -80,7 +80,7 @@ export class Registries {
 }
 
 /**
- * What an image is pulled with; for drivers, never for callers.
+ * User and password for the pull of an image; for drivers, never for callers.
  * @throws AppError `not_found`, also for a registry of another owner
  */
 export async function registryCredential(

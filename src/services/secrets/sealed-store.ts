@@ -10,8 +10,9 @@ import type { SealPlace } from '../../ports/vault.ts'
 import type { PayloadSeals } from './payload-seals.ts'
 
 /**
- * Layer around the store that seals payloads where {@link PayloadSeals.on} says so, and opens sealed ones in any case. The store itself reads
- * none of them. Webhooks of jobs in results stay sealed: callers only look whether a job has one.
+ * Layer around the store that seals payloads where {@link PayloadSeals.on} says so, and opens sealed ones in any
+ * case. The store itself reads none of them. Webhooks of jobs in results stay sealed: callers only look whether a job
+ * has one.
  */
 export function sealing(seals: PayloadSeals): StoreLayer {
   return (call, name, { sealed: side }, store) => {
@@ -156,7 +157,10 @@ function openedAll<Kind extends Holder>(holders: readonly Kind[], seals: Payload
   return holders.map(holder => opened(holder, seals))
 }
 
-/** A read value in the form of the store, so that the store sees whether it changed since. @param now value in the store */
+/**
+ * A read value in the form of the store, so that the store sees whether it changed since.
+ * @param now value in the store
+ */
 function asStored<Kind extends Holder>(seals: PayloadSeals, read: Kind, now: Kind | null): Kind {
   if (now === null) return read
   const isSame = JSON.stringify(seals.openedVariables(now.owner, now.env)) === JSON.stringify(read.env)

@@ -20,7 +20,9 @@ export class Secrets {
     this.#quotas = quotas
   }
 
-  /** @throws AppError `invalid` with all failures, or `conflict` when the name exists or past a limit of the account */
+  /**
+   * @throws AppError `invalid` with all failures, or `conflict` when the name exists or past a limit of the account
+   */
   async create(owner: OwnerId, name: string, value: string, description: string | null): Promise<Secret> {
     const { store, vault, random, clock, notifier } = this.#ports
     const problems = secretProblems({ name, value, description })

@@ -2,8 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { CHANGE_COUNT, type ChangeCount, ChangeNote, changeCountIn } from './change-note.ts'
 
 /**
- * Counts the changes of a database in the database itself, in the transactions that make them, and notes the count outside once they are on
- * stable storage.
+ * Counts the changes of a database in the database itself, in the transactions that make them, and notes the count
+ * outside once they are on stable storage.
  */
 export class ChangeCounter {
   readonly #total: StatementSync

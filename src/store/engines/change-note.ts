@@ -1,6 +1,7 @@
 /**
- * The note of how many changes an embedded database has on stable storage, in a file of its own beside it. A write-ahead log that was cut or
- * changed looks to SQLite like one that ends earlier; the note shows that there was more (docs/adr/0081-the-note-of-changes.md).
+ * The note of how many changes an embedded database has on stable storage, in a file of its own beside it. A
+ * write-ahead log that was cut or changed looks to SQLite like one that ends earlier; the note shows that there was
+ * more (docs/adr/0081-the-note-of-changes.md).
  */
 import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -8,7 +9,7 @@ import { crc32 } from 'node:zlib'
 import { writeDurably } from '../../disk/durable-file.ts'
 import { fromSqlite } from './sqlite-errors.ts'
 
-/** How many changes a database has, and which database that is. */
+/** Number of changes of a database, and the id of the database. */
 export interface ChangeCount {
   /** Made at random for each database; a copy gets another one. */
   readonly lineage: string
@@ -19,7 +20,7 @@ export interface ChangeCount {
 /** The table of the count, which has one row. */
 export const CHANGE_COUNT = 'change_count'
 const FORM = /^([\da-f]{16}) (\d{15}) ([\da-f]{8})\n$/
-/** How many notes may be written before one is flushed. */
+/** Limit of notes between two flushes. */
 const UNFLUSHED = 1_024
 
 /** The file of the note of a database. */
@@ -45,7 +46,10 @@ export function changeCountIn(database: DatabaseSync): ChangeCount | null {
   return row === undefined ? null : { lineage: String(row.lineage), changes: Number(row.changes) }
 }
 
-/** What the file of a database has lost; null for nothing. @throws AppError `unavailable` when it cannot be read */
+/**
+ * The loss of the file of a database, as a sentence; null for none.
+ * @throws AppError `unavailable` when it cannot be read
+ */
 export function lossIn(database: string): string | null {
   const noted = readChangeNote(database)
   if (noted === null || !existsSync(database)) return null
@@ -78,8 +82,9 @@ export function acceptChanges(database: string, found: ChangeCount): void {
 }
 
 /**
- * The note that is being kept. It is written after its changes are on stable storage, so that it may be older than the database after a power
- * cut and never newer. It is never in the way: where it cannot be written, the database goes on without it.
+ * The note that is being kept. It is written after its changes are on stable storage, so that it may be older than
+ * the database after a power cut and never newer. It is never in the way: where it cannot be written, the database
+ * goes on without it.
  */
 export class ChangeNote {
   readonly #handle: number

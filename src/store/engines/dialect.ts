@@ -1,15 +1,16 @@
 /**
  * The statements of the store are written once for SQLite and PostgreSQL: parameters are `$1`, instants integer
- * milliseconds, booleans 0 and 1, JSON is TEXT that is never queried into, ids are TEXT. What the two do not share is a
- * fragment in double braces, filled in here.
+ * milliseconds, booleans 0 and 1, JSON is TEXT that is never queried into, ids are TEXT. What the two do not share is
+ * a fragment in double braces, filled in here.
  */
 
 /**
- * Fragments by name. `lock` keeps the selected rows from changing, `lock_key` also from getting new rows that refer to
- * them; `skip_locked` belongs behind the selection of rows that a guarded change takes. `id_list` selects the ids of the
- * JSON list in $1. `shard` is the number of the rows to which a connection adds in sums that many change at once. `row` is where a row is, for a list
- * of rows that one statement selects and removes. `compact` gives a few free pages back to the disk where the database does not do that by itself.
- * `database_ms` is the database's own clock; NULL where that is the clock of the server.
+ * Fragments by name. `lock` keeps the selected rows from changing, `lock_key` also from getting new rows that refer
+ * to them; `skip_locked` belongs behind the selection of rows that a guarded change takes. `id_list` selects the ids
+ * of the JSON list in $1. `shard` is the number of the rows to which a connection adds in sums that many change at
+ * once. `row` is where a row is, for a list of rows that one statement selects and removes. `compact` gives a few
+ * free pages back to the disk where the database does not do that by itself. `database_ms` is the database's own
+ * clock; NULL where that is the clock of the server.
  */
 type Fragment =
   | ('lock' | 'lock_key' | 'skip_locked' | 'shard' | 'row' | 'integer' | 'real' | 'strict')
@@ -48,8 +49,8 @@ const POSTGRES: Readonly<Record<Fragment, string>> = {
 }
 
 /**
- * A statement as SQLite takes it. `$1` becomes `?1`: there is no positional binding for `$1`, and binding by name costs
- * half the speed.
+ * A statement as SQLite takes it. `$1` becomes `?1`: there is no positional binding for `$1`, and binding by name
+ * costs half the speed.
  */
 export function forSqlite(text: string): string {
   return fill(text, SQLITE).replace(/\$(\d+)/g, '?$1')
@@ -59,8 +60,9 @@ export function forSqlite(text: string): string {
 const LOCKED_LIST = /(?<!\w)(\w+|\{\{row\}\}) IN \((\s*SELECT (?:(?!IN \(\s*SELECT)[\s\S])*?\{\{skip_locked\}\})\)/g
 
 /**
- * A statement as PostgreSQL takes it. A list of rows to lock becomes an array, since the planner may run the selection
- * of an `IN` several times, and each run would lock other rows. Texts are compared byte by byte, as SQLite does.
+ * A statement as PostgreSQL takes it. A list of rows to lock becomes an array, since the planner may run the
+ * selection of an `IN` several times, and each run would lock other rows. Texts are compared byte by byte, as SQLite
+ * does.
  */
 export function forPostgres(text: string): string {
   const once = text.replace(LOCKED_LIST, '$1 = ANY (ARRAY($2))')

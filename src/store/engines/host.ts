@@ -6,7 +6,7 @@ export interface HostCall {
   readonly args: readonly unknown[]
 }
 
-/** Where the engine runs. */
+/** Runner of operations, in this thread or in another one. */
 export interface Host {
   /** Runs an operation; a write resolves only after it is on stable storage. */
   call(name: string, args: readonly unknown[]): Promise<unknown>

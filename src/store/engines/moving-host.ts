@@ -3,8 +3,8 @@ import type { StoreStats } from './sqlite-engine.ts'
 import type { InlineHost } from './sqlite-inline.ts'
 
 /**
- * An engine that runs inline until it is moved to a thread. Both have the database open for a moment; what was asked for
- * inline is done before the first call goes to the thread.
+ * An engine that runs inline until it is moved to a thread. Both have the database open for a moment; what was asked
+ * for inline is done before the first call goes to the thread.
  */
 export class MovingHost implements Host {
   readonly #inline: InlineHost
@@ -19,7 +19,7 @@ export class MovingHost implements Host {
     this.#host = inline
   }
 
-  /** Whether calls go to the thread. */
+  /** True once calls go to the thread. */
   get hasMoved(): boolean {
     return this.#host !== this.#inline
   }
@@ -34,7 +34,8 @@ export class MovingHost implements Host {
 
   /**
    * Resolves when calls go to the thread; a second call waits for the same move.
-   * @throws AppError `unavailable` when it could not be opened there; then it stays inline, and the next call tries again
+   * @throws AppError `unavailable` when it could not be opened there; then it stays inline, and the next call tries
+   * again
    */
   move(): Promise<void> {
     this.#moving ??= this.#move().catch(error => {

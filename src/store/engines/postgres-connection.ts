@@ -8,7 +8,7 @@ import { fromPostgres } from './postgres-errors.ts'
 import { Pipeline, readerOf } from './postgres-pipeline.ts'
 
 /**
- * How every connection is made. Each wait for the server has an end.
+ * Settings of every connection. Each wait for the server has an end.
  * @throws AppError `invalid` when a file that the address names cannot be read
  */
 export function connectionConfig(url: string): PoolConfig {
@@ -50,15 +50,18 @@ function requireFiles(url: string): void {
 }
 
 /**
- * Gives a connection the first number that no other connection to this schema has, for as long as it lives. It is the row to which it adds
- * in sums that many change at once, such as `queue_counts`.
+ * Gives a connection the first number that no other connection to this schema has, for as long as it lives. It is the
+ * row to which it adds in sums that many change at once, such as `queue_counts`.
  */
 export const takeShard = `
   SELECT set_config('runyard.shard', COALESCE((
     SELECT number::text FROM generate_series(0, 1023) AS number
     WHERE pg_try_advisory_lock(hashtext('runyard shard ' || current_schema()), number) LIMIT 1), '0'), false)`
 
-/** Keeps the schema from being changed by others until the transaction ends: servers that start together change it one after another. */
+/**
+ * Keeps the schema from being changed by others until the transaction ends: servers that start together change it one
+ * after another.
+ */
 export const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
 
 /**

@@ -52,8 +52,9 @@ const RETRY_AFTER_S = 2
 const NO_TLS = 'The server does not support SSL connections'
 
 /**
- * What a caller of the store gets for what the driver threw: `unavailable` where the connection or the server is at
- * fault, and the error itself where a statement is. All that does not come from PostgreSQL itself is about the connection.
+ * The error that a caller of the store gets for one of the driver: `unavailable` where the connection or the server
+ * is at fault, and the error itself where a statement is. All that does not come from PostgreSQL itself is about the
+ * connection.
  */
 export function fromPostgres(error: unknown): unknown {
   if (error instanceof AppError) return error
@@ -73,7 +74,8 @@ function connectionReason(error: unknown): string {
 }
 
 /**
- * The error of a failed start: an error of {@link fromPostgres} with the place of the database, the cause and the remedy. Other errors stay the same.
+ * The error of a failed start: an error of {@link fromPostgres} with the place of the database, the cause and the
+ * remedy. Other errors stay the same.
  * @param url of the database, whose password is not in the message
  */
 export function withPlace(error: unknown, url: string): unknown {
@@ -89,8 +91,8 @@ export function troubleText({ problem, remedy }: PostgresTrouble, url: string): 
 }
 
 /**
- * Whether the same operation may well succeed when it runs again: it met another one, as a deadlock or as a row that was
- * added or removed after it had looked.
+ * True where the same operation may well succeed when it runs again: it met another one, as a deadlock or as a row
+ * that was added or removed after it had looked.
  */
 export function isCollision(error: unknown): boolean {
   return error instanceof DatabaseError && ['40001', '40P01', '23503', '23505'].includes(error.code ?? '')
@@ -101,13 +103,13 @@ function epochOver(cause: DatabaseError): AppError {
   return new AppError('unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_S })
 }
 
-/** Whether PostgreSQL refused a change because the epoch of this server is over. */
+/** True where PostgreSQL refused a change because the epoch of this server is over. */
 export function isEpochOver(error: unknown): boolean {
   const cause = error instanceof AppError ? error.cause : null
   return cause instanceof DatabaseError && cause.code === EPOCH_OVER
 }
 
-/** Whether PostgreSQL, or the role, has as many connections as it may. */
+/** True where PostgreSQL, or the role, has as many connections as it may. */
 export function isTooManyConnections(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '53300'
 }

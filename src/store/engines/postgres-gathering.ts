@@ -2,13 +2,13 @@ import type { Together } from '../operations/operation.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 /**
- * Limit of transactions under way for one operation. Calls that come meanwhile share the next one. Those whose steps run side by side lock
- * the rows of several calls, and two of them could wait for each other.
+ * Limit of transactions under way for one operation. Calls that come meanwhile share the next one. Those whose steps
+ * run side by side lock the rows of several calls, and two of them could wait for each other.
  */
 const MAX_UNDER_WAY = { statement: 3, steps: 1 } as const
 const MAX_CALLS = 256
 const MAX_CHARACTERS = 1024 * 1024
-/** How long a call may wait for a transaction, as one that waits for a connection: seconds, counted one by one. */
+/** Limit of the wait of a call for a transaction, as for a connection: seconds, counted one by one. */
 const MAX_WAIT_S = 5
 
 interface GatheredCall {
@@ -19,19 +19,19 @@ interface GatheredCall {
   readonly reject: (error: unknown) => void
 }
 
-/** What {@link Gathering} runs with. */
+/** Runners for {@link Gathering}. */
 export interface GatheringRuns {
   /** Runs some calls in one transaction and gives their results. */
   readonly together: (calls: readonly (readonly unknown[])[]) => Promise<readonly unknown[]>
   /** Runs one call by itself. */
   readonly alone: (args: readonly unknown[]) => Promise<unknown>
-  /** Whether the error says that the database could not be reached: the calls may have happened. */
+  /** True for an error of a database that could not be reached: the calls may have happened. */
   readonly isUnavailable: (error: unknown) => boolean
 }
 
 /**
- * Gathers calls of one operation while others of it are under way, and runs them in one transaction: as many as come in the time of a flush.
- * If that fails, each of them runs alone, so that one that fails does not fail others.
+ * Gathers calls of one operation while others of it are under way, and runs them in one transaction: as many as come
+ * in the time of a flush. If that fails, each of them runs alone, so that one that fails does not fail others.
  */
 export class Gathering {
   readonly #together: Together

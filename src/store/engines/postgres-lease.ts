@@ -1,4 +1,7 @@
-/** The lease of a database: one row that says which server acts, and a log of its epochs. All instants are those of the database's clock. */
+/**
+ * The lease of a database: one row that says which server acts, and a log of its epochs. All instants are those of
+ * the database's clock.
+ */
 import { Client, DatabaseError } from 'pg'
 import type { ServerAgreement } from '../../ports/leader.ts'
 import { connectionConfig, LOCK_SCHEMA } from './postgres-connection.ts'
@@ -8,15 +11,15 @@ import { EPOCH_OVER, fromPostgres } from './postgres-errors.ts'
 export interface LeaseServer {
   readonly pid: number
   readonly host: string
-  /** Where its management is reached; null while it starts. */
+  /** Address of its management; null while it starts. */
   readonly url: string | null
-  /** Where job operations and load-balancing endpoints are; undefined while it starts. */
+  /** Address of job operations and load-balancing endpoints; undefined while it starts. */
   readonly openUrl?: string | undefined
   /** A port that has nothing but the calls of workers; null for none, undefined while it starts. */
   readonly workersUrl?: string | null | undefined
   /** Its keys and settings; undefined while it starts. */
   readonly agreement?: ServerAgreement | null | undefined
-  /** Which machine it runs on, without saying anything else about it. */
+  /** Id of its machine, which says nothing else about it. */
   readonly machine: string
   readonly boundToMachine: boolean
   /** Names what only one process at a time can have, as the lock of a data directory; null for nothing like that. */
@@ -26,9 +29,12 @@ export interface LeaseServer {
 /** The row of the lease. */
 export interface LeaseRow {
   readonly epoch: number
-  /** Names the process that took it, so that an epoch which a failed-over database gives twice is not taken for one's own. */
+  /**
+   * Names the process that took it, so that an epoch which a failed-over database gives twice is not taken for one's
+   * own.
+   */
   readonly holder: string
-  /** Whether its server gave it back in order. */
+  /** True where its server gave it back in order. */
   readonly released: boolean
   /** Null before the first server. */
   readonly server: LeaseServer | null
@@ -37,7 +43,7 @@ export interface LeaseRow {
   readonly leftMs: number
 }
 
-/** Who holds an epoch of the lease. */
+/** Holder of an epoch of the lease. */
 export interface LeaseHolder {
   readonly epoch: number
   readonly holder: string
@@ -45,16 +51,19 @@ export interface LeaseHolder {
 
 /** Timeout of a statement. */
 const ANSWER_MS = 3_000
-/** How long the writes of older epochs may take to end by themselves, and how long the row may be locked by others. */
+/** Limit of the time in which writes of older epochs end by themselves, and of a lock of the row by others. */
 const LOCK_MS = 300
 const KEPT_EPOCHS = 1_000
 
-/** Held in shared mode by every write transaction, and taken alone by a server that becomes active. The first half is `Runy`. */
+/**
+ * Held in shared mode by every write transaction, and taken alone by a server that becomes active. The first half is
+ * `Runy`.
+ */
 const WRITERS = `${0x52756e79}, 'server_lease'::regclass::oid::int4`
 
 /**
- * What every write transaction calls before anything else. Each statement of a volatile function sees what was committed before it began,
- * so whoever waited for the lock sees who took the lease meanwhile.
+ * The function that every write transaction calls first. Each statement of a volatile function sees what was
+ * committed before it began, so whoever waited for the lock sees who took the lease meanwhile.
  */
 const CREATE = `${LOCK_SCHEMA};
 CREATE TABLE IF NOT EXISTS server_lease (
@@ -114,7 +123,10 @@ const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
   DELETE FROM server_epochs WHERE epoch <= (SELECT epoch FROM taken) - ${KEPT_EPOCHS}
 ) SELECT epoch FROM taken`
 
-/** $1 epoch, $2 holder, $3 server, $4 milliseconds. A lease that has run out is renewed as well, while nobody else has taken it. */
+/**
+ * $1 epoch, $2 holder, $3 server, $4 milliseconds. A lease that has run out is renewed as well, while nobody else has
+ * taken it.
+ */
 const RENEW = `UPDATE server_lease SET until = clock_timestamp() + $4 * interval '1 millisecond', server = $3::jsonb
   WHERE epoch = $1 AND holder = $2 AND NOT released RETURNING epoch`
 
@@ -144,7 +156,10 @@ interface RowOfLease {
   readonly left: number
 }
 
-/** The lease of a database, on a connection of its own that is made again when it was lost. All methods throw `unavailable` when PostgreSQL is away. */
+/**
+ * The lease of a database, on a connection of its own that is made again when it was lost. All methods throw
+ * `unavailable` when PostgreSQL is away.
+ */
 export class DatabaseLease {
   readonly #url: string
   #client: Promise<Client> | null = null
@@ -160,7 +175,7 @@ export class DatabaseLease {
     await this.#run(CREATE)
   }
 
-  /** Who has it, or had it last. */
+  /** The server that has it, or had it last. */
   async read(): Promise<LeaseRow> {
     const [row] = await this.#run<RowOfLease>(READ)
     if (row === undefined) {
@@ -183,8 +198,9 @@ export class DatabaseLease {
   }
 
   /**
-   * Waits for the end of what older epochs still write, and ends the sessions of those that take too long: their server may have been stopped
-   * in the middle of a transaction. From then on nothing of an older epoch can be committed.
+   * Waits for the end of what older epochs still write, and ends the sessions of those that take too long: their
+   * server may have been stopped in the middle of a transaction. From then on nothing of an older epoch can be
+   * committed.
    * @returns whether that is so; false to try again
    */
   async passWriters(epoch: number): Promise<boolean> {
@@ -229,7 +245,8 @@ export class DatabaseLease {
       const { rows } = await client.query<R>(sql, params === undefined ? undefined : [...params])
       return rows ?? []
     } catch (error) {
-      // The connection may be gone without having ended, and an answer that comes late would be taken for the next one's.
+      // The connection may be gone without having ended, and an answer that comes late would be taken for the next
+      // one's.
       if (!(error instanceof DatabaseError)) this.#drop(connecting)
       throw fromPostgres(error)
     }

@@ -2,7 +2,7 @@ import { type Connection, type FieldDef, type Submittable, types } from 'pg'
 import type { Row, SqlParam, Statement } from '../tables/statement.ts'
 import { forPostgres } from './dialect.ts'
 
-/** How a column of a result is read. */
+/** Reader of a column of a result. */
 interface Column {
   readonly name: string
   readonly read: (text: string) => unknown
@@ -12,17 +12,23 @@ interface Column {
 interface Prepared {
   readonly name: string
   readonly text: string
-  /** The columns of its rows, once PostgreSQL has described them. They never change: migrations run before operations. */
+  /**
+   * The columns of its rows, once PostgreSQL has described them. They never change: migrations run before operations.
+   */
   columns: readonly Column[] | null
 }
 
 const statements = new Map<string, Prepared>()
-/** Names of the statements that each connection has prepared; `unsure` after an error that may have come before or after that. */
+/**
+ * Names of the statements that each connection has prepared; `unsure` after an error that may have come before or
+ * after that.
+ */
 const prepared = new WeakMap<Connection, Map<string, 'prepared' | 'unsure'>>()
 
 /**
- * Statements that are sent together and answered together (PostgreSQL, "Message Flow", "Pipelining"): one message each way, however many they are.
- * After one that fails none is run, so that a COMMIT among them never commits a part. Their transaction stays open then.
+ * Statements that are sent together and answered together (PostgreSQL, "Message Flow", "Pipelining"): one message
+ * each way, however many they are. After one that fails none is run, so that a COMMIT among them never commits a
+ * part. Their transaction stays open then.
  */
 export class Pipeline implements Submittable {
   /** The client calls it, and wraps it where waits have an end. */
@@ -111,7 +117,10 @@ export class Pipeline implements Submittable {
 
 const INT8 = types.builtins.INT8
 
-/** How a value of a type is read from its text. Integers of 8 bytes are numbers: all that are stored here are below 2 ** 53. */
+/**
+ * Reader of a value of a type from its text. Integers of 8 bytes are numbers: all that are stored here are below 2 **
+ * 53.
+ */
 export function readerOf(type: number): (text: string) => unknown {
   return type === INT8 ? Number : types.getTypeParser(type, 'text')
 }
@@ -130,8 +139,8 @@ function textOf(param: SqlParam, index: number): string | null {
     return `{${param.map(value => elementOf(textOf(value, index))).join(',')}}`
   if (param === null) return null
   if (typeof param === 'number' && Number.isFinite(param)) return String(param)
-  // PostgreSQL has no text with a NUL. In JSON it is always escaped, so only free text such as an error or a log line can
-  // have one; there its picture U+2400 stands for it.
+  // PostgreSQL has no text with a NUL. In JSON it is always escaped, so only free text such as an error or a log line
+  // can have one; there its picture U+2400 stands for it.
   if (typeof param === 'string') return param.includes('\0') ? param.replaceAll('\0', '\u2400') : param
   throw new TypeError(`parameter $${index + 1} cannot be ${typeof param === 'number' ? param : typeof param}`)
 }

@@ -1,4 +1,6 @@
-/** Problems of a PostgreSQL that a server cannot use, in the same words for `runyard doctor` and for a failed start. */
+/**
+ * Problems of a PostgreSQL that a server cannot use, in the same words for `runyard doctor` and for a failed start.
+ */
 import { DatabaseError, defaults } from 'pg'
 import { shellWord } from '../../core/shell-word.ts'
 import { textBefore } from '../../core/text-parts.ts'
@@ -56,7 +58,11 @@ export function unfitness(facts: PostgresFacts, url: string): PostgresTrouble | 
 
 const READ_ONLY = 'it is the copy of another one and lets nobody write'
 
-/** The problem of a PostgreSQL after an error. @param error of the connection or of PostgreSQL @param url of the database */
+/**
+ * The problem of a PostgreSQL after an error.
+ * @param error of the connection or of PostgreSQL
+ * @param url of the database
+ */
 export function postgresTrouble(error: unknown, url: string): PostgresTrouble {
   const place = placeOf(url)
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error

@@ -18,7 +18,7 @@ import {
 import { Gathering } from './postgres-gathering.ts'
 import { unavailable } from './sqlite-errors.ts'
 
-/** How to open a store on PostgreSQL. */
+/** Options of a store on PostgreSQL. */
 export interface PostgresOptions {
   /** Such as `postgres://user:password@host:5432/database`. */
   readonly url: string
@@ -30,7 +30,10 @@ export interface PostgresOptions {
   readonly fence?: EpochFence
 }
 
-/** An epoch that every transaction which writes asserts: once it is over, PostgreSQL refuses them, whatever this server believes. */
+/**
+ * An epoch that every transaction which writes asserts: once it is over, PostgreSQL refuses them, whatever this
+ * server believes.
+ */
 export interface EpochFence {
   readonly epoch: number
   readonly holder: string
@@ -48,7 +51,8 @@ const ATTEMPTS = 3
 
 /**
  * Opens a store on PostgreSQL and brings its schema up to date.
- * @throws AppError `unavailable` when the database cannot be reached, gives up durability or was made by a newer version
+ * @throws AppError `unavailable` when the database cannot be reached, gives up durability or was made by a newer
+ * version
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const engine = new PostgresEngine(options)
@@ -65,8 +69,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 }
 
 /**
- * Runs operations on connections of a pool: each write in a transaction of its own, each read of more than one statement
- * on one picture of the database. A connection that fails is thrown away, so the pool mends itself once PostgreSQL is back.
+ * Runs operations on connections of a pool: each write in a transaction of its own, each read of more than one
+ * statement on one picture of the database. A connection that fails is thrown away, so the pool mends itself once
+ * PostgreSQL is back.
  */
 class PostgresEngine {
   readonly #pool: Pool
@@ -78,7 +83,7 @@ class PostgresEngine {
   /** Reads that were seen to take several statements. */
   readonly #severalReads = new Set<string>()
   readonly #gatherings = new Map<string, Gathering>()
-  /** What a transaction that writes begins with; sent with its first statements. */
+  /** The begin of a transaction that writes; sent with its first statements. */
   readonly #begin: readonly Statement[]
   readonly #fence: EpochFence | null
   #closed = false
@@ -127,7 +132,7 @@ class PostgresEngine {
     return call
   }
 
-  /** Where calls of an operation are gathered; null for one whose calls run alone, or when too many wait. */
+  /** The gatherer of calls of an operation; null for one whose calls run alone, or when too many wait. */
   #gatheringOf(name: string): Gathering | null {
     const { together } = operationOf(name)
     if (together === undefined || this.#closed) return null
@@ -184,7 +189,9 @@ class PostgresEngine {
     }
   }
 
-  /** One statement is consistent by itself. A read that turns out to have more starts again, on a picture that stays. */
+  /**
+   * One statement is consistent by itself. A read that turns out to have more starts again, on a picture that stays.
+   */
   async #read(client: PoolClient, name: string, start: () => Steps<unknown>): Promise<unknown> {
     if (!this.#severalReads.has(name)) {
       const steps = start()
@@ -212,7 +219,7 @@ class PostgresEngine {
     }
   }
 
-  /** Where PostgreSQL has no more connections, calls share those that there are. */
+  /** Once PostgreSQL has no more connections, calls share the open ones. */
   async #connect(): Promise<PoolClient> {
     const { options } = this.#pool
     if (options.max < this.#wanted && --this.#callsUntilGrowth <= 0) options.max = this.#wanted
@@ -228,7 +235,7 @@ class PostgresEngine {
   }
 }
 
-/** How long a statement of a step may take: tables may be large. */
+/** Timeout of a statement of a step: tables may be large. */
 const MIGRATION_MS = 24 * 60 * 60_000
 const LET_MIGRATE = `SET LOCAL statement_timeout = ${MIGRATION_MS}`
 /** Ends a step whose server has died, and with it what the step locks. */
@@ -250,8 +257,8 @@ async function transactOne(client: PoolClient, begin: readonly Statement[], step
 }
 
 /**
- * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. BEGIN goes with the first
- * ones, statements whose rows nobody reads with the next one, and the last ones with the COMMIT.
+ * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. BEGIN
+ * goes with the first ones, statements whose rows nobody reads with the next one, and the last ones with the COMMIT.
  */
 async function transact(
   client: PoolClient,
@@ -260,7 +267,10 @@ async function transact(
 ): Promise<unknown[]> {
   const results: unknown[] = []
   let unsent: Statement[] = [...begin]
-  /** Adds the statements of an operation to the pipeline, up to one whose rows it reads. @returns the place of that one; null at its end */
+  /**
+   * Adds the statements of an operation to the pipeline, up to one whose rows it reads.
+   * @returns the place of that one; null at its end
+   */
   const advance = (index: number, rows: readonly Row[]): number | null => {
     for (let step = all[index]!.next(rows); ; step = all[index]!.next([])) {
       if (step.done === true) {
@@ -282,7 +292,7 @@ async function transact(
   return results
 }
 
-/** Whether the connection can be used again. Outside a transaction PostgreSQL only warns. */
+/** True where the connection can be used again. Outside a transaction PostgreSQL only warns. */
 async function rollBack(client: PoolClient): Promise<boolean> {
   try {
     await execute(client, 'ROLLBACK')

@@ -9,8 +9,9 @@ import type { Row } from '../tables/statement.ts'
 import { fromSqlite } from './sqlite-errors.ts'
 
 /**
- * Copies a database as it is at one moment, with all that was committed before the call, also of a server that runs. The copy is made in
- * another thread by a transaction that reads, so writers go on meanwhile. It has no free pages, in which old texts would stay.
+ * Copies a database as it is at one moment, with all that was committed before the call, also of a server that runs.
+ * The copy is made in another thread by a transaction that reads, so writers go on meanwhile. It has no free pages,
+ * in which old texts would stay.
  * @param to a file that is not there yet
  * @returns its schema
  * @throws AppError `unavailable` when it cannot be copied
@@ -36,7 +37,10 @@ function copyBeside(from: string, to: string): Promise<void> {
   return promise
 }
 
-/** Why this version cannot use the file of a database, as the end of a sentence; null when all is well. Reads all of it. */
+/**
+ * Why this version cannot use the file of a database, as the end of a sentence; null when all is well. Reads all of
+ * it.
+ */
 export function problemOfFile(file: string): string | null {
   if (!existsSync(file)) return 'it has no database'
   try {

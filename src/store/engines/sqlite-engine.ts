@@ -57,15 +57,15 @@ const MAX_ANSWERED = 8 * 1024 * 1024
 let emptyInMemory: Uint8Array | null = null
 
 /**
- * The store on SQLite: synchronous, one connection, one transaction at a time. Writes of one call share a transaction and a flush, each in
- * its own savepoint, so that a failure concerns one write only.
+ * The store on SQLite: synchronous, one connection, one transaction at a time. Writes of one call share a transaction
+ * and a flush, each in its own savepoint, so that a failure concerns one write only.
  */
 export class SqliteEngine {
   /** The connection, for tests. */
   readonly database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   readonly #aroundCommit: (commit: () => void) => void
-  /** Whether a commit flushes, as far as the connection knows. */
+  /** True while commits of the connection flush. */
   #flushes = true
   /** Null in memory. */
   readonly #counter: ChangeCounter | null
@@ -108,8 +108,8 @@ export class SqliteEngine {
   }
 
   /**
-   * Runs operations in one transaction, in their order. When it returns, the successful ones are on stable storage, unless none of them
-   * needs that.
+   * Runs operations in one transaction, in their order. When it returns, the successful ones are on stable storage,
+   * unless none of them needs that.
    * @returns the outcomes of the first ones, at least of one; the others were not begun because results are large
    */
   write(calls: readonly OperationCall[]): OperationOutcome[] {
@@ -131,8 +131,8 @@ export class SqliteEngine {
   }
 
   /**
-   * Lets the file return free space (operation `upkeep.compact`). A new file can from the start; an older one has to be rebuilt, which takes
-   * as long as a copy. A file that is too large for that, or has no room, stays as it is.
+   * Lets the file return free space (operation `upkeep.compact`). A new file can from the start; an older one has to
+   * be rebuilt, which takes as long as a copy. A file that is too large for that, or has no room, stays as it is.
    */
   #letShrink(rebuiltBytes: number): void {
     this.database.exec('PRAGMA auto_vacuum = INCREMENTAL')

@@ -12,17 +12,23 @@ const UNAVAILABLE: Readonly<Record<number, string>> = {
   14: 'its database cannot be opened',
 }
 
-/** A reader needs room, too: `SQLITE_IOERR_SHMSIZE` of the file that it shares with others is a full disk in all but name. */
+/**
+ * A reader needs room, too: `SQLITE_IOERR_SHMSIZE` of the file that it shares with others is a full disk in all but
+ * name.
+ */
 const FULL: ReadonlySet<number> = new Set([13, 4874])
 
 /** The file, for people: its path is for the operator alone. */
 const DATABASE_FILE = 'the database file runyard.sqlite'
 /** Primary result codes of a damaged file: `SQLITE_CORRUPT` and `SQLITE_NOTADB`. */
 const DAMAGED: ReadonlySet<number> = new Set([11, 26])
-/** What SQLite says, with a code that means nothing else, of a header with a number of a format that no version has. */
+/**
+ * Message of SQLite, with a code that means nothing else, about a header with a number of a format that no version
+ * has.
+ */
 const UNKNOWN_FORMAT = 'unsupported file format'
 
-/** What SQLite says of a damaged file; null for all other errors. */
+/** Message of SQLite about a damaged file; null for all other errors. */
 export function damageSaid(error: unknown): string | null {
   if (!isSqliteError(error)) return null
   const { errcode, message } = error
@@ -30,8 +36,9 @@ export function damageSaid(error: unknown): string | null {
 }
 
 /**
- * What a caller of the store gets for an error of SQLite: `unavailable` where the machine is at fault, as {@link StoreFull} on a full disk;
- * {@link StoreDamaged} where the file is damaged; and the error itself where a statement is wrong, since that is a mistake in this program.
+ * The error that a caller of the store gets for one of SQLite: `unavailable` where the machine is at fault, as {@link
+ * StoreFull} on a full disk; {@link StoreDamaged} where the file is damaged; and the error itself where a statement
+ * is wrong, since that is a mistake in this program.
  */
 export function fromSqlite(error: unknown): unknown {
   const said = damageSaid(error)
@@ -42,7 +49,7 @@ export function fromSqlite(error: unknown): unknown {
   return reason === undefined ? error : unavailable(reason, error)
 }
 
-/** Whether SQLite met a full disk, also while it read. */
+/** True where SQLite met a full disk, also while it read. */
 export function isFullDisk(error: unknown): boolean {
   return isSqliteError(error) && FULL.has(error.errcode)
 }

@@ -25,7 +25,7 @@ interface PendingWrite extends HostCall {
   readonly reject: (error: unknown) => void
 }
 
-/** What the host needs of an engine. */
+/** The part of an engine that the host uses. */
 export type InlineEngine = Pick<SqliteEngine, 'read' | 'write' | 'stats' | 'close'>
 
 /** Runs the engine in the caller's own thread. Reads run at once; writes that arrive together share a commit. */

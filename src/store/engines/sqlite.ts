@@ -8,23 +8,23 @@ import { SqliteEngine, type StoreStats } from './sqlite-engine.ts'
 import { type Gather, InlineHost } from './sqlite-inline.ts'
 import { ThreadHost } from './thread-host.ts'
 
-/** Where the engine runs: in the caller's thread, or beside it; `moving` begins inline and can move later. */
+/** Place of the engine: the caller's thread, or one beside it; `moving` begins inline and can move later. */
 export type StoreHost = 'inline' | 'thread' | 'moving'
 
-/** How to open a store on SQLite. */
+/** Options of a store on SQLite. */
 export interface SqliteOptions {
   /** Path of the database, or `:memory:`. Its folder must exist. */
   readonly file: string
   readonly host: StoreHost
-  /** When an inline store flushes the writes that have come in; after a few microtasks unless given. */
+  /** Scheduler of the flushes of an inline store; a few microtasks after a write unless given. */
   readonly gather?: Gather
 }
 
 /** A store on SQLite. */
 export interface SqliteStore extends Store {
-  /** What its engine has done so far. */
+  /** Counts of the work of its engine. */
   stats(): Promise<StoreStats>
-  /** Whether its engine runs in a thread of its own now. */
+  /** True while its engine runs in a thread of its own. */
   runsBeside(): boolean
   /** Moves a `moving` engine to a thread of its own, once; nothing for the others. @throws AppError `unavailable` */
   moveToThread(): Promise<void>
@@ -54,8 +54,8 @@ export function sqliteStoreOn(host: Host): SqliteStore {
 const PROBES = 15
 
 /**
- * How long the disk of this folder takes to make a small write durable, in milliseconds: the median of some probes. A disk that takes no
- * write now, such as a full one, counts as the slowest: a server starts on it all the same.
+ * Time in which the disk of this folder makes a small write durable, in milliseconds: the median of some probes. A
+ * disk that takes no write now, such as a full one, counts as the slowest: a server starts on it all the same.
  * @param monotonic milliseconds that only grow
  */
 export function measureFlushMs(folder: string, monotonic: () => number): number {
@@ -86,10 +86,10 @@ function probeFlushMs(path: string, monotonic: () => number): number {
 const SLOW_FLUSH_MS = 1
 
 /**
- * Where the engine should run on a disk with this flush time. Inline saves the way to another thread and back, which
- * costs more than a quick flush does; during a slow flush everything else in the process would stand still, so it goes
- * to a thread. `bench/store.ts` measures both. What is large holds the caller's thread on any disk: the caller that sees it moves
- * the engine (docs/adr/0031-scanning-large-bodies.md).
+ * The best place of the engine on a disk with this flush time. Inline saves the way to another thread and back, which
+ * costs more than a quick flush does; during a slow flush everything else in the process would stand still, so it
+ * goes to a thread. `bench/store.ts` measures both. What is large holds the caller's thread on any disk: the caller
+ * that sees it moves the engine (docs/adr/0031-scanning-large-bodies.md).
  */
 export function chooseHost(flushMs: number): StoreHost {
   return flushMs < SLOW_FLUSH_MS ? 'moving' : 'thread'

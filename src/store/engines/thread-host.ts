@@ -9,8 +9,9 @@ import { ThreadClient } from './thread-client.ts'
 const PROGRAM = pathToFileURL(programFile('store/engines/sqlite-thread'))
 
 /**
- * Runs the engine in a thread of its own. One that ends, for want of memory perhaps, takes its open calls with it, each with an
- * answer; nothing that was acknowledged is lost, since that is on the disk. The calls after it get a new thread, one at a time.
+ * Runs the engine in a thread of its own. One that ends, for want of memory perhaps, takes its open calls with it,
+ * each with an answer; nothing that was acknowledged is lost, since that is on the disk. The calls after it get a new
+ * thread, one at a time.
  */
 export class ThreadHost implements Host {
   readonly #open: () => Promise<ThreadClient>

@@ -4,7 +4,7 @@ import { StoreFull } from '../../ports/store/store-full.ts'
 import type { HostCall } from './host.ts'
 import type { OperationOutcome, StoreStats } from './sqlite-engine.ts'
 
-/** What the thread is started with. */
+/** Start data of the thread. */
 export interface ThreadData {
   readonly file: string
 }
@@ -37,7 +37,9 @@ export type Response =
   | {
       readonly kind: 'outcomes'
       readonly outcomes: readonly NumberedOutcome[]
-      /** For large results: the main thread confirms that it has taken them, which bounds how many are on their way. */
+      /**
+       * For large results: the main thread confirms that it has taken them, which bounds how many are on their way.
+       */
       readonly large?: LargeAnswers
     }
   | { readonly kind: 'stats'; readonly id: number; readonly stats: StoreStats }

@@ -13,7 +13,10 @@ import {
 
 /** Size in characters from which results are sent at once, and counted until the main thread has taken them. */
 const LARGE = 256 * 1024
-/** Limit of characters of large results of reads on their way, and the same of writes; more calls of that kind wait until the main thread has taken some. */
+/**
+ * Limit of characters of large results of reads on their way, and the same of writes; more calls of that kind wait
+ * until the main thread has taken some.
+ */
 const MAX_UNTAKEN = 8 * 1024 * 1024
 
 /**

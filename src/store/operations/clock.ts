@@ -4,7 +4,7 @@ import * as sql from '../tables/server-clock.ts'
 import { type ClockRow, toKeptClock } from '../tables/server-clock.ts'
 import { type OperationsOf, perform, queryOne, read, type Steps, write } from './operation.ts'
 
-/** How many jobs one statement looks at. */
+/** Limit of jobs that one statement looks at. */
 const PART = 20_000
 
 /** The server's time. */

@@ -1,7 +1,7 @@
 /**
- * Every method of the store port is one operation: a generator that yields statements and receives their rows. It does
- * not know who runs it. SQLite runs it to its end at once, inside a transaction of many; a client of a database server
- * can run the same one and wait for each answer.
+ * Every method of the store port is one operation: a generator that yields statements and receives their rows. It
+ * does not know who runs it. SQLite runs it to its end at once, inside a transaction of many; a client of a database
+ * server can run the same one and wait for each answer.
  */
 
 import type { Row, SqlValue, Statement } from '../tables/statement.ts'
@@ -11,22 +11,25 @@ export type Steps<Result> = Generator<Statement, Result, readonly Row[]>
 
 /** An operation. Arguments and results are plain data that can be cloned into another thread. */
 export interface Operation<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
-  /** Whether it only reads, so that it needs no transaction that is made durable. */
+  /** True when it only reads, so that it needs no transaction that is made durable. */
   readonly reads: boolean
-  /** Whether what it changes may be lost when the machine fails before the next flush; see {@link writeUnflushed}. */
+  /** True when its changes may be lost if the machine fails before the next flush; see {@link writeUnflushed}. */
   readonly unflushed?: true
   readonly steps: (...args: Args) => Steps<Result>
-  /** How several calls become one transaction of PostgreSQL, where each statement is a message and each commit a flush. */
+  /**
+   * The way in which several calls become one transaction of PostgreSQL, where each statement is a message and each
+   * commit a flush.
+   */
   readonly together?: Together<Args, Result>
 }
 
-/** How several calls of an operation run in one transaction. */
+/** The way in which several calls of an operation run in one transaction. */
 export interface Together<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
   /** Characters of a call; null for one that has to run alone. */
   readonly size: (...args: Args) => number | null
   /**
-   * One statement, which does for each of them what its steps do. Without it their steps run side by side: the first statement of each,
-   * then the second of each. Only for calls that do not depend on each other.
+   * One statement, which does for each of them what its steps do. Without it their steps run side by side: the first
+   * statement of each, then the second of each. Only for calls that do not depend on each other.
    */
   readonly statement?: {
     readonly of: (calls: readonly Args[]) => Statement
@@ -58,8 +61,9 @@ export function write<Args extends readonly unknown[], Result>(
 }
 
 /**
- * An operation that changes something without a flush of its own on the embedded store (docs/adr/0003). The end of the server loses nothing of it. A
- * failure of the machine before the next flush undoes it, and everything else stays as it was before.
+ * An operation that changes something without a flush of its own on the embedded store (docs/adr/0003). The end of
+ * the server loses nothing of it. A failure of the machine before the next flush undoes it, and everything else stays
+ * as it was before.
  */
 export function writeUnflushed<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,
@@ -79,8 +83,9 @@ export function* queryOne<R = Row>(sql: string, params: readonly SqlValue[] = []
 }
 
 /**
- * Keeps the rows that the statement selects from changing until the operation ends. The statements behind it see all that
- * others did to them before. Always in this order, so that no two operations wait for each other: jobs, counters, batches, workers.
+ * Keeps the rows that the statement selects from changing until the operation ends. The statements behind it see all
+ * that others did to them before. Always in this order, so that no two operations wait for each other: jobs,
+ * counters, batches, workers.
  */
 export function* lock(sql: string, params: readonly SqlValue[]): Steps<void> {
   yield { sql, params, locks: true, unread: true }

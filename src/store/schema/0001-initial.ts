@@ -1,4 +1,7 @@
-/** The data model. Every table but that of the canary, that of the server's time and those of the audit log has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
+/**
+ * The data model. Every table but that of the canary, that of the server's time and those of the audit log has the
+ * owner of its rows; `docs/internals/schema.md` has a picture of it.
+ */
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
 import { auditAnchors, auditBegun, auditEntries } from './initial/audit.ts'
 import { endpointCounters, endpointDomains, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'

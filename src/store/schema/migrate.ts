@@ -7,7 +7,8 @@ import { migrations } from './migrations.ts'
 import { knownSchema, READ_STEPS, refusalOf, stateOf } from './schema-state.ts'
 
 /**
- * Brings a database to the schema of this program, in one transaction of the caller. Each step is kept with the version of Runyard that made it.
+ * Brings a database to the schema of this program, in one transaction of the caller. Each step is kept with the
+ * version of Runyard that made it.
  * @param dialect the database that it is
  * @throws AppError `unavailable` for a database that a newer version made, or one from before the first release
  */

@@ -1,4 +1,4 @@
-/** Which schema a database has, and whether this program can use it. */
+/** The schema of a database, and the reason why this program cannot use it. */
 import type { Row } from '../tables/statement.ts'
 import { migrations } from './migrations.ts'
 
@@ -26,7 +26,7 @@ export function knownSchema(steps: readonly { readonly version: number }[] = mig
   return steps.at(-1)?.version ?? 0
 }
 
-/** What {@link READ_STEPS} has found. @returns null for a database without a step */
+/** The state in the rows of {@link READ_STEPS}. @returns null for a database without a step */
 export function stateOf(
   rows: readonly Row[],
   steps: readonly { readonly name: string }[] = migrations,
@@ -52,7 +52,7 @@ export function refusalOf({ version, writtenBy }: SchemaState, known = knownSche
   )
 }
 
-/** What this program has to change in a database that it can use; null when nothing. */
+/** The change of a database that this program can use; null for none. */
 export function changeOf({ version, writtenBy }: SchemaState, known = knownSchema()): SchemaChange | null {
   return writtenBy === null || version >= known ? null : { from: version, to: known, writtenBy }
 }

@@ -1,6 +1,6 @@
 /** Statements and rows of the audit log. */
 
-/** What a list shows of a row. */
+/** The columns of a row that a list shows. */
 export interface EntryRow {
   readonly sequence: number
   readonly at_ms: number
@@ -36,7 +36,10 @@ export const putAnchor = `
   INSERT INTO audit_anchors (id, sequence, hash) VALUES (1, $1, $2)
   ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`
 
-/** $1 sequence, $2 instant, $3 account, $4 key, $5 surface, $6 operation, $7 object, $8 whether it only began, $9 content, $10 hash. */
+/**
+ * $1 sequence, $2 instant, $3 account, $4 key, $5 surface, $6 operation, $7 object, $8 whether it only began, $9
+ * content, $10 hash.
+ */
 export const insertEntry = `
   INSERT INTO audit_entries (sequence, at_ms, account, key_id, surface, operation, object, is_begun, content, hash)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
@@ -62,8 +65,8 @@ export const readWhole = 'SELECT * FROM audit_entries WHERE sequence > $1 ORDER 
 export type FilterColumn = 'account' | 'key_id' | 'operation' | 'object' | 'surface'
 
 /**
- * $1 the entry before which they are, $2 and $3 bounds of their instants, $4 how many, then a value for each column. Instants never step back
- * from one entry to the next, so bounds of them are bounds of the chain.
+ * $1 the entry before which they are, $2 and $3 bounds of their instants, $4 how many, then a value for each column.
+ * Instants never step back from one entry to the next, so bounds of them are bounds of the chain.
  */
 export function listEntries(columns: readonly FilterColumn[]): string {
   const fits = columns.map((column, index) => `AND ${column} = $${index + 5}`).join(' ')
@@ -75,7 +78,10 @@ export function listEntries(columns: readonly FilterColumn[]): string {
     ORDER BY sequence DESC LIMIT $4`
 }
 
-/** $1 the instant before which they were made, $2 the entry up to which they are too many, $3 how many at most. The last of those to remove. */
+/**
+ * $1 the instant before which they were made, $2 the entry up to which they are too many, $3 how many at most. The
+ * last of those to remove.
+ */
 export const findLastOld = `
   SELECT sequence, hash FROM (
     SELECT sequence, hash, at_ms FROM audit_entries ORDER BY sequence LIMIT $3) AS oldest

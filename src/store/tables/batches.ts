@@ -70,7 +70,10 @@ export const REQUESTS_AT_ONCE = [100, 10, 1] as const
 const REQUEST_COLUMNS =
   'batch_id, owner, seq, id, execution_timeout_ms, ttl_ms, low_priority, bytes, webhook, s3_config, policy, input'
 
-/** $1 batch, $2 owner, then for each request the other columns in their order. @param count see {@link REQUESTS_AT_ONCE} */
+/**
+ * $1 batch, $2 owner, then for each request the other columns in their order.
+ * @param count see {@link REQUESTS_AT_ONCE}
+ */
 export function insertRequests(count: number): string {
   const own = REQUEST_COLUMNS.split(', ').length - 2
   const row = (index: number) => {
@@ -112,7 +115,7 @@ export const cancelBatch = `
   WHERE id = $2 AND endpoint_id = $1 AND status IN ('DRAFT', 'FINALIZED') AND ${UNFINISHED} AND ${there('$3')}
   RETURNING ${BATCH_COLUMNS}`
 
-/** What the counts come to. */
+/** True once all requests have ended. */
 const ENDED = 'completed + failed + $2 + $3 >= total'
 
 /** $1 batch, $2 more completed, $3 more failed, $4 now, $5 expiry if all have ended. */
@@ -150,7 +153,9 @@ export const releaseInputs = `
 /** $1 batch, $2 the last request. */
 export const deleteRequests = 'DELETE FROM batch_requests WHERE batch_id = $1 AND seq <= $2'
 
-/** $1 how many. Batches that were finalized and have requests that are no jobs yet, or cancelled ones that still wait. */
+/**
+ * $1 how many. Batches that were finalized and have requests that are no jobs yet, or cancelled ones that still wait.
+ */
 export const unsettledBatches = `
   SELECT id, endpoint_id FROM batches WHERE ${UNFINISHED} AND status <> 'DRAFT'
     AND EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id) AND (
@@ -214,14 +219,20 @@ export const anyQueuedBatch = `SELECT 1 AS found FROM batches WHERE endpoint_id 
 /** $1 endpoint. */
 export const lockQueuedBatches = `SELECT id FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY id {{lock}}`
 
-/** $1 endpoint, $2 priority, $3 now, $4 how many matter, $5 worker. The batches in the queue, each with how many of its requests wait that the worker may have. */
+/**
+ * $1 endpoint, $2 priority, $3 now, $4 how many matter, $5 worker. The batches in the queue, each with how many of
+ * its requests wait that the worker may have.
+ */
 export const queuedBatches = `
   SELECT id, position, (SELECT COUNT(*) FROM (
       SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = batches.id AND low_priority = $2
         AND expires_at_ms > $3 AND ${mayHave('$5')} LIMIT $4) AS few) AS waiting
   FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY position, id`
 
-/** $1 endpoint, $2 priority, $3 now, $4 how many, $5 worker. The places of the first jobs that stand in the queue by themselves, of those that it may have. */
+/**
+ * $1 endpoint, $2 priority, $3 now, $4 how many, $5 worker. The places of the first jobs that stand in the queue by
+ * themselves, of those that it may have.
+ */
 export const queueHeads = `
   SELECT position FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = '' AND low_priority = $2
     AND expires_at_ms > $3 AND ${mayHave('$5')} ORDER BY position, id LIMIT $4`
@@ -234,7 +245,10 @@ export const queueTail = `
 /** $1 batch, $2 its new place, $3 now. */
 export const passTurn = 'UPDATE batches SET position = $2, turn_at_ms = $3 WHERE id = $1'
 
-/** $1 job, $2 how many at most. How many requests of its batch wait before it; no row when it does not wait for a turn of its batch. */
+/**
+ * $1 job, $2 how many at most. How many requests of its batch wait before it; no row when it does not wait for a turn
+ * of its batch.
+ */
 export const requestsBefore = `
   SELECT job.queue AS batch_id, (SELECT COUNT(*) FROM (
     SELECT 1 FROM jobs

@@ -105,14 +105,17 @@ export const moveAverage = `
   WHERE shard = ${AVERAGE} AND endpoint_id IN (
     SELECT endpoint_id FROM endpoint_counters WHERE endpoint_id = $1 AND shard = ${AVERAGE} {{skip_locked}})`
 
-/** Where the jobs of an endpoint that wait at the head of a queue are; each is one step into an index. */
+/** The instant at which the head of a queue began to wait; one step into an index. */
 const headOf = (endpoint: string, queue: string) => `(SELECT queued_at_ms FROM jobs
       WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = ${queue} AND low_priority = 0
       ORDER BY position, id LIMIT 1)`
 
 const sumOf = (name: string) => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) AS ${name}`
 
-/** The queue as the autoscaler sees it. Its counts are kept, see schema/initial/queue-counts.ts. @param endpoint what it is the queue of */
+/**
+ * The queue as the autoscaler sees it. Its counts are kept, see schema/initial/queue-counts.ts.
+ * @param endpoint what it is the queue of
+ */
 const loadOf = (endpoint: string) => `counts.*,
     ${headOf(endpoint, `'${SUSPECT_QUEUE}'`)} AS suspect_queued_at_ms,
     ${headOf(endpoint, `''`)} AS head_queued_at_ms,
@@ -246,7 +249,7 @@ export function toCounters(row: CountersRow | null): EndpointCounters {
   return { completed, failed, retried, averageExecutionMs: row.average_execution_ms }
 }
 
-/** What `queueLoad` returns. */
+/** A row of `queueLoad`. */
 export interface QueueRow {
   readonly queued: number
   readonly queued_low_priority: number
@@ -272,7 +275,7 @@ export function toQueueLoad(row: QueueRow): QueueLoad {
   }
 }
 
-/** What `workerCounts` returns. */
+/** A row of `workerCounts`. */
 export interface WorkerCountRow {
   readonly endpoint_id: EndpointId
   readonly state: Exclude<WorkerState, 'EXITED'>
@@ -280,7 +283,7 @@ export interface WorkerCountRow {
   readonly workers: number
 }
 
-/** What the workers of a row are about. */
+/** Condition of the workers of a row. */
 export function conditionOf({ state, busy }: WorkerCountRow): WorkerCondition {
   if (state === 'READY') return busy === 1 ? 'running' : 'idle'
   return ({ STARTING: 'starting', FROZEN: 'frozen', DRAINING: 'draining', STOPPING: 'stopping' } as const)[state]

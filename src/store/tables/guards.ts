@@ -10,22 +10,30 @@ export function guard(transition: Transition): string {
 /** A job that a worker holds. Written like the partial indexes, so that they serve it. */
 export const RUNNING = `status = 'IN_PROGRESS'`
 
-/** The queue of suspects, see core/job: those of the endpoint that wait, or run, alone. Other jobs wait in '' or that of their batch. */
+/**
+ * The queue of suspects, see core/job: those of the endpoint that wait, or run, alone. Other jobs wait in '' or that
+ * of their batch.
+ */
 export const SUSPECT_QUEUE = 'alone'
 
 /** A batch that takes turns in the queue of its endpoint. Written like the partial index, so that it serves it. */
 export const TAKES_TURNS = `status = 'FINALIZED' AND finished_at_ms IS NULL`
 
-/** A job that the worker may have: one that it has yet to stop, though its client has queued it again, is left to others until it has. */
+/**
+ * A job that the worker may have: one that it has yet to stop, though its client has queued it again, is left to
+ * others until it has.
+ */
 export const mayHave = (worker: string) =>
   `NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = ${worker} AND job_id = jobs.id)`
 
 /** A worker that has not ended. Written like the partial indexes, so that they serve it. */
 export const ALIVE = `state <> 'EXITED'`
 
-/** A job whose endpoint was not deleted. The rows of others are being removed, and nothing else may happen to them. */
+/**
+ * A job whose endpoint was not deleted. The rows of others are being removed, and nothing else may happen to them.
+ */
 export const ENDPOINT_THERE = 'EXISTS (SELECT 1 FROM endpoints WHERE id = jobs.endpoint_id)'
 
-/** What each step back into the queue sets. */
+/** Changes of each step back into the queue. */
 export const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL,
     progress_bytes = NULL`

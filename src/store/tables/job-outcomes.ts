@@ -2,22 +2,23 @@
 import { ENDPOINT_THERE, guard, RUNNING, STEP_BACK, SUSPECT_QUEUE } from './guards.ts'
 import { MOVED_COLUMNS } from './jobs.ts'
 
-/** What is known of the chunks that an attempt has sent. */
+/** Bytes of the chunks that an attempt has sent. */
 export const STREAM_COLUMNS =
   '(SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1) AS stream_bytes'
 
 /** The columns of a job that has ended, with what its usage is counted from. */
 const ENDED_COLUMNS = `${MOVED_COLUMNS}, waiting_since_ms, input_bytes, output_bytes, ${STREAM_COLUMNS}`
 
-/** What each end sets. @param now the parameter with the instant of the end */
+/** Changes of each end. @param now the parameter with the instant of the end */
 function end(now: string): string {
   return `progress = NULL, progress_bytes = NULL, finished_at_ms = ${now}, expires_at_ms =
       CASE WHEN ${now} + retention_ms < expires_at_ms THEN ${now} + retention_ms ELSE expires_at_ms END`
 }
 
 /**
- * $1 job, $2 worker, $3 the final status, $4 the output if it is small, $5 error, $6 warning, $7 now, $8 how many bytes the output has. The
- * worker of a job in the queue is its last holder, so one condition serves the result in time and the late one.
+ * $1 job, $2 worker, $3 the final status, $4 the output if it is small, $5 error, $6 warning, $7 now, $8 how many
+ * bytes the output has. The worker of a job in the queue is its last holder, so one condition serves the result in
+ * time and the late one.
  */
 export const finishJob = `
   UPDATE jobs SET status = $3, output = $4, output_bytes = $8, error = $5, warning = $6, ${end('$7')}
@@ -52,8 +53,8 @@ export const failLostJobs = `
   RETURNING ${MOVED_COLUMNS}`
 
 /**
- * $1 jobs as a JSON list, $2 now, $3 worker, $4 how many lost attempts make a job a suspect. The worker stays with the job as its last
- * holder.
+ * $1 jobs as a JSON list, $2 now, $3 worker, $4 how many lost attempts make a job a suspect. The worker stays with
+ * the job as its last holder.
  */
 export const requeueLostJobs = `
   UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1, waiting_since_ms = $2,
@@ -77,8 +78,8 @@ export const releaseJobs = `
   RETURNING ${MOVED_COLUMNS}`
 
 /**
- * $1 endpoint, $2 job, $3 now, $4 the new place in the queue. The worker of the last attempt loses all claim to it. A job of a batch
- * waits by itself from now on.
+ * $1 endpoint, $2 job, $3 now, $4 the new place in the queue. The worker of the last attempt loses all claim to it. A
+ * job of a batch waits by itself from now on.
  */
 export const retryJob = `
   UPDATE jobs SET ${STEP_BACK}, attempt = 0, lost_attempts = 0, worker_id = NULL, output = NULL, output_bytes = NULL,

@@ -7,7 +7,7 @@ import { ENDPOINT_THERE } from './guards.ts'
 import { payload } from './jobs.ts'
 import { changedText, readSummed } from './summed-text.ts'
 
-/** Where the jobs of a list come from: those that are kept, and what is left of others. */
+/** Sources of the jobs of a list: those that are kept, and the records of others. */
 export type ListedTable = 'jobs' | 'job_records'
 
 /** The owner of the listed jobs: an endpoint or an account. */
@@ -16,7 +16,10 @@ export type ListedBy = 'endpoint_id' | 'owner'
 const WHEN =
   'id, endpoint_id, queued_at_ms, started_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes'
 
-/** The parameter with the instant of a read. A job past its expiry is removed soon after; until then it is shown as its record will be. */
+/**
+ * The parameter with the instant of a read. A job past its expiry is removed soon after; until then it is shown as
+ * its record will be.
+ */
 const NOW = '$4'
 const EXPIRED = `expires_at_ms <= ${NOW}`
 const UNDONE = `(${EXPIRED} AND status IN ('IN_QUEUE', 'IN_PROGRESS'))`
@@ -46,9 +49,10 @@ export const jobByAge = (table: ListedTable, by: ListedBy) => `
 const optional = (parameter: string, condition: string) => `(CAST(${parameter} AS TEXT) IS NULL OR ${condition})`
 
 /**
- * $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 now, $5 and $6 instant and id of the last one that matters,
- * $7 the instant up to which expired jobs are hidden, $8 how many, $9 worker, $10 pattern of the error, $11 fingerprint, $12 and further: the
- * states. Newest first. Of jobs that are kept, all with an error match a fingerprint: it is made of the error where they are read.
+ * $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 now, $5 and $6 instant and id
+ * of the last one that matters, $7 the instant up to which expired jobs are hidden, $8 how many, $9 worker, $10
+ * pattern of the error, $11 fingerprint, $12 and further: the states. Newest first. Of jobs that are kept, all with
+ * an error match a fingerprint: it is made of the error where they are read.
  */
 export const listJobs = (table: ListedTable, by: ListedBy) => `
   SELECT ${COLUMNS[table].all} FROM ${table}
@@ -78,8 +82,8 @@ export const endpointOfRecord = `
   SELECT endpoint_id FROM job_records WHERE id = $2 AND owner = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
 
 /**
- * $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 what it counts as, $8 whether with its payloads, $9 bytes of its input that is
- * kept for a while, 0 for none. Of a job that is removed.
+ * $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 what it counts as, $8 whether with its payloads,
+ * $9 bytes of its input that is kept for a while, 0 for none. Of a job that is removed.
  */
 export const insertRecord = `
   INSERT INTO job_records (id, owner, endpoint_id, status, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, started_at_ms,
@@ -90,7 +94,10 @@ export const insertRecord = `
   FROM jobs WHERE id = $1
   ON CONFLICT (id) DO NOTHING`
 
-/** $1 owner, $2 how many more, $3 bytes more, $4 bytes more of inputs that are kept for a while. Returns what there is now. */
+/**
+ * $1 owner, $2 how many more, $3 bytes more, $4 bytes more of inputs that are kept for a while. Returns what there is
+ * now.
+ */
 export const addToSizes = `
   INSERT INTO job_record_sizes (owner, records, bytes, failed_input_bytes) VALUES ($1, $2, $3, $4)
   ON CONFLICT (owner) DO UPDATE SET records = job_record_sizes.records + excluded.records,
@@ -118,8 +125,8 @@ export const dropFailedInputs = `
 export const deleteRecords = 'DELETE FROM job_records WHERE id IN ({{id_list}})'
 
 /**
- * $1 the instant of the oldest end that is kept, $2 limit of records, $3 limit of bytes, $4 how many, $5 and $6 the same instant and limit of
- * inputs that are kept for a while. Accounts that have too much.
+ * $1 the instant of the oldest end that is kept, $2 limit of records, $3 limit of bytes, $4 how many, $5 and $6 the
+ * same instant and limit of inputs that are kept for a while. Accounts that have too much.
  */
 export const ownersOverLimit = `
   SELECT owner FROM job_record_sizes
@@ -167,7 +174,7 @@ export interface RecordRow extends ListedRow {
   readonly chunks: number | null
 }
 
-/** Where a job stands in a list. */
+/** Place of a job in a list. */
 export type PlaceRow = Pick<ListedRow, 'queued_at_ms' | 'id'>
 
 /** A row of {@link oldestRecords} and {@link recordsLeft}. */

@@ -7,15 +7,17 @@ import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, summed } from './summed-text.ts'
 
 /**
- * The columns of a job in its own table. Its input only goes to workers: a call that waits for a job, or asks for its status, would
- * read and hold up to 20 MB for nothing.
+ * The columns of a job in its own table. Its input only goes to workers: a call that waits for a job, or asks for its
+ * status, would read and hold up to 20 MB for nothing.
  */
 const OWN_COLUMNS =
   "id, owner, endpoint_id, kind, status, '' AS input, policy, webhook, s3_config, execution_timeout_ms, low_priority, " +
   'position, ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
   'worker_id, error, warning, batch_id, traceparent'
 
-/** To this size a text stays beside the state of its job. A larger one would be written again whenever the job moves. */
+/**
+ * To this size a text stays beside the state of its job. A larger one would be written again whenever the job moves.
+ */
 export const SMALL_BYTES = 2_048
 
 /** A text of the job of a row, which is beside its state or in `job_payloads`. */
@@ -27,7 +29,10 @@ export function payload(kind: 'input' | 'progress' | 'output'): string {
 /** The columns of a job, see jobs.ts. */
 export const JOB_COLUMNS = `${OWN_COLUMNS}, ${payload('output')} AS output, ${payload('progress')} AS progress`
 
-/** The columns of a job that was just moved, and whether a large progress of its attempt is still there. It has no output but one that came with the move. */
+/**
+ * The columns of a job that was just moved, and whether a large progress of its attempt is still there. It has no
+ * output but one that came with the move.
+ */
 export const MOVED_COLUMNS = `${OWN_COLUMNS}, NULL AS output, NULL AS progress,
     (SELECT COUNT(*) FROM job_payloads WHERE job_id = jobs.id AND kind = 'progress') AS has_progress`
 
@@ -68,7 +73,9 @@ export const deleteProgress = `DELETE FROM job_payloads WHERE job_id = $1 AND ki
 /** $1 job. */
 export const deleteOutput = `DELETE FROM job_payloads WHERE job_id = $1 AND kind = 'output'`
 
-/** $1 endpoint, $2 key, $3 owner, $4 job, $5 expiry of the key, $6 now. No row when the key belongs to an earlier job. */
+/**
+ * $1 endpoint, $2 key, $3 owner, $4 job, $5 expiry of the key, $6 now. No row when the key belongs to an earlier job.
+ */
 export const claimKey = `
   INSERT INTO idempotency_keys (endpoint_id, key, owner, job_id, expires_at_ms)
   SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = $1)
@@ -93,7 +100,10 @@ export const findJob = `
 export const locateJob = `
   SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
-/** $1 endpoint. No worker of its newest release has been ready, or it is a canary, or stopped, so older ones go on; see core/scaling/rollout.ts. */
+/**
+ * $1 endpoint. No worker of its newest release has been ready, or it is a canary, or stopped, so older ones go on;
+ * see core/scaling/rollout.ts.
+ */
 const OLDER_GO_ON = `EXISTS (
         SELECT 1 FROM endpoints AS present JOIN releases ON releases.endpoint_id = present.id AND releases.version = present.version
         WHERE present.id = $1 AND (releases.ready_at_ms IS NULL OR releases.canary IS NOT NULL OR releases.stopped_for IS NOT NULL))`
@@ -125,7 +135,7 @@ const SOME = `id IN (${HEAD} LIMIT $5 {{skip_locked}})`
 const noSuspectIn = (status: JobStatus) => `NOT EXISTS (SELECT 1 FROM jobs AS suspect
       WHERE suspect.endpoint_id = $1 AND suspect.status = '${status}' AND suspect.queue = '${SUSPECT_QUEUE}')`
 
-/** Where suspects wait or run, more is checked before a worker gets jobs. */
+/** No suspect waits or runs. With one, more is checked before a worker gets jobs. */
 const NO_SUSPECT = `
     AND ${noSuspectIn('IN_QUEUE')}
     AND ${noSuspectIn('IN_PROGRESS')}`
@@ -133,7 +143,10 @@ const NO_SUSPECT = `
 /** $1 endpoint. A row when it has no suspects that wait or run. */
 export const noSuspect = `SELECT id FROM endpoints WHERE id = $1${NO_SUSPECT}`
 
-/** $1 endpoint, $2 worker, $3 now, $4 queue. A list, even of one, costs SQLite three times as much as the claim itself. */
+/**
+ * $1 endpoint, $2 worker, $3 now, $4 queue. A list, even of one, costs SQLite three times as much as the claim
+ * itself.
+ */
 export const claimJob = claim(ONE, NO_SUSPECT)
 
 /** $1 endpoint, $2 worker, $3 now, $4 queue, $5 how many. */
@@ -160,8 +173,8 @@ const NEXT_SUSPECT = `${head(`'${SUSPECT_QUEUE}'`)} AND ${SUSPECTS_TURN}
 export const claimSuspect = claim(`id = (${NEXT_SUSPECT} {{skip_locked}})`)
 
 /**
- * $1 endpoint, $2 worker, $3 now. How many jobs the worker holds or has yet to let go of, how many suspects are among them, and
- * since when the suspect whose turn it is waits; null when none does.
+ * $1 endpoint, $2 worker, $3 now. How many jobs the worker holds or has yet to let go of, how many suspects are among
+ * them, and since when the suspect whose turn it is waits; null when none does.
  */
 export const besideSuspects = `
   SELECT (SELECT COUNT(*) FROM jobs WHERE worker_id = $2 AND ${RUNNING})
@@ -170,8 +183,9 @@ export const besideSuspects = `
     (SELECT COALESCE(waiting_since_ms, queued_at_ms) FROM jobs WHERE id = (${NEXT_SUSPECT})) AS waiting_since_ms`
 
 /**
- * $1 endpoint, $2 worker, $3 whether the suspect waits for too long, 0 or 1. A row when this is the worker that is let run empty for it:
- * the oldest one, where none can be started for it or none has come, and none runs a suspect and will be free after it.
+ * $1 endpoint, $2 worker, $3 whether the suspect waits for too long, 0 or 1. A row when this is the worker that is
+ * let run empty for it: the oldest one, where none can be started for it or none has come, and none runs a suspect
+ * and will be free after it.
  */
 export const runsEmpty = `
   SELECT id FROM endpoints WHERE id = $1
@@ -247,7 +261,7 @@ export interface JobRow {
   readonly traceparent: string | null
 }
 
-/** What a claim returns of each row. */
+/** A row of a claim. */
 export interface ClaimedRow
   extends Pick<
     JobRow,
@@ -266,7 +280,7 @@ export interface ClaimedRow
   readonly waited_ms: number
 }
 
-/** What the usage of an attempt is counted from. */
+/** Columns from which the usage of an attempt is counted. */
 export interface SpanRow {
   readonly started_at_ms: number | null
   readonly waiting_since_ms: number
@@ -276,7 +290,7 @@ export interface SpanRow {
 
 /** A row of a job that was just moved. */
 export interface MovedRow extends JobRow {
-  /** Whether a large progress of its attempt is still there, 0 or 1. */
+  /** 1 where a large progress of its attempt is still kept, else 0. */
   readonly has_progress: number
 }
 
@@ -352,7 +366,7 @@ export function toRemovedJob(row: RemovedRow): Job {
   return toJob({ ...row, input: '{}', output: null, policy: null, s3_config: null, progress: null })
 }
 
-/** What the usage of the job of a row is counted from. */
+/** The values from which the usage of a job is counted. */
 export function toSpan(row: EndedRow): UsageSpan {
   return {
     waitingSinceMs: row.waiting_since_ms ?? row.queued_at_ms,

@@ -28,7 +28,10 @@ const newest = (endpoint: string, more: string) => `COALESCE((
     SELECT MAX(working.version) FROM releases AS working
     WHERE working.endpoint_id = ${endpoint} AND ${worked('working')}${more}), 0)`
 
-/** The last release of an endpoint that has worked, which a rollout that stops falls back to. @param endpoint its id */
+/**
+ * The last release of an endpoint that has worked, which a rollout that stops falls back to.
+ * @param endpoint its id
+ */
 const newestWorking = (endpoint: string) => newest(endpoint, '')
 
 /** The last one of these that new releases are compared with. @param endpoint its id */
@@ -39,7 +42,10 @@ export const deleteOldReleases = `
   DELETE FROM releases WHERE endpoint_id = $1 AND version <= $2
     AND version <> ${newestWorking('$1')} AND version <> ${newestGood('$1')}`
 
-/** $1 endpoint, $2 the newest version whose configuration may go, $3 how many characters those of all releases may have. */
+/**
+ * $1 endpoint, $2 the newest version whose configuration may go, $3 how many characters those of all releases may
+ * have.
+ */
 export const dropOldConfigurations = `
   UPDATE releases SET config = NULL WHERE endpoint_id = $1 AND version <= $2 AND config IS NOT NULL
     AND version <> ${newestWorking('$1')} AND version <> ${newestGood('$1')} AND version <= (
@@ -77,7 +83,10 @@ export const restoreModels = `
 export const releaseReady = `
   UPDATE releases SET ready_at_ms = $3 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`
 
-/** $1 endpoint, $2 version, $3 when a worker of it was created, $4 that worker. It was not ready, and no other worker shows that the release is. */
+/**
+ * $1 endpoint, $2 version, $3 when a worker of it was created, $4 that worker. It was not ready, and no other worker
+ * shows that the release is.
+ */
 export const releaseNeverReady = `
   UPDATE releases SET ready_at_ms = NULL WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms >= $3
     AND NOT EXISTS (SELECT 1 FROM workers WHERE endpoint_id = $1 AND version = $2 AND id <> $4
@@ -92,8 +101,8 @@ export const rolloutOfRelease =
   'SELECT ready_at_ms, crashes, canary, stopped_for, stop FROM releases WHERE endpoint_id = $1 AND version = $2'
 
 /**
- * $1 ids of endpoints, as a JSON list. As {@link rolloutOfRelease} and {@link workingRelease}, of their present versions: those that are canaries,
- * those of which no worker has been ready, and those that are stopped.
+ * $1 ids of endpoints, as a JSON list. As {@link rolloutOfRelease} and {@link workingRelease}, of their present
+ * versions: those that are canaries, those of which no worker has been ready, and those that are stopped.
  */
 export const openRollouts = `
   SELECT newest.endpoint_id, newest.ready_at_ms, newest.crashes, newest.canary, newest.stop,
@@ -108,8 +117,8 @@ export const openRollouts = `
     AND (newest.ready_at_ms IS NULL OR newest.canary IS NOT NULL OR newest.stopped_for IS NOT NULL)`
 
 /**
- * $1 endpoint, $2 version. It is no canary any more, and not stopped; one that was stopped is judged no more. No row where it is neither, or another version is
- * the newest.
+ * $1 endpoint, $2 version. It is no canary any more, and not stopped; one that was stopped is judged no more. No row
+ * where it is neither, or another version is the newest.
  */
 export const promoteRelease = `
   UPDATE releases SET canary = NULL, stopped_for = NULL, stop = NULL, judged = CASE WHEN stopped_for IS NULL THEN judged ELSE 0 END
@@ -123,8 +132,8 @@ export const workingRelease = `
   ORDER BY version DESC LIMIT 1`
 
 /**
- * $1 endpoint, $2 version, $3 results, $4 those of them that failed. Of the newest release, once it is judged no more, only the last results weigh; what an older
- * one is compared with only grows.
+ * $1 endpoint, $2 version, $3 results, $4 those of them that failed. Of the newest release, once it is judged no
+ * more, only the last results weigh; what an older one is compared with only grows.
  */
 export const addResults = `
   UPDATE releases SET
@@ -138,8 +147,9 @@ export const restoreResults = `
   WHERE endpoint_id = $1 AND version = $2`
 
 /**
- * $1 ids of endpoints, as a JSON list. The newest releases that are judged, with the last good one of each: the newest one that has worked and has results
- * enough, else the newest one that has worked. A canary is compared with its base, which runs beside it.
+ * $1 ids of endpoints, as a JSON list. The newest releases that are judged, with the last good one of each: the
+ * newest one that has worked and has results enough, else the newest one that has worked. A canary is compared with
+ * its base, which runs beside it.
  */
 export const judgedReleases = `
   SELECT newest.endpoint_id, newest.version, newest.ready_at_ms, newest.results, newest.failed,
@@ -156,12 +166,18 @@ export const judgedReleases = `
 /** $1 endpoint, $2 version. It is judged no more. */
 export const endTrial = 'UPDATE releases SET judged = 0 WHERE endpoint_id = $1 AND version = $2'
 
-/** $1 endpoint, $2 version, $3 the version that goes on, $4 the numbers, as JSON. No row where it is not judged, or another version is the newest. */
+/**
+ * $1 endpoint, $2 version, $3 the version that goes on, $4 the numbers, as JSON. No row where it is not judged, or
+ * another version is the newest.
+ */
 export const stopRelease = `
   UPDATE releases SET judged = 0, stopped_for = $3, stop = $4 WHERE endpoint_id = $1 AND version = $2 AND judged = 1
     AND version = (SELECT version FROM endpoints WHERE id = $1) RETURNING version`
 
-/** Those of each endpoint's present version, of the one before, of the last one that has worked, and of one that goes on instead. */
+/**
+ * Those of each endpoint's present version, of the one before, of the last one that has worked, and of one that goes
+ * on instead.
+ */
 export const imagesInUse = `
   SELECT DISTINCT releases.image AS image FROM releases JOIN endpoints ON endpoints.id = releases.endpoint_id
   WHERE releases.image IS NOT NULL

@@ -11,7 +11,9 @@ const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, executio
     (SELECT COUNT(*) FROM diagnostics WHERE job_id = jobs.id) AS notes,
     CASE WHEN ${ENDPOINT_THERE} THEN 0 ELSE 1 END AS endpoint_gone`
 
-/** $1 now, $2 how many. The oldest first. By this alone, as the index has them: there may be very many of one instant. */
+/**
+ * $1 now, $2 how many. The oldest first. By this alone, as the index has them: there may be very many of one instant.
+ */
 export const expiredJobs = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}}`
 

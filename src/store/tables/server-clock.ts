@@ -20,7 +20,7 @@ export const setAccepted = 'UPDATE server_clock SET accepted = CAST($1 AS {{inte
 
 /** The last job of a part of all, in the order of their ids: $1 the job before, $2 how many. */
 export const lastOfPart = 'SELECT MAX(id) AS id FROM (SELECT id FROM jobs WHERE id > $1 ORDER BY id LIMIT $2) AS part'
-/** Which jobs a part has: $2 the job before, $3 the last one. */
+/** The jobs of a part: $2 the job before, $3 the last one. */
 const IN_PART = 'id > $2 AND id <= $3'
 
 /** $1 until when the jobs of a part that are over before stay. */

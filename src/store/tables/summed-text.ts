@@ -1,13 +1,16 @@
 /**
- * Inputs and results with a checksum: `#`, eight hexadecimal digits of the CRC-32 of the text, the text. What is stored is JSON or sealed, so
- * nothing else begins with `#`, and texts of earlier versions, which have no checksum, are known as such. Sealed texts have a seal instead.
+ * Inputs and results with a checksum: `#`, eight hexadecimal digits of the CRC-32 of the text, the text. What is
+ * stored is JSON or sealed, so nothing else begins with `#`, and texts of earlier versions, which have no checksum,
+ * are known as such. Sealed texts have a seal instead.
  */
 import { crc32 } from 'node:zlib'
 
 const MARK = '#'
 /** Number of characters before a text that has a checksum. */
 export const SUM_LENGTH = 9
-/** Maximum characters of a text with a checksum: those of larger ones would hold the loop of a server on PostgreSQL. */
+/**
+ * Maximum characters of a text with a checksum: those of larger ones would hold the loop of a server on PostgreSQL.
+ */
 const MAX_SUMMED = 4 * 1024 * 1024
 const SEALED = 'sealed:'
 

@@ -97,7 +97,7 @@ export const deleteOldWindows = `
     SELECT owner, place FROM rate_windows WHERE start_ms < $1 ORDER BY start_ms LIMIT $2)
   RETURNING owner`
 
-/** How many pages of the file are free, of how many. */
+/** Numbers of free pages and of all pages of the file. */
 export const pages = 'SELECT {{free_pages}} AS free, {{all_pages}} AS total'
 
 /** Gives some free pages back to the disk. */
@@ -137,7 +137,7 @@ export function toWorkerUsage(row: WorkerSumRow): WorkerUsage {
   }
 }
 
-/** How far a worker is counted, and for whom. */
+/** The instant until which a worker is counted, and its owner. */
 export interface MeterRow {
   readonly id: WorkerId
   readonly owner: OwnerId

@@ -20,7 +20,7 @@ export const WORKER_COLUMNS =
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
 
-/** What a record gets that is begun anew: the columns of a new one, and nothing of what the old one had come to. */
+/** Changes of a record that begins again: the columns of a new one, and nothing of the previous worker. */
 const BEGUN_ANEW = [
   ...[
     ...['owner', 'version', 'state', 'driver', 'handle', 'base_url', 'created_at_ms', 'token_hash', 'capacity', 'sdk'],
@@ -36,9 +36,9 @@ const BEGUN_ANEW = [
 ].join(', ')
 
 /**
- * A new worker; no row when its endpoint is gone or has as many as it may, those that wait for a place included. $10 is the
- * hash of its token, $13 its flavor. Its time counts from when it was placed. The record of one that has ended under the same id
- * is begun anew.
+ * A new worker; no row when its endpoint is gone or has as many as it may, those that wait for a place included. $10
+ * is the hash of its token, $13 its flavor. Its time counts from when it was placed. The record of one that has ended
+ * under the same id is begun anew.
  */
 export const insertWorker = `
   INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
@@ -121,7 +121,10 @@ export const allWorkerLoads = `
 export const workerStarted = `
   UPDATE workers SET handle = COALESCE($2, handle), started_at_ms = COALESCE(started_at_ms, $3) WHERE id = $1 AND ${ALIVE}`
 
-/** $1 worker, $2 what its platform reports, as JSON, $3 now where it has a place, else null, $4 flavor. Its first place counts. */
+/**
+ * $1 worker, $2 what its platform reports, as JSON, $3 now where it has a place, else null, $4 flavor. Its first
+ * place counts.
+ */
 export const workerReported = `
   UPDATE workers SET platform = $2, placed_at_ms = COALESCE(placed_at_ms, $3), flavor = $4 WHERE id = $1 AND ${ALIVE}`
 
@@ -182,7 +185,10 @@ export const lockWorker = 'SELECT id FROM workers WHERE id = $1 {{lock}}'
 /** $1 worker. Its state, kept from changing until the end of the transaction. */
 export const workerState = 'SELECT state FROM workers WHERE id = $1 {{lock}}'
 
-/** What a worker leaves behind that is frozen no longer: its frozen time, and idle time that begins anew. @param now the parameter with the instant */
+/**
+ * Changes of a worker that is frozen no longer: its frozen time, and idle time that begins again.
+ * @param now the parameter with the instant
+ */
 const unfrozen = (now: string) => `
     frozen_ms = frozen_ms + CASE WHEN state = 'FROZEN' AND frozen_at_ms < ${now} THEN ${now} - frozen_at_ms ELSE 0 END,
     idle_since_ms = CASE WHEN state = 'FROZEN' THEN ${now} ELSE idle_since_ms END`
@@ -213,8 +219,8 @@ export const freezeWorker = `
   RETURNING ${WORKER_COLUMNS}`
 
 /**
- * $1 worker, $2 now, $3 the version that its endpoint has to have; null for any, $4 1 where its GPUs are its own again. It is READY again,
- * idle since now.
+ * $1 worker, $2 now, $3 the version that its endpoint has to have; null for any, $4 1 where its GPUs are its own
+ * again. It is READY again, idle since now.
  */
 export const thawWorker = `
   UPDATE workers SET state = 'READY', thawed_at_ms = $2, asleep_at_ms = NULL, wake_waits_for = NULL,${unfrozen('$2')}

@@ -90,8 +90,8 @@ function* endpointKey(id: EndpointId): Steps<EndpointKey | null> {
 }
 
 /**
- * Whether no other key of its owner has all rights for good. Keeps those that have them from changing until the operation ends,
- * so that of two that are taken away at once the second sees that the first is gone.
+ * True where no other key of its owner has all rights for good. Keeps those that have them from changing until the
+ * operation ends, so that of two that are taken away at once the second sees that the first is gone.
  */
 function* isLastKey({ id, owner }: ApiKey): Steps<boolean> {
   yield* lock(sql.lockLastingKeys, [owner])
@@ -99,7 +99,7 @@ function* isLastKey({ id, owner }: ApiKey): Steps<boolean> {
   return keys.length === 1 && keys[0]?.id === id
 }
 
-/** Whether it is unchanged; its last use does not matter. */
+/** True where it is unchanged; its last use does not matter. */
 function sameKey(a: ApiKey, b: ApiKey): boolean {
   return JSON.stringify(ofChangedKey(a)) === JSON.stringify(ofChangedKey(b))
 }

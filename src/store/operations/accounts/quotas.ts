@@ -50,7 +50,7 @@ type JobSizeRow = Readonly<Record<'queued_at_ms' | 'input_bytes' | 'output_bytes
   readonly status: string
 }
 
-/** What accounts have. */
+/** Objects, secrets and jobs of accounts. */
 export const quotas = {
   objects: read(function* (owner: OwnerId): Steps<ObjectCounts> {
     const row = yield* queryOne<CountRow>(countObjects, [owner])

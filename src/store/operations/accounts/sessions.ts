@@ -5,7 +5,7 @@ import * as sql from '../../tables/sessions.ts'
 import { type SessionRow, toSession } from '../../tables/sessions.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
-/** How many sessions of an account one sign-in removes at most; more than one where a limit was larger before. */
+/** Limit of sessions of an account that one sign-in removes; more than one where a limit was larger before. */
 const REMOVED_AT_ONCE = 100
 
 /** Sessions of the console. */

@@ -29,7 +29,7 @@ import {
 } from '../../tables/usage.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
-/** What jobs and workers have used. */
+/** Usage of jobs and workers. */
 export const usage = {
   jobs: read(function* (asked: UsageQuery): Steps<{ sums: JobUsageSum[]; nextMs: number | null }> {
     const { owner, endpointId } = asked
@@ -132,7 +132,7 @@ export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps
   }
 }
 
-/** What {@link countJobUsage} counts. */
+/** Moves of jobs that {@link countJobUsage} counts. */
 export type UsedMove = Pick<JobMove, 'usage'> & { readonly job: { endpointId: EndpointId; owner: OwnerId } }
 
 /**
@@ -144,7 +144,10 @@ export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<voi
   if (row !== null && seen) yield* count(row, countWorker(toMeter(row), nowMs))
 }
 
-/** Counts the time of a worker under the flavor that it has, before it gets another one. Belongs into the transaction of that. */
+/**
+ * Counts the time of a worker under the flavor that it has, before it gets another one. Belongs into the transaction
+ * of that.
+ */
 export function* countFlavor(id: WorkerId, flavor: string, nowMs: number): Steps<void> {
   const row = yield* queryOne<MeterRow>(sql.meterOf, [id])
   if (row !== null && row.flavor !== flavor) yield* count(row, countWorker(toMeter(row), nowMs))

@@ -14,7 +14,9 @@ import type { SqlValue } from '../../tables/statement.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { chainHash, checkChain } from './audit-chain.ts'
 
-/** The audit log. One server adds to it, one call at a time, so the last entry stays the last while others are added. */
+/**
+ * The audit log. One server adds to it, one call at a time, so the last entry stays the last while others are added.
+ */
 export const audit = {
   append: write(function* (entries: readonly AuditEntry[]): Steps<number[]> {
     let { place, atMs } = yield* headOf()

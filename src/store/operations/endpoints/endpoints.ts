@@ -174,7 +174,7 @@ export const endpoints = {
   }),
 } satisfies OperationsOf<EndpointStore>
 
-/** Whether it is unchanged, in the order of members that the store writes. */
+/** True where it is unchanged, in the order of members that the store writes. */
 function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return JSON.stringify(ofEndpoint(a)) === JSON.stringify(ofEndpoint(b))
 }
@@ -197,7 +197,10 @@ function* templateOf({ owner, templateId }: Endpoint): Steps<Template | null> {
   return row === null ? null : toTemplate(row)
 }
 
-/** Stores the domain of an endpoint, and frees its previous one. @throws AppError `conflict` when another endpoint has the domain */
+/**
+ * Stores the domain of an endpoint, and frees its previous one.
+ * @throws AppError `conflict` when another endpoint has the domain
+ */
 function* linkDomain({ id, owner, domain }: Pick<Endpoint, 'id' | 'owner' | 'domain'>): Steps<void> {
   yield* perform(dropOtherDomains, [id, domain ?? ''])
   if (domain === null) return

@@ -59,7 +59,7 @@ interface RolloutRow {
   readonly stop: string | null
 }
 
-/** What is known of the rollout of a version. The release to fall back to is read only while there may be a need. */
+/** Facts of the rollout of a version. The release to fall back to is read only while there may be a need. */
 export function* rolloutFacts(endpointId: EndpointId, version: number): Steps<RolloutFacts> {
   const row = yield* queryOne<RolloutRow>(sql.rolloutOfRelease, [endpointId, version])
   if (row === null || (row.ready_at_ms !== null && row.canary === null && row.stopped_for === null)) return ROLLED_OUT
@@ -164,8 +164,8 @@ export const releases = {
 } satisfies OperationsOf<ReleaseStore>
 
 /**
- * The release of an endpoint's new version, in the transaction that makes it. Workers of the version before that wait for a place go: they are
- * of no use any more, and would keep the endpoint from ever being idle.
+ * The release of an endpoint's new version, in the transaction that makes it. Workers of the version before that wait
+ * for a place go: they are of no use any more, and would keep the endpoint from ever being idle.
  * @param before null for the first version
  * @param options rarer properties of it
  */

@@ -41,7 +41,7 @@ export const deleteEndpointId = `
     AND (SELECT queued_at_ms FROM job_records WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT 1) IS NULL
   RETURNING id`
 
-/** What is left of endpoints that were deleted. */
+/** Rests of endpoints that were deleted. */
 export const removals = {
   endpoints: read(function* (after: EndpointId | null, limit: number): Steps<EndpointId[]> {
     return (yield* query<{ id: EndpointId }>(deletedEndpoints, [after ?? '', limit])).map(({ id }) => id)

@@ -22,7 +22,10 @@ import { type TemplateRow, templatesOfThese, toTemplate } from '../../tables/tem
 import { lastExitsOf, toWorker, type WorkerRow, workerLoadsOf } from '../../tables/workers.ts'
 import { query, type Steps } from '../operation.ts'
 
-/** A slice of an owner's endpoints with what is known of them, in one statement for each kind of fact and not for each endpoint. */
+/**
+ * A slice of an owner's endpoints with what is known of them, in one statement for each kind of fact and not for each
+ * endpoint.
+ */
 export function* listedEndpoints(owner: OwnerId, slice: Slice): Steps<ListedEndpoint[]> {
   const endpoints = (yield* query<EndpointRow>(listEndpoints, [owner, ...ofSlice(slice)])).map(toEndpoint)
   if (endpoints.length === 0) return []

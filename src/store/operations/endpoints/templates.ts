@@ -73,8 +73,8 @@ export const templates = {
 } satisfies OperationsOf<TemplateStore>
 
 /**
- * Replaces a template and makes a new version, with its release, of each endpoint that uses it. Null when the template's
- * name is taken or it is gone.
+ * Replaces a template and makes a new version, with its release, of each endpoint that uses it. Null when the
+ * template's name is taken or it is gone.
  * @param except an endpoint that gets its new version otherwise
  */
 export function* replaceTemplate(template: Template, nowMs: number, except?: EndpointId): Steps<EndpointId[] | null> {
@@ -93,7 +93,7 @@ export function* replaceTemplate(template: Template, nowMs: number, except?: End
   return users.map(({ id }) => id)
 }
 
-/** Whether it is unchanged, in the order of members that the store writes. */
+/** True where it is unchanged, in the order of members that the store writes. */
 function sameTemplate(a: Template, b: Template): boolean {
   return JSON.stringify(ofTemplate(a)) === JSON.stringify(ofTemplate(b))
 }

@@ -8,7 +8,7 @@ import { type BatchRow, toBatch } from '../../tables/batches.ts'
 import { queryOne, type Steps } from '../operation.ts'
 import { addDelivery } from './webhooks.ts'
 
-/** What the end of a batch is to a receiver, in the words for jobs. */
+/** The end of a batch in the words for jobs, for receivers. */
 const ENDS: Readonly<Record<BatchStatus, JobStatus>> = {
   DRAFT: 'CANCELLED',
   FINALIZED: 'COMPLETED',
@@ -16,7 +16,10 @@ const ENDS: Readonly<Record<BatchStatus, JobStatus>> = {
   CANCELLED: 'CANCELLED',
 }
 
-/** For jobs that have just ended or begun anew: counts them in their batches. Behind jobs and counters, before workers. */
+/**
+ * For jobs that have just ended or begun anew: counts them in their batches. Behind jobs and counters, before
+ * workers.
+ */
 export function* countInBatches(moves: readonly JobMove[], nowMs: number): Steps<void> {
   const changes = new Map<BatchId, { completed: number; failed: number }>()
   for (const { job, from } of moves) {

@@ -134,7 +134,9 @@ function conditionsOf({ workerId, error, fingerprint, statuses }: JobFilter): Sq
   return [workerId, pattern, fingerprint, ...asked]
 }
 
-/** Both parts in one order, as far as both were read. A job that became a record between the two reads counts once. */
+/**
+ * Both parts in one order, as far as both were read. A job that became a record between the two reads counts once.
+ */
 function merged(kept: JobListPart, past: JobListPart, limit: number): JobListPart {
   const bounds = [kept.readUntil, past.readUntil].filter(place => place !== null).sort(newestFirst)
   const readUntil = bounds[0] ?? null

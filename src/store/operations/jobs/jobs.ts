@@ -72,7 +72,8 @@ export const jobs = {
     return row === null ? null : toJob(row)
   }),
 
-  // Workers of the embedded store end with their machine, so a claim that a failure of the machine undoes leaves nobody with the job.
+  // Workers of the embedded store end with their machine, so a claim that a failure of the machine undoes leaves
+  // nobody with the job.
   claim: writeUnflushed(function* (request: ClaimRequest): Steps<Claim> {
     const { endpointId, workerId, limit, nowMs } = request
     if (limit < 1) return NOTHING
@@ -129,7 +130,7 @@ export const jobs = {
   }),
 } satisfies OperationsOf<JobStore>
 
-/** Whether the endpoint is there, so that it has the job now. */
+/** True where the endpoint exists, so that it has the job now. */
 function* insert(job: Job): Steps<boolean> {
   const input = ofSummed(job.input)
   if ((yield* query(sql.insertJob, newJobParams(job, input))).length === 0) return false

@@ -32,7 +32,10 @@ interface Sum {
 
 const NOTHING: Sum = { records: 0, bytes: 0, inputBytes: 0 }
 
-/** Keeps records of jobs that are about to be removed, and removes as many old ones of their accounts as are too many then. */
+/**
+ * Keeps records of jobs that are about to be removed, and removes as many old ones of their accounts as are too many
+ * then.
+ */
 export function* keepRecords(rows: readonly RemovedRow[], rules: JobRecordRules, nowMs: number): Steps<void> {
   const more = new Map<OwnerId, Sum>()
   for (const row of rows) {
@@ -86,8 +89,8 @@ export function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number,
 }
 
 /**
- * Drops inputs of failed jobs of an account that are past their time or the limit of bytes, the oldest first; their records stay. Returns their
- * number, and true where further ones remain.
+ * Drops inputs of failed jobs of an account that are past their time or the limit of bytes, the oldest first; their
+ * records stay. Returns their number, and true where further ones remain.
  * @param limit maximum number
  */
 export function* dropFailedInputs(

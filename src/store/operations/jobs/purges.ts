@@ -18,7 +18,10 @@ export const tailOfPart = `
   WHERE endpoint_id = $1 AND ${guard('purge')} AND queue = $2 AND low_priority = $3
   ORDER BY position DESC, id DESC LIMIT 1`
 
-/** $1 endpoint, $2 queue, $3 priority, $4 and $5 the place behind which they stand, $6 and $7 the last place, $8 how many. */
+/**
+ * $1 endpoint, $2 queue, $3 priority, $4 and $5 the place behind which they stand, $6 and $7 the last place, $8 how
+ * many.
+ */
 export const waitingJobs = `
   SELECT id, position, expires_at_ms, input_bytes AS bytes FROM jobs
   WHERE endpoint_id = $1 AND ${guard('purge')} AND queue = $2 AND low_priority = $3
@@ -45,7 +48,10 @@ export function* waitingParts(endpointId: EndpointId): Steps<QueuePart[]> {
   }
 }
 
-/** CANCELLED for the first jobs of parts of a queue; those past their expiry are left to expire. Ends in their rows and in what is left. */
+/**
+ * CANCELLED for the first jobs of parts of a queue; those past their expiry are left to expire. Ends in their rows
+ * and in what is left.
+ */
 export function* cancelWaiting(
   endpointId: EndpointId,
   nowMs: number,

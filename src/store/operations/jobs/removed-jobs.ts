@@ -11,23 +11,27 @@ import { countInBatches } from './batch-counts.ts'
 import { keepRecords } from './kept-records.ts'
 import { addDeliveries } from './webhooks.ts'
 
-/** About how many bytes of rows one transaction removes, at least one row: freeing them takes the longer the more there are. */
+/**
+ * About how many bytes of rows one transaction removes, at least one row: freeing them takes the longer the more
+ * there are.
+ */
 export const REMOVED_BYTES = 8 * 1024 * 1024
-/** What a chunk counts as on top of its text: many small ones take long, too. */
+/** Bytes that a chunk counts on top of its text: many small ones take long, too. */
 const CHUNK_BYTES = 1_024
 
-/** What has become of jobs that were removed. */
+/** Outcome for jobs that were removed. */
 export interface RemovedParts {
   /** Those whose endpoint is there. */
   readonly expired: Expired[]
   /** Those that were not done when their endpoint was deleted. */
   readonly cancelled: JobMove[]
-  /** How many of the rows were removed: not all of them where they are large. */
+  /** Number of removed rows: not all of them where they are large. */
   readonly rows: number
 }
 
 /**
- * Removes the first of these jobs, and ends those that were not done: CANCELLED where their endpoint is gone, else expired.
+ * Removes the first of these jobs, and ends those that were not done: CANCELLED where their endpoint is gone, else
+ * expired.
  * @param records how records are kept of those whose endpoint is there; none when left out
  */
 export function* removeJobs(

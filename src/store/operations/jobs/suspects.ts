@@ -4,14 +4,14 @@ import * as sql from '../../tables/jobs.ts'
 import { query, queryOne, type Steps } from '../operation.ts'
 import { type BesideSuspects, claimInTurns, claimOf } from './turns.ts'
 
-/** How long a suspect waits for a worker to start or to become free before one is let run empty for it all the same. */
+/** Time for which a suspect waits until a worker starts or becomes free, before one is let run empty for it. */
 const MAX_SUSPECT_WAIT_MS = 30_000
 
 type Found = Omit<Claim, 'jobs'> & { readonly rows: readonly ClaimedRow[] }
 
 /**
- * The first jobs for a worker that is locked, so that no other claim of it is decided at the same time. Where there are suspects
- * (core/job), whether it gets one, others, or nothing for now.
+ * The first jobs for a worker that is locked, so that no other claim of it is decided at the same time. Where there
+ * are suspects (core/job), whether it gets one, others, or nothing for now.
  */
 export function* claimFromQueue(request: ClaimRequest, inTurns: boolean): Steps<Found> {
   // Turns take several statements, of which none should be in vain.

@@ -13,16 +13,22 @@ import {
 import { perform, query, queryOne, type Steps } from '../operation.ts'
 import { lengthWithin } from './removed-jobs.ts'
 
-/** $1 endpoint, $2 queue, $3 now, $4 how many. In the order in which they are claimed, and locked for the caller. Their texts are not read. */
+/**
+ * $1 endpoint, $2 queue, $3 now, $4 how many. In the order in which they are claimed, and locked for the caller.
+ * Their texts are not read.
+ */
 export const headSizes = `
   SELECT input_bytes AS bytes FROM jobs
   WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = $2 AND expires_at_ms > $3
   ORDER BY low_priority, position, id LIMIT $4 {{skip_locked}}`
 
-/** About how many bytes of inputs one answer to a worker has, at least one job: it is in memory as a whole, and so is the worker's. */
+/**
+ * About how many bytes of inputs one answer to a worker has, at least one job: it is in memory as a whole, and so is
+ * the worker's.
+ */
 export const CLAIMED_BYTES = 32 * 1024 * 1024
 
-/** How many jobs of a queue one claim takes, so that they are not too large together. */
+/** Number of jobs of a queue that one claim takes, so that they are not too large together. */
 function* fittingLimit(queue: string, { endpointId, nowMs, limit }: ClaimRequest): Steps<number> {
   const rows = yield* query<{ bytes: number }>(headSizes, [endpointId, queue, nowMs, limit])
   const sizes = rows.map(({ bytes }) => bytes)
@@ -30,7 +36,7 @@ function* fittingLimit(queue: string, { endpointId, nowMs, limit }: ClaimRequest
   return fitting === sizes.length ? limit : fitting
 }
 
-/** Whether the claim is full, so that no other queue is read. */
+/** True once the claim is full, so that no other queue is read. */
 function isFull(claimed: readonly { readonly input: string }[]): boolean {
   return claimed.reduce((sum, { input }) => sum + input.length, 0) >= CLAIMED_BYTES
 }
@@ -38,12 +44,12 @@ function isFull(claimed: readonly { readonly input: string }[]): boolean {
 /** Limit of attempts to claim: others may take what was decided on. */
 const MAX_TRIES = 3
 
-/** Whether batches take turns in the queue of an endpoint; without any a claim is one statement. */
+/** True where batches take turns in the queue of an endpoint; without any a claim is one statement. */
 export function* hasQueuedBatch(endpointId: EndpointId): Steps<boolean> {
   return (yield* queryOne(anyQueuedBatch, [endpointId])) !== null
 }
 
-/** Whether jobs are handed out although the endpoint has suspects: it is known that this worker may have others. */
+/** True where jobs are handed out although the endpoint has suspects: this worker may have others. */
 export type BesideSuspects = boolean
 
 /** The first jobs of one queue: that of jobs which were submitted one by one (''), or that of a batch. */

@@ -36,7 +36,10 @@ const PENDING = `state = 'PENDING'`
 /** $1 job. The number of its latest delivery. */
 export const lastDelivery = 'SELECT MAX(seq) AS seq FROM webhook_deliveries WHERE job_id = $1'
 
-/** $1 id, $2 owner, $3 endpoint, $4 job, $5 number, $6 status of the job, $7 URL, $8 now, $9 payload, $10 context of the trace, $11 receiver. Due at once. */
+/**
+ * $1 id, $2 owner, $3 endpoint, $4 job, $5 number, $6 status of the job, $7 URL, $8 now, $9 payload, $10 context of
+ * the trace, $11 receiver. Due at once.
+ */
 export const insertDelivery = `
   INSERT INTO webhook_deliveries (id, owner, endpoint_id, job_id, seq, job_status, state, url, created_at_ms, due_at_ms,
     payload, traceparent, receiver)
@@ -53,7 +56,10 @@ export const waitingAccounts = `
     (SELECT MIN(due_at_ms) FROM webhook_deliveries WHERE ${PENDING} AND owner = accounts.owner) AS due_at_ms
   FROM accounts WHERE owner IS NOT NULL`
 
-/** $1 account, $2 receiver behind which to begin, $3 how many. Receivers with a delivery that waits, and when the first is due. */
+/**
+ * $1 account, $2 receiver behind which to begin, $3 how many. Receivers with a delivery that waits, and when the
+ * first is due.
+ */
 export const waitingReceivers = `
   WITH RECURSIVE receivers(receiver, number) AS (
     SELECT (SELECT MIN(receiver) FROM webhook_deliveries WHERE ${PENDING} AND owner = $1 AND receiver > $2), 1
@@ -99,7 +105,9 @@ export const openDelivery = `
 export const findTries = `
   SELECT number, at_ms, took_ms, status, error FROM webhook_tries WHERE delivery_id = $1 ORDER BY number`
 
-/** $1 delivery, $2 number, $3 when, $4 how long it took, $5 status, $6 error. No row unless the delivery waits for it. */
+/**
+ * $1 delivery, $2 number, $3 when, $4 how long it took, $5 status, $6 error. No row unless the delivery waits for it.
+ */
 export const insertTry = `
   INSERT INTO webhook_tries (delivery_id, number, owner, at_ms, took_ms, status, error)
   SELECT id, $2, owner, $3, $4, $5, $6 FROM webhook_deliveries
@@ -132,8 +140,8 @@ export const deliveryByAge = `
   ORDER BY created_at_ms DESC, id DESC LIMIT 1 OFFSET $4`
 
 /**
- * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that matters, $6 the state, null for
- * all, $7 how many.
+ * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that matters,
+ * $6 the state, null for all, $7 how many.
  */
 export const pageOfDeliveries = `
   SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
@@ -195,7 +203,7 @@ interface OpenRow extends DueRow {
 /** The URL of a delivery. */
 type UrlRow = Pick<OpenRow, 'id' | 'job_id' | 'url'>
 
-/** What is left of a row that was given up. */
+/** The columns of a row that was given up. */
 type GivenUpRow = Pick<OpenRow, 'endpoint_id' | 'job_id' | 'tries'>
 
 /** A row of `webhook_deliveries` as lists show it. */
@@ -396,5 +404,5 @@ function* withTries(rows: readonly DeliveryRow[]): Steps<WebhookDelivery[]> {
   return deliveries
 }
 
-/** Where a delivery stands in a list. */
+/** Place of a delivery in a list. */
 type PlaceRow = Pick<DeliveryRow, 'created_at_ms' | 'id'>

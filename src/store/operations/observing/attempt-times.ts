@@ -51,7 +51,7 @@ interface BlockRow {
   readonly packed: string
 }
 
-/** How many blocks more than it makes an addition removes past the limit. */
+/** Number of blocks past the limit that an addition removes beyond those that it makes. */
 const SPARE_REMOVALS = 10
 
 /** Times of attempts, in blocks. */

@@ -4,7 +4,7 @@ import type { SealChange, SealedText, SealKind, SealStore } from '../../../ports
 import { payload } from '../../tables/jobs.ts'
 import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
-/** Where each kind is: table, what identifies a row, the sealed text, and what that is bound to. */
+/** Place of each kind: table, id of a row, sealed text, and the row that the text is bound to. */
 const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, text: string, row: string]>> = {
   keyCanaries: ['key_canaries', 'id', 'sealed', 'id'],
   secrets: ['secrets', 'id', 'sealed', "owner || '/' || name"],

@@ -19,7 +19,10 @@ export const listSecrets = `
   SELECT ${SECRET_COLUMNS} FROM secrets WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
-/** $1 owner, $2 secret, $3 1 to replace the description by $4, $5 sealed value and $6 when it was given; NULL to keep it. */
+/**
+ * $1 owner, $2 secret, $3 1 to replace the description by $4, $5 sealed value and $6 when it was given; NULL to keep
+ * it.
+ */
 export const updateSecret = `
   UPDATE secrets
   SET description = CASE WHEN $3 = 1 THEN $4 ELSE description END,

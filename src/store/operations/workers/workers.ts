@@ -40,7 +40,7 @@ import {
 } from '../operation.ts'
 
 const MAX_LISTED = 1_000
-/** What a platform was asked for says what the hardware of its endpoint would. */
+/** No hardware of an endpoint: the wish of a worker has the same facts. */
 const NO_COMPUTE: Compute = { kind: 'cpu', configs: [] }
 
 /** Workers and their states. */

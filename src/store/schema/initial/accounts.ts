@@ -1,6 +1,9 @@
 /** Tables of accounts, their keys and rate limits. */
 
-/** The first account is there from the first start on. `limits` is a JSON object; what is not in it is that of the installation. */
+/**
+ * The first account is there from the first start on. `limits` is a JSON object; what is not in it is that of the
+ * installation.
+ */
 export const accounts = `CREATE TABLE accounts (
   owner TEXT PRIMARY KEY,
   name TEXT NOT NULL,
@@ -32,7 +35,7 @@ export const apiKeys = [
   'CREATE UNIQUE INDEX api_keys_of_endpoint ON api_keys (endpoint_id)',
 ]
 
-/** Who is signed in to the console. A row has a hash of both halves of a session, and goes with its key. */
+/** Sessions of the console. A row has a hash of both halves of a session, and goes with its key. */
 export const consoleSessions = [
   `CREATE TABLE console_sessions (
     hash TEXT PRIMARY KEY,

@@ -1,8 +1,9 @@
 /** Tables of the audit log. */
 
 /**
- * Entries are only ever added at the end and removed at the beginning. `content` is what `hash` is of, with the hash of the row before; the
- * other columns repeat parts of it so that lists find them. Texts are empty where an entry has none.
+ * Entries are only ever added at the end and removed at the beginning. `content` is what `hash` is of, with the hash
+ * of the row before; the other columns repeat parts of it so that lists find them. Texts are empty where an entry has
+ * none.
  */
 export const auditEntries = [
   `CREATE TABLE audit_entries (

@@ -1,8 +1,9 @@
 /** Tables of endpoints. */
 
 /**
- * What refers to an endpoint refers to its id, which stays until nothing is left of a deleted one: its rows are removed a few at a time.
- * The table of endpoints has only those that are there, so that no statement has to leave out deleted ones.
+ * References to an endpoint are to its id, which stays until nothing is left of a deleted one: its rows are removed a
+ * few at a time. The table of endpoints has only those that are there, so that no statement has to leave out deleted
+ * ones.
  */
 export const endpoints = [
   `CREATE TABLE endpoint_ids (
@@ -45,10 +46,12 @@ export const endpointDomains = `CREATE TABLE endpoint_domains (
 ) {{strict}}`
 
 /**
- * Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release started. `restores` is
- * the version that a rollback goes back to. `ready_at_ms` is when the first of its workers was ready, `crashes` how many crashed before. `config` is what its workers see, as JSON, with sealed variables where those are sealed.
- * `results` are the jobs and requests that ended on its workers, `failed` those of them that failed; of more than some hundred only the last weigh. `judged` is 1 while
- * these are compared with those of the last good release, `stopped_for` the version that goes on where it failed, and `stop` the numbers by then, as JSON.
+ * Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release
+ * started. `restores` is the version that a rollback goes back to. `ready_at_ms` is when the first of its workers was
+ * ready, `crashes` how many crashed before. `config` is what its workers see, as JSON, with sealed variables where
+ * those are sealed. `results` are the jobs and requests that ended on its workers, `failed` those of them that
+ * failed; of more than some hundred only the last weigh. `judged` is 1 while these are compared with those of the
+ * last good release, `stopped_for` the version that goes on where it failed, and `stop` the numbers by then, as JSON.
  */
 export const releases = `CREATE TABLE releases (
   id TEXT NOT NULL UNIQUE,
@@ -74,7 +77,10 @@ export const releases = `CREATE TABLE releases (
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`
 
-/** Counts are the sums of the rows of an endpoint: each connection adds to one of its own. Row -1 has the average, of `measured` jobs. */
+/**
+ * Counts are the sums of the rows of an endpoint: each connection adds to one of its own. Row -1 has the average, of
+ * `measured` jobs.
+ */
 export const endpointCounters = `CREATE TABLE endpoint_counters (
   endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
   shard {{integer}} NOT NULL,

@@ -2,8 +2,9 @@
 
 /**
  * The checks repeat the life of a job as core/jobs/job.ts has it, so that no statement can leave it by mistake.
- * `queue` is where the job waits: '' for the queue of its endpoint, the id of its batch, or that of suspects (SUSPECT_QUEUE).
- * `traceparent` is the context of the trace that the client gave. `waiting_since_ms` is null where the job has waited since it was queued. Input, progress and output are here while they are small, else in
+ * `queue` is where the job waits: '' for the queue of its endpoint, the id of its batch, or that of suspects
+ * (SUSPECT_QUEUE). `traceparent` is the context of the trace that the client gave. `waiting_since_ms` is null where
+ * the job has waited since it was queued. Input, progress and output are here while they are small, else in
  * `job_payloads`.
  */
 export const jobs = [
@@ -66,7 +67,10 @@ export const jobs = [
   `CREATE INDEX jobs_running_of_batch ON jobs (batch_id) WHERE batch_id IS NOT NULL AND status = 'IN_PROGRESS'`,
 ]
 
-/** The large texts of jobs, apart so that a move of a job does not write them again. Small ones would cost a second row for each job. */
+/**
+ * The large texts of jobs, apart so that a move of a job does not write them again. Small ones would cost a second
+ * row for each job.
+ */
 export const jobPayloads = `CREATE TABLE job_payloads (
   job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('input', 'progress', 'output')),
@@ -85,7 +89,7 @@ export const chunks = `CREATE TABLE chunks (
   PRIMARY KEY (job_id, seq)
 ) {{strict}}`
 
-/** What workers reported that was no result. */
+/** Reports of workers that were no result. */
 export const diagnostics = `CREATE TABLE diagnostics (
   job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
   seq {{integer}} NOT NULL,
@@ -157,9 +161,9 @@ export const batchRequests = `CREATE TABLE batch_requests (
 ) {{strict}}`
 
 /**
- * Records of jobs whose result is gone. `bytes` is the size of a record towards the limit of its account, `failed_input_bytes` that of the input of
- * a failed job, which is kept for a while, 0 for others; the sums are in `job_record_sizes`. Records are removed with their endpoint in steps, so
- * nothing cascades.
+ * Records of jobs whose result is gone. `bytes` is the size of a record towards the limit of its account,
+ * `failed_input_bytes` that of the input of a failed job, which is kept for a while, 0 for others; the sums are in
+ * `job_record_sizes`. Records are removed with their endpoint in steps, so nothing cascades.
  */
 export const jobRecords = [
   `CREATE TABLE job_records (
@@ -192,7 +196,7 @@ export const jobRecords = [
   'CREATE INDEX job_records_failed_inputs ON job_records (owner, finished_at_ms, id) WHERE failed_input_bytes > 0',
 ]
 
-/** How many records an account has, and what they count as. */
+/** Number of records of an account, and the bytes that they count as. */
 export const jobRecordSizes = `CREATE TABLE job_record_sizes (
   owner TEXT PRIMARY KEY,
   records {{integer}} NOT NULL,

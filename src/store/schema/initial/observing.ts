@@ -1,6 +1,9 @@
 /** Tables of metrics and of times of attempts. */
 
-/** Metrics of endpoints over time: one row for an endpoint and a span in which something was counted. `counts` is a text of core/observing/metric-bucket. */
+/**
+ * Metrics of endpoints over time: one row for an endpoint and a span in which something was counted. `counts` is a
+ * text of core/observing/metric-bucket.
+ */
 export const metricBuckets = [
   `CREATE TABLE metric_buckets (
     endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id),
@@ -14,8 +17,8 @@ export const metricBuckets = [
 ]
 
 /**
- * Times of attempts that ended: one row for a block of them. It begins with the end of its first attempt and ends with that of its last; `packed` is
- * a text of core/jobs/attempt-times with the times of so many `attempts`.
+ * Times of attempts that ended: one row for a block of them. It begins with the end of its first attempt and ends
+ * with that of its last; `packed` is a text of core/jobs/attempt-times with the times of so many `attempts`.
  */
 export const attemptTimes = [
   `CREATE TABLE attempt_times (

@@ -2,7 +2,7 @@
 import { SUSPECT_QUEUE } from '../../tables/guards.ts'
 import type { DialectStatements } from '../../tables/statement.ts'
 
-/** What is counted of the jobs of an endpoint, and which jobs count: a condition on their columns. */
+/** Counts of the jobs of an endpoint, each with the condition on the columns of its jobs. */
 export const COUNTS = {
   queued: `status = 'IN_QUEUE' AND low_priority = 0`,
   queued_low_priority: `status = 'IN_QUEUE' AND low_priority = 1`,
@@ -28,7 +28,8 @@ const addChange = (of: (condition: string) => string, id: string) =>
 const added = NAMES.map(name => `${name} = queue_counts.${name} + excluded.${name}`).join(', ')
 
 /**
- * One writer, so one row for an endpoint. Steps of a job that leave it where it is (progress, chunks, expiry) run no trigger.
+ * One writer, so one row for an endpoint. Steps of a job that leave it where it is (progress, chunks, expiry) run no
+ * trigger.
  */
 const sqlite = [
   `CREATE TRIGGER jobs_counted_insert AFTER INSERT ON jobs BEGIN
@@ -80,9 +81,10 @@ const postgres = [
 ]
 
 /**
- * How many jobs of each endpoint wait and run: the sum of its rows. Triggers keep it, so that no statement can move a job without a count,
- * and nothing has to count rows of `jobs`, of which there may be a million. In PostgreSQL each connection adds to a row of its own, so that
- * two that end jobs of one endpoint do not wait for each other; a single one of these rows may be negative.
+ * Numbers of jobs of each endpoint that wait and run: the sum of its rows. Triggers keep them, so that no statement
+ * can move a job without a count, and nothing has to count rows of `jobs`, of which there may be a million. In
+ * PostgreSQL each connection adds to a row of its own, so that two that end jobs of one endpoint do not wait for each
+ * other; a single one of these rows may be negative.
  */
 export const queueCounts: readonly (string | DialectStatements)[] = [
   `CREATE TABLE queue_counts (

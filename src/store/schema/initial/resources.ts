@@ -1,6 +1,9 @@
 /** Tables of what endpoints are made of. */
 
-/** A known text that is sealed with the encryption key of the database, so that a server with another key finds out before it does anything. */
+/**
+ * A known text that is sealed with the encryption key of the database, so that a server with another key finds out
+ * before it does anything.
+ */
 export const keyCanaries = `CREATE TABLE key_canaries (
   id TEXT PRIMARY KEY,
   sealed TEXT NOT NULL

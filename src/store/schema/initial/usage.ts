@@ -1,4 +1,7 @@
-/** Tables of usage by the hour, which outlive their endpoint. Each connection adds to the rows of its own `shard` of `job_hours`. */
+/**
+ * Tables of usage by the hour, which outlive their endpoint. Each connection adds to the rows of its own `shard` of
+ * `job_hours`.
+ */
 
 export const jobHours = [
   `CREATE TABLE job_hours (

@@ -1,6 +1,9 @@
 /** Tables of webhooks, which outlive their job and its endpoint. */
 
-/** Only deliveries that wait for a try are due and have their payload. Receivers have numbers: see core/jobs/webhook.ts. */
+/**
+ * Only deliveries that wait for a try are due and have their payload. Receivers have numbers: see
+ * core/jobs/webhook.ts.
+ */
 export const webhookDeliveries = [
   `CREATE TABLE webhook_deliveries (
     id TEXT PRIMARY KEY,
@@ -42,7 +45,7 @@ export const webhookTries = `CREATE TABLE webhook_tries (
   CHECK ((status IS NULL) = (error IS NOT NULL))
 ) {{strict}}`
 
-/** What deliveries are signed with. A key outlives its endpoint for as long as a delivery waits. */
+/** Keys that sign deliveries. A key outlives its endpoint for as long as a delivery waits. */
 export const webhookKeys = `CREATE TABLE webhook_keys (
   endpoint_id TEXT PRIMARY KEY,
   owner TEXT NOT NULL,

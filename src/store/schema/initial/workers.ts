@@ -17,11 +17,12 @@ export const queuedWorkers = [
 ]
 
 /**
- * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue endpoints. `placement`,
- * `platform`, `serves`, `problem` and `exit` are JSON: the last two are values of which the sentences for people are made when they are read.
- * `platform` is what the platform of a worker reports about its place; null for a worker of this machine.
- * The times say how far a worker came on the way to its start, since when it idles, when it was frozen and thawed last, since when it
- * sleeps without its GPUs, and how far its usage is counted.
+ * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue
+ * endpoints. `placement`, `platform`, `serves`, `problem` and `exit` are JSON: the last two are values of which the
+ * sentences for people are made when they are read. `platform` is what the platform of a worker reports about its
+ * place; null for a worker of this machine. The times say how far a worker came on the way to its start, since when
+ * it idles, when it was frozen and thawed last, since when it sleeps without its GPUs, and how far its usage is
+ * counted.
  */
 export const workers = [
   `CREATE TABLE workers (
