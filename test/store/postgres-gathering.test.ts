@@ -1,14 +1,14 @@
 /** How calls of one operation become statements of several calls. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Gathering } from '../../src/store/engines/postgres-gathering.ts'
+import { CallGatherer } from '../../src/store/engines/postgres-gathering.ts'
 import { unavailable } from '../../src/store/engines/sqlite-errors.ts'
 
 /** A gathering whose statements end when the test says so; each call has a number, and its result is that number. */
 function opened() {
   const statements: { readonly calls: number[]; end(): void; fail(error: Error): void }[] = []
   const alone: number[] = []
-  const gathering = new Gathering({ size: (n: number) => (n < 0 ? null : n), statement: {} } as never, {
+  const gathering = new CallGatherer({ size: (n: number) => (n < 0 ? null : n), statement: {} } as never, {
     together: calls => {
       const { promise, resolve, reject } = Promise.withResolvers<readonly unknown[]>()
       const numbers = calls.map(([n]) => n as number)

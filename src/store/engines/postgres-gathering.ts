@@ -19,7 +19,7 @@ interface GatheredCall {
   readonly reject: (error: unknown) => void
 }
 
-/** Runners for {@link Gathering}. */
+/** Runners for {@link CallGatherer}. */
 export interface GatheringRuns {
   /** Runs some calls in one transaction and gives their results. */
   readonly together: (calls: readonly (readonly unknown[])[]) => Promise<readonly unknown[]>
@@ -33,7 +33,7 @@ export interface GatheringRuns {
  * Gathers calls of one operation while others of it are under way, and runs them in one transaction: as many as come
  * in the time of a flush. If that fails, each of them runs alone, so that one that fails does not fail others.
  */
-export class Gathering {
+export class CallGatherer {
   readonly #together: Together
   readonly #runs: GatheringRuns
   #waiting: GatheredCall[] = []

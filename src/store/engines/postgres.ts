@@ -15,7 +15,7 @@ import {
   isTooManyConnections,
   withPlace,
 } from './postgres-errors.ts'
-import { Gathering } from './postgres-gathering.ts'
+import { CallGatherer } from './postgres-gathering.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 /** Options of a store on PostgreSQL. */
@@ -82,7 +82,7 @@ class PostgresEngine {
   readonly #open = new Set<Promise<unknown>>()
   /** Reads that were seen to take several statements. */
   readonly #severalReads = new Set<string>()
-  readonly #gatherings = new Map<string, Gathering>()
+  readonly #gatherings = new Map<string, CallGatherer>()
   /** The begin of a transaction that writes; sent with its first statements. */
   readonly #begin: readonly Statement[]
   readonly #fence: EpochFence | null
@@ -133,13 +133,13 @@ class PostgresEngine {
   }
 
   /** The gatherer of calls of an operation; null for one whose calls run alone, or when too many wait. */
-  #gatheringOf(name: string): Gathering | null {
+  #gatheringOf(name: string): CallGatherer | null {
     const { together } = operationOf(name)
     if (together === undefined || this.#closed) return null
     const gathering = this.#gatherings.getOrInsertComputed(
       name,
       () =>
-        new Gathering(together, {
+        new CallGatherer(together, {
           together: calls => this.#with(client => this.#together(client, name, calls)),
           alone: args => this.#run(name, args),
           isUnavailable,

@@ -33,12 +33,12 @@ export function* countInBatches(moves: readonly JobMove[], nowMs: number): Steps
   for (const [id, { completed, failed }] of [...changes].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (completed === 0 && failed === 0) continue
     const row = yield* queryOne<BatchRow>(sql.countInBatch, [id, completed, failed, nowMs, nowMs + BATCH.keptMs])
-    if (row !== null && row.finished_at_ms !== null) yield* tellEnd(toBatch(row), nowMs)
+    if (row !== null && row.finished_at_ms !== null) yield* deliverEnd(toBatch(row), nowMs)
   }
 }
 
 /** A delivery for a batch that has just finished, if it names a receiver. */
-export function* tellEnd(batch: Batch, nowMs: number): Steps<void> {
+export function* deliverEnd(batch: Batch, nowMs: number): Steps<void> {
   const { id, owner, endpointId, webhook } = batch
   const about = { owner, endpointId, id, status: ENDS[batchStatus(batch)], webhook }
   yield* addDelivery({ ...about, payload: batchView(batch), traceparent: null }, nowMs)

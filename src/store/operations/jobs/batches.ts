@@ -31,7 +31,7 @@ import type { EndedRow } from '../../tables/jobs.ts'
 import { claimKey, findKey } from '../../tables/jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
-import { countInBatches, tellEnd } from './batch-counts.ts'
+import { countInBatches, deliverEnd } from './batch-counts.ts'
 import { endMove } from './job-outcomes.ts'
 import { addDeliveries } from './webhooks.ts'
 
@@ -124,7 +124,7 @@ export const batches = {
     const row = yield* queryOne<BatchRow>(sql.cancelBatch, [endpointId, batchId, nowMs, nowMs + BATCH.keptMs])
     const batch = row === null ? yield* find(endpointId, batchId, nowMs) : toBatch(row)
     if (batch === null) return null
-    if (row !== null && batch.finishedAtMs !== null) yield* tellEnd(batch, nowMs)
+    if (row !== null && batch.finishedAtMs !== null) yield* deliverEnd(batch, nowMs)
     const refused = refusalToCancel(batch)
     return refused === null ? { batch } : { refused }
   }),
