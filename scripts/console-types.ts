@@ -1,4 +1,4 @@
-/** Writes the types of the console's client from the OpenAPI document to console/client/api-types.d.ts, which git does not keep. */
+/** Writes the types of the console's client, `api-types.d.ts`, from the OpenAPI document; git does not keep them. */
 import { writeFileSync } from 'node:fs'
 import { JOB_OPERATIONS } from '../src/api/jobs/operations.ts'
 import { openApiDocument } from '../src/api/rest/openapi.ts'

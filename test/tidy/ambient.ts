@@ -1,4 +1,7 @@
-/** Finds ambient calls: time, timers, randomness, the network and the process, which only adapters and tests of them may use. */
+/**
+ * Finds ambient calls: time, timers, randomness, the network and the process, which only adapters
+ * and tests of them may use.
+ */
 import { findImports } from './imports.ts'
 import { closing, codeOnly, type Finding, findingsOf, lineAt, skipSpace } from './scan.ts'
 
@@ -65,7 +68,7 @@ function findBareCalls(code: string, names: string): Finding[] {
     .map(match => ({ line: lineAt(code, match.index), what: match[1] as string }))
 }
 
-/** Whether the name at `start` with parentheses at `open` declares a function or method, or is part of `new X(`. */
+/** True if the name at `start` with parentheses at `open` declares a function or method, or is part of `new X(`. */
 function isDeclaration(code: string, start: number, open: number): boolean {
   const before = code.slice(0, start).trimEnd()
   const word = /[\w$]+$/.exec(before)?.[0] ?? ''

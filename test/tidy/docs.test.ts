@@ -44,7 +44,7 @@ test('headings in fenced code and in comments are no titles', () => {
   assert.deepEqual(findTitleMistakes('# One\n\n````md\n```\n# no\n```\n# no\n````\n\n- ~~~\n# no\n  ~~~\n'), [])
 })
 
-/** Links of docs/guides/page.md, where only docs/guides/other.md, docs/a (b).md and README.md exist. */
+/** Links of `page.md` in the guides. Only `other.md` beside it, `docs/a (b).md` and `README.md` exist. */
 const links: [page: string, broken: string[]][] = [
   ['[a](other.md) [b](./other.md#part) ![c](../../README.md "title")', []],
   ['[a](missing.md)', ['missing.md']],

@@ -49,7 +49,7 @@ function targetOf(link: string, path: string): string | undefined {
 const VERSION = /^## (?:\[Unreleased\]|\[?\d+\.\d+\.\d+[\w.+-]*\]? - \d{4}-\d{2}-\d{2}(?: \[YANKED\])?)\s*$/
 const KIND = /^### (?:Added|Changed|Deprecated|Removed|Fixed|Security)\s*$/
 
-/** Where a changelog leaves the form of Keep a Changelog. */
+/** Lines of a changelog that leave the form of Keep a Changelog. */
 export function findChangelogMistakes(page: string): Finding[] {
   const lines = proseOf(page).split('\n')
   const mistakes = lines.flatMap((text, index) => {

@@ -99,7 +99,10 @@ export function findCycles(texts: Map<string, string>): string[][] {
   return cyclesOf(new Map([...texts].map(([path, source]) => [path, targets(path, source, texts)])))
 }
 
-/** A shortest cycle for each group of folders whose files import each other. @param texts the texts of the files by path */
+/**
+ * A shortest cycle for each group of folders whose files import each other.
+ * @param texts the texts of the files by path
+ */
 export function findFolderCycles(texts: Map<string, string>): string[][] {
   const folders = new Map<string, string[]>()
   for (const [path, source] of texts) {

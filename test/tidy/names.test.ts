@@ -17,7 +17,7 @@ const program = commandLine()
 /** The pages that say how `runyard` becomes a command. */
 const SAYS_HOW: readonly string[] = ['README.md', 'docs/start.md']
 
-/** What is wrong with `runyard <words>`, read as far as the words are names of commands. */
+/** The mistake in `runyard <words>`, read as far as the words are names of commands. */
 function commandMistake(words: readonly string[]): string | undefined {
   let at: Command = program
   for (const word of words) {
@@ -36,7 +36,10 @@ function optionsOf(command: Command): string[] {
   return command.options.flatMap(({ long }) => long ?? [])
 }
 
-/** The commands in code of a page: behind a prompt or at the beginning of a line or of a word in backticks, to the end of the command. */
+/**
+ * The commands in code of a page: behind a prompt or at the beginning of a line or of a word in backticks,
+ * to the end of the command.
+ */
 function commandsIn(text: string): string[][] {
   const found = text.matchAll(
     /(?:`|^|\$ |exec |sudo |&& |\| )(?:\S+=\S+ )*(?:\.\/bin\/|\/opt\/runyard\/bin\/)?runyard ([^`\n|#;&]+)/gm,
@@ -107,7 +110,10 @@ test('options of the server exist', () => {
   assertNone([...new Set(stray)])
 })
 
-/** Options of other programs that pages name: vLLM, certbot, the installer, k3s, Helm, kubectl, scripts of this repository. */
+/**
+ * Options of other programs that pages name: vLLM, certbot, the installer, k3s, Helm, kubectl,
+ * scripts of this repository.
+ */
 const OTHER_OPTIONS = [
   '--deploy-hook',
   '--enable-sleep-mode',

@@ -1,4 +1,7 @@
-/** Finds regular expressions whose time grows faster than the text: by analysis, and by long texts of what each of them takes. */
+/**
+ * Finds regular expressions whose time grows faster than the text: by analysis, and by long texts
+ * of what each of them takes.
+ */
 import vm from 'node:vm'
 import { type AST, parseRegExpLiteral } from '@eslint-community/regexpp'
 import { transformSync } from 'esbuild'
@@ -18,7 +21,10 @@ export function patternsOf(source: string, path: string): RegexLiteral[] {
   return regexLiterals(plain).map(each => ({ ...each, line: lineAt(source, source.indexOf(`/${each.source}/`)) }))
 }
 
-/** The regular expressions of a file that backtrack over a run of one character, or begin again at each character of it. */
+/**
+ * The regular expressions of a file that backtrack over a run of one character, or begin
+ * again at each character of it.
+ */
 export function findSlowPatterns(source: string, path: string): Finding[] {
   return patternsOf(source, path).flatMap(({ line, ...pattern }) => {
     const what = `/${pattern.source}/${pattern.flags}`
@@ -53,7 +59,10 @@ function isTopLevel(code: string, line: number): boolean {
 
 /** Length of a text that a pattern is tried on. */
 const LENGTH = 100_000
-/** Bound on the time of the processor for one text. A text whose time grows with its square takes longer than a second. */
+/**
+ * Bound on the time of the processor for one text. A text whose time grows with its square
+ * takes longer than a second.
+ */
 const MAX_MS = 400
 /** The part of a bound that counts as all of it. */
 const MOST = 0.8

@@ -72,6 +72,46 @@ export function regexLiterals(source: string): RegexLiteral[] {
   }))
 }
 
+/** A comment, or several lines of `//` that follow each other. */
+export interface Comment {
+  /** The line of its beginning, counted from 1, and the characters before it in that line. */
+  readonly line: number
+  readonly column: number
+  readonly text: string
+}
+
+/** The comments of a source, in order. */
+export function commentsOf(source: string): Comment[] {
+  const blanker = new Blanker(source)
+  blanker.run()
+  const spans: [start: number, end: number][] = []
+  for (const [start, end] of blanker.comments) {
+    const last = spans.at(-1)
+    if (
+      last !== undefined &&
+      isOneLine(source, start) &&
+      isOneLine(source, last[0]) &&
+      !/\S/.test(source.slice(last[1], start))
+    )
+      last[1] = end
+    else spans.push([start, end])
+  }
+  return spans.map(([start, end]) => ({
+    line: lineAt(source, start),
+    column: start - lineStart(source, start),
+    text: source.slice(start, end),
+  }))
+}
+
+/** A comment with `//` that has its line for itself. */
+function isOneLine(source: string, start: number): boolean {
+  return source.startsWith('//', start) && !/\S/.test(source.slice(lineStart(source, start), start))
+}
+
+function lineStart(source: string, at: number): number {
+  return source.lastIndexOf('\n', at - 1) + 1
+}
+
 const WORD = /[\w$\u0080-\uffff]+/y
 const BEFORE_REGEX =
   /^(?:return|typeof|case|in|of|do|else|void|delete|throw|new|instanceof|yield|await|default|extends)$/
@@ -80,6 +120,8 @@ const CONTROL = /^(?:if|while|for|with)$/
 class Blanker {
   /** The indexes of both slashes of each regular expression. */
   readonly regexes: [start: number, end: number][] = []
+  /** Start and end of each comment. */
+  readonly comments: [start: number, end: number][] = []
   readonly #source: string
   #out = ''
   #at = 0
@@ -102,7 +144,7 @@ class Blanker {
 
   #step(): void {
     const char = this.#source[this.#at] as string
-    if (this.#source.startsWith('//', this.#at)) this.#blankTo(this.#endOfLine())
+    if (this.#source.startsWith('//', this.#at)) this.#blankComment(this.#endOfLine())
     else if (this.#source.startsWith('/*', this.#at)) this.#comment()
     else if (char === "'" || char === '"') this.#string(char)
     else if (char === '`') this.#template()
@@ -121,6 +163,11 @@ class Blanker {
     this.#at = end
   }
 
+  #blankComment(end: number): void {
+    this.comments.push([this.#at, end])
+    this.#blankTo(end)
+  }
+
   #endOfLine(): number {
     const end = this.#source.indexOf('\n', this.#at)
     return end === -1 ? this.#source.length : end
@@ -128,7 +175,7 @@ class Blanker {
 
   #comment(): void {
     const end = this.#source.indexOf('*/', this.#at + 2)
-    this.#blankTo(end === -1 ? this.#source.length : end + 2)
+    this.#blankComment(end === -1 ? this.#source.length : end + 2)
   }
 
   #word(): boolean {
@@ -156,7 +203,10 @@ class Blanker {
     this.#keep(1)
   }
 
-  /** A string ends at its quote, or at the end of the line, so that a mistake here does not blank the rest of the file. */
+  /**
+   * A string ends at its quote, or at the end of the line, so that a mistake here does not blank the rest of the
+   * file.
+   */
   #string(quote: string): void {
     let end = this.#at + 1
     while (end < this.#source.length && this.#source[end] !== quote && this.#source[end] !== '\n') {

@@ -26,7 +26,7 @@ export function findUndocumentedExports(source: string): Finding[] {
   return [...bare, ...hidden]
 }
 
-/** Whether the lines end with a docstring that says something; a directive of the linter may follow it. */
+/** True if the lines end with a docstring that says something; a directive of the linter may follow it. */
 function hasDocstring(lines: string[]): boolean {
   const above = lines.slice(0, lines.findLastIndex(line => !/^\s*\/\/\s*biome-ignore/.test(line)) + 1)
   const comment = above

@@ -1,4 +1,4 @@
-/** What the page of troubleshooting quotes is said by the program. */
+/** Messages that the page of troubleshooting quotes are messages of the program. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertNone, files, read } from './files.ts'
@@ -6,7 +6,7 @@ import { assertNone, files, read } from './files.ts'
 const page = read('docs/guides/troubleshooting.md')
 const sources = files.filter(path => /^src\/.*\.ts$/.test(path)).map(read)
 
-/** What stands in quotes in the first column of a section; `...` and numbers stand for anything. */
+/** Quoted texts in the first column of a section; `...` and numbers stand for anything. */
 function quotedIn(section: string): string[] {
   const [, text = ''] = page.split(`## ${section}\n`)
   const rows = text.split('\n## ')[0]!.matchAll(/^\| (.+?) \|/gm)

@@ -1,6 +1,6 @@
 /**
- * The walls: which folder may import what, type imports included. A change of this table needs a record in `docs/adr/`. A
- * folder may always import itself. Words are separated by spaces; `!x` excludes x.
+ * The walls: which folder may import what, type imports included. A change of this table needs a record in
+ * `docs/adr/`. A folder may always import itself. Words are separated by spaces; `!x` excludes x.
  */
 
 /** One row of the table. The first row whose `folder` has a file applies to it. */
@@ -209,8 +209,9 @@ export const walls: Wall[] = [
 ]
 
 /**
- * Walls between the subjects of a floor: which other subjects each of its folders may import. Every subject may import the files at the
- * top of the floor, which import no subject. There are no cycles: a subject may import only those above it in its table.
+ * Walls between the subjects of a floor: which other subjects each of its folders may import. Every subject may
+ * import the files at the top of the floor, which import no subject. There are no cycles: a subject may import only
+ * those above it in its table.
  */
 export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'src/core': {

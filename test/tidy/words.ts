@@ -1,7 +1,9 @@
 /** Finds words that the vocabulary of the project replaced: each thing has one name. */
 import { type Finding, findingsOf } from './scan.ts'
 
-/** Replaced words, and the words to use instead. A space stands for any gap, also one between two lines of a comment. */
+/**
+ * Replaced words, and the words to use instead. A space stands for any gap, also one between two lines of a comment.
+ */
 const REPLACED: readonly (readonly [word: string, instead: string])[] = [
   ['in line', 'in the queue'],
   ['take lines?', 'poll queue'],
