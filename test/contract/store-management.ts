@@ -117,7 +117,7 @@ export const managementCases: Cases = {
     const [third, second, first, ...more] = await releases.list(E1)
     assert.deepEqual(more, [])
     const [endpointId, owner, source, createdBy] = [E1, OWNER, 'MANUAL', OWNER] as const
-    const common = { endpointId, owner, source, createdBy, restores: null, image: null, canary: null }
+    const common = { endpointId, owner, source, createdBy, restores: null, image: null, canary: null, hasWorked: false }
     assert.deepEqual(first, { ...common, id: 'e1-1', version: 1, createdAtMs: T0, diff: [] })
     assert.deepEqual(second, {
       ...common,
@@ -137,7 +137,7 @@ export const managementCases: Cases = {
       diff: [{ field: 'image', old: 'dir:worker', new: 'image:2' }],
     })
     const { configuration, ...listed } = (await releases.find(E1, 2))!
-    assert.deepEqual(listed, second)
+    assert.deepEqual({ ...listed, hasWorked: false }, second)
     assert.deepEqual(
       [configuration?.endpoint.flashboot, configuration?.endpoint.env, configuration?.template.image],
       ['FLASHBOOT', { A: '2' }, 'dir:worker'],
@@ -215,6 +215,11 @@ export const managementCases: Cases = {
       await change(2)
       await crash('c', 2)
       await crash('d', 2, { cause: { kind: 'unseen', when: 'server_away' } })
+      const worked = (await releases.list(E1)).map(({ version, hasWorked }) => [version, hasWorked])
+      assert.deepEqual(worked, [
+        [2, false],
+        [1, true],
+      ])
       const { working, ...facts } = (await endpoints.snapshot(E1))!.rollout
       assert.deepEqual([facts, working?.version], [{ wasReady: false, crashes: 1, canary: null, stop: null }, 1])
       assert.deepEqual(working?.configuration.endpoint.env, { A: '1' })

@@ -37,6 +37,12 @@ export interface Release {
   readonly canary: number | null
 }
 
+/** A release in the list of an endpoint. */
+export interface PastRelease extends Release {
+  /** True when a worker of it has been ready, and it was neither a canary nor stopped. */
+  readonly hasWorked: boolean
+}
+
 /** Limit of releases that are kept of an endpoint, the newest. */
 export const MAX_RELEASES = 100
 /** Limit of characters of the configurations that are kept of an endpoint, the newest; those of the last two are kept in any case. */

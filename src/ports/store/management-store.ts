@@ -1,5 +1,5 @@
 import type { Account, AccountChanges } from '../../core/accounts/account.ts'
-import type { KeptRelease, Release } from '../../core/endpoints/release.ts'
+import type { KeptRelease, PastRelease, Release } from '../../core/endpoints/release.ts'
 import type { FailureStop, ResultCount, RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
@@ -82,7 +82,7 @@ export interface JudgedRelease {
 /** Releases, which appear in the transaction that makes a new version of an endpoint, and go with the endpoint. */
 export interface ReleaseStore {
   /** Those that are kept, newest first; see `MAX_RELEASES`. */
-  list(endpointId: EndpointId): Promise<Release[]>
+  list(endpointId: EndpointId): Promise<PastRelease[]>
   /** One with its configuration; null when it is not kept. */
   find(endpointId: EndpointId, version: number): Promise<KeptRelease | null>
   /** Facts of the rollout of a version. */

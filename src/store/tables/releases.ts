@@ -1,5 +1,5 @@
 /** Statements and rows of releases of endpoints. */
-import type { DiffEntry, KeptConfiguration, KeptRelease, Release } from '../../core/endpoints/release.ts'
+import type { DiffEntry, KeptConfiguration, KeptRelease, PastRelease, Release } from '../../core/endpoints/release.ts'
 import type { FailureStop } from '../../core/endpoints/rollout-facts.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import { MIN_JUDGED_RESULTS } from '../../core/scaling/rollout-judge.ts'
@@ -56,7 +56,8 @@ export const dropOldConfigurations = `
 
 /** $1 endpoint, $2 how many. */
 export const listReleases = `
-  SELECT ${LISTED_COLUMNS} FROM releases WHERE endpoint_id = $1 ORDER BY version DESC LIMIT $2`
+  SELECT ${LISTED_COLUMNS}, CASE WHEN ${worked('releases')} THEN 1 ELSE 0 END AS has_worked
+  FROM releases WHERE endpoint_id = $1 ORDER BY version DESC LIMIT $2`
 
 /** $1 endpoint, $2 version. */
 export const findRelease = `SELECT ${LISTED_COLUMNS}, config FROM releases WHERE endpoint_id = $1 AND version = $2`
@@ -224,6 +225,11 @@ export interface ReleaseRow {
   readonly canary: number | null
 }
 
+/** A row of {@link listReleases}. */
+export interface PastReleaseRow extends ReleaseRow {
+  readonly has_worked: number
+}
+
 /** A row with its configuration. */
 export interface KeptReleaseRow extends ReleaseRow {
   readonly config: string | null
@@ -245,6 +251,11 @@ export function toRelease(row: ReleaseRow): Release {
     image,
     canary,
   }
+}
+
+/** A row of {@link listReleases} as a release. */
+export function toPastRelease(row: PastReleaseRow): PastRelease {
+  return { ...toRelease(row), hasWorked: Number(row.has_worked) === 1 }
 }
 
 /** A row with its configuration as a release. */

@@ -6,7 +6,7 @@ import {
   keptConfiguration,
   MAX_KEPT_CHARACTERS,
   MAX_RELEASES,
-  type Release,
+  type PastRelease,
 } from '../../../core/endpoints/release.ts'
 import { type FailureStop, ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
 import type { EndpointId } from '../../../core/ids.ts'
@@ -24,9 +24,9 @@ import {
   type JudgedRow,
   type KeptReleaseRow,
   ofRelease,
-  type ReleaseRow,
+  type PastReleaseRow,
   toKeptRelease,
-  toRelease,
+  toPastRelease,
   toStop,
 } from '../../tables/releases.ts'
 import { toWorker, type WorkerRow, workersOfThese } from '../../tables/workers.ts'
@@ -119,8 +119,8 @@ function toJudged(row: JudgedRow): JudgedRelease {
 
 /** Releases of endpoints. */
 export const releases = {
-  list: read(function* (endpointId: EndpointId): Steps<Release[]> {
-    return (yield* query<ReleaseRow>(sql.listReleases, [endpointId, MAX_RELEASES])).map(toRelease)
+  list: read(function* (endpointId: EndpointId): Steps<PastRelease[]> {
+    return (yield* query<PastReleaseRow>(sql.listReleases, [endpointId, MAX_RELEASES])).map(toPastRelease)
   }),
   find: read(function* (endpointId: EndpointId, version: number): Steps<KeptRelease | null> {
     const row = yield* queryOne<KeptReleaseRow>(sql.findRelease, [endpointId, version])
