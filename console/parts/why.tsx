@@ -3,35 +3,26 @@ import { effect, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
 import { api, sentenceOf } from '../client/api.ts'
-import type {
-  Endpoint,
-  EndpointExplanation,
-  JobExplanation,
-  ListEndpointReleasesResponse,
-} from '../client/api-types.d.ts'
+import type { EndpointExplanation, JobExplanation, ListEndpointReleasesResponse } from '../client/api-types.d.ts'
 import { type Resource, useResource } from '../client/resource.ts'
 import { mayManage, mayOperate, who } from '../client/session.ts'
 import { ofEndpoint } from '../client/topics.ts'
 import { clockTime, count, now } from '../format.ts'
-import { Ago, Button, Code, Failure, State, type Tone } from './basic.tsx'
-import { Dialog } from './dialog.tsx'
 import {
-  advice,
-  type CauseTone,
+  type Action,
+  actionsOf,
+  bodyOf,
   type Change,
-  changesBack,
-  isPassing,
-  type Mend,
-  type MendFacts,
-  mendsOf,
-  mendsOfNote,
+  changesOf,
+  hrefOf,
+  isLook,
   type Needs,
-  noteText,
-  sentence,
-  titleOf,
-  toneOf,
-  workersMax,
-} from './mend.ts'
+  needsOf,
+  withWorkersMax,
+} from './actions.ts'
+import { Ago, Button, Code, Failure, State, type Tone } from './basic.tsx'
+import { type CauseTone, isPassing, isPrinted, sentence, titleOf, toneOf } from './cause.ts'
+import { Dialog } from './dialog.tsx'
 
 /** The explanation of an endpoint, or of one of its jobs. */
 export type Explanation = (EndpointExplanation | JobExplanation) & { readonly jobs?: EndpointExplanation['jobs'] }
@@ -63,15 +54,6 @@ export function useReleases(id: string): Resource<ListEndpointReleasesResponse> 
   )
 }
 
-function useFacts(id: string, explained: Explanation): MendFacts {
-  const endpoint = useResource<Endpoint>(
-    mayManage('read') ? `endpoint ${id}` : null,
-    signal => api('GET /v2/serverless/{id}', { path: { id }, signal }),
-    { on: event => event.endpointId === id && /^(?:endpoint|change)\./.test(event.type) },
-  )
-  return { id, explained, endpoint: endpoint.data, releases: useReleases(id).data }
-}
-
 /** Explains an endpoint, or one of its jobs, where there is something to explain. */
 export function Why({ id, jobId }: { readonly id: string; readonly jobId?: string }) {
   const { data, error, reload } = useExplanation(id, jobId)
@@ -95,13 +77,11 @@ function hasNews(explained: Explanation): boolean {
 
 /** An explanation that was read. @param level of its heading */
 export function WhyPanel({ id, explained }: { readonly id: string; readonly explained: Explanation }) {
-  const facts = useFacts(id, explained)
   const heading = useId()
   useNews(id, explained)
   const { cause, summary, action, sinceMs, notes, commands } = explained
   const tone = toneOf(cause)
   if (!hasNews(explained)) return <Next id={id} isAlone />
-  const mends = mendsOf(facts)
   return (
     <section class={`why ${tone}`} aria-labelledby={heading}>
       <header>
@@ -117,18 +97,15 @@ export function WhyPanel({ id, explained }: { readonly id: string; readonly expl
       <p class="why-says">{sentence(summary)}</p>
       {action === null ? null : (
         <p>
-          <b>What to do:</b> {advice(action)}
+          <b>What to do:</b> {action}
         </p>
       )}
-      <Mends facts={facts} mends={mends} hasMain />
+      <Actions id={id} explained={explained} note={null} />
       <Evidence cause={cause} lines={explained.evidence.filter(line => line === '' || !summary.includes(line))} />
-      {notes.map(note => (
+      {notes.map((note, index) => (
         <div key={note} class="why-note">
-          <p>{noteText(note)}</p>
-          <Mends
-            facts={facts}
-            mends={mendsOfNote(note, facts).filter(({ title }) => mends.every(mend => mend.title !== title))}
-          />
+          <p>{sentence(note)}</p>
+          <Actions id={id} explained={explained} note={index} />
         </div>
       ))}
       {commands.length === 0 ? null : (
@@ -143,18 +120,14 @@ export function WhyPanel({ id, explained }: { readonly id: string; readonly expl
 }
 
 /** The main action of an explanation alone, for a list. */
-export function MainMend({ id, explained }: { readonly id: string; readonly explained: Explanation }) {
-  const facts = useFacts(id, explained)
+export function MainAction({ id, explained }: { readonly id: string; readonly explained: Explanation }) {
   useNews(id, explained)
-  return <Mends facts={facts} mends={mendsOf(facts).filter(isAllowed).slice(0, 1)} hasMain />
+  return <Actions id={id} explained={explained} note={null} most={1} />
 }
-
-/** Causes whose evidence is what a worker printed. */
-const PRINTED = /^(?:crash_loop|out_of_memory|fitness_failed|hung_start|never_healthy|rollout_stopped)$/
 
 function Evidence({ cause, lines }: { readonly cause: string; readonly lines: readonly string[] }) {
   if (lines.length === 0) return null
-  if (!PRINTED.test(cause)) {
+  if (!isPrinted(cause)) {
     return (
       <ul class="why-facts">
         {lines.map(line => (
@@ -177,91 +150,104 @@ const ALLOWED: Readonly<Record<Needs, () => boolean>> = {
   operate: mayOperate,
 }
 
-function isAllowed(mend: Mend): boolean {
-  return ALLOWED[mend.kind === 'link' ? mend.needs : 'write']()
+function isAllowed(action: Action): boolean {
+  const needs = needsOf(action)
+  return needs !== null && ALLOWED[needs]()
 }
 
-/** Buttons and links that mend something; those that the key may not use are not shown. */
-function Mends({
-  facts,
-  mends,
-  hasMain = false,
+/** Buttons and links for the actions of a cause or of a note; those that the key may not use are not shown. @param most of them */
+function Actions({
+  id,
+  explained,
+  note,
+  most,
 }: {
-  readonly facts: MendFacts
-  readonly mends: readonly Mend[]
-  readonly hasMain?: boolean
+  readonly id: string
+  readonly explained: Explanation
+  readonly note: number | null
+  readonly most?: number
 }) {
-  const [asked, setAsked] = useState<Mend | null>(null)
-  const allowed = mends.filter(isAllowed)
-  const isMending = (mend: Mend) => mend.kind !== 'link' || mend.needs !== 'read'
-  const kind = (index: number) => (hasMain && index === 0 && isMending(allowed[0]!) ? 'main' : 'plain')
+  const [asked, setAsked] = useState<Action | null>(null)
+  const allowed = actionsOf(explained, note).filter(isAllowed).slice(0, most)
+  const kind = (index: number) => (note === null && index === 0 && !isLook(allowed[0]!) ? 'main' : 'plain')
   if (allowed.length === 0) return null
   return (
-    <div class="mends">
-      {allowed.map((mend, index) =>
-        mend.kind === 'link' ? (
-          <a key={mend.title} class={`button ${kind(index)}`} href={mend.href}>
-            {mend.title}
-          </a>
-        ) : (
-          <Button
-            key={mend.title}
-            kind={kind(index)}
-            onPress={() => (mend.kind === 'restart' ? carryOut(facts, mend) : setAsked(mend))}
-          >
-            {mend.title}
+    <div class="why-actions">
+      {allowed.map((action, index) => {
+        const { title } = action
+        const href = hrefOf(action, id)
+        if (href !== null)
+          return (
+            <a key={title} class={`button ${kind(index)}`} href={href}>
+              {title}
+            </a>
+          )
+        const press = () => (action.kind === 'restart' ? carryOut(id, explained, action) : setAsked(action))
+        return (
+          <Button key={title} kind={kind(index)} onPress={press}>
+            {title}
           </Button>
-        ),
-      )}
-      {asked === null ? null : <Asked facts={facts} mend={asked} onClose={() => setAsked(null)} />}
+        )
+      })}
+      {asked === null ? null : <Asked id={id} explained={explained} action={asked} onClose={() => setAsked(null)} />}
     </div>
   )
 }
 
-/** Asks before a change, and shows what it changes. */
-function Asked({
-  facts,
-  mend,
-  onClose,
-}: {
-  readonly facts: MendFacts
-  readonly mend: Mend
+interface AskedProps {
+  readonly id: string
+  readonly explained: Explanation
+  readonly action: Action
   readonly onClose: () => void
-}) {
-  const given = mend.kind === 'patch' ? mend.body.workers?.max : undefined
-  const [max, setMax] = useState(String(given ?? ''))
-  const chosen = given === undefined || !/^\d{1,4}$/.test(max) ? mend : workersMax(facts, Number(max))
+}
+
+/** Asks before a change, and shows what it changes; or shows the command that somebody runs elsewhere. */
+function Asked(props: AskedProps) {
+  const { action, onClose } = props
+  if (action.kind !== 'run' && action.kind !== 'download') return <AskedChange {...props} />
+  return (
+    <Dialog title={action.title} onClose={onClose} actions={<Button onPress={onClose}>Close</Button>}>
+      <p>
+        {action.kind === 'run' && action.place === 'server' ? 'On the machine of the server:' : 'On the command line:'}
+      </p>
+      <Code text={action.command ?? ''} what="command" />
+    </Dialog>
+  )
+}
+
+function AskedChange({ id, explained, action, onClose }: AskedProps) {
+  const releases = useReleases(id).data
+  const isMax = action.kind === 'set' && action.field === 'workers.max'
+  const [max, setMax] = useState(isMax ? String(action.value) : '')
+  const chosen = isMax && /^\d{1,4}$/.test(max) ? withWorkersMax(action, Number(max)) : action
   const confirm = async () => {
-    await carryOut(facts, chosen)
+    await carryOut(id, explained, chosen)
     onClose()
   }
   return (
     <ChangeDialog
       title={chosen.title}
-      changes={chosen.kind === 'patch' ? chosen.changes : versionChanges(facts, chosen)}
+      changes={changesOf(chosen, releases)}
       says={consequence(chosen)}
       onConfirm={confirm}
       onClose={onClose}
     >
-      {given === undefined ? null : (
+      {isMax ? (
         <label class="field">
           Workers at most
           <input type="number" min="1" max="1000" value={max} onInput={event => setMax(event.currentTarget.value)} />
         </label>
-      )}
+      ) : null}
     </ChangeDialog>
   )
 }
 
-function versionChanges({ releases }: MendFacts, mend: Mend): readonly Change[] {
-  return mend.kind === 'rollback' ? changesBack(releases, mend.version) : []
-}
-
-function consequence(mend: Mend): string {
-  if (mend.kind === 'rollback')
-    return `This makes a new release with the configuration of release ${mend.version}. It can be taken back in the same way.`
-  if (mend.kind === 'promote') return `Workers of release ${mend.version} replace the others.`
-  if (mend.kind === 'patch' && mend.isRelease) return 'This makes a new release: new workers replace the present ones.'
+function consequence(action: Action): string {
+  if (action.kind === 'rollback')
+    return `This makes a new release with the configuration of release ${action.version}. It can be taken back in the same way.`
+  if (action.kind === 'promote') return `Workers of release ${action.version} replace the others.`
+  if (action.kind === 'set' && action.isRelease)
+    return 'This makes a new release: new workers replace the present ones.'
   return 'This takes effect at once. Workers that run go on.'
 }
 
@@ -332,21 +318,21 @@ export function ChangeDialog({
   )
 }
 
-async function carryOut({ id, explained }: MendFacts, mend: Mend): Promise<void> {
-  switch (mend.kind) {
-    case 'patch':
-      await api('PATCH /v2/serverless/{id}', { path: { id }, body: mend.body })
+async function carryOut(id: string, explained: Explanation, action: Action): Promise<void> {
+  switch (action.kind) {
+    case 'set':
+      await api('PATCH /v2/serverless/{id}', { path: { id }, body: bodyOf(action) })
       break
     case 'rollback':
     case 'promote':
-      await api(`POST /v2/serverless/{id}/releases/{version}/${mend.kind}`, {
-        path: { id, version: String(mend.version) },
+      await api(`POST /v2/serverless/{id}/releases/{version}/${action.kind}`, {
+        path: { id, version: String(action.version) },
       })
       break
     case 'restart':
       await api('POST /v2/serverless/{id}/restart', { path: { id } })
   }
-  const step = { atMs: Date.now(), text: `Done: ${mend.title}`, tone: 'good' } as const
+  const step = { atMs: Date.now(), text: `Done: ${action.title}`, tone: 'good' } as const
   mended.value = {
     ...mended.value,
     [id]: { steps: [step], from: explained.cause, last: newsKey(explained), hasMoved: false },
@@ -357,7 +343,7 @@ interface News {
   readonly steps: readonly { readonly atMs: number; readonly text: string; readonly tone: Tone }[]
   /** The cause that was mended. */
   readonly from: string
-  /** What was said last, without its numbers, which count seconds. */
+  /** The cause and its beginning that were shown last. */
   readonly last: string
   readonly hasMoved: boolean
 }
@@ -371,8 +357,8 @@ effect(() => {
   if (who.value == null) mended.value = {}
 })
 
-function newsKey({ cause, summary }: { readonly cause: string; readonly summary: string }): string {
-  return `${cause} ${summary.replaceAll(/\d+/g, '')}`
+function newsKey({ cause, sinceMs }: Explanation): string {
+  return `${cause} ${sinceMs}`
 }
 
 /** Notes what is said after an endpoint was mended, until its jobs move. */

@@ -96,6 +96,7 @@ test('top says why jobs wait and what is wrong with a worker', () => {
     evidence: [],
     commands: [],
     notes: [],
+    actions: [],
   }
   const throttled = worker({
     status: 'THROTTLED',

@@ -226,7 +226,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     jobs: 'json',
     scaling: 'hardware endpoints workers',
     placement: 'hardware endpoints workers scaling',
-    observing: 'models endpoints workers jobs scaling',
+    observing: 'hardware models endpoints workers jobs scaling placement',
     balancing: 'endpoints workers scaling placement observing',
     billing: 'hardware endpoints workers jobs',
     openai: 'json jobs',

@@ -1,6 +1,6 @@
 /** Which endpoints and keys need attention, and what all endpoints do together. */
 import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
-import { isPassing, needsAttention, toneOf } from '../../parts/mend.ts'
+import { isPassing, needsAttention, toneOf } from '../../parts/cause.ts'
 
 /** Shorter waits are usual. */
 const SHORT_MS = 10_000

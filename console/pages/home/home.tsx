@@ -9,10 +9,10 @@ import { mayManage, mayOperate, mayUseJobs, who } from '../../client/session.ts'
 import { ofChange } from '../../client/topics.ts'
 import { count, duration, instant, now, percent, plural } from '../../format.ts'
 import { Ago, Button, Code, Figure, Loaded, PageHead, Section, State } from '../../parts/basic.tsx'
-import { errorLine, sentence, titleOf, toneOf } from '../../parts/mend.ts'
+import { errorLine, sentence, titleOf, toneOf } from '../../parts/cause.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { Table } from '../../parts/table.tsx'
-import { MainMend, mended, Next, useExplanation, WhyPanel } from '../../parts/why.tsx'
+import { MainAction, mended, Next, useExplanation, WhyPanel } from '../../parts/why.tsx'
 import { ENDPOINT_STATES } from '../endpoints/endpoint-states.ts'
 import { WorkerDots } from '../endpoints/worker-dots.tsx'
 import { attentionOf, type KeyFacts, mostActive, soonEnding, totalsOf } from './attention.ts'
@@ -182,7 +182,7 @@ function Explained({
         </p>
       )}
       <div class="acts">
-        {data === null || isOpen ? null : <MainMend id={id} explained={data} />}
+        {data === null || isOpen ? null : <MainAction id={id} explained={data} />}
         {toggle}
       </div>
       {data !== null && isOpen ? <WhyPanel id={id} explained={data} /> : <Next id={id} />}
@@ -225,7 +225,7 @@ function useFindings() {
           <State tone="bad">wrong</State>
         </div>
         <p>
-          {sentence(message)}
+          {message}
           {action === null ? null : (
             <>
               <br />

@@ -10,6 +10,7 @@ import { jobViewParts } from '../../core/jobs/job-view.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
+import { explanationView } from '../../core/observing/explanation.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -424,13 +425,15 @@ async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoin
   const { queued, queuedLowPriority, queuedOfBatches, inProgress } = snapshot.queue
   const workers = snapshot.workers.map(({ id, state, held }) => ({ id, state, jobs: held }))
   const jobs = { inQueue: queued + queuedLowPriority, ofBatches: queuedOfBatches, inProgress }
-  return jsonText(JSON.stringify({ endpointId: endpoint.id, name: endpoint.name, ...explanation, jobs, workers }))
+  const view = explanationView(explanation, endpoint.id)
+  return jsonText(JSON.stringify({ endpointId: endpoint.id, name: endpoint.name, ...view, jobs, workers }))
 }
 
 async function explainOne(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { job, explanation } = await parts.explaining.job(endpoint.id, jobParameter(call))
   const { id, status: state } = job
-  return jsonText(JSON.stringify({ id, endpointId: endpoint.id, status: state, final: isFinal(state), ...explanation }))
+  const view = explanationView(explanation, endpoint.id)
+  return jsonText(JSON.stringify({ id, endpointId: endpoint.id, status: state, final: isFinal(state), ...view }))
 }
 
 function jobParameter(call: Call): JobId {

@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi'
 import { FINGERPRINT } from '../../core/jobs/error-fingerprint.ts'
 import { JOB_STATUSES } from '../../core/jobs/job.ts'
 import { DELIVERY_STATES } from '../../core/jobs/webhook.ts'
+import { ACTION_PAGES } from '../../core/observing/action.ts'
 import { STORY_KINDS } from '../../core/observing/job-story.ts'
 import { CURSOR } from '../../core/pages.ts'
 
@@ -216,6 +217,51 @@ const WorkerCounts = z
 export const Health = z.object({ jobs: JobCounts, workers: WorkerCounts }).openapi('EndpointHealth')
 export const WorkerMetrics = z.object({ readyWorkers: z.array(z.string()), jobs: JobCounts, workers: WorkerCounts })
 
+const ActionBase = {
+  title: z.string().openapi({ description: 'What the action does, in the words of a button.' }),
+  command: z.string().nullable().openapi({
+    description:
+      'The command line that does it, or shows more; null where none does. `<...>` stands for what a person has to choose.',
+  }),
+  note: z.int().nullable().openapi({
+    description: 'The index of the note that it follows from; null where it follows from the cause.',
+  }),
+}
+const FieldValue = z.union([
+  z.string(),
+  z.number(),
+  z.array(z.string()),
+  z.record(z.string(), z.union([z.string(), z.number()])),
+])
+
+/** What a person can do about a cause. */
+const Action = z
+  .discriminatedUnion('kind', [
+    z.object({
+      kind: z.literal('set'),
+      field: z.string().openapi({
+        description: 'The field of the endpoint, as `PATCH /v2/serverless/{id}` names it; a variable is `env.NAME`.',
+        example: 'workers.max',
+      }),
+      from: FieldValue.nullable(),
+      value: FieldValue,
+      isRelease: z.boolean(),
+      ...ActionBase,
+    }),
+    z.object({ kind: z.enum(['rollback', 'promote']), version: z.int(), ...ActionBase }),
+    z.object({ kind: z.literal('restart'), ...ActionBase }),
+    z.object({ kind: z.literal('logs'), worker: z.string().nullable(), ...ActionBase }),
+    z.object({ kind: z.literal('download'), model: z.string(), ...ActionBase }),
+    z.object({ kind: z.literal('open'), page: z.enum(ACTION_PAGES), part: z.string().nullable(), ...ActionBase }),
+    z.object({
+      kind: z.literal('run'),
+      words: z.array(z.string()),
+      place: z.enum(['server', 'client']),
+      ...ActionBase,
+    }),
+  ])
+  .openapi('Action')
+
 const EXPLANATION = {
   cause: z.string(),
   summary: z.string(),
@@ -224,6 +270,7 @@ const EXPLANATION = {
   sinceMs: z.number().nullable(),
   evidence: z.array(z.string()),
   notes: z.array(z.string()),
+  actions: z.array(Action),
 }
 
 /** Why the jobs of an endpoint wait. */

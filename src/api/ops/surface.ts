@@ -2,7 +2,7 @@ import { Hono, type HonoRequest } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
-import type { Explanation } from '../../core/observing/explain.ts'
+import { type ExplanationView, explanationView } from '../../core/observing/explanation.ts'
 import type { ServerStatus } from '../../core/observing/server-status.ts'
 import type { PageRequest } from '../../core/pages.ts'
 import type { Emit } from '../../events.ts'
@@ -85,7 +85,7 @@ export function opsSurface(parts: OpsParts): Surface {
       kind: 'endpoint',
       id: endpoint.id,
       name: endpoint.name,
-      ...explanation,
+      ...explanationView(explanation, endpoint.id),
     }))
     return jsonText(JSON.stringify({ explanations, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
   })
@@ -139,13 +139,13 @@ async function explain(
   parts: OpsParts,
   caller: Caller,
   id: string,
-): Promise<Explanation & { kind: string; id: string; name: string }> {
+): Promise<ExplanationView & { kind: string; id: string; name: string }> {
   const found = await parts.logs.locate(caller.owner, id)
   if (found.kind === 'job') {
     const { job, explanation } = await parts.explaining.job(found.endpointId, found.id)
-    return { kind: 'job', id: job.id, name: job.status, ...explanation }
+    return { kind: 'job', id: job.id, name: job.status, ...explanationView(explanation, found.endpointId) }
   }
   const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
   const { endpoint, explanation } = await parts.explaining.endpoint(endpointId)
-  return { kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanation }
+  return { kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanationView(explanation, endpoint.id) }
 }

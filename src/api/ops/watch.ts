@@ -1,6 +1,7 @@
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import { isEndpointId } from '../../core/ids.ts'
+import { explanationView } from '../../core/observing/explanation.ts'
 import type { WatchedEndpoint, WorkerReading } from '../../services/observing/worker-reading.ts'
 import { common } from '../rest/worker-view.ts'
 
@@ -27,7 +28,7 @@ function endpointView({ endpoint, queue, finished, workers, counts, explanation 
     finished,
     jobs: { inQueue: queued + queuedLowPriority, lowPriority: queuedLowPriority, inProgress, headQueuedAtMs },
     summary: counts,
-    explanation,
+    explanation: explanation === null ? null : explanationView(explanation, id),
     workers: workers.map(({ jobs, ...worker }) => ({ ...common(worker, nowMs), status: worker.status, jobs })),
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Explanation, WaitCause } from '../../core/observing/explain.ts'
+import type { ExplanationView, WaitCause } from '../../core/observing/explanation.ts'
 import { accessProblem } from '../../disk/access-problem.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { KINDS } from '../client/kinds.ts'
@@ -157,7 +157,7 @@ function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number 
 
 /** Why no worker will ever claim the job; null while one may. */
 async function hopeless(connection: ConnectionOptions, path: string, ms: number): Promise<string | null> {
-  const { cause, summary, action, evidence } = (await (await ask(connection, path)).json()) as Explanation
+  const { cause, summary, action, evidence } = (await (await ask(connection, path)).json()) as ExplanationView
   if (!HOPELESS.has(cause) && ms < START_MS) return null
   return [summary, ...(action === null ? [] : [`-> ${action}`]), ...evidence.map(line => `| ${line}`)].join('\n')
 }

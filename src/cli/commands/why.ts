@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import type { Explanation } from '../../core/observing/explain.ts'
 import { roughDuration } from '../../core/observing/explain-facts.ts'
+import type { ActionView, ExplanationView } from '../../core/observing/explanation.ts'
 import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/names.ts'
 import { onOneLine } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
-type Row = Explanation & { readonly kind: string; readonly id: string; readonly name: string }
+type Row = ExplanationView & { readonly kind: string; readonly id: string; readonly name: string }
 
 interface Answer {
   readonly explanations: readonly Row[]
@@ -56,13 +56,21 @@ async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator
   return page.pagination?.nextCursor ?? null
 }
 
-function forPeople({ kind, id, name, cause, summary, action, commands, sinceMs, evidence, notes }: Row): string {
+function forPeople({ kind, id, name, cause, summary, action, actions, sinceMs, evidence, notes }: Row): string {
   const since = sinceMs === null ? '' : `, for ${roughDuration(Date.now() - sinceMs)}`
   const lines = [`${kind} ${id} (${name}): ${cause}${since}`, `  ${summary}`]
   if (action !== null) lines.push(`  -> ${action}`)
-  for (const command of commands) lines.push(`     $ ${command}`)
-  for (const note of notes) lines.push(`  note: ${note}`)
+  lines.push(...commandLines(actions, null))
+  for (const [index, note] of notes.entries()) lines.push(`  note: ${note}`, ...commandLines(actions, index))
   for (const line of evidence) lines.push(`  | ${line}`)
   // Worker output may contain terminal control characters.
   return `${lines.map(onOneLine).join('\n')}\n`
+}
+
+/** The commands of the actions of a note, or of the cause, each once with its purpose behind it. */
+function commandLines(actions: readonly ActionView[], note: number | null): string[] {
+  const titles = new Map<string, string>()
+  for (const { command, title, note: of } of actions)
+    if (of === note && command !== null && !titles.has(command)) titles.set(command, title)
+  return [...titles].map(([command, title]) => `     $ ${command}  # ${title}`)
 }

@@ -15,6 +15,7 @@ interface Explained {
   readonly cause: string
   readonly summary: string
   readonly action: string | null
+  readonly commands: readonly string[]
   readonly evidence: readonly string[]
 }
 
@@ -72,7 +73,7 @@ export class JobProgress {
     }
   }
 
-  #explained({ cause, summary, action, evidence }: Explained): void {
+  #explained({ cause, summary, action, commands, evidence }: Explained): void {
     if (cause === 'finished' || this.#asking.signal.aborted) return
     this.#summary = summary
     const isNews = !this.#told.has(cause)
@@ -80,7 +81,10 @@ export class JobProgress {
     if (!isNews || (this.#isLive && action === null)) return
     this.clear()
     const lines = [`${cause}: ${summary}`]
-    if (action !== null) lines.push(`  -> ${action}`, ...evidence.slice(-MAX_EVIDENCE).map(line => `  | ${line}`))
+    if (action !== null) {
+      lines.push(`  -> ${action}`, ...commands.map(command => `     $ ${command}`))
+      lines.push(...evidence.slice(-MAX_EVIDENCE).map(line => `  | ${line}`))
+    }
     printText(`${lines.join('\n')}\n`, process.stderr)
   }
 

@@ -1,8 +1,8 @@
 /** What `runyard top` shows, as lines for a screen of a given size. */
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import type { DownloadProgress } from '../../core/models/download-progress.ts'
-import type { Explanation } from '../../core/observing/explain.ts'
 import { counted } from '../../core/observing/explain-facts.ts'
+import type { ExplanationView } from '../../core/observing/explanation.ts'
 import type { WorkerCounts } from '../../core/observing/worker-status.ts'
 import { durationText, onOneLine } from './table.ts'
 import { gpuText, phaseText } from './worker-table.ts'
@@ -36,7 +36,7 @@ export interface TopEndpoint {
   readonly finished: number
   readonly jobs: { readonly inQueue: number; readonly inProgress: number; readonly headQueuedAtMs: number | null }
   readonly summary: WorkerCounts
-  readonly explanation: Explanation | null
+  readonly explanation: ExplanationView | null
   readonly workers: readonly TopWorker[]
 }
 
@@ -148,11 +148,18 @@ function endpointLines(
 }
 
 /** Why jobs wait, with notes. No reason while workers run or start normally. */
-function whyOf(explanation: Explanation | null, waiting: number): string[] {
+function whyOf(explanation: ExplanationView | null, waiting: number): string[] {
   if (explanation === null) return []
-  const { cause, summary: said, action, notes } = explanation
+  const { cause, summary: said, action, notes, actions } = explanation
   const calm = waiting === 0 || cause === 'running' || cause === 'about_to_start' || cause === 'worker_starting'
-  return [...(calm ? [] : [`${cause}: ${said}`, ...(action === null ? [] : [`-> ${action}`])]), ...notes]
+  const withCommand = (text: string, note: number) => {
+    const command = actions.find(of => of.note === note)?.command ?? null
+    return command === null ? text : `${text}: ${command}`
+  }
+  return [
+    ...(calm ? [] : [`${cause}: ${said}`, ...(action === null ? [] : [`-> ${action}`])]),
+    ...notes.map(withCommand),
+  ]
 }
 
 const STYLES: Readonly<Record<string, Style>> = {

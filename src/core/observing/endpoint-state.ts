@@ -1,7 +1,7 @@
 /** The state of an endpoint in one word, for lists of many. */
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { RolloutState } from '../scaling/rollout.ts'
-import type { WaitCause } from './explain.ts'
+import type { WaitCause } from './explanation.ts'
 import type { WorkerCounts } from './worker-status.ts'
 
 /**

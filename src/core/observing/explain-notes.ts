@@ -9,12 +9,14 @@ import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { gpuCountOf } from '../workers/placement.ts'
 import { exitText } from '../workers/worker.ts'
 import { type PortConflict, portConflictText } from '../workers/worker-exit.ts'
-import { adviceFor, sharedPortsAdvice } from '../workers/worker-failure.ts'
+import { remedyForExit, SHARED_PORTS, sharedPortsAdvice } from '../workers/worker-failure.ts'
 import { counted, currentWorkers, roughDuration } from './explain-facts.ts'
+import { type Note, plainNote } from './explanation.ts'
+import { type ActionFacts, actionsOnFailure, keepIdle, moreWorkers } from './fix-actions.ts'
 import { settingAdvice } from './setting-advice.ts'
 
 /** Facts for {@link notesOn} besides the snapshot. */
-export interface NotesContext {
+export interface NotesContext extends ActionFacts {
   /** True where workers of GPU endpoints run without a GPU, since the machine has no GPU. */
   readonly noGpus?: boolean
   /** The newest attempts of the endpoint. */
@@ -26,16 +28,18 @@ export interface NotesContext {
 }
 
 /** The notes on an endpoint. */
-export function notesOn(
-  snapshot: EndpointSnapshot,
-  { noGpus = false, attempts = [], isElsewhere = false, portConflicts = new Map() }: NotesContext,
-): string[] {
+export function notesOn(snapshot: EndpointSnapshot, context: NotesContext): Note[] {
+  const { noGpus = false, attempts = [], isElsewhere = false, portConflicts = new Map() } = context
   const elsewhere = isElsewhere ? onPlatform(snapshot.endpoint) : []
-  const ports = [...onTakenPorts(portConflicts), ...onPorts(snapshot)]
-  return [...onGpus(snapshot, noGpus), ...elsewhere, ...ports, ...onSettings(snapshot, attempts)]
+  return [
+    ...[...onGpus(snapshot, noGpus), ...elsewhere].map(plainNote),
+    ...onTakenPorts(portConflicts, snapshot, context),
+    ...onPorts(snapshot, context),
+    ...onSettings(snapshot, attempts, context),
+  ]
 }
 
-/** What works on a machine only. */
+/** Features without an effect on a platform. */
 function onPlatform(endpoint: Endpoint): string[] {
   const frozen =
     'FlashBoot has no effect on a cluster, which cannot freeze workers: idle ones end after the idle timeout'
@@ -43,28 +47,22 @@ function onPlatform(endpoint: Endpoint): string[] {
   return [...(freezesIdle(endpoint) ? [frozen] : []), ...(endpoint.modelReferences.length > 0 ? [models] : [])]
 }
 
-/** One setting at most: what pays most by the waits of the attempts, else what the ends of workers say. */
-function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[]): string[] {
+/** One setting at most: the one that pays most by the waits of the attempts, else the one that the ends of workers advise. */
+function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[], facts: ActionFacts): Note[] {
   const advice = settingAdvice(snapshot, attempts)
   if (advice === null) return onIdleTimeout(snapshot)
   const { id, name, workersMax, idleTimeoutS } = snapshot.endpoint
   const { setting, value, waited, waitedMs, attempts: of } = advice
-  const [why, change, flag] =
-    setting === 'workersMax'
-      ? [
-          `while ${workersMax === 1 ? 'its only worker was' : `all ${workersMax} workers were`} busy`,
-          '--max',
-          '--workers-max',
-        ]
-      : [
-          `for the start of a worker soon after one had ended, idle for ${idleTimeoutS} s`,
-          '--idle-timeout',
-          '--idle-timeout',
-        ]
-  return [
-    `of the last ${counted(of, 'attempt')} of ${name} ${waited} waited, ${roughDuration(waitedMs)} in all, ${why}: ` +
-      `runyard endpoints update ${id} ${change} ${value}; what that costs says runyard whatif ${id} ${flag} ${value}`,
-  ]
+  const isMax = setting === 'workersMax'
+  const why = isMax
+    ? `while ${workersMax === 1 ? 'its only worker was' : `all ${workersMax} workers were`} busy`
+    : `for the start of a worker soon after one had ended, idle for ${idleTimeoutS} s`
+  const text = `of the last ${counted(of, 'attempt')} of ${name} ${waited} waited, ${roughDuration(waitedMs)} in all, ${why}`
+  const changes = isMax ? moreWorkers(snapshot, facts, value) : [keepIdle(snapshot, value)]
+  if (changes.length === 0) return [plainNote(text)]
+  const options = [isMax ? '--workers-max' : '--idle-timeout', String(value)]
+  const words = ['runyard', 'whatif', id, ...options]
+  return [{ text, actions: [...changes, { kind: 'run', title: 'See what that costs', words, place: 'client' }] }]
 }
 
 function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): string[] {
@@ -75,37 +73,44 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
   if (without.length === 0) return []
   const [count, has] = [counted(without.length, 'worker'), without.length === 1 ? 'has' : 'have']
   return [
-    `${endpoint.name} asks for GPUs (${compute.pools.join(', ')}), and ${count} of it ${has} none and ${has === 'has' ? 'runs' : 'run'} on the CPU`,
+    `endpoint ${endpoint.name} asks for GPUs (${compute.pools.join(', ')}), and ${count} of it ${has} none and ${has === 'has' ? 'runs' : 'run'} on the CPU`,
   ]
 }
 
 /** Running workers whose wanted port is in use: another program answers there. */
-function onTakenPorts(conflicts: ReadonlyMap<WorkerId, PortConflict>): string[] {
-  return [...conflicts].map(
-    ([worker, conflict]) => `worker ${worker}: ${portConflictText(conflict)}; ${sharedPortsAdvice(conflict)}`,
-  )
+function onTakenPorts(
+  conflicts: ReadonlyMap<WorkerId, PortConflict>,
+  snapshot: EndpointSnapshot,
+  facts: ActionFacts,
+): Note[] {
+  const actions = actionsOnFailure({ fixes: SHARED_PORTS, worker: null, isRetried: false }, snapshot, facts)
+  return [...conflicts].map(([worker, conflict]) => {
+    return { text: `worker ${worker}: ${portConflictText(conflict)}; ${sharedPortsAdvice(conflict)}`, actions }
+  })
 }
 
 /** Workers that crash beside working ones, because the port that they want is in use. */
-function onPorts(snapshot: EndpointSnapshot): string[] {
+function onPorts(snapshot: EndpointSnapshot, facts: ActionFacts): Note[] {
   const { last } = backoffOf(snapshot)
   if (last === null || last.exit?.suspicion === undefined) return []
   if (!currentWorkers(snapshot).some(({ state }) => state === 'READY')) return []
-  return [`another worker ${exitText(last, last.exit)}: ${adviceFor(last.exit, last.problem)}`]
+  const { advice, fixes } = remedyForExit(last.exit, last.problem)
+  const actions = actionsOnFailure({ fixes, worker: last.id, isRetried: false }, snapshot, facts)
+  return [{ text: `another worker ${exitText(last, last.exit)}: ${advice}`, actions }]
 }
 
 /** Workers that end sooner without work than the next one needs to start. */
-function onIdleTimeout(snapshot: EndpointSnapshot): string[] {
-  const { id, name } = snapshot.endpoint
-  const found = startsAfterIdleEnds(snapshot)
-  if (found === null) return []
-  const [startS, idleS] = [Math.ceil(found.startMs / 1000), found.idleMs / 1000]
+function onIdleTimeout(snapshot: EndpointSnapshot): Note[] {
+  const { name } = snapshot.endpoint
+  const ends = startsAfterIdleEnds(snapshot)
+  if (ends === null) return []
+  const [startS, idleS] = [Math.ceil(ends.startMs / 1000), ends.idleMs / 1000]
   const enoughS = Math.min(MAX_IDLE_TIMEOUT_S, startS)
   if (enoughS <= idleS) return []
-  return [
+  const text =
     `workers of ${name} take ${startS} s to start and end after ${idleS} s without work, so what comes soon after waits for a start; ` +
-      `a longer idle timeout may cost less than it saves: runyard endpoints update ${id} --idle-timeout ${enoughS}`,
-  ]
+    'a longer idle timeout may cost less than it saves'
+  return [{ text, actions: [keepIdle(snapshot, enoughS)] }]
 }
 
 /** How many queued jobs are suspects, which run alone; null when none is. */

@@ -3,8 +3,10 @@ import type { WorkerId } from '../ids.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { reclaimText, type WaitForPlace, waitForPlaceText } from '../workers/platform-report.ts'
 import { waitsForPlace } from '../workers/worker.ts'
+import type { Action } from './action.ts'
 import { counted, currentWorkers } from './explain-facts.ts'
 import { wordsOf } from './explain-words.ts'
+import { machine, run, settings } from './fix-actions.ts'
 
 /** The causes of {@link placeWaitOf} and {@link lostNodeOf}. */
 export const PLACE_CAUSES = ['unschedulable', 'cluster_quota', 'cluster_away', 'volume_pending', 'node_lost'] as const
@@ -15,8 +17,8 @@ export type PlaceCause = (typeof PLACE_CAUSES)[number] | 'no_capacity' | 'thrott
 export interface PlaceWait {
   readonly cause: PlaceCause
   readonly summary: string
-  readonly action: string
-  readonly commands: readonly string[]
+  readonly advice: string
+  readonly actions: readonly Action[]
   readonly sinceMs: number | null
 }
 
@@ -28,7 +30,7 @@ const CAUSES: Readonly<Record<WaitForPlace['kind'], PlaceCause>> = {
   volume_pending: 'volume_pending',
 }
 
-const ACTIONS: Readonly<Record<WaitForPlace['kind'], string>> = {
+const ADVICE: Readonly<Record<WaitForPlace['kind'], string>> = {
   no_room:
     'wait, if the cluster gets further nodes by itself; else lower workersMin or workersMax of the endpoints that use its nodes, choose more pools, or add a node',
   no_such_node:
@@ -38,6 +40,26 @@ const ACTIONS: Readonly<Record<WaitForPlace['kind'], string>> = {
   platform_away:
     'see that the cluster is up and that this server reaches it (kubectl get --raw /readyz); workers that run go on',
   volume_pending: 'see why the claim of its volume is not bound or mounted (kubectl describe pvc, kubectl get events)',
+}
+
+const WORKERS = machine('See who has the nodes', 'workers')
+const OTHER_HARDWARE = settings('hardware', 'Choose other hardware')
+
+const ACTIONS: Readonly<Record<WaitForPlace['kind'], readonly Action[]>> = {
+  no_room: [WORKERS, OTHER_HARDWARE],
+  no_such_node: [OTHER_HARDWARE, run('See the nodes of the cluster', 'kubectl', 'get', 'nodes', '--show-labels')],
+  platform_quota: [
+    settings('hardware', 'Ask for less hardware'),
+    run('See the quotas of the cluster', 'kubectl', 'describe', 'resourcequota'),
+  ],
+  platform_away: [
+    machine('See what is wrong with the machine'),
+    run('Ask the cluster', 'kubectl', 'get', '--raw', '/readyz'),
+  ],
+  volume_pending: [
+    run('See the claims of the cluster', 'kubectl', 'describe', 'pvc'),
+    settings('volumes', 'Choose another volume'),
+  ],
 }
 
 /**
@@ -63,15 +85,15 @@ export function placeWaitOf(snapshot: EndpointSnapshot, nowMs: number): PlaceWai
   return {
     cause: cause === 'no_capacity' && ready > 0 ? 'throttled' : cause,
     summary: `${beside}worker ${worker.id} waits for a place on the cluster${others}: ${waitForPlaceText(wait)}`,
-    action: ACTIONS[wait.kind],
-    commands: ['runyard top'],
+    advice: ADVICE[wait.kind],
+    actions: ACTIONS[wait.kind],
     sinceMs: worker.createdAtMs,
   }
 }
 
 /** That workers on a lost node keep new ones from starting; null where none does. */
 export function lostNodeOf(snapshot: EndpointSnapshot): PlaceWait | null {
-  const { endpoint, workers } = snapshot
+  const { workers } = snapshot
   const lost = workers.filter(({ platform }) => platform?.leaves?.kind === 'node_lost')
   const [worker] = lost
   if (worker?.platform?.leaves == null) return null
@@ -83,9 +105,9 @@ export function lostNodeOf(snapshot: EndpointSnapshot): PlaceWait | null {
   return {
     cause: 'node_lost',
     summary: `worker ${worker.id} ${reclaimText(worker.platform.leaves)}${work}`,
-    action:
+    advice:
       'bring the node back (kubectl get nodes); or delete it from the cluster if it is gone for good (kubectl delete node <node>), so that its workers count as ended at once',
-    commands: [`runyard endpoints update ${endpoint.id} --max ${endpoint.workersMax + 1}`],
+    actions: [run('See the nodes of the cluster', 'kubectl', 'get', 'nodes')],
     sinceMs: worker.stopRequestedAtMs,
   }
 }

@@ -9,9 +9,12 @@ import {
 } from '../scaling/rollout.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
+import type { Fix } from '../workers/start-remedy.ts'
 import type { WorkerLoad } from '../workers/worker.ts'
-import { adviceFor } from '../workers/worker-failure.ts'
-import type { Explanation, WaitCause } from './explain.ts'
+import { remedyForExit } from '../workers/worker-failure.ts'
+import type { Action } from './action.ts'
+import type { Explanation, Note, WaitCause } from './explanation.ts'
+import { type ActionFacts, actionsOnFailure, distinct, rollbackFor } from './fix-actions.ts'
 
 /** Causes beside which a stopped rollout is what people should mend. */
 const FINE: ReadonlySet<WaitCause> = new Set(['nothing_waits', 'running', 'about_to_start', 'worker_starting'])
@@ -29,43 +32,86 @@ export function explainedSnapshot({ snapshot, canary }: PlannedRelease): Endpoin
  * @param explanation of the release whose workers are started
  * @param snapshot of the newest release
  * @param startFailure why no worker of the newest release can be started now; null when one can
+ * @param facts of the newest release
  */
 export function withRollout(
   explanation: Explanation,
   snapshot: EndpointSnapshot,
   startFailure: StartFailure | null,
+  facts: ActionFacts = {},
 ): Explanation {
-  const { endpoint, rollout, exits } = snapshot
+  const { rollout } = snapshot
   const note = noteOf(snapshot, startFailure)
   if (note === null) return explanation
-  const noted = { ...explanation, notes: [...explanation.notes, note] }
-  if (rolloutStateOf(snapshot, startFailure) !== 'STOPPED') return noted
-  const working = rollout.working!.version
+  if (rolloutStateOf(snapshot, startFailure) !== 'STOPPED')
+    return { ...explanation, notes: [...explanation.notes, note] }
   const { stop } = rollout
-  const goesOn = stop === null ? [] : [`runyard endpoints promote ${endpoint.id} ${endpoint.version}`]
-  const commands = [`runyard endpoints rollback ${endpoint.id} ${working}`, ...goesOn]
-  const action =
-    stop === null
-      ? `go back to release ${working}, or change the endpoint`
-      : `read how they failed, and go back to release ${working} or change the endpoint; or promote release ${endpoint.version}, so that it goes on all the same`
-  if (!FINE.has(explanation.cause)) return { ...noted, commands: [...explanation.commands, ...commands] }
-  if (stop !== null) {
-    const summary = `${note}; ${explanation.summary}`
-    return { ...explanation, cause: 'rollout_stopped', summary, action, commands, sinceMs: stop.atMs }
+  const stopped = stop === null ? afterCrashes(snapshot, startFailure, facts) : afterFailures(snapshot, facts)
+  if (!FINE.has(explanation.cause)) {
+    const back = stopped.actions.filter(({ kind }) => kind === 'rollback' || kind === 'promote')
+    return {
+      ...explanation,
+      actions: distinct([...explanation.actions, ...back]),
+      notes: [...explanation.notes, note],
+    }
   }
+  return {
+    ...explanation,
+    ...stopped,
+    cause: 'rollout_stopped',
+    summary: `${note.text}; ${explanation.summary}`,
+    sinceMs: stopped.sinceMs ?? explanation.sinceMs,
+    facts: stopped.facts.length > 0 ? stopped.facts : explanation.facts,
+  }
+}
+
+type Stopped = Pick<Explanation, 'advice' | 'actions' | 'sinceMs' | 'facts'>
+
+/** The newest release was ready and failed its jobs or requests. */
+function afterFailures(snapshot: EndpointSnapshot, facts: ActionFacts): Stopped {
+  const { endpoint, rollout } = snapshot
+  const { version } = endpoint
+  const promote: Action = { kind: 'promote', title: `Promote release ${version} all the same`, version }
+  const failed: Action = { kind: 'open', title: 'See the failed requests', page: 'requests', part: 'failed' }
+  const back = wayBack(['unknown'], snapshot, facts)
+  return {
+    advice: `read how they failed, and go back to release ${rollout.working!.version} or change the endpoint; or promote release ${version}, so that it goes on all the same`,
+    actions: [...back, failed, promote],
+    sinceMs: rollout.stop!.atMs,
+    facts: [],
+  }
+}
+
+const AGAIN: Action = { kind: 'restart', title: 'Try the new release again' }
+
+/** No worker of the newest release has been ready. */
+function afterCrashes(snapshot: EndpointSnapshot, startFailure: StartFailure | null, facts: ActionFacts): Stopped {
+  const { endpoint, rollout, exits } = snapshot
   const last = exits.find(worker => worker.version === endpoint.version)
   const exit = startFailure === null ? last?.exit : null
-  const advice =
-    exit == null ? (startFailure === null ? null : startRemedy(startFailure).advice) : adviceFor(exit, last!.problem)
+  const remedy =
+    exit == null ? (startFailure === null ? null : startRemedy(startFailure)) : remedyForExit(exit, last!.problem)
+  const { advice = null, fixes = ['unknown'] as const } = remedy ?? {}
+  const worker = exit == null || last!.startedAtMs === null ? null : last!.id
+  const back = wayBack(fixes, snapshot, facts)
+  const others = actionsOnFailure({ fixes, worker, isRetried: false }, snapshot, facts).filter(
+    ({ kind }) => kind !== 'rollback',
+  )
+  const change =
+    back.length === 0 ? 'change the endpoint' : `go back to release ${rollout.working!.version}, or change the endpoint`
   return {
-    cause: 'rollout_stopped',
-    summary: `${note}; ${explanation.summary}`,
-    action: advice === null ? action : `${action}: ${advice}`,
-    commands: exit == null ? commands : [...commands, `runyard logs ${last!.id}`],
-    sinceMs: (exit == null ? null : last!.exitedAtMs) ?? explanation.sinceMs,
-    evidence: exit != null && exit.lastLines.length > 0 ? exit.lastLines : explanation.evidence,
-    notes: explanation.notes,
+    advice: advice === null ? change : `${change}: ${advice}`,
+    // Without a try the next start is checked again once its failure has ended.
+    actions: distinct([...back, ...others, ...(startFailure === null ? [AGAIN] : [])]),
+    sinceMs: exit == null ? null : last!.exitedAtMs,
+    facts: exit == null ? [] : exit.lastLines,
   }
+}
+
+/** The way back to the release that goes on, where its configuration may help. */
+function wayBack(fixes: readonly Fix[], snapshot: EndpointSnapshot, facts: ActionFacts): readonly Action[] {
+  const back = rollbackFor(fixes, snapshot, facts)
+  return back === null ? [] : [back]
 }
 
 /** An explanation of one job, with the rollout of its endpoint as a note. Parameters as for {@link withRollout}. */
@@ -78,7 +124,7 @@ export function withRolloutNote(
   return note === null ? explanation : { ...explanation, notes: [...explanation.notes, note] }
 }
 
-function noteOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): string | null {
+function noteOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): Note | null {
   const { version } = snapshot.endpoint
   const problem = rolloutProblem(snapshot, startFailure)
   const state = rolloutStateOf(snapshot, startFailure)
@@ -86,15 +132,23 @@ function noteOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): 
   if (problem === null) return null
   if (state === 'STOPPED') {
     const working = snapshot.rollout.working!.version
-    return `the rollout of release ${version} has stopped: ${problem}; workers of release ${working} go on`
+    const text = `the rollout of release ${version} has stopped: ${problem}; workers of release ${working} go on`
+    return { text, actions: [] }
   }
   if (!isUnproven(snapshot)) return null
-  return `release ${version} is being rolled out: ${problem}; after ${MAX_ROLLOUT_CRASHES} crashes the rollout stops`
+  const text = `release ${version} is being rolled out: ${problem}; after ${MAX_ROLLOUT_CRASHES} crashes the rollout stops`
+  return { text, actions: [] }
 }
 
-function canaryNote({ endpoint: { id, version }, rollout, workers }: EndpointSnapshot, problem: string | null): string {
+function canaryNote({ endpoint: { version }, rollout, workers }: EndpointSnapshot, problem: string | null): Note {
   const own = workers.filter(worker => worker.version === version).length
   const share = `release ${version} is a canary with ${rollout.canary} % of the workers, ${own} of ${workers.length} now`
-  const ways = `promote it with runyard endpoints promote ${id} ${version}, or end it with runyard endpoints rollback ${id} ${rollout.working!.version}`
-  return problem === null ? `${share}; ${ways}` : `${share}: ${problem}; ${ways}`
+  const working = rollout.working!.version
+  return {
+    text: problem === null ? share : `${share}: ${problem}`,
+    actions: [
+      { kind: 'promote', title: `Promote release ${version} to all workers`, version },
+      { kind: 'rollback', title: `End the canary: back to release ${working}`, version: working },
+    ],
+  }
 }

@@ -33,8 +33,8 @@ export function wordsOf({ requests }: Pick<EndpointSnapshot, 'requests'>): Words
   return requests === undefined ? JOBS : REQUESTS
 }
 
-/** What helps where a resource of the machine is lacking. */
-export function placeAction(resource: Resource): string {
+/** The advice where a resource of the machine is lacking. */
+export function placeAdvice(resource: Resource): string {
   switch (resource) {
     case 'gpu':
       return 'wait, lower workersMin or workersMax of the endpoints that use them, or choose more pools'
@@ -51,7 +51,7 @@ export function placeAction(resource: Resource): string {
     case 'account_gpus':
       return 'wait, lower workersMin of other endpoints of the account, or ask the operator for a higher limit'
     case 'models':
-      return 'wait; runyard models list shows how far the downloads are'
+      return 'wait; each model is downloaded once, for all workers of this machine'
     case 'workers':
       return 'stop other workers, or add capacity'
   }

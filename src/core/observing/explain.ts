@@ -1,16 +1,15 @@
-import type { BatchId, EndpointId, WorkerId } from '../ids.ts'
+import type { WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
-import { errorLine } from '../jobs/error-groups.ts'
-import { isSuspect, type Job } from '../jobs/job.ts'
 import { type DownloadProgress, progressText } from '../models/download-progress.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
 import { type CrashBackoff, exitText, isFrozen, waitsForPlace } from '../workers/worker.ts'
 import type { PortConflict } from '../workers/worker-exit.ts'
-import { adviceFor, adviceForProblem, crashCauseOf, neverStarted } from '../workers/worker-failure.ts'
-import { phaseOf } from '../workers/worker-phase.ts'
+import { crashCauseOf, neverStarted, remedyForExit, remedyForProblem } from '../workers/worker-failure.ts'
+import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
+import type { Action } from './action.ts'
 import {
   counted,
   currentWorkers,
@@ -22,46 +21,25 @@ import {
   workerFacts,
 } from './explain-facts.ts'
 import { notesOn, onSuspects } from './explain-notes.ts'
-import { leavingText, lostNodeOf, PLACE_CAUSES, placeWaitOf } from './explain-place.ts'
-import { placeAction, wordsOf } from './explain-words.ts'
+import { lostNodeOf, placeWaitOf } from './explain-place.ts'
+import { placeAdvice, wordsOf } from './explain-words.ts'
+import { type Explanation, type Note, plain, type WaitCause } from './explanation.ts'
+import {
+  type ActionFacts,
+  actionsOnFailure,
+  createSecrets,
+  distinct,
+  keepReady,
+  logsOf,
+  moreWorkers,
+  mostOnMachine,
+  placeActions,
+  startSooner,
+} from './fix-actions.ts'
+import { settingAdvice } from './setting-advice.ts'
 
-/** The causes of a wait, and the states of an endpoint or job that does not wait. */
-export const WAIT_CAUSES = [
-  ...(['nothing_waits', 'finished', 'running', 'about_to_start', 'paused'] as const),
-  ...(['image_error', 'model_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
-  ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),
-  ...([
-    'models_downloading',
-    'worker_starting',
-    'worker_restarting',
-    'max_reached',
-    'no_capacity',
-    'throttled',
-  ] as const),
-  ...PLACE_CAUSES,
-  ...(['low_priority', 'batch_turn', 'runs_alone', 'rollout_stopped', 'store_damaged', 'store_full'] as const),
-] as const
-/** One of {@link WAIT_CAUSES}. */
-export type WaitCause = (typeof WAIT_CAUSES)[number]
-
-/** One cause with its text for people: what is wrong, since when, and what to do. */
-export interface Explanation {
-  readonly cause: WaitCause
-  readonly summary: string
-  /** What to do; null when there is nothing to do but wait. */
-  readonly action: string | null
-  /** Commands that do it, or show more, as they can be pasted; `<...>` stands for what a person has to choose. */
-  readonly commands: readonly string[]
-  /** Epoch milliseconds since when it is so; null when that does not apply. */
-  readonly sinceMs: number | null
-  /** The last lines of a worker's output, or the state of workers and queue; empty where nothing waits. */
-  readonly evidence: readonly string[]
-  /** Other facts, one sentence each: workers that run without a GPU although the endpoint asks for one, failed starts. */
-  readonly notes: readonly string[]
-}
-
-/** What {@link explainEndpoint} reads besides the snapshot. */
-export interface ExplainContext {
+/** Facts for {@link explainEndpoint} besides the snapshot. */
+export interface ExplainContext extends ActionFacts {
   readonly capacity: Capacity
   /** Why no worker of this endpoint can be started, from the driver or the secrets; null when it can. */
   readonly startFailure: StartFailure | null
@@ -112,72 +90,28 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     starting(snapshot, context, true) ??
     working(snapshot, context) ??
     undecided(snapshot)
-  const evidence = found.evidence.length > 0 ? found.evidence : [queueFact(snapshot, context.nowMs)]
+  const facts = found.facts.length > 0 ? found.facts : [queueFact(snapshot, context.nowMs)]
   const alone = onSuspects(snapshot)
-  if (alone === null) return { ...found, evidence, notes }
+  if (alone === null) return { ...found, facts, notes }
   const othersWait = queue.suspectsQueued < queue.queued + queue.queuedLowPriority
-  if (othersWait) return { ...found, evidence, notes: [...notes, alone] }
-  return { ...runsAlone(found, alone), evidence, notes }
+  if (othersWait) return { ...found, facts, notes: [...notes, { text: alone, actions: [] }] }
+  return { ...runsAlone(found, alone), facts, notes }
 }
 
-/** Where workers work, a suspect waits for one without jobs. What keeps workers from working is the same for all jobs. */
-function runsAlone(reason: Explanation, alone: string): Explanation {
+/** Where workers work, a suspect waits for one without jobs. The obstacle of workers that do not work is the same for all jobs. */
+export function runsAlone(reason: Explanation, alone: string): Explanation {
   if (!BUSY.has(reason.cause)) return { ...reason, summary: `${reason.summary}; ${alone}` }
   const summary = `${reason.summary}; ${alone}: that takes a worker without other jobs`
-  return { ...reason, cause: 'runs_alone', summary, action: 'wait; one is started for it, or let run empty' }
+  return {
+    ...reason,
+    cause: 'runs_alone',
+    summary,
+    advice: 'wait; one is started for it, or let run empty',
+    actions: [],
+  }
 }
 
 const BUSY: ReadonlySet<WaitCause> = new Set(['max_reached', 'throttled', 'running'])
-
-/** Limit to which the requests of a batch that come before a job are counted: a batch may have a million. */
-export const MAX_REQUESTS_BEFORE = 1_000
-
-/** The batch for whose turn a job waits, and how many of its requests come before the job, counted to {@link MAX_REQUESTS_BEFORE}. */
-export interface BatchWait {
-  readonly batchId: BatchId
-  readonly before: number
-}
-
-/** Why one job waits, runs or ended the way it did. @param batch null for a job that is in no batch */
-export function explainJob(
-  job: Job,
-  snapshot: EndpointSnapshot,
-  context: ExplainContext,
-  batch: BatchWait | null = null,
-): Explanation {
-  if (job.status === 'IN_QUEUE') {
-    const ofAll = explainEndpoint(snapshot, context)
-    if (isSuspect(job)) {
-      const alone = 'it runs alone, because its worker was lost twice while it ran'
-      const reason = ofAll.cause === 'runs_alone' ? ofAll : runsAlone(ofAll, alone)
-      return { ...reason, sinceMs: reason.sinceMs ?? job.queuedAtMs }
-    }
-    const reason = inBatch(ofAll, batch)
-    const again = job.lostAttempts > 0 ? `; it was queued again after ${job.lostAttempts} lost attempt(s)` : ''
-    return { ...reason, summary: reason.summary + again, sinceMs: reason.sinceMs ?? job.queuedAtMs }
-  }
-  if (job.status === 'IN_PROGRESS') {
-    return {
-      ...plain(
-        'running',
-        `attempt ${job.attempt} runs on worker ${job.workerId}${leavingText(snapshot, job.workerId)}`,
-      ),
-      sinceMs: job.startedAtMs,
-      notes: notesOn(snapshot, context),
-    }
-  }
-  const why = job.error === null ? '' : `: ${errorLine(job.error)}`
-  return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
-}
-
-/** Where workers work, the job waits for its batch. What keeps workers from working is the same for all jobs. */
-function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
-  if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
-  const count = batch.before < MAX_REQUESTS_BEFORE ? batch.before : `at least ${MAX_REQUESTS_BEFORE}`
-  const before = `${count} of its requests come before this one`
-  const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${before}`
-  return { ...reason, cause: 'batch_turn', summary }
-}
 
 /** Why requests were refused. They wait for minutes at most, and at a paused endpoint not at all, so none may be waiting now. */
 function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
@@ -195,41 +129,60 @@ function paused(snapshot: EndpointSnapshot): Explanation | null {
   const { endpoint, queue } = snapshot
   if (endpoint.workersMax > 0) return null
   return {
-    ...plain('paused', `${endpoint.name} is paused: workersMax is 0, so ${wordsOf(snapshot).whilePaused}`),
-    action: 'set workersMax to 1 or more',
-    commands: [`${update(endpoint.id)} --max 1`],
+    ...plain('paused', `endpoint ${endpoint.name} is paused: workersMax is 0, so ${wordsOf(snapshot).whilePaused}`),
+    advice: 'set workersMax to 1 or more',
+    actions: moreWorkers(snapshot, {}, 1),
     sinceMs: queue.headQueuedAtMs,
   }
 }
 
-function cannotStart({ endpoint }: EndpointSnapshot, { startFailure }: ExplainContext): Explanation | null {
+function cannotStart(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { startFailure } = context
   if (startFailure === null) return null
   const { cause, advice } = startRemedy(startFailure)
   const text = startFailureText(startFailure)
-  const commands = startCommands(startFailure, endpoint.id)
-  return { ...plain(cause, `no worker can be started: ${text}`), action: advice, commands, evidence: [text] }
+  const actions = actionsOnStartFailure(startFailure, snapshot, context)
+  return { ...plain(cause, `no worker can be started: ${text}`), advice, actions, facts: [text] }
+}
+
+/** A start is checked again by itself, so that no try is needed after the repair. */
+function actionsOnStartFailure(
+  failure: StartFailure,
+  snapshot: EndpointSnapshot,
+  facts: ActionFacts,
+): readonly Action[] {
+  const { fixes } = startRemedy(failure)
+  const actions = actionsOnFailure({ fixes, worker: null, isRetried: false }, snapshot, facts)
+  if (failure.kind === 'secrets_missing') return distinct([...createSecrets(failure.names), ...actions])
+  if (failure.kind !== 'model_failed' || fixes.some(fix => fix === 'models')) return actions
+  const { model } = failure
+  return [...actions, { kind: 'download', title: `Download ${model} now`, model }]
 }
 
 /** A worker with a problem, where no other one can work in its place. */
-function unhealthyWorker(
-  snapshot: EndpointSnapshot,
-  { nowMs, pullPercent = unknown }: ExplainContext,
-): Explanation | null {
+function unhealthyWorker(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { nowMs, pullPercent = unknown } = context
   const current = currentWorkers(snapshot)
   const worker = current.find(({ problem }) => problem !== null)
   if (worker?.problem == null) return null
   if (current.some(({ state, problem }) => state === 'READY' && problem === null)) return null
+  const { advice, fixes } = remedyForProblem(worker.problem)
   return {
     ...plain(
       worker.problem.kind === 'check_failed' ? 'fitness_failed' : 'unhealthy',
       `worker ${worker.id} ${wordsOf(snapshot).unhealthy}: ${problemText(worker.problem)}`,
     ),
-    action: adviceForProblem(worker.problem),
-    commands: [`runyard logs ${worker.id}`, `runyard workers delete ${worker.id}`],
+    advice,
+    actions: distinct([
+      ...actionsOnFailure({ fixes, worker: worker.id, isRetried: false }, snapshot, context),
+      REPLACE,
+    ]),
     sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
-    evidence: workerFacts(snapshot, nowMs, pullPercent),
+    facts: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
+
+const REPLACE: Action = { kind: 'restart', title: 'Replace the workers now' }
 
 function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   const backoff = backoffOf(snapshot)
@@ -241,13 +194,15 @@ function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanat
   const what = neverStarted(last)
     ? `${backoff.crashes === 1 ? 'the last worker' : `each of the last ${backoff.crashes} workers crashed or`} could not be started: ${ended}`
     : `${times} ${ended}`
+  const { advice, fixes } = remedyForExit(last.exit, last.problem)
+  const worker = neverStarted(last) ? null : last.id
   return {
     cause: crashCauseOf(last),
     summary: `${what}${nextTry(backoff, snapshot, context)}`,
-    action: adviceFor(last.exit, last.problem),
+    advice,
     sinceMs: last.exitedAtMs,
-    commands: [`runyard logs ${last.id}`, `runyard endpoints restart ${snapshot.endpoint.id}`],
-    evidence: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${ended}`],
+    actions: actionsOnFailure({ fixes, worker, isRetried: true }, snapshot, context),
+    facts: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${ended}`],
     notes: [],
   }
 }
@@ -260,12 +215,12 @@ function nextTry(backoff: CrashBackoff, snapshot: EndpointSnapshot, { nowMs, pul
   return next === undefined ? '' : `; ${phaseText(next, nowMs, pullPercent)}`
 }
 
-/** @param besides whether other workers may be ready */
-function starting(
-  snapshot: EndpointSnapshot,
-  { nowMs, pullPercent = unknown }: ExplainContext,
-  besides: boolean,
-): Explanation | null {
+/** The phases of a start in which a worker prints something. */
+const WITH_OUTPUT: ReadonlySet<WorkerPhase> = new Set(['starting', 'initializing'])
+
+/** @param besides true where other workers may be ready */
+function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: boolean): Explanation | null {
+  const { nowMs, pullPercent = unknown } = context
   const current = currentWorkers(snapshot)
   const onItsWay = current.filter(({ state }) => state === 'STARTING')
   const worker = onItsWay.find(one => !waitsForPlace(one)) ?? onItsWay[0]
@@ -275,22 +230,23 @@ function starting(
   const health = snapshot.requests?.healthProblems.get(worker.id)
   const isLate = health !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
   const says = health === undefined ? '' : `: ${problemText(health)}`
-  const patience = `wait; what it prints shows what takes long: runyard logs ${worker.id}`
+  const remedy = isLate ? remedyForProblem(health) : null
+  const late = remedy === null ? [] : actionsOnFailure({ ...remedy, worker: null, isRetried: false }, snapshot, context)
   return {
     ...plain('worker_starting', `${phaseText(worker, nowMs, pullPercent)}${says}`),
-    action:
+    advice:
       phase === 'pulling'
         ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
-        : isLate
-          ? adviceForProblem(health)
-          : patience,
+        : (remedy?.advice ?? 'wait; its output shows what takes long'),
+    actions: [...late, ...(WITH_OUTPUT.has(phase) ? [logsOf(worker.id)] : [])],
     sinceMs,
-    evidence: workerFacts(snapshot, nowMs, pullPercent),
+    facts: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
 
 /** A sleeping worker is wanted, and the GPUs that it gave back are not free. */
-function waking(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+function waking(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { nowMs, pullPercent = unknown } = context
   const { endpoint, queue, workers } = snapshot
   const sleeper = workers.find(
     worker => isFrozen(worker) && worker.version === endpoint.version && worker.wakeWaitsFor !== null,
@@ -300,10 +256,10 @@ function waking(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: Ex
   const summary = `worker ${sleeper.id} sleeps and wakes once it has its GPU memory again: ${sleeper.wakeWaitsFor}`
   return {
     ...plain(current === 0 ? 'no_capacity' : 'throttled', summary),
-    action: placeAction('gpu'),
-    commands: ['runyard top'],
+    advice: placeAdvice('gpu'),
+    actions: placeActions('gpu', snapshot, context),
     sinceMs: queue.headQueuedAtMs,
-    evidence: workerFacts(snapshot, nowMs, pullPercent),
+    facts: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
 
@@ -317,28 +273,33 @@ function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: E
       'about_to_start',
       `${counted(queue.queued, wordsOf(snapshot).thing)} waiting; frozen worker ${frozen.id} is about to be thawed`,
     ),
-    action: 'wait a moment',
+    advice: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
-    evidence: workerFacts(snapshot, nowMs, pullPercent),
+    facts: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
 
-function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+function restarting(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { nowMs, pullPercent = unknown } = context
   const { workers, endpoint } = snapshot
   if (workers.length === 0 || workers.length < endpoint.workersMax || currentWorkers(snapshot).length > 0) return null
-  const evidence = workerFacts(snapshot, nowMs, pullPercent)
+  const facts = workerFacts(snapshot, nowMs, pullPercent)
+  const more = moreWorkers(snapshot, context, endpoint.workersMax + 1)
   const lost = lostNodeOf(snapshot)
-  if (lost !== null) return { ...plain(lost.cause, lost.summary), ...lost, evidence }
+  if (lost !== null) return { ...plain(lost.cause, lost.summary), ...lost, actions: [...more, ...lost.actions], facts }
   const held = workers.reduce((sum, worker) => sum + worker.held, 0)
   const old = workers.filter(({ version }) => version !== endpoint.version).length
   const which = old === 0 ? '' : `, ${old} of an older version,`
   const jobs = held === 0 ? 'end' : `finish ${counted(held, wordsOf(snapshot).thing)} and end`
   return {
     ...plain('worker_restarting', `${counted(workers.length, 'worker')}${which} ${jobs} before new ones start`),
-    action: 'wait, or raise workersMax so that new workers need not wait for old ones',
-    commands: [`${update(endpoint.id)} --max ${endpoint.workersMax + 1}`],
+    advice:
+      more.length === 0
+        ? 'wait until old workers have ended'
+        : 'wait, or raise workersMax so that new workers need not wait for old ones',
+    actions: more,
     sinceMs: workers[0]!.stopRequestedAtMs,
-    evidence,
+    facts,
   }
 }
 
@@ -348,10 +309,11 @@ function withoutPlace(
   { nowMs, pullPercent = unknown }: ExplainContext,
 ): Explanation | null {
   const wait = placeWaitOf(snapshot, nowMs)
-  return wait && { ...plain(wait.cause, wait.summary), ...wait, evidence: workerFacts(snapshot, nowMs, pullPercent) }
+  return wait && { ...plain(wait.cause, wait.summary), ...wait, facts: workerFacts(snapshot, nowMs, pullPercent) }
 }
 
-function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+function maxReached(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { nowMs, pullPercent = unknown } = context
   const { workers, endpoint, queue, counters, requests } = snapshot
   if (workers.length < endpoint.workersMax) return null
   const { thing, underWay } = wordsOf(snapshot)
@@ -364,17 +326,35 @@ function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
       ? `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, 'running job')}`
       : `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, thing)} ${underWay}`
   const limit = most === null ? '' : `; a worker has at most ${counted(most, thing)} at once (RUNYARD_MAX_CONCURRENCY)`
+  const actions = moreWorkers(snapshot, context, wantedMax(snapshot, context))
   return {
     ...plain('max_reached', `${max} ${busy}${takes}${limit}`),
-    action: most === null ? 'wait, or raise workersMax' : 'wait, or raise workersMax or RUNYARD_MAX_CONCURRENCY',
-    commands: [`${update(endpoint.id)} --max ${endpoint.workersMax + 1}`],
+    advice: adviceAtMax(snapshot, context, actions.length > 0),
+    actions,
     sinceMs: queue.headQueuedAtMs,
-    evidence: [queueFact(snapshot, nowMs), ...workerFacts(snapshot, nowMs, pullPercent)],
+    facts: [queueFact(snapshot, nowMs), ...workerFacts(snapshot, nowMs, pullPercent)],
   }
 }
 
+/** As many workers as the waits of the last attempts ask for, else one more. */
+function wantedMax({ endpoint, ...snapshot }: EndpointSnapshot, { attempts = [] }: ExplainContext): number {
+  const advised = settingAdvice({ endpoint, ...snapshot }, attempts)
+  return advised?.setting === 'workersMax' ? advised.value : endpoint.workersMax + 1
+}
+
+function adviceAtMax(snapshot: EndpointSnapshot, context: ExplainContext, mayHaveMore: boolean): string {
+  const ways = [
+    ...(mayHaveMore ? ['workersMax'] : []),
+    ...(snapshot.requests?.maxConcurrency == null ? [] : ['RUNYARD_MAX_CONCURRENCY']),
+  ]
+  if (ways.length > 0) return `wait, or raise ${ways.join(' or ')}`
+  const isFull = mostOnMachine(snapshot, context) <= snapshot.endpoint.workersMax
+  return isFull ? 'wait; the GPUs of this machine take no further worker' : 'wait; no endpoint has more workers'
+}
+
 /** Workers are wanted whose models are still on their way. */
-function downloading(snapshot: EndpointSnapshot, { nowMs, download = null }: ExplainContext): Explanation | null {
+function downloading(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { nowMs, download = null } = context
   const [waiting] = snapshot.queuedWorkers
   if (waiting?.resource !== 'models') return null
   const current = currentWorkers(snapshot).length
@@ -385,29 +365,31 @@ function downloading(snapshot: EndpointSnapshot, { nowMs, download = null }: Exp
       'models_downloading',
       `${waiting.reason} ${before}${download === null ? '' : `: ${progressText(download)}`}`,
     ),
-    action: 'wait; each model is downloaded once, for all workers of this machine',
-    commands: ['runyard models list'],
+    advice: 'wait; each model is downloaded once, for all workers of this machine',
+    actions: placeActions('models', snapshot, context),
     sinceMs: waiting.downloadStartedAtMs ?? waiting.queuedAtMs,
-    evidence: queuedWorkerFacts(snapshot.queuedWorkers, nowMs),
+    facts: queuedWorkerFacts(snapshot.queuedWorkers, nowMs),
   }
 }
 
 /** More workers are wanted than fit on the machine. */
-function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
+function noPlace(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { capacity, nowMs } = context
   const { queue, queuedWorkers } = snapshot
   const current = currentWorkers(snapshot).length
   const full = capacity.freeWorkers !== null && capacity.freeWorkers <= 0
   const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
   if (reason === null || desiredWorkers(snapshot, nowMs).desired <= current) return null
-  const action = placeAction(queuedWorkers[0]?.resource ?? 'workers')
-  const commands = ['runyard top']
-  const evidence = queuedWorkerFacts(queuedWorkers, nowMs)
+  const resource = queuedWorkers[0]?.resource ?? 'workers'
+  const advice = placeAdvice(resource)
+  const actions = placeActions(resource, snapshot, context)
+  const facts = queuedWorkerFacts(queuedWorkers, nowMs)
   const sinceMs = queuedWorkers[0]?.queuedAtMs ?? queue.headQueuedAtMs
   if (current === 0) {
-    return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), action, commands, sinceMs, evidence }
+    return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), advice, actions, sinceMs, facts }
   }
   const summary = `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one: ${reason}`
-  return { ...plain('throttled', summary), action, commands, sinceMs, evidence }
+  return { ...plain('throttled', summary), advice, actions, sinceMs, facts }
 }
 
 function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
@@ -416,15 +398,27 @@ function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   if (ready === 0) return null
   const enough = desiredWorkers(snapshot, nowMs).desired <= currentWorkers(snapshot).length
   const overdue = overdueDelay(snapshot, nowMs)
+  const sooner = enough && mayStartSooner(snapshot, nowMs) ? startSooner(snapshot) : []
   const more = enough
     ? whyEnough(snapshot, context, ready === 1 ? 'it is' : 'they are')
     : `more are wanted${overdue === null ? '' : ` since ${overdue}`}${nextTry(backoffOf(snapshot), snapshot, context)}`
   return {
     ...plain('running', `${counted(ready, 'worker')} ${isAre(ready)} ready; ${more}`),
-    action: enough ? 'wait, or choose a smaller scalerValue' : 'wait for the next worker',
+    advice: !enough
+      ? 'wait for the next worker'
+      : sooner.length === 0
+        ? 'wait a moment'
+        : 'wait, or choose a smaller scalerValue',
+    actions: sooner,
     sinceMs: snapshot.queue.headQueuedAtMs,
-    evidence: [queueFact(snapshot, nowMs), ...workerFacts(snapshot, nowMs, pullPercent)],
+    facts: [queueFact(snapshot, nowMs), ...workerFacts(snapshot, nowMs, pullPercent)],
   }
+}
+
+/** True where a smaller value of the scaler starts a worker for the jobs that wait. Requests are about to get the workers that there are. */
+function mayStartSooner(snapshot: EndpointSnapshot, nowMs: number): boolean {
+  if (snapshot.requests !== undefined) return false
+  return overdueDelay(snapshot, nowMs) === null || desiredWorkers(snapshot, nowMs).wakeAtMs !== null
 }
 
 /** Why no further worker is wanted although jobs or requests wait. @param they "it is" or "they are", of the ready workers */
@@ -452,8 +446,8 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
   if (queue.queued === 0) {
     return {
       ...plain('low_priority', `${counted(waiting, 'queued job')} of low priority; they never start a worker`),
-      action: 'wait until another job starts one, set workersMin to 1, or submit without lowPriority',
-      commands: [`${update(endpoint.id)} --min 1`],
+      advice: 'wait until another job starts one, set workersMin to 1, or submit without lowPriority',
+      actions: keepReady(snapshot, 1),
     }
   }
   return {
@@ -461,18 +455,19 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
       'about_to_start',
       `${counted(waiting, wordsOf(snapshot).thing)} waiting; a worker is about to be started for ${endpoint.name}`,
     ),
-    action: 'wait a moment',
+    advice: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
   }
 }
 
 /** Why an endpoint with workersMin has no worker ready, although nothing waits. */
-function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): string[] {
+function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): Note[] {
   if (snapshot.endpoint.workersMin === 0) return []
   const found = wrongWith(snapshot, context)
   if (found === null) return []
   const { workersMin } = snapshot.endpoint
-  return [`${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${found.summary}`]
+  const text = `${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${found.summary}`
+  return [{ text, actions: found.actions }]
 }
 
 function isAre(count: number): string {
@@ -480,19 +475,3 @@ function isAre(count: number): string {
 }
 
 const unknown: PullPercent = () => null
-
-function plain(cause: WaitCause, summary: string): Explanation {
-  return { cause, summary, action: null, commands: [], sinceMs: null, evidence: [], notes: [] }
-}
-
-function update(id: EndpointId): string {
-  return `runyard endpoints update ${id}`
-}
-
-/** What people run to put right why no worker can be started. */
-function startCommands(failure: StartFailure, id: EndpointId): string[] {
-  if (failure.kind === 'secrets_missing') return failure.names.map(name => `runyard secrets create --name ${name}`)
-  if (failure.kind === 'model_failed') return ['runyard models list', `runyard models pull ${failure.model}`]
-  if (failure.kind === 'volume_missing') return ['runyard volumes list', `${update(id)} --volume <volume>`]
-  return ['runyard doctor']
-}

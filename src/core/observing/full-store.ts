@@ -1,8 +1,9 @@
 /** Words for people about a store whose disk is full. */
-import type { Explanation } from './explain.ts'
+import type { Explanation } from './explanation.ts'
+import { machine } from './fix-actions.ts'
 
 /** The remedy, as the end of a sentence. */
-const ACTION = 'make room on the disk of the database; everything goes on by itself then'
+const ADVICE = 'make room on the disk of the database; everything goes on by itself then'
 
 /**
  * An explanation whose cause is that the store refuses changes: jobs are neither accepted nor taken, and no worker starts. A finished job stays
@@ -18,8 +19,8 @@ export function withFullStore(
     ...explanation,
     cause: 'store_full',
     summary: `${fullText(full)}; ${explanation.summary}`,
-    action: ACTION,
-    commands: ['runyard doctor'],
+    advice: ADVICE,
+    actions: [machine('See the disk of the machine')],
     sinceMs: full.sinceMs,
   }
 }

@@ -7,7 +7,7 @@ import type { JobRecord } from '../jobs/job-record.ts'
 import { hasMessage, WEBHOOK, type WebhookDelivery } from '../jobs/webhook.ts'
 import type { Worker } from '../workers/worker.ts'
 import { COLD_START_PHASES, type ColdStartPhase, timeLineOf } from '../workers/worker-phase.ts'
-import type { Explanation, WaitCause } from './explain.ts'
+import type { Explanation, WaitCause } from './explanation.ts'
 
 /** What an event of a story is about. */
 export const STORY_KINDS = [

@@ -1,5 +1,6 @@
 /** Words for people about a database that is damaged. */
-import type { Explanation } from './explain.ts'
+import type { Explanation } from './explanation.ts'
+import { machine, run } from './fix-actions.ts'
 
 /** The remedy for damage of the database, as the end of a sentence. */
 export const DAMAGE_ACTION = 'stop the server, look with runyard check, and restore a backup'
@@ -26,8 +27,8 @@ export function withDamage(explanation: Explanation, damage: MetDamage | null): 
     ...explanation,
     cause: 'store_damaged',
     summary: `${damageText(damage)}; ${explanation.summary}`,
-    action: DAMAGE_ACTION,
-    commands: ['runyard check', 'runyard doctor'],
+    advice: DAMAGE_ACTION,
+    actions: [machine('See what is wrong with the machine'), run('Check the database', 'runyard', 'check')],
     sinceMs: damage.sinceMs,
   }
 }

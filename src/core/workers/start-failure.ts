@@ -14,7 +14,9 @@ interface StartFailures {
   readonly args_invalid: { readonly problem: string }
   readonly image_invalid: { readonly image: string }
   readonly folder_reserved: object
-  // How the server was started.
+  // Options of the server.
+  readonly containers_off: object
+  readonly processes_off: object
   readonly workers_off: { readonly problem: string }
   readonly process_folders_missing: object
   readonly process_root_missing: { readonly image: string }
@@ -164,7 +166,9 @@ const RULES: Rules = {
   args_invalid: [({ problem }) => problem, 'other'],
   image_invalid: [({ image }) => `'${image}' is no reference of a container image`, 'other'],
   folder_reserved: [() => OPERATOR_FOLDERS, 'other'],
-  workers_off: [({ problem }) => problem, 'other'],
+  containers_off: [() => 'containers are off (--docker off)', 'engine_setting'],
+  processes_off: [() => 'processes are off (--processes off)', 'processes'],
+  workers_off: [({ problem }) => problem, 'machine'],
   process_folders_missing: [
     () => 'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root',
     'process_root',
@@ -194,7 +198,7 @@ const RULES: Rules = {
   python_environment_broken: [
     ({ environment }) =>
       `the Python of '${environment}' does not run, because the folder was moved or its Python is gone; make it anew, as with python3 -m venv --clear '${environment}'`,
-    'other',
+    'folder',
   ],
   program_missing: [({ name, path }) => `cannot start '${name}': ${path} does not exist`, 'command'],
   program_not_executable: [
@@ -215,11 +219,11 @@ const RULES: Rules = {
   null_character: [({ name }) => `cannot start '${name}': an argument or variable holds a NUL character`, 'other'],
   private_folder: [
     ({ code }) => `cannot write the private folder or the log of the worker: ${code}`,
-    ({ code }) => (code === 'ENOSPC' ? 'disk' : 'other'),
+    ({ code }) => (code === 'ENOSPC' ? 'disk' : 'machine'),
   ],
   ports_exhausted: [
     ({ first, last }) => `no port from ${first} to ${last} of this machine is free for a worker to serve`,
-    'other',
+    'machine',
   ],
   engine_away: [engineAwayText, 'engine'],
   engine_refused: [({ said }) => `the container engine refuses it: ${said}`, foreign],
@@ -230,10 +234,10 @@ const RULES: Rules = {
   ],
   engine_disk_full: [() => NO_SPACE, 'disk'],
   network_refused: [({ said }) => `the engine makes no network for containers: ${said}`, foreign],
-  network_gone: [({ said }) => `the network of the containers is gone (${said})`, 'other'],
+  network_gone: [({ said }) => `the network of the containers is gone (${said})`, 'again'],
   volume_unseen: [
     () => 'the engine does not see the folder of the network volume or of a model; it has to run on this machine',
-    'other',
+    'machine',
   ],
   memory_too_small: [({ memoryMb }) => `${memoryMb} MB of memory are too few for a container`, 'memory'],
   init_missing: [({ said }) => `Podman has no init for containers; install catatonit (${said})`, 'container_init'],
@@ -247,7 +251,7 @@ const RULES: Rules = {
   ],
   gpu_not_listed: [
     ({ index, count, folder }) => `GPU ${index} is not among the ${count} that the kernel lists (/${folder})`,
-    'other',
+    'machine',
   ],
   podman_without_gpus: [
     ({ version, needed }) =>
@@ -258,7 +262,7 @@ const RULES: Rules = {
   cluster_refused: [({ said }) => `the cluster refuses it: ${said}`, foreign],
   cluster_name_taken: [
     ({ name }) => `the cluster has an object ${name} already, which is not of this installation`,
-    'other',
+    'machine',
   ],
   cluster_volume_missing: [
     () => 'its network volume cannot be mounted: the server was started without --kubernetes-volume-claim',
@@ -273,7 +277,7 @@ const RULES: Rules = {
     ({ model, problem }) => `model ${model} cannot be had: ${modelProblemText(problem)}`,
     ({ problem }) => MODEL_REMEDIES[problem.kind] ?? 'model_hub',
   ],
-  model_gone: [({ model }) => `model ${model} was removed before a worker could get it`, 'other'],
+  model_gone: [({ model }) => `model ${model} was removed before a worker could get it`, 'again'],
   registry_private: [
     ({ image, host }) =>
       `image '${image}' cannot be used: its registry ${host} is not public, and the operator allows this account public ones only`,
@@ -295,7 +299,7 @@ const RULES: Rules = {
       during === 'download'
         ? 'it was stopped while its image was being downloaded'
         : 'it was stopped before its container was started',
-    'other',
+    'again',
   ],
   other: [({ problem }) => problem, 'other'],
 }

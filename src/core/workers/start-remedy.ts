@@ -10,93 +10,175 @@ export type StartCause =
   | 'volume_missing'
   | 'settings_invalid'
 
-interface Remedy {
-  readonly cause: StartCause
+/**
+ * The thing that a person changes so that workers start or go on: a part of the endpoint's configuration, a thing beside it, or an option with which
+ * the server is started. `program` is the code of the worker; `unknown` may be anything, hardware included; `machine` is for the operator. Where
+ * nothing fits, a remedy has no fix.
+ */
+export type Fix =
+  | 'image'
+  | 'folder'
+  | 'program'
+  | 'command'
+  | 'environment'
+  | 'health'
+  | 'start_time'
+  | 'secrets'
+  | 'secret_value'
+  | 'token'
+  | 'volume'
+  | 'no_volume'
+  | 'models'
+  | 'gpus'
+  | 'gpu_memory'
+  | 'memory'
+  | 'disk'
+  | 'credential'
+  | 'one_worker'
+  | 'machine'
+  | 'unknown'
+  /** The options follow `runyard serve`; `<...>` stands for what a person has to choose. */
+  | { readonly serve: readonly string[]; readonly title: string }
+  | { readonly variable: string; readonly value: string; readonly title: string }
+
+/** The remedy of a failure: a sentence for people, and the things to change, the most likely one first. */
+export interface Remedy {
   readonly advice: string
-  /** Whether a retry is of no use before a person has changed something. */
+  readonly fixes: readonly Fix[]
+}
+
+interface StartRemedyRule extends Remedy {
+  readonly cause: StartCause
+  /** True when a retry is of no use before a person has changed something. */
   readonly lasts: boolean
 }
 
-function passing(advice: string, cause: StartCause = 'image_error'): Remedy {
-  return { cause, advice, lasts: false }
+function passing(advice: string, fixes: readonly Fix[], cause: StartCause = 'image_error'): StartRemedyRule {
+  return { cause, advice, fixes, lasts: false }
 }
 
-function lasting(advice: string, cause: StartCause = 'image_error'): Remedy {
-  return { cause, advice, lasts: true }
+function lasting(advice: string, fixes: readonly Fix[], cause: StartCause = 'image_error'): StartRemedyRule {
+  return { cause, advice, fixes, lasts: true }
 }
 
-/** The remedies by what has to be put right. */
+const WITH_ENGINE: Fix = { serve: ['--docker', 'auto'], title: 'Start the server with a container engine' }
+const WITH_FOLDERS: Fix = { serve: ['--process-root', '<folder>'], title: 'Start the server with the folder' }
+
+/** The remedies by the thing that has to be put right. */
 export const START_REMEDIES = {
   engine: passing(
     'start the container engine (systemctl start docker) and see that this server may use its socket',
+    ['machine'],
     'engine_away',
   ),
   cluster: passing(
     'see that the API of the cluster runs and that this server reaches it (kubectl get pods with the same configuration)',
+    ['machine'],
     'cluster_away',
   ),
   cluster_volume: passing(
     'make a claim that many nodes can mount (ReadWriteMany) and start the server with --kubernetes-volume-claim <name>',
+    [
+      { serve: ['--kubernetes-volume-claim', '<name>'], title: 'Start the server with a claim for volumes' },
+      'no_volume',
+    ],
     'volume_missing',
   ),
   cluster_network: lasting(
     'run the server in the cluster (deploy/helm), or give --kubernetes-pods-reachable where this machine has a route to the pods',
+    [{ serve: ['--kubernetes-pods-reachable'], title: 'Start the server where it reaches the pods' }],
   ),
   secrets: passing(
     'create the secrets (runyard secrets create), or take them out of the environment',
+    ['secrets', 'environment'],
     'secret_missing',
   ),
   settings: passing(
     'correct the variable in the environment of the endpoint or of its template, or the secret that it names',
+    ['environment', 'secret_value'],
     'settings_invalid',
   ),
-  volume: passing('create a network volume and name it in networkVolumes of the endpoint', 'volume_missing'),
-  engine_setting: lasting(
-    'start a container engine and the server anew, or use an image dir:<folder>, which needs none',
+  volume: passing(
+    'create a network volume and name it in networkVolumes of the endpoint',
+    ['volume'],
+    'volume_missing',
   ),
-  amd_driver: passing("load the driver amdgpu on the engine's machine, and see that /dev/kfd is there"),
-  podman: passing('use a newer Podman, or Docker (--docker names the engine)'),
-  container_init: passing('install catatonit where the engine runs'),
+  engine_setting: lasting(
+    'start the server with a container engine (--docker auto), or run a folder without a container (image dir:<folder>)',
+    [WITH_ENGINE, 'folder'],
+  ),
+  amd_driver: passing("load the driver amdgpu on the engine's machine, and see that /dev/kfd is there", ['machine']),
+  podman: passing('use a newer Podman, or Docker (--docker names the engine)', ['machine']),
+  container_init: passing('install catatonit where the engine runs', ['machine']),
   local_engine: passing(
     'use an engine of this machine (--docker), or run the folder without a container (image dir:<folder>)',
+    ['machine', 'folder'],
   ),
   architecture: lasting(
     'build the image for the processor of this machine (docker build --platform linux/amd64 or linux/arm64)',
+    ['image'],
   ),
   credential: lasting(
     'save a registry credential that may read the image, name it in "registry" of the template or endpoint, and check the name of the image',
+    ['credential', 'image'],
   ),
   registry_public: lasting(
     'push the image to a public registry, or ask the operator to allow this one (--private-registry)',
+    ['image'],
   ),
   registry: passing(
     'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
+    ['machine'],
   ),
-  model_name: lasting('check the name and the revision in modelReferences of the endpoint', 'model_error'),
+  model_name: lasting('check the name and the revision in modelReferences of the endpoint', ['models'], 'model_error'),
   model_token: lasting(
     'save a token that may read the model as a secret, and name it in the environment of the endpoint: HF_TOKEN={{ RUNPOD_SECRET_<name> }}',
+    ['token'],
     'model_error',
   ),
-  model_files: lasting('choose another model: this one cannot be kept safely', 'model_error'),
+  model_files: lasting('choose another model: this one cannot be kept safely', ['models'], 'model_error'),
   model_space: passing(
     'raise --model-cache-size, free disk space, or remove models (runyard models list, runyard models remove)',
+    ['machine'],
     'model_error',
   ),
-  model_hub: passing('see that this machine reaches the hub (network, proxy, --hf-endpoint)', 'model_error'),
-  access: passing('give the user of the server access (chown or chmod), or start the server as the owner'),
-  handler: lasting('put such a file into the folder, or name a command: in args, or behind -- of runyard serve'),
-  command: lasting('name a command in args that exists in the image'),
-  image_name: lasting('check the name and the tag of the image, and that it was pushed or built on this machine'),
+  model_hub: passing(
+    'see that this machine reaches the hub (network, proxy, --hf-endpoint)',
+    ['machine'],
+    'model_error',
+  ),
+  access: passing('give the user of the server access (chown or chmod), or start the server as the owner', ['machine']),
+  handler: lasting('put such a file into the folder, or name a command: in args, or behind -- of runyard serve', [
+    'command',
+  ]),
+  command: lasting('name a command in args that exists in the image', ['command']),
+  image_name: lasting('check the name and the tag of the image, and that it was pushed or built on this machine', [
+    'image',
+  ]),
   entry_point: lasting(
     'make the entry point executable (chmod +x, and a first line #! that names its interpreter), or name another command in args',
+    ['command'],
   ),
-  disk: passing('free disk space where images and containers are kept (docker system df shows what takes it)'),
-  gpu_toolkit: passing("install the GPU vendor's container toolkit for the engine (runyard doctor checks it)"),
-  download_limit: passing('wait, or save a registry credential, for which the registry allows more downloads'),
-  memory: passing('choose a CPU flavor with more memory'),
-  process_root: lasting('start the server with --process-root <folder> that has it'),
-  other: passing('correct it and save the template or the endpoint again'),
-} as const satisfies Record<string, Remedy>
+  disk: passing('free disk space where images and containers are kept (docker system df shows what takes it)', [
+    'machine',
+  ]),
+  gpu_toolkit: passing("install the GPU vendor's container toolkit for the engine (runyard doctor checks it)", [
+    'machine',
+  ]),
+  download_limit: passing('wait, or save a registry credential, for which the registry allows more downloads', [
+    'credential',
+  ]),
+  memory: passing('choose a CPU flavor with more memory', ['memory']),
+  process_root: lasting('start the server with --process-root <folder> that has it', [WITH_FOLDERS, 'image']),
+  processes: lasting('start the server without --processes off, or run an image in a container', [
+    { serve: ['--processes', 'auto'], title: 'Start the server with folders as processes' },
+    'image',
+  ]),
+  machine: passing('see what is wrong with the machine (runyard doctor); the next start tries again', ['machine']),
+  folder: passing('put it right in the folder; the next start tries again', ['program']),
+  again: passing('nothing; the next start tries again', []),
+  other: passing('correct it and save the template or the endpoint again', ['image']),
+} as const satisfies Record<string, StartRemedyRule>
 
 /** Whether what runs workers is away, so that nothing is wrong with what they run and any of them may start when it is back. */
 export function isAwayCause(cause: StartCause): boolean {

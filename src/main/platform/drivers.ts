@@ -75,10 +75,8 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
 /** What runs all images but folders. */
 function containerDriver(config: Config, parts: DriverParts): Driver {
   if (usesKubernetes(config)) return kubernetesDriver(config, folderIn(config.dataDir, 'kubernetes'), parts)
-  return config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
+  return config.docker === 'off' ? createNoDriver({ kind: 'containers_off' }) : dockerDriver(config, parts)
 }
-
-const OFF: StartFailure = { kind: 'workers_off', problem: 'containers are off (--docker off)' }
 
 const PUMP_TROUBLE: ReadonlySet<PumpNote> = new Set(['pump.lost', 'pump.stopped', 'pump.failed'])
 
@@ -210,7 +208,7 @@ function networkFor(
 
 /** Why no worker can be a process; null when some can. */
 function noProcesses({ processes, processRoots }: Config, folders: readonly string[]): StartFailure | null {
-  if (processes === 'off') return { kind: 'workers_off', problem: 'processes are off (--processes off)' }
+  if (processes === 'off') return { kind: 'processes_off' }
   if (processRoots.length > 0 || folders.length > 0) return null
   return { kind: 'process_folders_missing' }
 }

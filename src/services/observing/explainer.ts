@@ -3,14 +3,12 @@ import { notFound } from '../../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { ATTEMPT_TIMES_KEPT_MS, type AttemptTimes, timesOf } from '../../core/jobs/attempt-times.ts'
 import type { Job } from '../../core/jobs/job.ts'
-import {
-  type ExplainContext,
-  type Explanation,
-  explainEndpoint,
-  explainJob,
-  MAX_REQUESTS_BEFORE,
-} from '../../core/observing/explain.ts'
+import { type ExplainContext, explainEndpoint } from '../../core/observing/explain.ts'
+import { explainJob, MAX_REQUESTS_BEFORE } from '../../core/observing/explain-job.ts'
 import { explainedSnapshot, withRollout, withRolloutNote } from '../../core/observing/explain-rollout.ts'
+import type { Explanation } from '../../core/observing/explanation.ts'
+import { type Note, plainNote } from '../../core/observing/explanation.ts'
+import { type ActionFacts, isInTrouble } from '../../core/observing/fix-actions.ts'
 import { withFullStore } from '../../core/observing/full-store.ts'
 import { withDamage } from '../../core/observing/store-damage.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
@@ -83,8 +81,8 @@ export class Explainer {
 
   /** As {@link endpoint}, from a snapshot that the caller has. */
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
-    const { release, context, startFailure } = await this.#contextOf(snapshot)
-    const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure)
+    const { release, context, newest, startFailure } = await this.#contextOf(snapshot)
+    const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure, newest)
     return this.#overStore({ ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] })
   }
 
@@ -97,8 +95,8 @@ export class Explainer {
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId, MAX_REQUESTS_BEFORE)
     const ofJob = explainJob(job, release.snapshot, context, batch)
     const explanation = this.#overStore(withRolloutNote(ofJob, snapshot, startFailure))
-    const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(
-      ({ workerId, text }) => `worker ${workerId}: ${text}`,
+    const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(({ workerId, text }) =>
+      plainNote(`worker ${workerId}: ${text}`),
     )
     const notes = [...explanation.notes, ...diagnostics, ...this.#clockNotes()]
     return { job, explanation: { ...explanation, notes } }
@@ -122,9 +120,9 @@ export class Explainer {
     return { items, nextCursor: page.nextCursor }
   }
 
-  #clockNotes(): string[] {
-    const note = this.#timeKeeper?.note() ?? null
-    return note === null ? [] : [note]
+  #clockNotes(): Note[] {
+    const text = this.#timeKeeper?.note() ?? null
+    return text === null ? [] : [plainNote(text)]
   }
 
   #overStore(explanation: Explanation): Explanation {
@@ -138,10 +136,13 @@ export class Explainer {
     return snapshot
   }
 
-  /** @returns `context` of the release whose workers are started, `startFailure` of the newest one */
-  async #contextOf(
-    snapshot: EndpointSnapshot,
-  ): Promise<{ release: PlannedRelease; context: ExplainContext; startFailure: StartFailure | null }> {
+  /** @returns `context` of the release whose workers are started, `newest` and `startFailure` of the newest one */
+  async #contextOf(snapshot: EndpointSnapshot): Promise<{
+    release: PlannedRelease
+    context: ExplainContext
+    newest: ActionFacts
+    startFailure: StartFailure | null
+  }> {
     const { driver, clock, machine } = this.#ports
     const startFailure = await this.#fleet.startFailure(snapshot.endpoint)
     const planned = plannedRelease(snapshot, startFailure)
@@ -151,16 +152,27 @@ export class Explainer {
     const ofRelease = isPresent ? startFailure : await this.#fleet.startFailure(endpoint, release.template)
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
     const isElsewhere = (await this.#fleet.placedBy(endpoint, release.template)) === 'platform'
-    const isOnGpus = endpoint.compute.kind === 'gpu' && !isElsewhere
-    const noGpus = isOnGpus && withoutGpus({ parts: await machine.parts(), rules })
+    const parts = endpoint.compute.kind === 'gpu' && !isElsewhere ? await machine.parts() : null
+    const noGpus = parts !== null && withoutGpus({ parts, rules })
     const download = this.#models.progress(endpoint.id)
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
     const nowMs = clock.now()
     const attempts = await this.#attempts(endpoint, nowMs)
     const portConflicts = await this.#portConflicts(release.snapshot)
+    const newest = { parts, ...(await this.#history(snapshot, startFailure)) }
+    const facts = isPresent ? newest : { ...newest, template: release.template ?? undefined }
     const more = { nowMs, pullPercent, download, noGpus, isElsewhere, attempts, portConflicts }
-    const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...more }
-    return { release, context, startFailure }
+    const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...facts, ...more }
+    return { release, context, newest, startFailure }
+  }
+
+  /** The releases and the template of an endpoint, read where something is wrong with its workers. */
+  async #history(snapshot: EndpointSnapshot, startFailure: StartFailure | null): Promise<ActionFacts> {
+    if (startFailure === null && !isInTrouble(snapshot)) return {}
+    const { store } = this.#ports
+    const { id, owner, templateId } = snapshot.endpoint
+    const [releases, template] = await Promise.all([store.releases.list(id), store.templates.find(owner, templateId)])
+    return { releases, template: template ?? undefined }
   }
 
   async #portConflicts({ workers }: EndpointSnapshot): Promise<ReadonlyMap<WorkerId, PortConflict>> {

@@ -1,7 +1,7 @@
 import { toAppError } from '../../core/errors.ts'
 import type { EndpointId, JobId } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/jobs/job-record.ts'
-import type { Explanation } from '../../core/observing/explain.ts'
+import type { Explanation } from '../../core/observing/explanation.ts'
 import { type JobStory, jobStory } from '../../core/observing/job-story.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Explainer } from './explainer.ts'

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import { type EndpointState, endpointState } from '../../core/observing/endpoint-state.ts'
-import type { Explanation } from '../../core/observing/explain.ts'
+import type { Explanation } from '../../core/observing/explanation.ts'
 import type { RequestRate } from '../../core/observing/recent-results.ts'
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/observing/worker-status.ts'
 import { type PageRequest, pageOf, sliceOf } from '../../core/pages.ts'

@@ -6,6 +6,7 @@ import type { MetDamage } from '../../../src/core/observing/store-damage.ts'
 import { StoreFull } from '../../../src/ports/store/store-full.ts'
 import { StoreRoomWatch } from '../../../src/system/observing/store-room-watch.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
+import { RigProgram } from '../../support/rig-program.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
 interface Page {
@@ -129,6 +130,34 @@ test('each cause that a setting mends comes with the command that mends it', asy
   const low = await rig.endpoint()
   await rig.submit(low, { input: {}, policy: { lowPriority: true } })
   assert.deepEqual(await commands(low), [`runyard endpoints update ${low} --min 1`])
+})
+
+test('an endpoint whose releases never worked is offered no rollback, and one that worked is offered the way back', async t => {
+  const rig = await openRig(t)
+  const titles = async (id: EndpointId): Promise<string[]> => {
+    const { json } = await rig.ask('GET', `/v2/${id}/explain`)
+    return json.actions.map(({ title }: { title: string }) => title)
+  }
+  const broken = (value: string) => ({ env: [{ key: 'RELEASE', value }] })
+  const program = new RigProgram(rig)
+  const never = await rig.endpoint({ template: broken('broken'), workersMax: 1 })
+  await program.load(never, 3_000)
+  await rig.change(never, { env: [{ key: 'OTHER', value: '1' }] })
+  await program.load(never, 3_000)
+  assert.deepEqual(await titles(never), ['Try again now', 'See its output', 'Change the image'])
+  const worked = await rig.endpoint({ workersMax: 1 })
+  await program.load(worked, 3_000)
+  await rig.change(worked, broken('broken'))
+  await program.load(worked, 10_000)
+  assert.ok((await titles(worked)).includes('Roll back to release 1, the last that worked'))
+})
+
+test('releases are read for an explanation where something is wrong, and not otherwise', async t => {
+  const rig = await openRig(t)
+  const { endpoint } = await rig.endpointWithWorker()
+  const before = rig.calls('releases.list')
+  await rig.ask('GET', `/v2/${endpoint}/explain`)
+  assert.equal(rig.calls('releases.list'), before)
 })
 
 test('damage of the database is why an endpoint and its jobs wait, and the server is not ready', async t => {

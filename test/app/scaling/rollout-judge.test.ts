@@ -84,6 +84,7 @@ test('a release that becomes ready and fails its jobs is stopped, is named with 
   assert.ok(why.summary.includes(`the rollout of release 2 has stopped: ${said}; workers of release 1 go on`))
   assert.deepEqual(why.commands, [
     `runyard endpoints rollback ${endpoint} 1`,
+    `runyard jobs list ${endpoint} --failed`,
     `runyard endpoints promote ${endpoint} 2`,
   ])
   const rollout = await rolloutOf(rig, endpoint)

@@ -2,12 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
-import {
-  type ExplainContext,
-  type Explanation,
-  explainEndpoint,
-  WAIT_CAUSES,
-} from '../../../src/core/observing/explain.ts'
+import { type ExplainContext, explainEndpoint } from '../../../src/core/observing/explain.ts'
+import { type Explanation, WAIT_CAUSES } from '../../../src/core/observing/explanation.ts'
 import { desiredWorkers } from '../../../src/core/scaling/scale.ts'
 import type { PlatformReport } from '../../../src/core/workers/platform-report.ts'
 import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../../src/core/workers/worker.ts'
@@ -167,11 +163,11 @@ test('of whatever situation exactly one cause is named, and it and all that is s
       seen.add(found.cause)
       assert.ok(WAIT_CAUSES.includes(found.cause))
       assert.ok(truthOf(found, situation), `${found.cause}: ${found.summary}`)
-      const { summary, evidence, notes, sinceMs } = found
+      const { summary, facts, notes, sinceMs } = found
       const known = new Set<string>(
         [...snapshot.workers, ...snapshot.exits, ...snapshot.queuedWorkers].map(({ id }) => id),
       )
-      for (const text of [summary, ...evidence, ...notes]) {
+      for (const text of [summary, ...facts, ...notes.map(note => note.text)]) {
         assert.doesNotMatch(text, /undefined|null|NaN|Infinity|-\d/)
         for (const [, id] of text.matchAll(/\bworker ([wxq]\d+)\b/g)) assert.ok(known.has(id!), text)
         for (const [, id] of text.matchAll(/\bworker (\w+) downloads its image \(12 %\)/g)) {

@@ -3,15 +3,11 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Endpoint } from '../../../src/core/endpoints/endpoint.ts'
 import { servingProblem } from '../../../src/core/endpoints/serving.ts'
-import type { BatchId, WorkerId } from '../../../src/core/ids.ts'
-import {
-  type ExplainContext,
-  explainEndpoint,
-  explainJob,
-  MAX_REQUESTS_BEFORE,
-  WAIT_CAUSES,
-  type WaitCause,
-} from '../../../src/core/observing/explain.ts'
+import type { BatchId, EndpointId, WorkerId } from '../../../src/core/ids.ts'
+import { commandOf } from '../../../src/core/observing/action.ts'
+import { type ExplainContext, explainEndpoint } from '../../../src/core/observing/explain.ts'
+import { explainJob, MAX_REQUESTS_BEFORE } from '../../../src/core/observing/explain-job.ts'
+import { type Explanation, plainNote, WAIT_CAUSES, type WaitCause } from '../../../src/core/observing/explanation.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import type { PlatformReport } from '../../../src/core/workers/platform-report.ts'
 import { type StartFailure, startFailureText } from '../../../src/core/workers/start-failure.ts'
@@ -27,6 +23,14 @@ const context = (fields: Partial<ExplainContext> = {}): ExplainContext => ({
   nowMs: NOW,
   ...fields,
 })
+/** The notes of an explanation, each with the commands of its actions behind it. */
+function notesOf({ notes }: Explanation): string[] {
+  return notes.flatMap(({ text, actions }) => [
+    text,
+    ...actions.flatMap(action => commandOf(action, 'endpoint' as EndpointId) ?? []),
+  ])
+}
+
 const FULL = { capacity: { freeWorkers: 0, bound: 'the limit of 2 workers' } }
 const one = { queued: 1, headQueuedAtMs: NOW - 3_000 }
 /** One that has waited longer than the queue delay, which is 4 s. */
@@ -84,7 +88,7 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   ['running', '2 jobs running, none waiting', { queue: { inProgress: 2 } }],
   [
     'paused',
-    'mine is paused: workersMax is 0, so jobs are accepted and wait',
+    'endpoint mine is paused: workersMax is 0, so jobs are accepted and wait',
     { queue: one, endpoint: { workersMax: 0 } },
   ],
   ...startFailures(),
@@ -362,29 +366,33 @@ test('each cause has a section in the guide, and there are no others', () => {
 
 test('whatever a job waits for, there is something to do about it and something that shows it', () => {
   for (const [cause, summary, fields, around] of situations) {
-    const { action, evidence } = explainEndpoint(aSnapshot(fields), context(around))
+    const { advice, facts } = explainEndpoint(aSnapshot(fields), context(around))
     if (fields.queue === undefined || summary.endsWith('none waiting')) continue
-    assert.ok(action !== null && action.length > 5, `${cause} has no action`)
-    assert.ok(evidence.length > 0 && evidence.every(line => line !== ''), `${cause} has no evidence`)
+    assert.ok(advice !== null && advice.length > 5, `${cause} has no advice`)
+    assert.ok(facts.length > 0 && facts.every(line => line !== ''), `${cause} has no facts`)
   }
 })
 
-test('of many workers the evidence names a few and counts the rest', () => {
+test('of many workers the facts name a few and counts the rest', () => {
   const workers = Array.from({ length: 12 }, () => STARTING)
-  const { evidence } = explainEndpoint(aSnapshot({ queue: one, workers, endpoint: { workersMax: 20 } }), context())
-  assert.deepEqual([evidence.length, evidence[5]], [6, 'and 7 more'])
+  const { facts } = explainEndpoint(aSnapshot({ queue: one, workers, endpoint: { workersMax: 20 } }), context())
+  assert.deepEqual([facts.length, facts[5]], [6, 'and 7 more'])
 })
 
 test('work that was to be done on GPUs and is done on the CPU is noted', () => {
   const compute = { kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 1 } as unknown as Endpoint['compute']
   const notes = (placement: Placement | null) =>
-    explainEndpoint(aSnapshot({ endpoint: { compute }, workers: [{ placement }] }), context()).notes
-  assert.deepEqual(notes(UNPLACED), ['mine asks for GPUs (ADA_24), and 1 worker of it has none and runs on the CPU'])
+    explainEndpoint(aSnapshot({ endpoint: { compute }, workers: [{ placement }] }), context()).notes.map(
+      ({ text }) => text,
+    )
+  assert.deepEqual(notes(UNPLACED), [
+    'endpoint mine asks for GPUs (ADA_24), and 1 worker of it has none and runs on the CPU',
+  ])
   const card = { index: 0, uuid: null, type: 'card', memoryGb: 24 }
   assert.deepEqual(notes({ ...UNPLACED, gpus: [card], pool: 'ADA_24' }), [])
   assert.deepEqual(notes(null), [])
   const none = explainEndpoint(aSnapshot({ endpoint: { compute }, queue: one }), context({ noGpus: true }))
-  assert.deepEqual(none.notes, ['this machine has no GPU, so workers of mine run on the CPU'])
+  assert.deepEqual(none.notes, [plainNote('this machine has no GPU, so workers of mine run on the CPU')])
 })
 
 test('one setting is advised at most, the one for which attempts waited longest, with the commands that change it and say what it costs', () => {
@@ -394,16 +402,18 @@ test('one setting is advised at most, the one for which attempts waited longest,
   }
   const exits = [1, 2].map(() => anExit({ stopReason: 'idle', placedAtMs: NOW - 90_000, readyAtMs: NOW - 60_000 }))
   const notes = (endpoint: Partial<Endpoint>, attempts: NonNullable<ExplainContext['attempts']>) =>
-    explainEndpoint(aSnapshot({ exits, endpoint }), context({ attempts })).notes
+    notesOf(explainEndpoint(aSnapshot({ exits, endpoint }), context({ attempts })))
   const inARow = Array.from({ length: 10 }, (_, n) => times(0, n * 60_000, 60_000))
   assert.deepEqual(notes({ workersMax: 1 }, inARow), [
-    'of the last 10 attempts of mine 9 waited, 45 min in all, while its only worker was busy: ' +
-      'runyard endpoints update endpoint --max 2; what that costs says runyard whatif endpoint --workers-max 2',
+    'of the last 10 attempts of mine 9 waited, 45 min in all, while its only worker was busy',
+    'runyard endpoints update endpoint --max 2',
+    'runyard whatif endpoint --workers-max 2',
   ])
   const apart = Array.from({ length: 10 }, (_, n) => times(n * 60_000, 30_000, 10_000, true))
   assert.deepEqual(notes({ workersMax: 1 }, apart), [
-    'of the last 10 attempts of mine 9 waited, 5 min in all, for the start of a worker soon after one had ended, idle for 10 s: ' +
-      'runyard endpoints update endpoint --idle-timeout 30; what that costs says runyard whatif endpoint --idle-timeout 30',
+    'of the last 10 attempts of mine 9 waited, 5 min in all, for the start of a worker soon after one had ended, idle for 10 s',
+    'runyard endpoints update endpoint --idle-timeout 30',
+    'runyard whatif endpoint --idle-timeout 30',
   ])
   assert.match(
     notes({}, []).join(),
@@ -416,10 +426,11 @@ test('an idle timeout that is shorter than a start is noted once idle workers ha
   const idle = (startS: number) =>
     anExit({ stopReason: 'idle', placedAtMs: NOW - 100_000, readyAtMs: NOW - 100_000 + startS * 1_000 })
   const notes = (exits: Worker[], endpoint: Partial<Endpoint> = {}) =>
-    explainEndpoint(aSnapshot({ exits, endpoint: { idleTimeoutS: 10, ...endpoint } }), context()).notes
+    notesOf(explainEndpoint(aSnapshot({ exits, endpoint: { idleTimeoutS: 10, ...endpoint } }), context()))
   assert.deepEqual(notes([idle(25), idle(25)]), [
     'workers of mine take 25 s to start and end after 10 s without work, so what comes soon after waits for a start; ' +
-      'a longer idle timeout may cost less than it saves: runyard endpoints update endpoint --idle-timeout 25',
+      'a longer idle timeout may cost less than it saves',
+    'runyard endpoints update endpoint --idle-timeout 25',
   ])
   assert.deepEqual(notes([idle(25)]), [], 'one may be the end of all work')
   assert.deepEqual(notes([idle(10), idle(10)]), [])
@@ -433,9 +444,9 @@ test('a worker that has the port of the next ones is named: as the cause, and as
   const exits = [anExit({}, { suspicion: { port: 8001, variable: 'VLLM_PORT', with: 'worker' } })]
   const alone = explainEndpoint(aSnapshot({ queue: one, exits }), context())
   assert.ok(alone.summary.includes(cause), alone.summary)
-  assert.match(alone.action ?? '', /workersMax to 1/)
+  assert.match(alone.advice ?? '', /workersMax to 1/)
   const beside = explainEndpoint(aSnapshot({ queue: one, exits, workers: [{}] }), context())
-  assert.match(beside.notes[0] ?? '', /^another worker exited with code 1; port 8001, .* workersMax to 1/)
+  assert.match(beside.notes[0]?.text ?? '', /^another worker exited with code 1; port 8001, .* workersMax to 1/)
 })
 
 test('a worker that goes on without its port is named with the one that has it, and with the setting', () => {
@@ -446,7 +457,7 @@ test('a worker that goes on without its port is named with the one that has it, 
   )
   assert.equal(cause, 'nothing_waits')
   assert.match(
-    notes[0] ?? '',
+    notes[0]?.text ?? '',
     /^worker w2: port 8000, on which it wanted to listen, is in use by worker w1 of the same endpoint; .*--worker-network open/,
   )
 })
@@ -455,7 +466,7 @@ test('an endpoint that is to keep workers ready and cannot says so although no j
   const exits = [anExit()]
   const { cause, notes } = explainEndpoint(aSnapshot({ endpoint: { workersMin: 1 }, exits }), context())
   assert.deepEqual(
-    [cause, notes],
+    [cause, notes.map(({ text }) => text)],
     [
       'nothing_waits',
       ['1 worker is to be kept ready, but the last worker exited with code 1; the next one starts in 1 s'],
@@ -471,7 +482,7 @@ test('a request of a batch waits for the turn of its batch where workers work, a
   const full = explain({ queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] })
   const max = 'workersMax is 1, and there is 1 worker with 1 running job'
   assert.deepEqual([full.cause, full.summary], ['batch_turn', `${max}${turn}`])
-  assert.equal(full.action, 'wait, or raise workersMax')
+  assert.equal(full.advice, 'wait, or raise workersMax')
   assert.equal(explain({ workers: [{ held: 1 }] }).cause, 'batch_turn')
   assert.equal(explain({ endpoint: { workersMax: 0 } }).cause, 'paused')
   assert.equal(explain({ workers: [{ state: 'STARTING' }] }).cause, 'worker_starting')
@@ -505,10 +516,10 @@ test('workers of another version or that still work are no crash loop', () => {
 
 test('a crash loop shows the last output, since when, and what to do', () => {
   const exits = [anExit({ exitedAtMs: NOW - 5_000 }, { lastLines: ['a', "No module named 'x'"] })]
-  const { summary, action, sinceMs, evidence } = explainEndpoint(aSnapshot({ queue: one, exits }), context())
+  const { summary, advice, sinceMs, facts } = explainEndpoint(aSnapshot({ queue: one, exits }), context())
   assert.equal(summary, 'the last worker exited with code 1')
-  assert.match(action!, /install the Python module 'x'/)
-  assert.deepEqual([sinceMs, evidence], [NOW - 5_000, ['a', "No module named 'x'"]])
+  assert.match(advice!, /install the Python module 'x'/)
+  assert.deepEqual([sinceMs, facts], [NOW - 5_000, ['a', "No module named 'x'"]])
 })
 
 test('a job says what its endpoint waits for, how often it was lost, where it runs, and how it ended', () => {
@@ -539,5 +550,5 @@ test('a limit of the account is what a job waits for, with what helps', () => {
   const queued = aQueued({ queuedAtMs: NOW - 4_000, reason, resource: 'account_workers' })
   const explanation = explainEndpoint(aSnapshot({ queue: late, queuedWorkers: [queued] }), context())
   assert.match(explanation.summary, /limit of 2 workers that its account may have/)
-  assert.match(explanation.action ?? '', /ask the operator for a higher limit/)
+  assert.match(explanation.advice ?? '', /ask the operator for a higher limit/)
 })

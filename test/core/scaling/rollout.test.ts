@@ -4,8 +4,11 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { keptConfiguration } from '../../../src/core/endpoints/release.ts'
 import type { WorkingRelease } from '../../../src/core/endpoints/rollout-facts.ts'
+import type { EndpointId } from '../../../src/core/ids.ts'
+import { commandOf } from '../../../src/core/observing/action.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import { withRollout } from '../../../src/core/observing/explain-rollout.ts'
+import type { Explanation } from '../../../src/core/observing/explanation.ts'
 import { planWorkers } from '../../../src/core/scaling/plan.ts'
 import {
   countsAgainstRelease,
@@ -149,26 +152,27 @@ test('why names the cause while the rollout is under way and when it has stopped
     const planned = plannedRelease(snapshot, null).snapshot
     return withRollout(explainEndpoint(planned, { capacity, startFailure: null, nowMs: NOW }), snapshot, null)
   }
+  const textOf = ({ notes }: Explanation) => notes.map(({ text }) => text).join()
   const last = anExit({ version: 2, readyAtMs: null }, { code: 3, lastLines: ["No module named 'torch'"] })
   const once = said({ rollout: { ...rollout, crashes: 1 }, exits: [last] })
   assert.equal(once.cause, 'running')
-  assert.match(once.notes.join(), /release 2 is being rolled out: a worker of it crashed .* exited with code 3/)
+  assert.match(textOf(once), /release 2 is being rolled out: a worker of it crashed .* exited with code 3/)
   const stopped = said({ rollout: { ...rollout, crashes: 3 }, exits: [last, last, last] })
   assert.equal(stopped.cause, 'rollout_stopped')
   assert.match(
     stopped.summary,
     /^the rollout of release 2 has stopped: 3 workers of it crashed .*code 3; workers of release 1 go on/,
   )
-  assert.deepEqual(stopped.commands[0], 'runyard endpoints rollback endpoint 1')
-  assert.deepEqual(stopped.evidence, ["No module named 'torch'"])
+  assert.deepEqual(commandOf(stopped.actions[0]!, 'endpoint' as EndpointId), 'runyard endpoints rollback endpoint 1')
+  assert.deepEqual(stopped.facts, ["No module named 'torch'"])
   const full = said({
     rollout: { ...rollout, crashes: 3 },
     endpoint: { workersMax: 1 },
     queue: { queued: 1, inProgress: 1 },
   })
   assert.equal(full.cause, 'max_reached')
-  assert.match(full.notes.join(), /the rollout of release 2 has stopped/)
-  assert.ok(full.commands.includes('runyard endpoints rollback endpoint 1'))
+  assert.match(textOf(full), /the rollout of release 2 has stopped/)
+  assert.ok(full.actions.some(action => action.kind === 'rollback' && action.version === 1))
 })
 
 const WORKERS: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({

@@ -10,7 +10,7 @@ import {
   WorkerStartError,
 } from '../../../src/core/workers/start-failure.ts'
 import type { ObservedExit } from '../../../src/core/workers/worker-exit.ts'
-import { adviceFor, crashCauseOf } from '../../../src/core/workers/worker-failure.ts'
+import { crashCauseOf, remedyForExit } from '../../../src/core/workers/worker-failure.ts'
 import { anExit, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 type Kind = StartFailure['kind']
@@ -49,6 +49,8 @@ const SAMPLES: Samples = {
     {},
     "folders of this machine (images dir:...) are run only for the operator's account; use the image of a container",
   ],
+  containers_off: [{}, 'containers are off (--docker off)'],
+  processes_off: [{}, 'processes are off (--processes off)'],
   workers_off: [{ problem: 'containers are off' }, 'containers are off'],
   process_folders_missing: [
     {},
@@ -168,16 +170,16 @@ test('the message of a failure does not change its effect, before a start and af
     const exits = exit === null ? [] : [anExit({ startedAtMs: null }, { code: null, ...exit })]
     const snapshot = aSnapshot({ queue: { queued: 1, headQueuedAtMs: NOW }, exits })
     const capacity = { freeWorkers: null, bound: 'nothing' }
-    const { cause, action } = explainEndpoint(snapshot, { capacity, startFailure, nowMs: NOW })
-    return { cause, action }
+    const { cause, advice } = explainEndpoint(snapshot, { capacity, startFailure, nowMs: NOW })
+    return { cause, advice }
   }
   for (const [failure] of samples()) {
-    const { cause, advice: action } = startRemedy(failure)
+    const { cause, advice } = startRemedy(failure)
     for (const told of [failure, reworded(failure)]) {
       assert.deepEqual(startRemedy(told), startRemedy(failure), failure.kind)
-      assert.deepEqual(explained(told, null), { cause, action }, failure.kind)
+      assert.deepEqual(explained(told, null), { cause, advice }, failure.kind)
       for (const kind of ['not_started', 'program_not_started'] as const) {
-        assert.deepEqual(explained(null, { cause: { kind, failure: told } }), { cause, action }, failure.kind)
+        assert.deepEqual(explained(null, { cause: { kind, failure: told } }), { cause, advice }, failure.kind)
       }
     }
   }
@@ -189,7 +191,7 @@ test('what was wrong with a worker is known by its kind, whatever the worker say
   const health = { kind: 'health_status', status: 500, path: '/?it answers 404 at' } as const
   const ill = anExit({ problem: { kind: 'unhealthy', forS: 60, health } })
   assert.equal(crashCauseOf(ill), 'crash_loop')
-  assert.match(adviceFor(ill.exit!, ill.problem), /has to answer 200 when it is well/)
+  assert.match(remedyForExit(ill.exit!, ill.problem).advice, /has to answer 200 when it is well/)
   const memory = anExit({}, { cause: { kind: 'out_of_memory', limitMb: null } })
   assert.deepEqual([crashCauseOf(memory), crashCauseOf(anExit())], ['out_of_memory', 'crash_loop'])
 })

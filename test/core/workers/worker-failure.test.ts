@@ -9,7 +9,7 @@ import {
   startRemedy,
 } from '../../../src/core/workers/start-failure.ts'
 import type { WorkerExit } from '../../../src/core/workers/worker-exit.ts'
-import { adviceFor, type CrashCause, crashCauseOf } from '../../../src/core/workers/worker-failure.ts'
+import { type CrashCause, crashCauseOf, remedyForExit } from '../../../src/core/workers/worker-failure.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { EngineError, engineError, startRefusal } from '../../../src/drivers/docker/engine/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
@@ -147,7 +147,7 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
 for (const [what, exit, advice, problem = null] of ends) {
   test(`after ${what} there is advice`, () => {
     assert.match(
-      adviceFor({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [], ...exit }, problem),
+      remedyForExit({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [], ...exit }, problem).advice,
       advice,
     )
   })
@@ -155,7 +155,10 @@ for (const [what, exit, advice, problem = null] of ends) {
 
 test('a file that a command names and that is not there is no package to install', () => {
   const lastLines = ["Error: Cannot find module '/srv/worker/handler.mjs'"]
-  assert.match(adviceFor({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines }, null), /name files that exist/)
+  assert.match(
+    remedyForExit({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines }, null).advice,
+    /name files that exist/,
+  )
 })
 
 test('output that was made to be slow to read does not hold the server up', () => {
@@ -163,7 +166,7 @@ test('output that was made to be slow to read does not hold the server up', () =
     part.repeat(200_000 / part.length),
   )
   for (const line of evil) {
-    adviceFor({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines: Array(20).fill(line) }, null)
+    remedyForExit({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines: Array(20).fill(line) }, null).advice
     assert.equal(startRemedy({ kind: 'engine_refused', said: line }).cause, 'image_error')
   }
 })
@@ -245,7 +248,7 @@ for (const [given, cause, advice] of starts) {
     const ended = { code: null, signal: null, cause: { kind: 'not_started', failure } } as const
     const never = anExit({ startedAtMs: null, readyAtMs: null }, ended)
     assert.equal(crashCauseOf(never), cause)
-    assert.equal(adviceFor(never.exit!, null), found.advice)
+    assert.equal(remedyForExit(never.exit!, null).advice, found.advice)
   })
 }
 
@@ -357,7 +360,7 @@ for (const [what, end, cause, advice] of containerEnds) {
   test(`after ${what} of a container the cause is ${cause}, with advice`, () => {
     const ended = anExit({}, { ...containerExit({ ...ENDED, ...end }), lastLines: [] })
     assert.equal(crashCauseOf(ended), cause, String(ended.exit?.cause.kind))
-    assert.match(adviceFor(ended.exit!, null), advice)
+    assert.match(remedyForExit(ended.exit!, null).advice, advice)
   })
 }
 

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { isFloating, parseReference, sameRepository } from '../../../src/core/endpoints/image-reference.ts'
 import { startFailureOf, startRemedy } from '../../../src/core/workers/start-failure.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
-import { adviceFor } from '../../../src/core/workers/worker-failure.ts'
+import { remedyForExit } from '../../../src/core/workers/worker-failure.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine/engine-address.ts'
 import { EngineError, startRefusal } from '../../../src/drivers/docker/engine/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
@@ -80,7 +80,7 @@ test('the end of a container is explained in a message', () => {
   assert.deepEqual(end({ outOfMemory: true, code: 0 })[2], 'exited with code 0')
   for (const memoryMb of [5, null]) {
     const exit = containerExit({ ...killed, memoryMb })
-    assert.match(adviceFor({ ...exit, lastLines: [] }, null), /more memory, or load less/)
+    assert.match(remedyForExit({ ...exit, lastLines: [] }, null).advice, /more memory, or load less/)
   }
   const engine = 'when the container engine was stopped or restarted'
   assert.deepEqual(end({ code: 143, withEngine: true })[2], `was killed by SIGTERM ${engine}`)

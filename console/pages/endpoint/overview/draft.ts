@@ -1,6 +1,6 @@
 /** Settings that a person tries, as the texts of their fields. */
 import type { Endpoint, Operations, UpdateEndpointRequest } from '../../../client/api-types.d.ts'
-import type { Change } from '../../../parts/mend.ts'
+import type { Change } from '../../../parts/actions.ts'
 
 type Query = Operations['GET /v2/serverless/{id}/whatif']['query']
 

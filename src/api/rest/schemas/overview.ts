@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { ENDPOINT_STATES } from '../../../core/observing/endpoint-state.ts'
-import { WAIT_CAUSES } from '../../../core/observing/explain.ts'
+import { WAIT_CAUSES } from '../../../core/observing/explanation.ts'
 import { DateTime, PageQuery, Pagination, pageLimit } from './common.ts'
 
 const Count = z.int().min(0)

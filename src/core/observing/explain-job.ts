@@ -1,0 +1,61 @@
+/** Why one job waits, runs or ended the way it did. */
+import type { BatchId } from '../ids.ts'
+import { errorLine } from '../jobs/error-groups.ts'
+import { isSuspect, type Job } from '../jobs/job.ts'
+import type { EndpointSnapshot } from '../scaling/scale.ts'
+import type { Action } from './action.ts'
+import { type ExplainContext, explainEndpoint, runsAlone } from './explain.ts'
+import { notesOn } from './explain-notes.ts'
+import { leavingText } from './explain-place.ts'
+import { type Explanation, plain } from './explanation.ts'
+
+/** Limit to which the requests of a batch that come before a job are counted: a batch may have a million. */
+export const MAX_REQUESTS_BEFORE = 1_000
+
+/** The batch for whose turn a job waits, and how many of its requests come before the job, counted to {@link MAX_REQUESTS_BEFORE}. */
+export interface BatchWait {
+  readonly batchId: BatchId
+  readonly before: number
+}
+
+/** Why one job waits, runs or ended the way it did. @param batch null for a job that is in no batch */
+export function explainJob(
+  job: Job,
+  snapshot: EndpointSnapshot,
+  context: ExplainContext,
+  batch: BatchWait | null = null,
+): Explanation {
+  if (job.status === 'IN_QUEUE') {
+    const ofAll = explainEndpoint(snapshot, context)
+    if (isSuspect(job)) {
+      const alone = 'it runs alone, because its worker was lost twice while it ran'
+      const reason = ofAll.cause === 'runs_alone' ? ofAll : runsAlone(ofAll, alone)
+      return { ...reason, sinceMs: reason.sinceMs ?? job.queuedAtMs }
+    }
+    const reason = inBatch(ofAll, batch)
+    const again = job.lostAttempts > 0 ? `; it was queued again after ${job.lostAttempts} lost attempt(s)` : ''
+    return { ...reason, summary: reason.summary + again, sinceMs: reason.sinceMs ?? job.queuedAtMs }
+  }
+  if (job.status === 'IN_PROGRESS') {
+    return {
+      ...plain(
+        'running',
+        `attempt ${job.attempt} runs on worker ${job.workerId}${leavingText(snapshot, job.workerId)}`,
+      ),
+      sinceMs: job.startedAtMs,
+      notes: notesOn(snapshot, context),
+    }
+  }
+  const why = job.error === null ? '' : `: ${errorLine(job.error)}`
+  return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
+}
+
+/** Where workers work, the job waits for its batch. What keeps workers from working is the same for all jobs. */
+function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
+  if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
+  const count = batch.before < MAX_REQUESTS_BEFORE ? batch.before : `at least ${MAX_REQUESTS_BEFORE}`
+  const before = `${count} of its requests come before this one`
+  const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${before}`
+  const batches: Action = { kind: 'open', title: 'See the batches', page: 'batches', part: null }
+  return { ...reason, cause: 'batch_turn', summary, actions: [...reason.actions, batches] }
+}
