@@ -18,6 +18,7 @@ import type {
 import type { ClaimedJob, Job, JobOutcome } from '../../src/core/jobs/job.ts'
 import type { Registry } from '../../src/core/secrets/registry.ts'
 import type { Secret } from '../../src/core/secrets/secret.ts'
+import { newWorker } from '../../src/core/workers/new-worker.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import type { WorkerExit } from '../../src/core/workers/worker-exit.ts'
 import type { JobMove, Store } from '../../src/ports/store/store.ts'
@@ -101,40 +102,17 @@ export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoin
 /** A worker that was just decided on. */
 export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
   return {
-    id: id as WorkerId,
-    owner: OWNER,
-    endpointId: E1,
-    version: 1,
-    state: 'STARTING',
-    driver: 'mock',
-    handle: null,
-    serves: null,
-    baseUrl: 'http://10.0.0.1:8000',
-    createdAtMs: T0,
-    placement: null,
-    platform: null,
+    ...newWorker({
+      id: id as WorkerId,
+      driver: 'mock',
+      baseUrl: 'http://10.0.0.1:8000',
+      serves: null,
+      endpoint: { id: E1, owner: OWNER, version: 1 },
+      placement: null,
+      queued: null,
+      nowMs: T0,
+    }),
     placedAtMs: null,
-    downloadStartedAtMs: null,
-    downloadEndedAtMs: null,
-    pullStartedAtMs: null,
-    pullEndedAtMs: null,
-    startedAtMs: null,
-    readyAtMs: null,
-    idleSinceMs: null,
-    frozenAtMs: null,
-    thawedAtMs: null,
-    asleepAtMs: null,
-    wakeWaitsFor: null,
-    stopRequestedAtMs: null,
-    exitedAtMs: null,
-    stopReason: null,
-    problem: null,
-    problemAtMs: null,
-    stoppingAtMs: null,
-    exit: null,
-    capacity: 1,
-    jobsFinished: 0,
-    sdk: null,
     ...changes,
   }
 }

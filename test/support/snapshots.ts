@@ -6,6 +6,7 @@ import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '
 import type { Batch } from '../../src/core/jobs/batch.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../src/core/scaling/scale.ts'
+import { newWorker } from '../../src/core/workers/new-worker.ts'
 import type { QueuedWorker } from '../../src/core/workers/placement.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import type { WorkerExit } from '../../src/core/workers/worker-exit.ts'
@@ -84,40 +85,22 @@ export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
 /** A ready worker that has been idle for a second. */
 export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
   return {
-    id: 'w1' as WorkerId,
-    owner: 'owner' as OwnerId,
-    endpointId: 'endpoint' as EndpointId,
-    version: 1,
+    ...newWorker({
+      id: 'w1' as WorkerId,
+      driver: 'mock',
+      baseUrl: 'http://localhost',
+      serves: null,
+      endpoint: { id: 'endpoint' as EndpointId, owner: 'owner' as OwnerId, version: 1 },
+      placement: null,
+      queued: null,
+      nowMs: NOW - 60_000,
+    }),
     state: 'READY',
-    driver: 'mock',
     handle: 'h',
-    serves: null,
-    baseUrl: 'http://localhost',
-    createdAtMs: NOW - 60_000,
+    placedAtMs: null,
     startedAtMs: NOW - 59_000,
     readyAtMs: NOW - 58_000,
     idleSinceMs: NOW - 1_000,
-    frozenAtMs: null,
-    thawedAtMs: null,
-    asleepAtMs: null,
-    wakeWaitsFor: null,
-    stopRequestedAtMs: null,
-    placement: null,
-    platform: null,
-    placedAtMs: null,
-    downloadStartedAtMs: null,
-    downloadEndedAtMs: null,
-    pullStartedAtMs: null,
-    pullEndedAtMs: null,
-    exitedAtMs: null,
-    stopReason: null,
-    problem: null,
-    problemAtMs: null,
-    stoppingAtMs: null,
-    exit: null,
-    capacity: 1,
-    jobsFinished: 0,
-    sdk: null,
     held: 0,
     ...fields,
   }

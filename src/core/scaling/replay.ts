@@ -3,6 +3,7 @@
 import { type Endpoint, MEASURED_JOBS } from '../endpoints/endpoint.ts'
 import { ROLLED_OUT } from '../endpoints/rollout-facts.ts'
 import type { WorkerId } from '../ids.ts'
+import { newWorker } from '../workers/new-worker.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../workers/worker.ts'
 import type { KeepRule } from './frozen-plan.ts'
 import { planWorkers } from './plan.ts'
@@ -260,40 +261,18 @@ export class Replay {
     const { endpoint, startMs, concurrency } = this.#settings
     this.#started += 1
     const worker: ReplayedWorker = {
-      id: `w${this.#started}` as WorkerId,
-      owner: endpoint.owner,
-      endpointId: endpoint.id,
-      version: endpoint.version,
-      state: 'STARTING',
-      driver: 'replay',
-      handle: null,
-      serves: null,
-      baseUrl: '',
-      createdAtMs: this.#nowMs,
-      placement: null,
-      platform: null,
-      placedAtMs: this.#nowMs,
-      pullStartedAtMs: null,
-      pullEndedAtMs: null,
-      downloadStartedAtMs: null,
-      downloadEndedAtMs: null,
-      frozenAtMs: null,
-      thawedAtMs: null,
-      asleepAtMs: null,
-      wakeWaitsFor: null,
+      ...newWorker({
+        id: `w${this.#started}` as WorkerId,
+        endpoint,
+        nowMs: this.#nowMs,
+        driver: 'replay',
+        baseUrl: '',
+        serves: null,
+        placement: null,
+        queued: null,
+      }),
       startedAtMs: this.#nowMs,
-      readyAtMs: null,
-      idleSinceMs: null,
-      stopRequestedAtMs: null,
-      stoppingAtMs: null,
-      exitedAtMs: null,
-      stopReason: null,
-      problem: null,
-      problemAtMs: null,
-      exit: null,
       capacity: concurrency,
-      jobsFinished: 0,
-      sdk: null,
       held: 0,
       completedAtMs: Number.MIN_SAFE_INTEGER,
       takesFromMs: 0,

@@ -1,17 +1,17 @@
-import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import type { WorkerId } from '../../core/ids.ts'
-import type { Placement, QueuedWorker } from '../../core/workers/placement.ts'
-import type { Worker } from '../../core/workers/worker.ts'
+/** The one list of what a worker is before anything happens to it, for servers, replays and tests. */
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { Placement, QueuedWorker } from './placement.ts'
+import type { Worker } from './worker.ts'
 
 /** A queued worker that got its place. */
 export type WaitedFor = Pick<QueuedWorker, 'id' | 'queuedAtMs' | 'downloadStartedAtMs' | 'downloadEndedAtMs'>
 
-/** What a new worker is made of. */
+/** The origin of a new worker. */
 export interface WorkerOrigin extends Pick<Worker, 'id' | 'driver' | 'baseUrl' | 'serves'> {
-  readonly id: WorkerId
-  readonly endpoint: Endpoint
-  readonly placement: Placement
-  /** What it was while it waited for its turn; null where it did not wait. */
+  readonly endpoint: Pick<Endpoint, 'id' | 'owner' | 'version'>
+  /** Its place on the machine; null where no machine counts, as in a replay. */
+  readonly placement: Placement | null
+  /** Its record while it waited for its turn; null where it did not wait. */
   readonly queued: WaitedFor | null
   readonly nowMs: number
 }
@@ -39,7 +39,7 @@ export function newWorker({ endpoint, placement, queued, nowMs, ...origin }: Wor
     stopReason: null,
     placement,
     platform: null,
-    placedAtMs: placement.asked === undefined ? nowMs : null,
+    placedAtMs: placement?.asked === undefined ? nowMs : null,
     downloadStartedAtMs,
     downloadEndedAtMs: downloadStartedAtMs === null ? null : (queued?.downloadEndedAtMs ?? nowMs),
     pullStartedAtMs: null,
