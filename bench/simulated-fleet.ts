@@ -154,9 +154,10 @@ async function openRig(maxWorkers: number): Promise<Rig> {
         world.activity += 1
       },
       number: 1,
+      workerUrl: 'http://server.sim',
     },
   )
-  await startApp(run, 'http://server.sim', () => network.connect(run.surface, life))
+  await startApp(run, () => network.connect(run.surface, life))
   return { world, database, fleet, network, workers, life }
 }
 

@@ -64,6 +64,8 @@ export interface AppRunOptions {
   readonly emit: Emit
   /** Number of the run. */
   readonly number: number
+  /** Origin that its workers call. */
+  readonly workerUrl: string
   /** Goes around the driver, inside and outside of the fence of the leader. */
   readonly around?: { readonly inside: (driver: Driver) => Driver; readonly outside: (driver: Driver) => Driver }
 }
@@ -132,7 +134,8 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
   const limits = { ...REQUEST_QUEUE_LIMITS, ...mutateRequestQueues?.limits }
   const placing = { dwellMs: DWELL_MS }
   const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, requestQueueLimits: limits }
-  const app = createApp(ports, config, loops)
+  const addresses = { publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl: options.workerUrl }
+  const app = createApp(ports, config, addresses, loops)
   const requestQueues: BalancedRequestQueues = checker.watch(
     mutateRequestQueues?.wrap?.(app.requestQueues) ?? app.requestQueues,
   )
@@ -144,11 +147,11 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
 }
 
 /** Makes the key of all clients valid, and starts the application. @param listen called when requests may come */
-export async function startApp({ app, resume }: AppRun, workerUrl: string, listen: () => void): Promise<void> {
+export async function startApp({ app, resume }: AppRun, listen: () => void): Promise<void> {
   await resume()
   await app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key: API_KEY, scope: FULL_SCOPE }])
   listen()
-  await app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl })
+  await app.start()
 }
 
 function gatedDriver(driver: Driver, life: Life): Driver {

@@ -59,7 +59,7 @@ export class Server {
     this.starts += 1
     this.#world.trace.add('server', `start ${this.starts} at ${this.workerUrl}`)
     try {
-      await startApp(run, this.workerUrl, () => this.#parts.network.connect(run.surface, run.life))
+      await startApp(run, () => this.#parts.network.connect(run.surface, run.life))
       this.ready = true
       return true
     } catch (error) {
@@ -149,6 +149,7 @@ export class Server {
       outbound: receiver.outbound(life),
       emit,
       number: this.starts,
+      workerUrl: this.workerUrl,
     })
     return { ...run, life, gate }
   }

@@ -1,7 +1,7 @@
 import { CorsOrigins } from './api/cors.ts'
 import { type Fetch, SURFACE_NAMES, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
-import { type AppAddresses, type AppConfig, LateAddresses, Stopping } from './app/config.ts'
+import { type AppAddresses, type AppConfig, Stopping } from './app/config.ts'
 import { Loops } from './app/loops.ts'
 import { type AppServices, createServices } from './app/services.ts'
 import { createSurfaces } from './app/surfaces.ts'
@@ -54,7 +54,7 @@ export interface App {
   /** The request queues, which all admitted requests of load-balancing endpoints pass. */
   readonly requestQueues: RequestQueues
   /** Adopts workers that an earlier run left and starts the loops. */
-  start(addresses: AppAddresses): Promise<void>
+  start(): Promise<void>
   /**
    * Stops in order: no new work, held requests answered, workers drained for at most the configured time, their
    * unfinished jobs given back, what still passes to load-balancing endpoints ended. `hurry` ends the draining at once.
@@ -81,9 +81,8 @@ const DISPATCH_END_MS = 2_000
  * @param requests where requests of load-balancing endpoints are counted, and who has to know of workers; the request queues of
  *   the result unless given
  */
-export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
+export function createApp(given: Ports, config: AppConfig, addresses: AppAddresses, requests?: Targets & Traffic): App {
   const signals = new Stopping()
-  const addresses = new LateAddresses(config.consoleUrl ?? null)
   const services = createServices(given, config, addresses, signals, requests)
   const { ports, access, audit, fleet, balancing, requestQueues, gateway, recorders } = services
   const loops = new Loops(services, config)
@@ -105,8 +104,7 @@ export function createApp(given: Ports, config: AppConfig, requests?: Targets & 
     entrance: gateway,
     services: { ...services, ...changesOfServer(services) },
     requestQueues,
-    async start(known) {
-      addresses.set(known)
+    async start() {
       await services.accounts.ensureOperator()
       await audit.endForgotten()
       await audit.ofServer('startServer', null, { version: config.version ?? 'unknown', ...config.settings })

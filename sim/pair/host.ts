@@ -269,7 +269,7 @@ export class Host {
     })
     const { run } = current
     try {
-      const started = startApp(run, WORKER_URL, () => {
+      const started = startApp(run, () => {
         process.surface = run.surface
       }).then(() => {
         if (process.current === current && current.deposedAtRanMs === null) this.#started()
@@ -332,6 +332,7 @@ export class Host {
       outbound: receiver.outbound(life, isCurrent),
       emit,
       number: epoch,
+      workerUrl: WORKER_URL,
       around: {
         inside: driver => onChange(driver, what => this.#acts(process, current, what)),
         outside: driver => onChange(driver, what => this.#asks(process, current, what)),

@@ -3,7 +3,7 @@ import { RESERVED_SEGMENTS } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import type { Emit } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
-import { consoleUrlOf, isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
+import { isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
 import { type ConsoleParts, consoleAnswer } from './console/surface.ts'
 import { type CorsOrigins, isPreflight, managementRefusal } from './cors.ts'
 import { type Fetch, jsonText, type Surface, type SurfaceEnv, type SurfaceName, type SurfaceRoute } from './surface.ts'
@@ -74,10 +74,10 @@ export function dispatch(
   { clock, emit }: { readonly clock: Clock; readonly emit: Emit },
   { cors, consoleParts }: { readonly cors: CorsOrigins; readonly consoleParts: ConsoleParts },
 ): Fetch {
-  const urlOfConsole = consoleUrlOf(consoleParts.addresses)
-  const isConsole = isConsoleHost(urlOfConsole)
+  const { consoleUrl = null } = consoleParts.addresses
+  const isConsole = isConsoleHost(consoleUrl)
   const ofOtherHosts = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
-    if (surface === null) return nowhere(request, env.route.url, offered.has('console') ? urlOfConsole() : null)
+    if (surface === null) return nowhere(request, env.route.url, offered.has('console') ? consoleUrl : null)
     if (!CALLED_BY_PAGES.has(surface))
       return isPreflight(request) ? managementRefusal() : surfaces[surface](request, env)
     const response = (await cors.preflight(request, env.route)) ?? (await surfaces[surface](request, env))

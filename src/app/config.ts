@@ -61,8 +61,6 @@ export interface AppConfig {
   readonly audit?: Partial<AuditRules>
   /** Settings that differ from their defaults, without secrets, for the audit log; none when left out. */
   readonly settings?: AuditDetail
-  /** Origin of the console, where it is known before the server listens. */
-  readonly consoleUrl?: string | null
   /** What this server says of itself and of the active one; nothing when left out. */
   readonly status?: (() => Promise<ServerStatus>) | undefined
   /** The note of the head of the audit log outside of the database; none when left out. */
@@ -79,24 +77,6 @@ export interface AppConfig {
 
 /** The addresses of the server. What can change is a getter. */
 export interface AppAddresses extends Addresses, WorkerAddresses {}
-
-/** The addresses of the server, which are known only once it listens. The application is made before that. */
-export class LateAddresses {
-  #known: AppAddresses
-
-  /** @param consoleUrl the origin of the console, where it is known already: what its page asks meanwhile is no request of another page */
-  constructor(consoleUrl: string | null) {
-    this.#known = { publicUrl: '', queueUrl: '', workerUrl: '', consoleUrl }
-  }
-
-  /** Empty origins until the server listens. */
-  readonly current = (): AppAddresses => this.#known
-
-  /** The server listens. */
-  set(known: AppAddresses): void {
-    this.#known = known
-  }
-}
 
 /** The two steps of a stop, as signals. */
 export class Stopping {

@@ -72,7 +72,7 @@ import { Takes } from '../services/workers/takes.ts'
 import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
 import { WorkerFreezer } from '../services/workers/worker-freezer.ts'
-import type { AppConfig, LateAddresses, Stopping } from './config.ts'
+import type { AppAddresses, AppConfig, Stopping } from './config.ts'
 
 /** The services by their names, and the ports with the store and the event stream of the application. */
 export type AppServices = ReturnType<typeof createServices>
@@ -81,7 +81,7 @@ export type AppServices = ReturnType<typeof createServices>
 export function createServices(
   given: Ports,
   config: AppConfig,
-  addresses: LateAddresses,
+  addresses: AppAddresses,
   signals: Stopping,
   requests?: Targets & Traffic,
 ) {
@@ -183,14 +183,14 @@ function jobServices(
 function workerServices(
   ports: Ports,
   { jobs, longPoll, audit }: { readonly jobs: Jobs; readonly longPoll: LongPoll; readonly audit: AuditLog },
-  addresses: LateAddresses,
+  addresses: AppAddresses,
   signals: Stopping,
 ) {
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
   const workerFreezer = new WorkerFreezer(ports, running)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, addresses.current)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, addresses)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, { longPoll, running }, signals.closed)
   const prestarts = new Prestarts(ports, { fleet, running }, signals.closed)
@@ -206,7 +206,7 @@ function balancingServices(
   config: AppConfig,
   given: {
     readonly access: Access
-    readonly addresses: LateAddresses
+    readonly addresses: AppAddresses
     readonly signals: Stopping
     readonly requests: (Targets & Traffic) | undefined
   },
@@ -227,7 +227,7 @@ function balancingServices(
     forwarding,
     traffic: requestQueues,
     stopping: given.signals.stopping,
-    queueAddressOf: id => jobsUrl(given.addresses.current(), id),
+    queueAddressOf: id => jobsUrl(given.addresses, id),
     ...(config.admission !== undefined && { rules: config.admission }),
   })
   return {

@@ -10,7 +10,7 @@ import { restSurface } from '../api/rest/surface.ts'
 import { V1_ERRORS, v1Routes } from '../api/rest-v1/routes.ts'
 import type { Surface, SurfaceName } from '../api/surface.ts'
 import { workerSurface } from '../api/worker/routes.ts'
-import type { AppConfig, LateAddresses, Stopping } from './config.ts'
+import type { AppAddresses, AppConfig, Stopping } from './config.ts'
 import type { AppServices } from './services.ts'
 
 /** Every surface by its name, and what the console is made of. */
@@ -24,7 +24,7 @@ const BODY_BYTES = 256 * 1024 * 1024
 export function createSurfaces(
   services: AppServices,
   config: AppConfig,
-  { current: addresses }: LateAddresses,
+  addresses: AppAddresses,
   { stopping }: Stopping,
 ): Surfaces {
   const { ports, access, audit, auditViews, sessions, known, balancing, explaining, stories, streams } = services

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { AppConfig } from '../app.ts'
-import { givenConsoleUrl } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
@@ -84,7 +83,6 @@ export function appConfigOf(config: Config): AppConfig {
   return {
     ...management,
     version: packageVersion(),
-    consoleUrl: givenConsoleUrl(config),
     isServerName: serverNames(hostsOf(config)),
     drainTimeoutMs,
     metricsPublic,

@@ -104,10 +104,9 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
   const folders = foldersIn(config, sampleFolder)
   for (const folder of folders.inProcesses) await setUpFolder(resolve(folder), config.folderSetup, log)
 
-  const traces = await loadTracing(config.tracing, log)
-  const shell = new Shell(config, log, lock, folders, certificate, traces)
+  const tracing = await loadTracing(config.tracing, log)
+  const shell = new Shell({ config, log, lock, folders, certificate, tracing, beforeListening })
   opened.defer(() => shell.traces?.close())
-  shell.beforeListening = beforeListening
   opened.defer(() => shell.endListeners(0))
   certificate?.follow(shell.emit)
   const terms = new Terms(shell, candidate, activeLabelOf(config, log))

@@ -5,9 +5,8 @@ import { pathToFileURL } from 'node:url'
 import type { Config } from '../config/config.ts'
 import type { TracingConfig } from '../config/tracing.ts'
 import { AppError } from '../core/errors.ts'
-import type { ServerStatus } from '../core/observing/server-status.ts'
 import { builtFolder, packageFile, packageVersion } from '../disk/package-files.ts'
-import type { Emit } from '../events.ts'
+import { type Emit, EventStream } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { DataDirLock, ServerInfo } from '../store/data-dir-lock.ts'
 import { BodyThreads } from '../system/bodies/body-threads.ts'
@@ -28,9 +27,21 @@ import { systemRandom } from '../system/random.ts'
 import type { FoldersToServe } from './folders/folders.ts'
 import { Front } from './listening/front.ts'
 import { addressesOf, bind, type Listeners } from './listening/listeners.ts'
-import { RelayTokens } from './listening/relay-tokens.ts'
 
-/** What terms share. */
+/** The parts of a {@link Shell} that are opened before it. */
+export interface ShellParts {
+  readonly config: Config
+  readonly log: Log
+  readonly lock: DataDirLock
+  readonly folders: FoldersToServe
+  readonly certificate: CertificateInUse | null
+  /** Null for no traces. */
+  readonly tracing: LoadedTracing | null
+  /** Called once, before it listens. */
+  readonly beforeListening: () => void
+}
+
+/** The parts of a run that all of its terms share. */
 export class Shell {
   readonly config: Config
   readonly log: Log
@@ -40,56 +51,39 @@ export class Shell {
   readonly certificate: CertificateInUse | null
   readonly front = new Front()
   readonly metrics: CountingMetrics
-  readonly relayTokens: RelayTokens
   /** One stream of events for all its readers. */
   readonly emit: Emit
   /** Damage of the database that this server has met. */
   readonly storeDamage: StoreDamageWatch
   /** Whether its disk is full. */
   readonly storeRoom: StoreRoomWatch
+  /** Threads for large bodies: those of clients and, as many bytes again, those of workers. */
+  readonly bodies: BodyThreads
   /** Ports that need nothing of a term. */
-  readonly ports: Pick<
-    Ports,
-    'clock' | 'random' | 'bodies' | 'outbound' | 'registries' | 'probes' | 'consoleFiles' | 'tracing'
-  >
+  readonly ports: Pick<Ports, 'clock' | 'random' | 'outbound' | 'registries' | 'probes' | 'consoleFiles' | 'tracing'>
   /** Null when no traces are recorded. */
   readonly traces: Traces | null
-  /** Is awaited before the first large body is handed on; a term sets it. */
-  readyForLarge: () => Promise<void> = async () => {}
-  /** Is called before it listens. */
-  beforeListening: () => void = () => {}
-  /** What this server says of itself and of the active one. */
-  status: () => Promise<ServerStatus> = () => Promise.reject(new Error('the server is starting'))
-  /** Ends the present term, soon, and begins another one, which takes an accepted time of the machine's clock. */
-  renewTerm: () => void = () => {}
+  readonly #beforeListening: () => void
   #listeners: Promise<Listeners> | null = null
   #unfollow: () => void = () => {}
 
-  constructor(
-    config: Config,
-    log: Log,
-    lock: DataDirLock,
-    folders: FoldersToServe,
-    certificate: CertificateInUse | null,
-    tracing: LoadedTracing | null,
-  ) {
+  constructor({ config, log, lock, folders, certificate, tracing, beforeListening }: ShellParts) {
     this.config = config
     this.log = log
     this.lock = lock
     this.folders = folders
     this.certificate = certificate
+    this.#beforeListening = beforeListening
     this.metrics = createMetrics({ clock: systemClock, ofProcess: true })
-    this.relayTokens = new RelayTokens(log)
     this.traces = tracing === null ? null : openTraces(tracing, this.metrics, log)
     const traced = this.traces === null ? [] : [this.traces.tracer.emit]
-    this.emit = toAll([logEvents(log), this.metrics.emit, this.relayTokens.emit, ...traced])
+    this.emit = new EventStream([logEvents(log), this.metrics.emit, ...traced]).emit
     this.storeDamage = new StoreDamageWatch(this.emit, () => systemClock.now())
     this.storeRoom = new StoreRoomWatch(this.emit, systemClock)
+    this.bodies = new BodyThreads({ waitingBytes: 2 * config.bodyBytes })
     this.ports = {
       clock: systemClock,
       random: systemRandom,
-      // Those of clients and, as many bytes again, those of workers.
-      bodies: new BodyThreads({ ready: () => this.readyForLarge(), waitingBytes: 2 * config.bodyBytes }),
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
       registries: createImageRegistries({ allowed: config.privateRegistries }),
       probes: createHealthProbes(),
@@ -103,10 +97,10 @@ export class Shell {
     return join(this.config.dataDir, 'api-key')
   }
 
-  /** Begins to listen, at the first call. @throws StartError */
+  /** Binds the addresses, at the first call: connections wait until {@link Listeners.answer}. @throws StartError */
   listen(): Promise<Listeners> {
     if (this.#listeners === null) {
-      this.beforeListening()
+      this.#beforeListening()
       this.#listeners = bind(this.front, this.config, this.log, this.certificate)
     }
     return this.#listeners
@@ -139,12 +133,6 @@ export function logOf({ logLevel, json }: Config): Log {
 function firstOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
   return `${pem.slice(pem.indexOf('-----BEGIN CERTIFICATE-----'), pem.indexOf(end))}${end}\n`
-}
-
-function toAll(readers: readonly Emit[]): Emit {
-  return (name, fields) => {
-    for (const read of readers) read(name, fields)
-  }
 }
 
 /** The settings, and the exporter that was loaded for them. */

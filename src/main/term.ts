@@ -2,16 +2,16 @@
 import { type Addresses, balancedUrl, browserUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
 import type { RequestEnv } from '../api/surface.ts'
-import { type App, createApp } from '../app.ts'
+import { type App, type AppAddresses, createApp } from '../app.ts'
+import type { Config } from '../config/config.ts'
 import { FULL_SCOPE, METRICS_SCOPE } from '../core/accounts/permission.ts'
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import { DEFAULT_OWNER, type KeyId } from '../core/ids.ts'
-import type { Emit } from '../events.ts'
+import type { ServerStatus } from '../core/observing/server-status.ts'
+import { EventStream } from '../events.ts'
 import type { Driver } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import { layered } from '../ports/store/operations.ts'
-import type { Store } from '../ports/store/store.ts'
-import type { RelaySupervisor } from '../relay/relay-supervisor.ts'
 import type { ContainerAddress } from '../server/container-address.ts'
 import { resumeTime } from '../services/observing/server-time.ts'
 import { systemClock, systemTime } from '../system/clock.ts'
@@ -26,23 +26,22 @@ import { appConfigOf, createNotifications, folderIn, modelsIn, storageIn } from 
 import { warnOfBackups } from './commands/backup.ts'
 import { openSeals } from './database/seals.ts'
 import { isBoundToMachine, openStore, relayTermOf } from './database/store.ts'
-import { type ServedFolder, serveFolders, watchFolders } from './folders/folders.ts'
+import { prepareFolders, type ServedFolder, serveFolders, watchFolders } from './folders/folders.ts'
 import { warnOfExposure } from './listening/addresses.ts'
 import {
   addressesOf,
   advertisedOf,
-  connected,
-  connectionTo,
+  type Listeners,
   openContainerAddress,
-  openRelay,
   openWorkerSocket,
   originsOf,
 } from './listening/listeners.ts'
+import { openRelay, RelayLink } from './listening/relay.ts'
 import { driverFor } from './platform/drivers.ts'
 import { createHostInspection } from './platform/host-inspection.ts'
 import { podUrls } from './platform/kubernetes.ts'
 import type { Shell } from './shell.ts'
-import { isReadAlong, type TerminalView, viewOnTerminal } from './terminal/terminal-view.ts'
+import { isReadAlong, viewOnTerminal } from './terminal/terminal-view.ts'
 
 /** What a server serves while it is active. */
 export interface ActingServer {
@@ -79,21 +78,12 @@ const LET_GO_MS = 2_000
 /** How long open connections of workers in containers may take to end. */
 const GRACE_MS = 1_000
 
-/** What earlier parts ask for, and what exists only once the application does: null until then. */
-class LateParts {
-  containers: ContainerAddress | null = null
-  relay: RelaySupervisor | null = null
-  view: TerminalView | null = null
-
-  /** Events go to the view of the terminal, too. */
-  seenBy(emit: Emit): Emit {
-    return (name, fields) => {
-      emit(name, fields)
-      this.view?.emit(name, fields)
-    }
-  }
-  /** Whether the workers go on for another server. */
-  isHandedOver = false
+/** The server around a term: its role among those on its database. */
+export interface RoleOfServer {
+  /** The state of this server and of the active one. */
+  readonly status: () => Promise<ServerStatus>
+  /** Ends the present term, soon, and begins another one, which takes an accepted time of the machine's clock. */
+  readonly renewTerm: () => void
 }
 
 /**
@@ -101,10 +91,10 @@ class LateParts {
  * @param lease what the server holds meanwhile; null where no other server can act on its database
  * @throws when it cannot begin; everything that was opened until then is released, and no worker was ended
  */
-export async function openTerm(shell: Shell, lease: FencedTerm | null): Promise<OpenTerm> {
+export async function openTerm(shell: Shell, lease: FencedTerm | null, role: RoleOfServer): Promise<OpenTerm> {
   const opened = new AsyncDisposableStack()
   try {
-    return await beginTerm(shell, lease, opened)
+    return await beginTerm(shell, lease, role, opened)
   } catch (error) {
     shell.front.end()
     // Why it cannot begin is what people want to know, not what went wrong while it was given up.
@@ -113,35 +103,53 @@ export async function openTerm(shell: Shell, lease: FencedTerm | null): Promise<
   }
 }
 
-/** The steps of a begin, each of which needs those before it. @param opened releases in reverse what the steps have opened */
-async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack): Promise<OpenTerm> {
-  const { config, log, folders, relayTokens, emit, front } = shell
-  const late = new LateParts()
+/**
+ * The steps of a begin, each of which needs those before it: the ports, then the addresses, then the application, which knows both.
+ * @param opened releases in reverse what the steps have opened
+ */
+async function beginTerm(
+  shell: Shell,
+  lease: FencedTerm | null,
+  role: RoleOfServer,
+  opened: AsyncDisposableStack,
+): Promise<OpenTerm> {
+  const { config, log, folders, front } = shell
+  /** True when the workers go on for another server. */
+  let isHandedOver = false
   const notifier = createNotifications(config, log)
   opened.defer(() => notifier.close?.())
   const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
-  const connection = connectionTo(() => late.containers)
-  const driver = driverFor(config, folders.inProcesses, {
-    notifier,
-    logs,
-    log,
-    connection,
-    leader: lease ?? singleLeader,
-  })
   // It starts while the store is opened.
-  const relayStart = hasRelay(shell) ? openRelay(config, relayTermOf(config, lease), log) : Promise.resolve(null)
-  opened.defer(async () => (late.isHandedOver ? (await relayStart)?.release() : (await relayStart)?.leave()))
-  const measured = await openMeasured(shell, lease, opened)
-  const { store, vault } = await openSeals(measured, config, log)
-
-  const { dataDir } = config
-  const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env, dataDir })
+  const relayStart = hasRelay(shell)
+    ? openRelay(config, relayTermOf(config, lease), log)
+    : Promise.resolve(new RelayLink(null, log))
+  opened.defer(async () => (isHandedOver ? (await relayStart).release() : (await relayStart).leave()))
+  const containers = openContainerAddress(front, config, log, relayStart)
+  const parts = { notifier, logs, log, containers, leader: lease ?? singleLeader }
+  const driver = driverFor(config, folders.inProcesses, parts)
+  const { store, vault, bodies } = await openMeasured(shell, lease, opened)
   const models = modelsIn(config)
   opened.defer(() => models.close())
+  const relay = await relayStart
+  const events = new EventStream([shell.emit, relay.emit])
+  const prepared = await prepareFolders(folders, log)
+
+  const listeners = await shell.listen()
+  const { url, direct } = addressesOf(listeners)
+  const addresses = addressesFor(config, listeners, relay, containers)
+
+  const machine = createMachine({
+    clock: systemClock,
+    notifier,
+    emit: shell.emit,
+    env: process.env,
+    dataDir: config.dataDir,
+  })
   const ports: Ports = {
     ...shell.ports,
     vault,
     store,
+    bodies,
     storeDamage: shell.storeDamage,
     storeRoom: shell.storeRoom,
     ...fenced(lease, driver),
@@ -150,43 +158,29 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
     ...storageIn(config, log),
     machine,
     models,
-    emit: late.seenBy(emit),
+    emit: events.emit,
     metrics: shell.metrics,
     time: systemTime,
   }
   const inspection = createHostInspection(config, driver.processIsolation)
-  const app = createApp(ports, { ...configIn(shell), inspection })
+  const app = createApp(ports, { ...appConfigOf(config), ...role, inspection }, addresses)
   const apiKey = await ownKey(app, shell)
-  const served = await serveFolders(app, folders, log)
-
-  const containers = openContainerAddress(app, config, log, () => late.relay)
-  late.containers = containers
+  const served = await serveFolders(app, prepared, folders)
   await front.begin(app, containers)
   opened.defer(() => front.end())
-  const listeners = await shell.listen()
-  opened.defer(() => (late.isHandedOver ? containers?.leave(0) : containers?.close(GRACE_MS)))
+  opened.defer(() => (isHandedOver ? containers?.leave(0) : containers?.close(GRACE_MS)))
   // Before the network of the containers can go.
   opened.defer(() => driver.close())
+  listeners.answer()
   const hardware = describeGpus(machine, systemClock, config.placing)
-  const { url, managementUrl, direct } = addressesOf(listeners)
-  const relay = await connected(await relayStart, direct, { app, store, tokens: relayTokens, log })
-  late.relay = relay
+  await relay.connect(direct, store, sinceMs => app.answersLost(sinceMs))
   const socket = await openWorkerSocket(app, config, relay, log)
   opened.defer(() => socket?.close(0))
   await containers?.resume()
-
   opened.defer(() => app.abandon())
-  const origins = originsOf(config, url, managementUrl)
-  const pods = podUrls(config)
-  await app.start({
-    ...(pods !== null ? { containers: pods } : containers === null ? {} : { containers }),
-    ...origins,
-    otherWorkerUrls: [direct],
-    get workerUrl() {
-      return relay?.url ?? direct
-    },
-  })
-  if (config.folderWatch) opened.defer(watchWork(app, served, shell, late))
+  await app.start()
+  if (config.folderWatch) opened.defer(watchFolders(app, served, folders, log))
+  if (isReadAlong(config)) opened.defer(viewOnTerminal(app, events, served, log))
   await shell.tellCommands()
   const reached = advertisedOf(listeners, config, isBoundToMachine(config))
   lease?.reachedAt(reached.url, reached.openUrl, reached.workersUrl)
@@ -194,31 +188,47 @@ async function beginTerm(shell: Shell, lease: FencedTerm | null, opened: AsyncDi
   await warnOfExposure(app, config, log)
   warnOfBackups(config, log)
   return {
-    addressesOf: servedAt(url, origins),
-    consoleLink: consoleLinkOf(app, origins, apiKey),
+    addressesOf: servedAt(url, addresses),
+    consoleLink: consoleLinkOf(app, addresses, apiKey),
     folders: served,
     hardware: await hardware,
     isolation: driver.processIsolation,
     async drain(hurry) {
       await app.stop(hurry)
-      relayTokens.end()
-      await relay?.end()
+      await relay.end()
     },
     async handOver(hurry) {
-      late.isHandedOver = true
+      isHandedOver = true
       await app.handOver(Math.min(config.drainTimeoutMs, HAND_OVER_MS), hurry)
-      relayTokens.end()
-      relay?.release()
+      relay.release()
     },
     async letGo() {
-      late.isHandedOver = true
+      isHandedOver = true
       front.end()
-      relayTokens.end()
-      relay?.release()
+      relay.release()
       const over = new Promise(resolve => setTimeout(resolve, LET_GO_MS))
       await Promise.race([Promise.allSettled([app.abandon()]), over])
     },
     close: () => opened.disposeAsync(),
+  }
+}
+
+/** The addresses by which clients and workers know the server. @param relay may end, and workers then call the server itself */
+function addressesFor(
+  config: Config,
+  listeners: Listeners,
+  link: RelayLink,
+  containers: ContainerAddress | null,
+): AppAddresses {
+  const { url, managementUrl, direct } = addressesOf(listeners)
+  const pods = podUrls(config) ?? containers
+  return {
+    ...originsOf(config, url, managementUrl),
+    ...(pods !== null && { containers: pods }),
+    otherWorkerUrls: [direct],
+    get workerUrl() {
+      return link.relay?.url ?? direct
+    },
   }
 }
 
@@ -228,33 +238,18 @@ function servedAt(url: string, origins: Addresses): ActingServer['addressesOf'] 
   return endpoint => ({ base: balancedUrl(here, endpoint.id), browser: browserUrl(origins, endpoint) })
 }
 
-/** What the application gets of the settings, and of this run. */
-function configIn(shell: Shell) {
-  return { ...appConfigOf(shell.config), status: () => shell.status(), renewTerm: () => shell.renewTerm() }
-}
-
-/** The store, whose calls are measured and whose errors are looked at, and with it the time of the server before. */
-async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack): Promise<Store> {
-  const { config, metrics, storeDamage, storeRoom, emit } = shell
+/** The store, whose calls are measured and whose errors are looked at, with its seals, and with it the time of the server before. */
+async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack) {
+  const { config, log, metrics, storeDamage, storeRoom, emit } = shell
   const { store, readyForLarge } = await openStore(config, lease?.fence ?? null, emit)
-  shell.readyForLarge = readyForLarge
   opened.defer(() => store.close())
   await resumeTime({ store, time: systemTime, emit })
   const look = (error: unknown) => {
     storeDamage.look(error)
     storeRoom.look(error)
   }
-  return layered(store, measuring(systemClock, metrics.storeCalled.bind(metrics), look))
-}
-
-/** Watches the folders of endpoints, and shows the work of their workers on a terminal. Returns the end of both. */
-function watchWork(app: App, served: readonly ServedFolder[], { config, folders, log }: Shell, late: LateParts) {
-  const unwatch = watchFolders(app, served, folders, log)
-  if (isReadAlong(config)) late.view = viewOnTerminal(app, served, log)
-  return () => {
-    unwatch()
-    late.view?.close()
-  }
+  const measured = layered(store, measuring(systemClock, metrics.storeCalled.bind(metrics), look))
+  return { ...(await openSeals(measured, config, log)), bodies: shell.bodies.whenReady(readyForLarge) }
 }
 
 /** A relay keeps calls of workers of this machine; others call a server. */

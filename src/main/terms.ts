@@ -20,7 +20,7 @@ import { addressesOf } from './listening/listeners.ts'
 import { type ActiveLabel, showRole } from './platform/active-label.ts'
 import type { Shell } from './shell.ts'
 import { StartError } from './start-error.ts'
-import { type OpenTerm, openTerm } from './term.ts'
+import { type OpenTerm, openTerm, type RoleOfServer } from './term.ts'
 
 /** How often a server that stands by looks who is active. */
 const LOOK_MS = 1_000
@@ -47,6 +47,7 @@ export class Terms {
   #renewal = Promise.withResolvers<void>()
   /** The epoch in which another server acted when this one started; 0 for none. */
   #epochBefore = 0
+  readonly #role: RoleOfServer = { status: () => this.#status(), renewTerm: () => this.#renewal.resolve() }
   #acting: OpenTerm | null = null
   #lease: FencedTerm | null = null
   /** Another server that was active when this was last read. */
@@ -82,16 +83,15 @@ export class Terms {
    * @throws when it can do neither
    */
   async begin(): Promise<void> {
-    this.#shell.status = () => this.#status()
-    this.#shell.renewTerm = () => this.#renewal.resolve()
     if (this.#candidate === null) {
-      this.#acting = await openTerm(this.#shell, null)
+      this.#acting = await openTerm(this.#shell, null, this.#role)
       this.#running = this.#runAlone().catch(error => this.#failed.reject(error))
       return
     }
-    this.#shell.front.standsBy(standbyOf(this.#shell, () => this.#other))
+    this.#shell.front.standsBy(standbyOf(this.#shell, this.#role, () => this.#other))
     this.#epochBefore = (await this.#candidate.active().catch(() => null))?.epoch ?? 0
-    await this.#shell.listen()
+    const listeners = await this.#shell.listen()
+    listeners.answer()
     // Commands find it by its data directory. Where that is shared, they are led to the active one.
     if (!this.#shell.lock.shared) await this.#shell.tellCommands()
     await showRole(this.#label, 'standby')
@@ -135,9 +135,9 @@ export class Terms {
       await Promise.race([ended(signal), this.#renewal.promise])
       if (signal.aborted || this.#acting === null) return
       const term = this.#acting
-      this.#shell.front.standsBy(standbyOf(this.#shell, () => null))
+      this.#shell.front.standsBy(standbyOf(this.#shell, this.#role, () => null))
       await this.#leave(term)
-      this.#acting = await openTerm(this.#shell, null)
+      this.#acting = await openTerm(this.#shell, null, this.#role)
     }
   }
 
@@ -175,7 +175,7 @@ export class Terms {
   async #beginTerm(lease: FencedTerm, deposed: AbortSignal): Promise<OpenTerm | null> {
     const { log, emit } = this.#shell
     try {
-      const term = await openTerm(this.#shell, lease)
+      const term = await openTerm(this.#shell, lease, this.#role)
       this.#lease = lease
       this.#other = null
       this.#become(term)
@@ -314,7 +314,7 @@ function unless(signal: AbortSignal): (error: unknown) => null {
 }
 
 /** What answers while another server is active. @param active that server, as far as it is known now */
-export function standbyOf(shell: Shell, active: () => ActiveServer | null): Standby {
+function standbyOf(shell: Shell, { status }: RoleOfServer, active: () => ActiveServer | null): Standby {
   const { config, apiKeyFile, metrics } = shell
   return new Standby({
     active() {
@@ -328,7 +328,7 @@ export function standbyOf(shell: Shell, active: () => ActiveServer | null): Stan
       const { apiKey, previousApiKey, metricsKey } = config
       return [knownApiKey(apiKeyFile, apiKey), previousApiKey, metricsKey].filter(key => key !== null)
     },
-    status: async () => JSON.stringify(await shell.status()),
+    status: async () => JSON.stringify(await status()),
     metrics: config.metricsPublic ? () => metrics.expose([], () => NO_LOAD) : null,
   })
 }

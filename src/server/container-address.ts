@@ -26,8 +26,8 @@ export interface ContainerAddressParts {
   readonly given: string | null
   /** The file that keeps the address for the next run. */
   readonly file: string
-  /** The relay; null before its start, and without one. */
-  readonly relay: () => ContainerRelay | null
+  /** The relay, as soon as it has started; null for none. */
+  readonly relay: () => Promise<ContainerRelay | null>
   /** Listens with the worker surface. */
   readonly listen: (host: string, port: number) => Promise<Listener>
   /** Called for each change, for the log. */
@@ -153,7 +153,7 @@ export class ContainerAddress {
   }
 
   async #portOn({ listenOn: host }: ContainerWay): Promise<number> {
-    const relay = this.#parts.relay()
+    const relay = await this.#parts.relay()
     if (relay !== null && host.startsWith('127.')) return relay.port
     if (relay?.outer?.host === host) return relay.outer.port
     if (this.#listener?.host === host) return this.#listener.listener.port

@@ -54,6 +54,8 @@ export interface ListenOptions {
   readonly consoleHost?: string | null
   /** Load-balancing endpoints; none unless given. */
   readonly mount?: Mount
+  /** New connections wait, unread, until it resolves; they do not wait unless given. */
+  readonly opening?: Promise<void>
   /** What answers in place of surfaces and endpoints now; null for nothing, which is so unless given. */
   readonly standIn?: () => StandIn | null
   /** Limits that differ from the defaults. */
@@ -172,6 +174,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   })
   let url = ''
   const unfollow = tls === undefined ? () => {} : overTls(server, connections, tls, () => url, handshakeMs)
+  const release = options.opening === undefined ? () => {} : holdConnections(server, options.opening)
   const bound = await bind(server, options)
   url = originOf(host, bound, tls === undefined ? 'http' : 'https')
   return {
@@ -179,6 +182,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
     port: bound,
     async close(graceMs) {
       unfollow()
+      release()
       await closeServer(server, graceMs, connections)
       connections.close()
     },
@@ -303,6 +307,32 @@ function endingOf(outgoing: ServerResponse, socket: Socket): AbortSignal {
   socket.once('end', end).once('close', end)
   outgoing.once('close', () => socket.off('end', end).off('close', end))
   return ended.signal
+}
+
+/** Limit of connections that wait for the opening of a listener, as in the queue of the system. */
+const MAX_HELD = 511
+
+/** Keeps new connections from all listeners of a server until it opens. @returns ends those that wait */
+function holdConnections(server: Server, opening: Promise<void>): () => void {
+  const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
+  server.removeAllListeners('connection')
+  const held = new Set<Socket>()
+  const hold = (socket: Socket) => {
+    if (held.size === MAX_HELD) return void socket.destroy()
+    held.add(socket)
+    // A client may be gone before the server opens.
+    socket.on('error', () => {}).once('close', () => held.delete(socket))
+  }
+  server.on('connection', hold)
+  void opening.then(() => {
+    server.off('connection', hold)
+    for (const listener of listeners) server.on('connection', listener)
+    for (const socket of held) server.emit('connection', socket)
+    held.clear()
+  })
+  return () => {
+    for (const socket of held) socket.destroy()
+  }
 }
 
 async function closeServer(server: Server, graceMs: number, connections: Connections): Promise<void> {

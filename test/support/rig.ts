@@ -318,16 +318,17 @@ export class Rig {
       time,
     }
     if (time !== undefined) await resumeTime({ store, time, emit })
-    this.#app = createApp(this.ports, config, this.#options.requests?.(this.ports))
-    this.#fetch = this.#app.fetch()
-    await this.#app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'test', key: KEY, scope: FULL_SCOPE }])
-    await this.#app.start({
+    const addresses = {
       publicUrl: BASE,
       queueUrl: BASE,
       consoleUrl: CONSOLE,
       workerUrl,
       ...(containers && { containers }),
-    })
+    }
+    this.#app = createApp(this.ports, config, addresses, this.#options.requests?.(this.ports))
+    this.#fetch = this.#app.fetch()
+    await this.#app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'test', key: KEY, scope: FULL_SCOPE }])
+    await this.#app.start()
     await this.clock.settle()
   }
 

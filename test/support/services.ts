@@ -32,9 +32,7 @@ export function servicesOf({ ports }: Rig) {
   const models = new EndpointModels(ports)
   const workerFreezer = new WorkerFreezer(ports, running)
   const audit = new AuditLog(ports)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, () => ({
-    workerUrl: '',
-  }))
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, { workerUrl: '' })
   const endpoints = new Endpoints(ports, fleet, quotas, new EndpointDomains(ports))
   return {
     access,

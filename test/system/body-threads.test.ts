@@ -56,7 +56,7 @@ test('a thread that ends takes only the body with it that it was reading', async
 
 test('what was read is handed on once the server is ready for it', async () => {
   const ready = Promise.withResolvers<void>()
-  const bodies = new BodyThreads({ ready: () => ready.promise })
+  const bodies = new BodyThreads().whenReady(() => ready.promise)
   let isRead = false
   const read = bodies.read(OWNER, 'result', piecesOf('{"output":1}')).then(() => {
     isRead = true

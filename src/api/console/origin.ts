@@ -1,6 +1,5 @@
 /** Where the console is, and which requests come from its own page. */
 import { AppError } from '../../core/errors.ts'
-import type { Addresses } from '../addresses.ts'
 
 /** The header in which the page sends its half of the session. No page of another origin can set it. */
 export const TOKEN_HEADER = 'x-runyard-console'
@@ -8,26 +7,15 @@ export const TOKEN_HEADER = 'x-runyard-console'
 /** The name that the console has on the machine itself. No endpoint has it, whether there is a console or not. */
 export const LOCAL_CONSOLE = 'console.localhost'
 
-/** The origin of the console; null where there is none. */
-export type ConsoleUrl = () => string | null
-
-/** The origin of the console among the addresses of the server. */
-export function consoleUrlOf(addresses: () => Addresses): ConsoleUrl {
-  return () => addresses().consoleUrl ?? null
-}
-
 /**
- * Whether the host of a request is that of the console. Ports do not matter: browsers give all of them the same cookies.
- * @param hostname as `URL` has it
+ * True for the host of the console. Ports do not matter: browsers give all of them the same cookies.
+ * @param consoleUrl the origin of the console; null where there is none @param hostname as `URL` has it
  */
-export function isConsoleHost(consoleUrl: ConsoleUrl): (hostname: string) => boolean {
-  let known: { readonly url: string | null; readonly host: string | null } = { url: null, host: null }
+export function isConsoleHost(consoleUrl: string | null): (hostname: string) => boolean {
+  const host = consoleUrl === null ? null : plain(new URL(consoleUrl).hostname)
   return hostname => {
-    const url = consoleUrl()
-    // It comes once, when the server listens.
-    if (url !== known.url) known = { url, host: url === null ? null : plain(new URL(url).hostname) }
     const name = plain(hostname)
-    return name === LOCAL_CONSOLE || name === known.host
+    return name === LOCAL_CONSOLE || name === host
   }
 }
 

@@ -23,7 +23,7 @@ import {
 import { removedCookies, sessionCookies, setCookie } from './cookie.ts'
 import { fileAnswer } from './files.ts'
 import { protect } from './headers.ts'
-import { consoleUrlOf, requireOwnPage, TOKEN_HEADER } from './origin.ts'
+import { requireOwnPage, TOKEN_HEADER } from './origin.ts'
 
 /** Dependencies of the console. */
 export interface ConsoleParts extends AuditParts {
@@ -32,7 +32,7 @@ export interface ConsoleParts extends AuditParts {
   readonly store: Pick<Store, 'accounts' | 'keys'>
   readonly room: BodyRoom
   readonly files: ConsoleFiles | null
-  readonly addresses: () => Addresses
+  readonly addresses: Addresses
   /** Of the server, for people. */
   readonly version: string
   readonly emit: Emit
@@ -95,13 +95,8 @@ async function atOrigin(
   return fileAnswer(parts.files, request, pathname)
 }
 
-/** The origin of the console. @throws AppError where there is none, or not yet: a page that comes back after a restart tries again */
-function ownUrl({ addresses }: ConsoleParts): string {
-  const { consoleUrl = null, publicUrl } = addresses()
-  // Requests can come in before the server has told where it listens.
-  if (publicUrl === '') {
-    throw new AppError('unavailable', 'the server is starting; try again in a moment', { retryAfterSeconds: 1 })
-  }
+/** The origin of the console. @throws AppError where there is none */
+function ownUrl({ addresses: { consoleUrl = null } }: ConsoleParts): string {
   if (consoleUrl === null) throw new AppError('not_found', 'this server has no console; see --console-url')
   return consoleUrl
 }
@@ -231,7 +226,7 @@ async function viewOf(
   const { addresses, version } = parts
   const { keyId, scope, operator } = caller
   const { account, key } = await namesOf(parts, caller)
-  const { publicUrl, queueUrl } = addresses()
+  const { publicUrl, queueUrl } = addresses
   return {
     expiresAt: new Date(expiresAtMs).toISOString(),
     account,
@@ -239,7 +234,7 @@ async function viewOf(
     keyName: key,
     scope,
     operator,
-    server: { version, url: publicUrl, queueUrl, lbUrl: balancedUrl(addresses(), '{id}' as EndpointId) },
+    server: { version, url: publicUrl, queueUrl, lbUrl: balancedUrl(addresses, '{id}' as EndpointId) },
   }
 }
 
@@ -251,7 +246,7 @@ async function namesOf({ store }: ConsoleParts, { owner, keyId }: Caller) {
 
 async function newLink(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {
   const { pathname } = env.route.url
-  const url = consoleUrlOf(parts.addresses)()
+  const { consoleUrl: url = null } = parts.addresses
   if (pathname !== '/console/link') {
     const where = url === null ? '' : `; the console is at ${url}`
     throw new AppError('not_found', `there is nothing at ${pathname}${where}`)

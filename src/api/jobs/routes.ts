@@ -51,7 +51,7 @@ export interface JobSurfaceParts extends AuditParts {
   readonly balancing: Balancing
   readonly clock: Clock
   readonly access: Access
-  readonly addresses: () => Addresses
+  readonly addresses: Addresses
   readonly endpoints: KnownEndpoints
   readonly jobs: Jobs
   readonly jobRecords: JobRecords
@@ -238,7 +238,7 @@ function noSuchOperation({ addresses }: JobSurfaceParts, call: Call): AppError {
   const message = 'there is no such operation'
   const id = call.env.route.segments[2] ?? ''
   if (!isEndpointId(id)) return new AppError('not_found', message)
-  const where = balancedUrl(addresses(), id)
+  const where = balancedUrl(addresses, id)
   return new AppError('not_found', `${message} of a queue; a load-balancing endpoint has its paths below ${where}`)
 }
 
@@ -255,7 +255,7 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
     else parts.access.requireJobs(whose, level, id)
   }
   requireRight(caller)
-  if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true) throw notForBalanced(parts.addresses(), id)
+  if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true) throw notForBalanced(parts.addresses, id)
   if (route.limit !== undefined) {
     call.env.delivery.onSettled(await parts.access.countJobs(caller, id, route.limit))
   }

@@ -27,7 +27,7 @@ const PAYLOAD_BYTES = 20_971_520
 /** Dependencies of the OpenAI route. */
 export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
   readonly access: Access
-  readonly addresses: () => Addresses
+  readonly addresses: Addresses
   readonly endpoints: KnownEndpoints
   readonly room: BodyRoom
   readonly bodies: BodyParser
@@ -56,7 +56,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   const endpoint = await parts.endpoints.find(caller.owner, id)
   const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', id)
   requireRight(caller)
-  if (endpoint.type === 'LOAD_BALANCER') throw notForBalanced(parts.addresses(), id, '/v1')
+  if (endpoint.type === 'LOAD_BALANCER') throw notForBalanced(parts.addresses, id, '/v1')
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   // n8n adds a version to a base URL that ends with a slash.
   const route = url.pathname.slice(`/v2/${id}/openai`.length).replace(/^\/v1(?=\/v1\/)/, '')

@@ -121,31 +121,61 @@ export function watchFolders(
   }
 }
 
+/** A folder whose endpoint can be made. */
+interface PreparedFolder extends FolderToServe {
+  readonly repository: string
+  /** Of its image; null for a folder that runs in processes. */
+  readonly tag: string | null
+}
+
 /**
- * Makes the endpoints of the folders, or finds them again. Those for containers are built first, each time.
- * @throws StartError with what is wrong with a folder
+ * Builds the images of folders that run in containers, each time.
+ * @throws StartError with the problem of a folder
  */
-export async function serveFolders(app: App, folders: FoldersToServe, log: Log): Promise<ServedFolder[]> {
-  const served: ServedFolder[] = []
-  for (const { path: folder, type, inContainer, option } of folders.all) {
-    const path = resolve(folder)
+export async function prepareFolders({ all, engine }: FoldersToServe, log: Log): Promise<PreparedFolder[]> {
+  const prepared: PreparedFolder[] = []
+  for (const folder of all) {
+    const path = resolve(folder.path)
     const closed = accessProblem(path, 'read')
-    if (closed !== null) throw new StartError(`${option} ${folder} cannot be used: ${closed}`)
-    const name = basename(path)
+    if (closed !== null) throw new StartError(`${folder.option} ${folder.path} cannot be used: ${closed}`)
     const repository = repositoryOf(path)
     try {
-      const tag = inContainer ? await buildFolder(requireEngine(folders.engine), path, repository, log) : null
-      const given = { name, path, repository, type, tag }
-      const endpoint = await app.services.folderEndpoint(
-        option === SAMPLE ? { ...given, prefersCpu: true } : { ...given, settings: folders.settings },
-      )
-      served.push({ folder: path, endpoint })
-      if (tag !== null) await removeOldTags(requireEngine(folders.engine), repository, tag)
+      const tag = folder.inContainer ? await buildFolder(requireEngine(engine), path, repository, log) : null
+      prepared.push({ ...folder, repository, tag })
     } catch (error) {
-      throw new StartError(`${option} ${folder}: ${sentences(error)}`)
+      throw problemOf(folder, error)
+    }
+  }
+  return prepared
+}
+
+/**
+ * Makes the endpoints of the folders, or finds them again.
+ * @throws StartError with the problem of a folder
+ */
+export async function serveFolders(
+  app: App,
+  prepared: readonly PreparedFolder[],
+  { engine, settings }: FoldersToServe,
+): Promise<ServedFolder[]> {
+  const served: ServedFolder[] = []
+  for (const folder of prepared) {
+    const { type, repository, tag } = folder
+    const path = resolve(folder.path)
+    const given = { name: basename(path), path, repository, type, tag }
+    const chosen = folder.option === SAMPLE ? { prefersCpu: true } : { settings }
+    try {
+      served.push({ folder: path, endpoint: await app.services.folderEndpoint({ ...given, ...chosen }) })
+      if (tag !== null) await removeOldTags(requireEngine(engine), repository, tag)
+    } catch (error) {
+      throw problemOf(folder, error)
     }
   }
   return served
+}
+
+function problemOf({ option, path }: FolderToServe, error: unknown): StartError {
+  return new StartError(`${option} ${path}: ${sentences(error)}`)
 }
 
 function sentences(error: unknown): string {

@@ -9,15 +9,10 @@ import { type Config, SETTINGS } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
 import { fairShare } from '../../core/fair-share.ts'
 import { writeDurably } from '../../disk/durable-file.ts'
-import { readBootId } from '../../drivers/base/process-table.ts'
-import type { ContainerConnection } from '../../drivers/docker/container-spec.ts'
 import { connectEngine } from '../../drivers/docker/engine/connection.ts'
 import { createContainerNetwork } from '../../drivers/docker/network.ts'
 import { addressList } from '../../gateway/entrance/forwarded.ts'
-import type { Store } from '../../ports/store/store.ts'
-import type { ServerTerm } from '../../relay/relay.ts'
 import { workerSocket } from '../../relay/relay-file.ts'
-import { type RelayNote, type RelaySupervisor, superviseRelay } from '../../relay/relay-supervisor.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../../server/connections.ts'
 import { ContainerAddress } from '../../server/container-address.ts'
 import { type Listener, type ListenOptions, listen } from '../../server/listener.ts'
@@ -35,63 +30,15 @@ import { StartError } from '../start-error.ts'
 import { consoleUrlFor, givenConsoleHost, hostsOf } from './addresses.ts'
 import type { Front, Offered } from './front.ts'
 import { inheritedSocket } from './inherited-socket.ts'
-import type { RelayTokens } from './relay-tokens.ts'
+import type { RelayLink } from './relay.ts'
 
-/** Emits what fails; workers then get the address of the server itself. @param term null where no other server can act on the database */
-export async function openRelay(config: Config, term: ServerTerm | null, log: Log): Promise<RelaySupervisor | null> {
-  try {
-    return await superviseRelay({
-      dataDir: config.dataDir,
-      bootId: readBootId(),
-      term,
-      note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
-    })
-  } catch (error) {
-    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
-    return null
-  }
-}
-
-const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
 const STANDARD_CONNECTIONS = Number(SETTINGS.maxConnections?.fallback)
-const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
-
-/** Reports the events of the relay. */
-interface RelayParts {
-  /** Hears when answers to workers were lost with a relay. */
-  readonly app: App
-  readonly store: Store
-  readonly tokens: RelayTokens
-  readonly log: Log
-}
-
-/** Connects to the relay, and sends it the tokens of workers. */
-export async function connected(
-  relay: RelaySupervisor | null,
-  server: string,
-  { app, store, tokens, log }: RelayParts,
-): Promise<RelaySupervisor | null> {
-  const { hostname, port } = new URL(server)
-  try {
-    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }
-    await relay?.connect(address, silentMs => {
-      tokens.again()
-      app.answersLost(silentMs)
-    })
-    if (relay !== null) await tokens.begin(relay, store)
-    return relay
-  } catch (error) {
-    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
-    await relay?.leave()
-    return null
-  }
-}
 
 /** The worker surface for workers in networks of their own; null where a relay has it, or no worker has such a network. */
 export async function openWorkerSocket(
   app: App,
   config: Config,
-  relay: RelaySupervisor | null,
+  { relay }: RelayLink,
   log: Log,
 ): Promise<Listener | null> {
   const { workerSandbox, workerNetwork, dataDir, host, port } = config
@@ -127,8 +74,10 @@ export interface Listeners {
   readonly workers: Listener
   /** Where pods call, and nothing else is answered; null for nowhere. */
   readonly pods: Listener | null
-  /** Where plain HTTP is led to HTTPS; null for nowhere. */
+  /** The listener that leads plain HTTP to HTTPS; null for none. */
   readonly redirect: Listener | null
+  /** Begins to answer: until then new connections wait. */
+  answer(): void
   /** As {@link Listener.close}, of all. */
   close(graceMs: number): Promise<void>
 }
@@ -164,7 +113,8 @@ export async function bind(
   const trusts = addressList(config.trustedProxies)
   const { refuses, standIn } = front
   const consoleHost = givenConsoleHost(config)
-  const shared = { onFull, refuses, hosts, trusts, consoleHost, ...secured(config, certificate) }
+  const { promise: opening, resolve: answer } = Promise.withResolvers<void>()
+  const shared = { onFull, refuses, hosts, trusts, consoleHost, opening, ...secured(config, certificate) }
   const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
   const ofOpen = {
     maxConnections,
@@ -189,18 +139,18 @@ export async function bind(
     const ofManagement = { host: adminHost, port: adminPort ?? 0, ...ofAdmin }
     const admin = adminPort === null ? null : await also(ADMIN, ofManagement, '--admin-port')
     const atPods = podListenerOf(config)
-    const ofPods = { maxConnections, standIn: () => standIn('workers') }
+    const ofPods = { maxConnections, opening, standIn: () => standIn('workers') }
     const pods = atPods === null ? null : await also(['worker'], { ...atPods, ...ofPods }, '--kubernetes-worker-port')
-    const ofWorkers = certificate === null ? null : await listenForWorkers(front, config)
+    const ofWorkers = certificate === null ? null : await listenForWorkers(front, config, opening)
     if (ofWorkers !== null) opened.push(ofWorkers)
     const toHttps = redirectToHttps(() => httpsPort(config, open))
-    const ofRedirect = { onFull, refuses, hosts: withDomains, maxConnections: most, standIn: () => toHttps }
+    const ofRedirect = { onFull, refuses, hosts: withDomains, opening, maxConnections: most, standIn: () => toHttps }
     const redirect =
       tls.redirectPort === null
         ? null
         : await also([], { host, port: tls.redirectPort, ...ofRedirect }, '--http-redirect-port')
     const workers = ofWorkers ?? open
-    return { open, admin, workers, pods, redirect, close }
+    return { open, admin, workers, pods, redirect, answer, close }
   } catch (error) {
     await close(0)
     throw error
@@ -276,13 +226,14 @@ function httpsPort({ publicUrl }: Config, open: Listener): number {
  * The worker surface alone, in plain HTTP on loopback: neither the relay nor workers need the certificate. Workers without a relay know its
  * port, so it stays the same where that can be.
  */
-async function listenForWorkers(front: Front, config: Config): Promise<Listener> {
+async function listenForWorkers(front: Front, config: Config, opening: Promise<void>): Promise<Listener> {
   const { dataDir, directWorkers } = config
   const file = join(dataDir, 'worker-port')
   const known = directWorkers ? Number(readText(file) ?? 0) : 0
   const surface = front.fetch(['worker'])
   const maxConnections = connectionLimit(config)
-  const options = { host: '127.0.0.1', hosts: hostsOf(config), maxConnections, standIn: () => front.standIn('workers') }
+  const shared = { host: '127.0.0.1', hosts: hostsOf(config), maxConnections, opening }
+  const options = { ...shared, standIn: () => front.standIn('workers') }
   const listener = await listen(surface, { ...options, port: known }).catch(() =>
     listen(surface, { ...options, port: 0 }),
   )
@@ -391,22 +342,12 @@ function connectionLimit(config: Config): number {
   return Math.min(config.maxConnections, Number.isFinite(most) ? most - reservedBeside(most) : most)
 }
 
-/** How new containers are connected. @param containers their address, once there is one */
-export function connectionTo(containers: () => ContainerAddress | null): () => Promise<ContainerConnection> {
-  return async () => {
-    const attached = await containers()?.connection()
-    if (attached === undefined) throw new AppError('unavailable', 'the server is still starting')
-    const { network: name, extraHosts, serving } = attached
-    return { name, extraHosts, serving }
-  }
-}
-
 /** The address for workers in containers; null where they are off. It is made when the first of them starts. */
 export function openContainerAddress(
-  app: App,
+  front: Front,
   config: Config,
   log: Log,
-  relay: () => RelaySupervisor | null,
+  relay: Promise<RelayLink>,
 ): ContainerAddress | null {
   if (config.docker === 'off' || config.kubernetes.where !== 'off') return null
   const connection = () => {
@@ -429,8 +370,8 @@ export function openContainerAddress(
     }),
     given: config.dockerWorkerAddress,
     file: join(config.dataDir, 'container-address.json'),
-    relay,
-    listen: (host, port) => listen(app.fetch(['worker']), { host, port, maxConnections }),
+    relay: async () => (await relay).relay,
+    listen: (host, port) => listen(front.fetch(['worker']), { host, port, maxConnections }),
     note: (what, fields) => log[what === 'containers.reachable' ? 'info' : 'warn'](fields, what),
   })
 }

@@ -28,6 +28,7 @@ import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { createWorkerPipes, type PumpNote } from '../../pump/worker-pipes.ts'
 import { workerSocket } from '../../relay/relay-file.ts'
+import type { ContainerAddress } from '../../server/container-address.ts'
 import { systemClock } from '../../system/clock.ts'
 import { installationOf } from '../../system/coordination/installation.ts'
 import type { Log } from '../../system/observing/log.ts'
@@ -39,8 +40,8 @@ export interface DriverParts {
   readonly notifier: Notifier
   readonly logs: WorkerLogs
   readonly log: Log
-  /** How new containers are connected. @throws AppError with the reason why they cannot be */
-  readonly connection: () => Promise<ContainerConnection>
+  /** The address for workers in containers; null where there are none. */
+  readonly containers: ContainerAddress | null
   /** Whether this server acts. */
   readonly leader: Leader
 }
@@ -75,7 +76,8 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
 /** What runs all images but folders. */
 function containerDriver(config: Config, parts: DriverParts): Driver {
   if (usesKubernetes(config)) return kubernetesDriver(config, folderIn(config.dataDir, 'kubernetes'), parts)
-  return config.docker === 'off' ? createNoDriver({ kind: 'containers_off' }) : dockerDriver(config, parts)
+  const { containers } = parts
+  return containers === null ? createNoDriver({ kind: 'containers_off' }) : dockerDriver(config, containers, parts)
 }
 
 const PUMP_TROUBLE: ReadonlySet<PumpNote> = new Set(['pump.lost', 'pump.stopped', 'pump.failed'])
@@ -218,11 +220,15 @@ function randomPort(): number {
   return first + (Buffer.from(systemRandom.bytes(4)).readUInt32BE() % (last - first + 1))
 }
 
-function dockerDriver(config: Config, { notifier, logs, log, connection }: DriverParts): DockerDriver {
+function dockerDriver(
+  config: Config,
+  containers: ContainerAddress,
+  { notifier, logs, log }: DriverParts,
+): DockerDriver {
   return createDockerDriver({
     notifier,
     logs,
-    connection,
+    connection: () => connectionTo(containers),
     clock: systemClock,
     installation: installationOf(config.dataDir),
     stateDir: folderIn(config.dataDir, 'docker'),
@@ -231,6 +237,12 @@ function dockerDriver(config: Config, { notifier, logs, log, connection }: Drive
     addresses: () => engineAddresses(config.docker, process.env),
     note: (what, fields) => log[what === 'engine.away' ? 'warn' : 'info'](fields, what),
   })
+}
+
+/** The connection of a new container. @throws AppError with the reason when there is none */
+async function connectionTo(containers: ContainerAddress): Promise<ContainerConnection> {
+  const { network: name, extraHosts, serving } = await containers.connection()
+  return { name, extraHosts, serving }
 }
 
 /** The folder of the cache of models. */

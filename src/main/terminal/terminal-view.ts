@@ -4,7 +4,7 @@ import type { App } from '../../app.ts'
 import type { Config } from '../../config/config.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import type { Emit } from '../../events.ts'
+import type { EventStream } from '../../events.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
 import type { LogEvent, LogStream } from '../../services/observing/log-stream.ts'
 import { type Log, writeBesideLog } from '../../system/observing/log.ts'
@@ -12,25 +12,20 @@ import { type Log, writeBesideLog } from '../../system/observing/log.ts'
 import { FailedJobLines } from './failed-job-lines.ts'
 import { withoutControls } from './plain-text.ts'
 
-/** The view of a terminal until it is closed. */
-export interface TerminalView {
-  readonly emit: Emit
-  close(): void
-}
-
 /** True where the log of the server is on the terminal of a person who works on its folders. */
 export function isReadAlong({ folderWatch, json }: Config): boolean {
   return folderWatch && !json && process.stderr.isTTY === true
 }
 
-/** Shows the output of workers of folders and their failed jobs. */
+/** Shows the output of workers of folders and their failed jobs. @returns a function that ends the view */
 export function viewOnTerminal(
   { services }: App,
+  events: EventStream,
   served: readonly { readonly endpoint: Endpoint }[],
   log: Log,
-): TerminalView {
+): () => void {
   const endpoints = served.map(({ endpoint }) => endpoint)
-  const close = showOutput({
+  const endOutput = showOutput({
     logs: services.logs,
     endpoints,
     write: writeBesideLog,
@@ -42,7 +37,11 @@ export function viewOnTerminal(
     log,
     after: (ms, callback) => void setTimeout(callback, ms).unref(),
   })
-  return { emit: failed.emit, close }
+  const endFailures = events.add(failed.emit)
+  return () => {
+    endOutput()
+    endFailures()
+  }
 }
 
 /** Maximum number of lines of all workers together in a second; a person cannot read more. */

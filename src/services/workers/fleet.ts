@@ -66,12 +66,12 @@ export class Fleet {
   readonly #workerFreezer: WorkerFreezer
   readonly #audit: Pick<AuditLog, 'ofServer'>
   readonly #inputs: WorkerLaunchReader
-  readonly #addresses: () => WorkerAddresses
+  readonly #addresses: WorkerAddresses
 
   constructor(
     ports: Ports,
     { jobs, running, undelivered, models, workerFreezer, audit }: FleetParts,
-    addresses: () => WorkerAddresses,
+    addresses: WorkerAddresses,
   ) {
     this.#ports = ports
     this.#jobs = jobs
@@ -136,7 +136,7 @@ export class Fleet {
     if (template === null) return
     // A worker that serves requests makes no calls to this server.
     const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#inputs.serving(endpoint, template) : null
-    const url = serves === null ? urlFor(this.#addresses(), template.image) : Promise.resolve('')
+    const url = serves === null ? urlFor(this.#addresses, template.image) : Promise.resolve('')
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
     const id = queued?.id ?? this.newId()
     const worker = newWorker({ id, endpoint, placement, queued, ...place, serves, nowMs: this.#ports.clock.now() })
@@ -412,7 +412,7 @@ export class Fleet {
       } else if (await this.#isForbidden(worker)) {
         await this.noteProblem(worker, { kind: 'folder_reserved' })
         await this.kill(worker.id, 'requested')
-      } else if (worker.serves === null && !isReached(this.#addresses(), worker.baseUrl)) {
+      } else if (worker.serves === null && !isReached(this.#addresses, worker.baseUrl)) {
         await this.kill(worker.id, 'address_changed')
       } else {
         emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })

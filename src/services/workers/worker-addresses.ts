@@ -1,6 +1,6 @@
 import { isFolderImage } from '../../core/endpoints/template.ts'
 
-/** Addresses at which workers reach the server; known once it listens. */
+/** Addresses at which workers reach the server. */
 export interface WorkerAddresses {
   /** Origin that new workers call. */
   readonly workerUrl: string

@@ -41,8 +41,6 @@ const TURN_BYTES = 1_048_576
 
 /** How large bodies are read. */
 export interface BodyThreadsOptions {
-  /** Awaited before what was read is handed on. */
-  readonly ready?: () => Promise<void>
   /** Bytes of one account that may wait for a thread, at least those that its bodies may have in memory. */
   readonly waitingBytes?: number
   /** Other limits, for tests. */
@@ -63,14 +61,12 @@ interface Waiting extends PromiseWithResolvers<unknown> {
  * gets a new one. Idle ones keep no process alive.
  */
 export class BodyThreads implements BodyParser {
-  readonly #ready: () => Promise<void>
   readonly #program: URL
   readonly #turns: ThreadTurns<Waiting>
   readonly #threads = new Map<Worker, Waiting | null>()
 
   constructor(options: BodyThreadsOptions = {}) {
-    const { ready = async () => {}, waitingBytes = WAITING_BYTES, limits = {}, program = PROGRAM } = options
-    this.#ready = ready
+    const { waitingBytes = WAITING_BYTES, limits = {}, program = PROGRAM } = options
     this.#program = program
     this.#turns = new ThreadTurns({ ...LIMITS, waitingBytes, ...limits })
   }
@@ -81,8 +77,17 @@ export class BodyThreads implements BodyParser {
     const full = this.#turns.add(account, waiting, sizeOf(body))
     if (full !== null) throw refusalOf(full)
     this.#hand()
-    const [value] = await Promise.all([waiting.promise, this.#ready()])
-    return value as Awaited<ReturnType<BodyParser['read']>> as never
+    return (await waiting.promise) as Awaited<ReturnType<BodyParser['read']>> as never
+  }
+
+  /** These threads for a store. @param ready is awaited with each body before its values are handed on */
+  whenReady(ready: () => Promise<void>): BodyParser {
+    return {
+      read: async (...asked) => {
+        const [value] = await Promise.all([this.read(...asked), ready()])
+        return value
+      },
+    }
   }
 
   #hand(): void {

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { createApp } from '../../../src/app.ts'
 import type { ConsoleFile, ConsoleFiles } from '../../../src/ports/console-files.ts'
 import { askAs, OF_PAGE, signIn, trySignIn } from '../../support/console.ts'
 import { CONSOLE, KEY, openRig } from '../../support/rig.ts'
@@ -48,22 +47,6 @@ test('a file with a hash in its name is kept for good, and sent compressed to wh
   assert.equal((await small.bytes()).byteLength, files.get('/app-1a2b.js')?.gzip?.byteLength)
   const head = await rig.ask('HEAD', '/app-1a2b.js', AT)
   assert.deepEqual([head.status, head.text, head.headers.get('content-length')], [200, '', String(SCRIPT.length)])
-})
-
-test('a page that comes back while the server starts is told to try again, not that there is no console', async t => {
-  const rig = await openRig(t, { consoleFiles })
-  const given = 'https://console.example'
-  const starting = createApp(rig.ports, { rateWindows: [], drainTimeoutMs: 0, consoleUrl: given })
-  for (const origin of [CONSOLE, given]) {
-    for (const path of ['/', '/v2/events', '/console/session']) {
-      const env = { delivery: { onSettled: () => {} }, requestId: 'request-1' }
-      const request = new Request(`${origin}${path}`, { headers: { ...OF_PAGE, origin } })
-      const answer = await starting.fetch()(request, env)
-      assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1'], path)
-      assert.match(await answer.text(), /the server is starting/)
-    }
-  }
-  await starting.abandon()
 })
 
 test('what is no file is no page either, and files are only read', async t => {

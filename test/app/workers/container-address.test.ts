@@ -48,7 +48,7 @@ class World {
         },
         remove: async () => this.containers === 0,
       },
-      relay: () =>
+      relay: async () =>
         relay === null
           ? null
           : {

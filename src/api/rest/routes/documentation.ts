@@ -7,12 +7,12 @@ import { type DocumentParts, type OpenApiDocument, openApiDocument } from '../op
 import { type RestRoute, route } from '../route.ts'
 
 /** The OpenAPI document of all other operations and the page that shows it; both are open to everybody. */
-export function documentationRoutes(parts: DocumentParts, addresses: () => Addresses): RestRoute[] {
+export function documentationRoutes(parts: DocumentParts, addresses: Addresses): RestRoute[] {
   let document: OpenApiDocument | null = null
   let made: ReturnType<typeof documentation> | null = null
   // Made once: the route needs no key, and making the document takes longer than most requests.
   const current = () => {
-    const { publicUrl, queueUrl } = addresses()
+    const { publicUrl, queueUrl } = addresses
     document ??= openApiDocument(parts)
     if (made?.publicUrl !== publicUrl || made.queueUrl !== queueUrl) {
       made = documentation(withServers(document, parts.operations ?? [], { publicUrl, queueUrl }), {

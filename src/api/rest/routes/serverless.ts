@@ -34,7 +34,7 @@ export interface ServerlessParts {
   readonly endpoints: Endpoints
   readonly templates: Templates
   readonly releases: Releases
-  readonly addresses: () => Addresses
+  readonly addresses: Addresses
 }
 
 const TAG = 'Serverless'
@@ -63,7 +63,7 @@ function collection(parts: ServerlessParts): RestRoute[] {
       async ({ caller, query }) => {
         const { items, nextCursor } = await endpoints.list(caller.owner, query)
         const templates = [...(await endpoints.templatesOf(items))]
-        const shown = templates.map(([endpoint, template]) => endpointBody(endpoint, template, parts.addresses()))
+        const shown = templates.map(([endpoint, template]) => endpointBody(endpoint, template, parts.addresses))
         return { endpoints: shown, pagination: pagination(nextCursor) }
       },
     ),
@@ -91,7 +91,7 @@ function collection(parts: ServerlessParts): RestRoute[] {
         const [config, own] = [newConfig(body, template), newTemplate(body, template)]
         const saved = await endpoints.save(caller, { config, runs: own }, query.dryRun === 'true')
         report(saved)
-        return endpointBody(saved.endpoint, saved.template, parts.addresses())
+        return endpointBody(saved.endpoint, saved.template, parts.addresses)
       },
     ),
   ]
@@ -114,7 +114,7 @@ function single(parts: ServerlessParts): RestRoute[] {
       },
       async ({ caller, params }) => {
         const { endpoint, template } = await endpoints.withTemplate(caller.owner, endpointId(params.id))
-        return endpointBody(endpoint, template, parts.addresses())
+        return endpointBody(endpoint, template, parts.addresses)
       },
     ),
     route(
@@ -147,7 +147,7 @@ function single(parts: ServerlessParts): RestRoute[] {
         const change = { id, changes, template: content, refusesUnusedIdleTimeout: true, ...release }
         const saved = await endpoints.save(caller, change, query.dryRun === 'true')
         report(saved)
-        return endpointBody(saved.endpoint, saved.template, parts.addresses())
+        return endpointBody(saved.endpoint, saved.template, parts.addresses)
       },
     ),
     route(
