@@ -14,8 +14,8 @@ const UNSEEN: Observation = {
 }
 
 /**
- * A driver for all images. A call for an image goes to the driver of the first route with a prefix of it, a call for a worker to the driver that
- * started or adopted it in this run of the server, and all other calls go to every driver.
+ * A driver for all images. A call for an image goes to the driver of the first route with a prefix of it, a call for a
+ * worker to the driver that started or adopted it in this run of the server, and all other calls go to every driver.
  * @param routes the last one has an empty prefix
  * @param maxWorkers limit of the workers of all drivers together
  */

@@ -6,7 +6,7 @@ export interface FoundNetwork extends EngineFacts {
   readonly name: string
   /** Its IPv4 ranges, as `172.18.0.0/16`. */
   readonly subnets: readonly string[]
-  /** Whether containers in it are isolated from each other. */
+  /** True where containers in it are isolated from each other. */
   readonly isolated: boolean
 }
 

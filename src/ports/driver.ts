@@ -9,7 +9,7 @@ import type { StartFailure } from '../core/workers/start-failure.ts'
 import type { ObservedExit, PortConflict } from '../core/workers/worker-exit.ts'
 import type { WorkerWish } from '../core/workers/worker-wish.ts'
 
-/** What a driver starts. */
+/** Everything that a driver needs to start a worker. */
 export interface WorkerSpec {
   readonly workerId: WorkerId
   readonly endpointId: EndpointId
@@ -21,7 +21,7 @@ export interface WorkerSpec {
   readonly env: Readonly<Record<string, string>>
   /** The variables of the worker protocol, which win over all others. */
   readonly protocolEnv: Readonly<Record<string, string>>
-  /** What it needs. A driver whose platform places workers reads this, and reports the place with {@link Observation}. */
+  /** Its needs. A driver whose platform places workers reads this, and reports the place with {@link Observation}. */
   readonly wish: WorkerWish
   /** The part of this machine that it was given; `UNPLACED` where the platform places workers. */
   readonly placement: Placement
@@ -30,8 +30,8 @@ export interface WorkerSpec {
   /** Ports of the template, as `8000/http`. */
   readonly ports: readonly string[]
   /**
-   * The ports that its program serves, as its user's PORT and PORT_HEALTH name them; null for a queue's worker. The driver
-   * sets both variables, to others where workers share the ports of the machine.
+   * The ports that its program serves, as its user's PORT and PORT_HEALTH name them; null for a queue's worker. The
+   * driver sets both variables, to others where workers share the ports of the machine.
    */
   readonly serves: { readonly port: number; readonly healthPort: number } | null
   /** The endpoint's network volume as a folder of this machine; null for none. */
@@ -40,7 +40,9 @@ export interface WorkerSpec {
   readonly models: readonly MountedModel[]
   /** Credentials for the image; null when everybody may download it. */
   readonly credential: RegistryCredential | null
-  /** Asked before anything calls the registry of the image: why that may not be, or null. Left out where it always may. */
+  /**
+   * Asked before anything calls the registry of the image: why that may not be, or null. Left out where it always may.
+   */
   readonly guard?: () => Promise<StartFailure | null>
 }
 
@@ -48,7 +50,7 @@ export interface WorkerSpec {
 export interface MountedModel {
   /** Name of its folder in a cache, as `models--owner--name`. */
   readonly folder: string
-  /** Where that folder is, absolute. */
+  /** The absolute path of that folder. */
   readonly path: string
 }
 
@@ -58,13 +60,13 @@ export interface RegistryCredential {
   readonly password: string
 }
 
-/** Which image the workers of one release run: what its name meant at the first start. */
+/** The image that the workers of one release run: the meaning of its name at the first start. */
 export interface ImagePins {
   /** The exact reference; null before the first start. */
   current(): Promise<string | null>
   /**
    * Records it, unless another start was faster.
-   * @param replaced what {@link current} gave, when that can no longer be had; null for none
+   * @param replaced what {@link current} gave, when that no longer exists; null for none
    * @returns what all workers of the release run
    */
   pin(image: string, replaced: string | null): Promise<string>
@@ -72,7 +74,7 @@ export interface ImagePins {
 
 /** Receives the progress of a start. */
 export interface StartWatch {
-  /** Where the exact image of a name is recorded; nowhere when left out. */
+  /** The record of the exact image of a name; none when left out. */
   readonly pins?: ImagePins
   /** The image is being downloaded. @param percent 0 to 100; null while its size is not known */
   pulling(percent: number | null): void
@@ -81,9 +83,10 @@ export interface StartWatch {
 }
 
 /**
- * What the driver sees of one worker. `unplaced` waits for a place on its platform; `placed` has one there, and its program does not run yet,
- * such as while its image is downloaded. `leaving` runs or is about to, and its platform is about to take it away. `place` is left out where
- * the platform is this machine. A worker that is being started is observed, too. `suspicion` is a port that its output says is in use.
+ * One worker, as the driver sees it. `unplaced` waits for a place on its platform; `placed` has one there, and its
+ * program does not run yet, such as while its image is downloaded. `leaving` runs or is about to, and its platform is
+ * about to take it away. `place` is left out where the platform is this machine. A worker that is being started is
+ * observed, too. `suspicion` is a port that its output says is in use.
  */
 export type Observation =
   | { readonly state: 'unplaced'; readonly reason: WaitForPlace }
@@ -99,27 +102,33 @@ export type Observation =
 export interface Driver {
   readonly name: string
   /**
-   * Who finds a place for the workers of an image: `machine`, when our placer gives them a part of this machine, or `platform`, when it
-   * gives them turns alone and the platform finds the place.
+   * The one who finds a place for the workers of an image: `machine`, when our placer gives them a part of this
+   * machine, or `platform`, when it gives them turns alone and the platform finds the place.
    * @param image an empty one stands for any container
    */
   placedBy(image: string): 'machine' | 'platform'
-  /** Whether workers of an image find models of the cache of this machine on their disk; those of others download them. */
+  /**
+   * True where workers of an image find models of the cache of this machine on their disk; those of others download
+   * them.
+   */
   readsModels(image: string): boolean
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
   nameOf(image: string): string
-  /** The image as it is saved: that of a folder has an absolute path, so that it is the same folder wherever the server starts. */
+  /**
+   * The image as it is saved: that of a folder has an absolute path, so that it is the same folder wherever the server
+   * starts.
+   */
   savedImage(image: string): string
   /**
-   * Why this image and command line can never be started here; null when they can.
+   * The reason why this image and command line can never be started here; null when they can.
    * @param type of the endpoint whose workers they are for; those of one or the other unless given
    */
   check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null>
   /**
-   * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with a
-   * null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and
-   * {@link kill} end it early, and it then rejects. It rejects, too, when its platform takes the worker away meanwhile; {@link observe} then
-   * says so. The wait for a place on a platform has no limit.
+   * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with
+   * a null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and
+   * {@link kill} end it early, and it then rejects. It rejects, too, when its platform takes the worker away during
+   * the start; {@link observe} then reports that. The wait for a place on a platform has no limit.
    * @param watch receives the progress
    * @returns a handle for {@link adopt}
    * @throws WorkerStartError with the reason, when the worker cannot be started
@@ -130,28 +139,30 @@ export interface Driver {
    * @param recorded what {@link nameOf} gave when it was started; the driver's own name unless given
    */
   adopt(worker: WorkerId, handle: string | null, recorded?: string): Promise<boolean>
-  /** What is known of a worker that was started or adopted; exited when it is not known at all. */
+  /** The state of a worker that was started or adopted; exited when it is unknown. */
   observe(worker: WorkerId): Promise<Observation>
   /**
-   * Where a worker that {@link WorkerSpec.serves} can be reached from here; null for others, and for one that does not run. It
+   * The address of a worker with {@link WorkerSpec.serves}; null for others, and for one that does not run. It
    * may be asked as soon as the worker was started, and does not change while it runs.
    */
   address(worker: WorkerId): Promise<ServedAt | null>
   /**
-   * Freezes the worker: when it resolves, nothing of it runs any more, and it keeps its memory, its GPUs and its connections. It is still
-   * observed as running. Does nothing about a frozen worker, one that was asked to end, and one that is not there or has ended.
-   * @throws AppError `unavailable` when it cannot be frozen, such as while the container engine is away; it then runs on
+   * Freezes the worker: when it resolves, nothing of it runs any more, and it keeps its memory, its GPUs and its
+   * connections. It is still observed as running. Does nothing about a frozen worker, one that was asked to end, and
+   * one that is not there or has ended.
+   * @throws AppError `unavailable` when it cannot be frozen, such as while the container engine is away; it then runs
+   * on
    */
   freeze(worker: WorkerId): Promise<void>
   /**
-   * Lets everything of a frozen worker run again. A worker that an earlier server froze stays frozen when it is adopted, until this is
-   * called. Does nothing about a worker that is not frozen, is not there or has ended.
+   * Lets everything of a frozen worker run again. A worker that an earlier server froze stays frozen when it is
+   * adopted, until this is called. Does nothing about a worker that is not frozen, is not there or has ended.
    * @throws AppError `unavailable` when it cannot be done now; it may then be frozen or not
    */
   thaw(worker: WorkerId): Promise<void>
   /**
-   * Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off at a second signal. A frozen worker
-   * is thawed after the signal, so that it can follow it.
+   * Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off at a second
+   * signal. A frozen worker is thawed after the signal, so that it can follow it.
    */
   terminate(worker: WorkerId): Promise<void>
   /** Ends the worker and everything that it started, at once, also when it is frozen. */
@@ -159,22 +170,23 @@ export interface Driver {
   /** Forgets an ended worker and removes its private folder. */
   release(worker: WorkerId): Promise<void>
   /**
-   * Why workers of different accounts could reach each other's or the server's files here, as a sentence; null when they cannot,
-   * and where no worker runs at all. Does not change while the server runs.
+   * The reason why workers of different accounts could reach each other's or the server's files here, as a sentence;
+   * null when they cannot, and where no worker runs at all. Does not change while the server runs.
    */
   keepsApart(): string | null
   /**
-   * How a worker is isolated, also one that has ended; null when that is not known.
+   * The isolation of a worker, also of one that has ended; null when it is unknown.
    * @param handle as {@link start} gave it
    * @param recorded what {@link nameOf} gave when it was started
    */
   isolation(handle: string, recorded: string): Isolation | null
-  /** How many more workers fit. */
+  /** Room for more workers. */
   capacity(): Promise<Capacity>
   /**
    * Removes what is no longer needed. Called from time to time, after all workers of earlier runs were adopted.
    * @param alive all workers that have not ended
-   * @param images references of images that endpoints run now or ran in the release before, as templates name them or exact
+   * @param images references of images that endpoints run now or ran in the release before, as templates name them or
+   * exact
    * @param exists whether there is an endpoint of this id, which was not deleted
    */
   tidy(

@@ -1,10 +1,13 @@
 import type { EngineState, Finding } from '../core/observing/diagnosis.ts'
 
-/** What can be found out about the host of the server besides its hardware. */
+/** Facts about the host of the server besides its hardware. */
 export interface HostInspection {
-  /** How workers that are processes are kept apart, as a sentence for people. */
+  /** The isolation of workers that are processes, as a sentence for people. */
   readonly processIsolation: string
-  /** The container engine as it describes itself; null where none is used or found. Never rejects: the state has the problem. */
+  /**
+   * The container engine as it describes itself; null where none is used or found. Never rejects: the state has the
+   * problem.
+   */
   engine(): Promise<EngineState | null>
   /**
    * Everything that `runyard doctor` finds. Takes some seconds, and a container where there is an engine.

@@ -8,17 +8,21 @@ import type { GpuUse } from '../core/observing/gpu-use.ts'
  */
 export interface Machine {
   /**
-   * What it has, as far as it can be seen. The first answer may take some seconds; later ones come at once, with what
+   * Its hardware, as far as it can be seen. The first answer may take some seconds; later ones come at once, with what
    * was read last, and lead to another read where that is old. Never rejects: the result has the problem.
    */
   parts(): Promise<MachineParts>
-  /** How much memory is left now; where a control group limits this server more tightly, of that. Null where the system does not show it. */
+  /**
+   * The memory that is left now; where a control group limits this server more tightly, of that. Null where the system
+   * does not show it.
+   */
   memory(): MachineMemory | null
   /** The disk with the data of the server; null where that is not known. */
   disk(): Promise<MachineDisk | null>
   /**
-   * The use of its GPUs by `gpuKey`, as last measured. Each call starts the next measurement, so a caller that asks every 20 s gets values of 20 s
-   * ago. Empty at first; without the GPUs of which nothing is known; empty where the last measurement failed or is over a minute old.
+   * The use of its GPUs by `gpuKey`, as last measured. Each call starts the next measurement, so a caller that asks
+   * every 20 s gets values of 20 s ago. Empty at first; without the GPUs of which nothing is known; empty where the
+   * last measurement failed or is over a minute old.
    */
   gpuUse(): ReadonlyMap<string, GpuUse>
 }

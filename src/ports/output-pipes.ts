@@ -1,8 +1,9 @@
 import type { WorkerId } from '../core/ids.ts'
 
 /**
- * The pipes into which workers that are processes print. Another process writes them to the outputs and outlives the server, so that a worker neither
- * notices the end of its server nor fills the disk. While nobody reads a pipe, its worker waits as soon as it is full.
+ * The pipes into which workers that are processes print. Another process writes them to the outputs and outlives the
+ * server, so that a worker neither notices the end of its server nor fills the disk. While nobody reads a pipe, its
+ * worker waits as soon as it is full.
  */
 export interface OutputPipes {
   /**
@@ -14,11 +15,14 @@ export interface OutputPipes {
   /** Holds the pipe of a worker that an earlier server started; does nothing where there is none. */
   hold(worker: WorkerId): void
   /**
-   * Prints a line of the server itself into the output of a running or ended worker. A line that cannot be printed is lost.
+   * Prints a line of the server itself into the output of a running or ended worker. A line that cannot be printed is
+   * lost.
    * @param line without a line end
    */
   say(worker: WorkerId, line: string): Promise<void>
-  /** All processes of a worker have ended: resolves when all that they printed is in its output, or after some seconds. */
+  /**
+   * All processes of a worker have ended: resolves when all that they printed is in its output, or after some seconds.
+   */
   drained(worker: WorkerId): Promise<void>
   /** Removes what is left of the pipe of a worker that has ended. */
   forget(worker: WorkerId): void

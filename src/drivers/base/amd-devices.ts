@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { AssignedGpu } from '../../core/workers/placement.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 
-/** What a container needs to use GPUs of AMD. */
+/** Devices and groups by which a container uses GPUs of AMD. */
 export interface AmdDevices {
   /** Paths of devices: the one that all GPUs share, and one for each. */
   readonly paths: readonly string[]
@@ -22,11 +22,12 @@ interface Node {
 
 const TOPOLOGY = 'sys/class/kfd/kfd/topology/nodes'
 const SHARED = 'dev/kfd'
-/** The number of the first GPU's file, where the kernel's list is not to be had. */
+/** The number of the first GPU's file, where the kernel's list cannot be read. */
 const FIRST_RENDER_MINOR = 128
 
 /**
- * The devices of GPUs: found by their id where the tool that counted them reported one, else by their place in the kernel's list.
+ * The devices of GPUs: found by their id where the tool that counted them reported one, else by their place in the
+ * kernel's list.
  * @param root of the file system
  * @throws WorkerStartError for a GPU that the kernel does not list
  */
@@ -57,7 +58,7 @@ function readNodes(folder: string): Node[] {
   return names.sort((a, b) => Number(a) - Number(b)).flatMap(name => readNode(join(folder, name, 'properties')))
 }
 
-/** None for a processor, which is in the list too, and for a GPU of which this process may know nothing. */
+/** None for a processor, which is in the list too, and for a GPU that this process may not read. */
 function readNode(file: string): Node[] {
   let text: string
   try {

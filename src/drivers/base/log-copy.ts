@@ -1,6 +1,7 @@
 /**
- * Copies the output of a worker that others keep, such as a container engine, to the log of its worker. A note beside the log says how far it has come, so that a server that
- * was killed in the middle goes on where it stopped: nothing is missing, and nothing is there twice.
+ * Copies the output of a worker that others keep, such as a container engine, to the log of its worker. A note beside
+ * the log says how far it has come, so that a server that was killed in the middle goes on where it stopped: nothing
+ * is missing, and nothing stands there twice.
  */
 import { rmSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
@@ -9,35 +10,38 @@ import { OutputWriter } from '../../disk/worker-output.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { BEGIN, type LogEntry, LogPosition, type OutputPlace } from './log-position.ts'
 
-/** How far an output was copied. */
+/** Place up to which an output was copied. */
 interface Note extends OutputPlace {
   /** The end of the log behind it. */
   readonly end: number
 }
 
-/** What {@link LogCopy} needs. */
+/** Options of {@link LogCopy}. */
 export interface LogCopyOptions {
   readonly clock: Clock
   /**
-   * Asks for the output from a second since 1970 on. The entries come as they are written, until the signal or until the output is over.
-   * Rejects when they cannot be had now.
+   * Asks for the output from a second since 1970 on. The entries come as they are written, until the signal or until
+   * the output is over. Rejects when they cannot be read now.
    */
   readonly read: (sinceS: number, signal: AbortSignal) => Promise<AsyncIterable<readonly LogEntry[]>>
   /** Pause before the output is asked for again, in ms; 500 unless given. */
   readonly pauseMs?: () => number
-  /** What all copies together may read: one reads on when its last piece was let through. */
+  /** Reading rate of all copies together: one reads on when its last piece was let through. */
   readonly budget: ByteBudget
   /** The folder of the log. */
   readonly logFolder: string
   readonly noteFile: string
 }
 
-/** What all copies of a driver together may read: the loop of the server does it, which has more to do. */
+/** Reading rate of all copies of a driver together: the event loop of the server reads them, and has more to do. */
 export const COPY_RATE: ByteRate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 8 * 1024 * 1024 }
 
 /** A note is behind the log by as much, which costs nothing but reading it again. */
 const NOTE_MS = 1_000
-/** Pause behind small pieces that come often: engines send each line by itself, and to write each by itself would be most of the work. */
+/**
+ * Pause behind small pieces that come often: engines send each line by itself, and to write each by itself would be
+ * most of the work.
+ */
 const GATHER_MS = 100
 /** So many pieces in that time are written as they come. */
 const AT_ONCE = 16
@@ -45,7 +49,7 @@ const SMALL_BYTES = 32 * 1024
 const AGAIN_MS = 500
 /** Size of the end of the output that is searched for the message of an init that could not start a program. */
 const TAIL_BYTES = 1_024
-/** What reading an entry costs, as bytes: output may be nothing but ends of lines. */
+/** Cost of reading an entry, in bytes: output may be nothing but ends of lines. */
 const ENTRY_COST = 256
 
 /** The copying of one output; goes on until the worker has ended, across absences of whoever keeps it. */
@@ -57,7 +61,7 @@ export class LogCopy {
   #notedMs = Number.NEGATIVE_INFINITY
   #tail = Buffer.alloc(0)
   #closed = new AbortController()
-  /** Whether the worker has ended: then a stream that ends was read to its end. */
+  /** True once the worker has ended: a stream that ends then was read to its end. */
   #over = false
   readonly #finished: Promise<void>
   #wake: () => void = () => {}
@@ -119,7 +123,7 @@ export class LogCopy {
     const log = await OutputWriter.open(logFolder)
     try {
       const pieces = await read(this.#position.place.since, this.#closed.signal)
-      // What was written after the last note is there already.
+      // The log has what was written after the last note.
       let skip = Math.max(0, log.end - this.#end)
       this.#position.begin()
       let [sinceMs, pieceCount] = [Number.NEGATIVE_INFINITY, 0]
@@ -160,7 +164,7 @@ export class LogCopy {
       await writeFile(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, end: this.#end }), { mode: 0o600 })
       await rename(`${noteFile}.new`, noteFile)
     } catch {
-      // A full disk costs the note; some lines may then be there twice after a restart.
+      // A full disk costs the note; some lines may then stand there twice after a restart.
     }
   }
 

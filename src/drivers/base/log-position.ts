@@ -1,19 +1,21 @@
 /**
- * How far an output was read. An engine hands out entries from a second on, in the order in which they were written; the times in
- * them are not in order, since the parts of a long line all have the time of the first. So a position is a second and how many
- * entries from it on were read.
+ * Place up to which an output was read. An engine hands out entries from a second on, in the order in which they were
+ * written; the times in them are not in order, since the parts of a long line all have the time of the first. So a
+ * position is a second and how many entries from it on were read.
  */
 
 /** One piece of output: a line with its end, or a part of a long one. */
 export interface LogEntry {
-  /** When it was written, as seconds and nanoseconds that sort as text. */
+  /** Time of writing, as seconds and nanoseconds that sort as text. */
   readonly at: string
   /** 1 for the standard output, 2 for standard error; always 1 where both come as one. */
   readonly stream: number
   readonly text: Buffer
 }
 
-/** An instant of RFC 3339 with up to nine digits behind the point, as {@link LogEntry.at}; null when the text is none. */
+/**
+ * An instant of RFC 3339 with up to nine digits behind the point, as {@link LogEntry.at}; null when the text is none.
+ */
 export function entryTime(text: string): string | null {
   const found = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text)
   if (found === null) return null
@@ -26,7 +28,7 @@ export function entryTime(text: string): string | null {
 export interface OutputPlace {
   /** The second, since 1970, from which on entries are asked for. */
   readonly since: number
-  /** How many of those were read. */
+  /** Number of those that were read. */
   readonly count: number
   /** The times of the first and of the last that was read; empty before them. */
   readonly first: string
@@ -39,7 +41,7 @@ export const BEGIN: OutputPlace = { since: 0, count: 0, first: '', last: '' }
 /** Entries of one second. */
 interface Second {
   count: number
-  /** Which of all entries was its first, and its time. */
+  /** Number of its first entry among all entries, and the time of that entry. */
   readonly ordinal: number
   readonly first: string
 }
@@ -52,15 +54,15 @@ const MAX_SECONDS = 1_000
 /** Follows an output, over several times of asking for it. */
 export class LogPosition {
   #place: OutputPlace
-  /** What was asked for, and how much of it has come. */
+  /** The place that was asked for, and the number of its entries that have come. */
   #asked: OutputPlace
   #come = 0
-  /** Whether the engine has thrown the oldest entries away, so that counting says nothing and times have to do. */
+  /** True where the engine dropped the oldest entries, so that counting means nothing and times decide. */
   #rotated = false
   #seconds = new Map<number, Second>()
   #since: number
   #newest = 0
-  /** When each stream began the line that it has not ended. */
+  /** Start of the unfinished line of each stream. */
   readonly #unfinished = new Map<number, number>()
 
   constructor(place: OutputPlace) {
@@ -85,7 +87,7 @@ export class LogPosition {
     this.#unfinished.clear()
   }
 
-  /** Whether an entry was not read before. Must get all entries in their order. */
+  /** True for an entry that was not read before. Must get all entries in their order. */
   isNew(entry: LogEntry): boolean {
     const { count: known, first, last } = this.#asked
     this.#come += 1

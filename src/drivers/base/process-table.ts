@@ -16,7 +16,7 @@ export interface ProcessIdentity {
   readonly bootId: string
 }
 
-/** What the operating system knows of a process. */
+/** State of a process, as the operating system shows it. */
 export interface ProcessState {
   readonly pid: number
   readonly parent: number
@@ -24,14 +24,17 @@ export interface ProcessState {
   readonly startTime: string
   /** False when it has ended and only waits to be reaped. */
   readonly living: boolean
-  /** Whether a signal has stopped it, or a debugger. */
+  /** True for a process that a signal or a debugger has stopped. */
   readonly stopped: boolean
-  /** Whether its program does nothing as long as SIGSTOP waits for it: it is stopped, has ended, or waits in the kernel for a device. */
+  /**
+   * True where its program does nothing as long as SIGSTOP waits for it: it is stopped, has ended, or waits in the
+   * kernel for a device.
+   */
   readonly resting: boolean
 }
 
 const onLinux = platform() === 'linux'
-/** How many processes are read side by side. */
+/** Processes that are read side by side. */
 const READ_AT_ONCE = 16
 const PS_COLUMNS = 'pid=,stat=,ppid=,pgid=,lstart='
 const PS_ENV = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
@@ -62,7 +65,7 @@ export function parseIdentity(text: string): ProcessIdentity | null {
   return typeof startTime === 'string' && typeof bootId === 'string' ? { pid, startTime, bootId } : null
 }
 
-/** Whether the very process lives. */
+/** True while this very process lives. */
 export function isAlive(identity: ProcessIdentity, bootId: string): boolean {
   if (identity.bootId !== bootId) return false
   const found = readProcess(identity.pid)
@@ -78,7 +81,10 @@ export async function findByVariable(name: string, value: string): Promise<Proce
   return findWhere(pid => hasVariable(pid, wanted))
 }
 
-/** The living processes of all users whose files may have this many bytes at most, oldest first. None at all but on Linux. */
+/**
+ * The living processes of all users whose files may have this many bytes at most, oldest first. None at all but on
+ * Linux.
+ */
 export function findByFileLimit(bytes: string): Promise<ProcessState[]> {
   return findWhere(async pid => {
     const text = await readFile(`/proc/${pid}/limits`, 'latin1').catch(() => '')
@@ -86,7 +92,10 @@ export function findByFileLimit(bytes: string): Promise<ProcessState[]> {
   })
 }
 
-/** The size in bytes that files of a process may have at most, or `unlimited`; null where it is not said. @param limits its file in /proc */
+/**
+ * The size in bytes that files of a process may have at most, or `unlimited`; null where it is not said.
+ * @param limits its file in /proc
+ */
 export function hardFileLimit(limits: string): string | null {
   const line = limits.split('\n').find(text => text.startsWith('Max file size'))
   return line?.split(/ +/)[4] ?? null
@@ -131,7 +140,10 @@ export function membersOf(group: number): { readonly pid: number; readonly name:
   })
 }
 
-/** The variables with which a process of the same user was started; none where that cannot be read, as elsewhere than on Linux. */
+/**
+ * The variables with which a process of the same user was started; none where that cannot be read, as elsewhere than
+ * on Linux.
+ */
 export async function readVariables(pid: number): Promise<Record<string, string>> {
   const text = onLinux ? await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '') : ''
   const entries = text.split('\0').filter(entry => entry.indexOf('=') > 0)
@@ -141,7 +153,7 @@ export async function readVariables(pid: number): Promise<Record<string, string>
 }
 
 /**
- * How much a process works: whether it waits for a processor now, and the processor time that it has used, in ticks.
+ * Work of a process: true while it waits for a processor now, and the processor time that it has used, in ticks.
  * Null where the system does not show it.
  */
 export function readEffort(pid: number): { readonly runnable: boolean; readonly used: number } | null {
@@ -179,7 +191,10 @@ function readName(pid: number): string {
   }
 }
 
-/** The fields of a process from the third one on: the second is the program's name, and may hold blanks and parentheses itself. */
+/**
+ * The fields of a process from the third one on: the second is the program's name, and may hold blanks and parentheses
+ * itself.
+ */
 function readStat(pid: number): string[] | null {
   try {
     return fieldsOf(readFileSync(`/proc/${pid}/stat`, 'latin1'))
@@ -204,7 +219,7 @@ function stateOf(pid: number, fields: readonly string[]): ProcessState | null {
   return { pid, parent: Number(parent), group: Number(group), startTime, ...conditionOf(letter) }
 }
 
-/** What the letter says by which the system shows the state of a process. */
+/** Meaning of the letter by which the system shows the state of a process. */
 function conditionOf(letter: string): Pick<ProcessState, 'living' | 'stopped' | 'resting'> {
   const living = !'ZXx'.includes(letter)
   const stopped = 'Tt'.includes(letter)

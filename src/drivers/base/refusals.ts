@@ -16,12 +16,15 @@ export function containerRefusal(image: string, args: string): StartFailure | nu
   }
 }
 
-/** What kept an image from being downloaded. @param hasCredential whether the download had a credential */
+/**
+ * The problem that kept an image from being downloaded.
+ * @param hasCredential true where the download had a credential
+ */
 export function pullProblem(said: string, hasCredential: boolean): PullProblem {
   return REASONS.find(([words]) => words.test(said))?.[1](hasCredential) ?? 'unknown'
 }
 
-/** What engines and registries say of a download that fails. */
+/** Messages of engines and registries about a download that fails, and their meaning. */
 const REASONS: readonly (readonly [RegExp, (hasCredential: boolean) => PullProblem])[] = [
   [/no space left/i, () => 'disk_full'],
   [/toomanyrequests|rate limit/i, () => 'download_limit'],
@@ -41,7 +44,10 @@ const REASONS: readonly (readonly [RegExp, (hasCredential: boolean) => PullProbl
   ],
 ]
 
-/** What an engine, or a node of a cluster, says of a start that it refuses, where that is known; null where it is not. */
+/**
+ * The failure behind the message of an engine, or of a node of a cluster, that refuses a start; null for an unknown
+ * message.
+ */
 export function knownRefusal(said: string, memoryMb: number | null): StartFailure | null {
   const words = said.toLowerCase()
   const known = REFUSALS.find(([messages]) => messages.some(message => hasInOrder(words, ...message.split(' ... '))))

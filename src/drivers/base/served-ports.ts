@@ -10,8 +10,8 @@ export interface ServedPorts {
 }
 
 /**
- * The range of ports: above those that programs are usually given, below those that the operating system gives to outgoing
- * connections, and below those that Kubernetes catches on its nodes.
+ * The range of ports: above those that programs are usually given, below those that the operating system gives to
+ * outgoing connections, and below those that Kubernetes catches on its nodes.
  */
 export const PORT_RANGE = { first: 20_000, last: 29_999 } as const
 
@@ -22,14 +22,17 @@ export class FreePorts {
   readonly #held = new Set<number>()
   #next: number
 
-  /** @param first where the search begins; each goes on where the last one ended, so that what just ended is not mistaken for its successor */
+  /**
+   * @param first where the search begins; each goes on where the last one ended, so that what just ended is not
+   * mistaken for its successor
+   */
   constructor(first: number) {
     this.#next = first
   }
 
   /**
-   * Ports for a worker, held until {@link release}. Another program may still be faster than the worker; the worker then ends, and
-   * the next one gets others.
+   * Ports for a worker, held until {@link release}. Another program may still be faster than the worker; the worker
+   * then ends, and the next one gets others.
    * @param wanted as its user named them
    * @throws WorkerStartError when all are in use
    */
@@ -61,7 +64,7 @@ export class FreePorts {
       const port = this.#next
       this.#next = port >= last ? first : port + 1
       if (this.#held.has(port)) continue
-      // Held before it is tried: another start may check meanwhile.
+      // Held before it is tried: another start may check at the same time.
       this.#held.add(port)
       if (await isFree(port)) return port
       this.#held.delete(port)
@@ -70,7 +73,10 @@ export class FreePorts {
   }
 }
 
-/** Where a worker with these ports is reached. @param socketOf the socket that leads to a port; none where the port is the machine's */
+/**
+ * Addresses of a worker with these ports.
+ * @param socketOf the socket that leads to a port; none where the port is the machine's
+ */
 export function servedAt(
   { port, healthPort }: ServedPorts,
   socketOf: (port: number) => string | undefined = () => undefined,

@@ -1,4 +1,6 @@
-/** Paths that workers of several drivers see: those of RunPod for volumes and models, which containers and cages have. */
+/**
+ * Paths that workers of several drivers see: those of RunPod for volumes and models, which containers and cages have.
+ */
 import { isAbsolute, posix, relative, sep } from 'node:path'
 import type { MountedModel, WorkerSpec } from '../../ports/driver.ts'
 
@@ -14,12 +16,15 @@ export const CACHE_PATH = posix.join(VOLUME_PATH, CACHE_FOLDER)
 /** Any of these in the variables of a worker says that its owner wants another cache. */
 const CACHE_VARIABLES = ['HF_HUB_CACHE', 'HUGGINGFACE_HUB_CACHE', 'HF_HOME']
 
-/** Where a model is to be seen in a container or cage. */
+/** Path of a model in a container or cage. */
 export function mountPoint({ folder }: MountedModel): string {
   return posix.join(CACHE_PATH, folder)
 }
 
-/** The variable by which clients of Hugging Face find the models of a worker; none where it has no models, or a cache of its own. */
+/**
+ * The variable by which clients of Hugging Face find the models of a worker; none where it has no models, or a cache
+ * of its own.
+ */
 export function cacheVariables(
   { models, env }: Pick<WorkerSpec, 'models' | 'env'>,
   cache: string,

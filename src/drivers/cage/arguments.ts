@@ -1,8 +1,13 @@
-/** The arguments of bubblewrap for one worker. A pure function, so that everything a worker can see is in one place and tested. */
+/**
+ * The arguments of bubblewrap for one worker. A pure function, so that everything a worker can see is in one place and
+ * tested.
+ */
 import { KERNEL_FOLDER, KERNEL_MEMORY, type Mask } from './kernel-tables.ts'
 import { type Layer, shownAt } from './layer.ts'
 
-/** All that a worker in a cage sees and is. Paths are absolute and the same inside as outside unless another is named. */
+/**
+ * All that a worker in a cage sees and is. Paths are absolute and the same inside as outside unless another is named.
+ */
 export interface CageSpec {
   /** Folders and files that are there and that it may read. One inside another comes after it. */
   readonly readable: readonly string[]
@@ -24,13 +29,15 @@ export interface CageSpec {
   readonly volume: string | null
   /** Models that it may read, at their places below /runpod-volume; empty for none. */
   readonly models: readonly { readonly path: string; readonly at: string }[]
-  /** Its own folder for what it downloads beside them, and where that is seen; null where its network volume takes it. */
+  /**
+   * Its own folder for what it downloads beside them, and where that is seen; null where its network volume takes it.
+   */
   readonly modelFolder: { readonly path: string; readonly at: string } | null
   /** Symbolic links of the system, such as /bin. */
   readonly links: readonly { readonly path: string; readonly target: string }[]
   /** Device files beside the harmless ones. */
   readonly devices: readonly string[]
-  /** Where it starts. */
+  /** The folder in which it starts. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
   readonly program: string
@@ -44,14 +51,14 @@ export const CAGE_BASE: readonly string[] = [
 ]
 
 /**
- * Settings of the whole kernel. The root user may write them even without any capability, and bubblewrap covers only those whose folder
- * can be written.
+ * Settings of the whole kernel. The root user may write them even without any capability, and bubblewrap covers only
+ * those whose folder can be written.
  */
 const GLOBAL_PROC = ['sys', 'irq', 'bus', 'fs', 'driver']
 
 /**
- * The options for bubblewrap, to be handed over in a file and not in its command line: variables are secrets. What comes later lies on
- * top of what came before.
+ * The options for bubblewrap, to be handed over in a file and not in its command line: variables are secrets. What
+ * comes later lies on top of what came before.
  */
 export function cageOptions(spec: CageSpec): string[] {
   const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env, resolver } = spec

@@ -1,6 +1,7 @@
 /**
- * Runs process workers in bubblewrap, each with the system's folders, its image and its own folders, and nothing else of the machine.
- * A worker and all that it starts are processes of a namespace of their own, which ends with its first process.
+ * Runs process workers in bubblewrap, each with the system's folders, its image and its own folders, and nothing else
+ * of the machine. A worker and all that it starts are processes of a namespace of their own, which ends with its first
+ * process.
  */
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
@@ -28,7 +29,7 @@ import type { OwnNetwork } from './own-network.ts'
 /** The name of the processes that hold a cage together. */
 export const CAGE_PROGRAM = 'bwrap'
 
-/** What all cages of a server have in common. */
+/** Options of all cages of a server. */
 export interface CageOptions {
   /** The program bubblewrap. */
   readonly bwrap: string
@@ -39,9 +40,9 @@ export interface CageOptions {
   /** Folders that all workers may change. */
   readonly writable: readonly string[]
   readonly limits: Limits
-  /** How much each worker may write, in GB; null for the usual, 0 for no limit. */
+  /** Limit of what each worker may write, in GB; null for the usual one, 0 for no limit. */
   readonly diskGb: number | null
-  /** Whether each worker gets a private layer over its image, which it can else only read. */
+  /** True where each worker gets a private layer over its image, which it can otherwise only read. */
   readonly layers: boolean
   /** Gives workers a network of their own; null for that of the machine. */
   readonly network: OwnNetwork | null
@@ -49,7 +50,7 @@ export interface CageOptions {
   readonly filter: Buffer | null
 }
 
-/** One worker that is to be started. */
+/** One worker to start. */
 export interface CagedLaunch {
   readonly spec: WorkerSpec
   /** The real path of the image's folder. */
@@ -65,7 +66,7 @@ export interface CagedLaunch {
   /** The cache of its endpoint, and what that leads to. */
   readonly cache: { readonly path: string; readonly readable: readonly string[] }
   readonly env: Readonly<Record<string, string>>
-  /** On which ports it serves; null when it does not. */
+  /** The ports that it serves; null when it serves none. */
   readonly ports: ServedPorts | null
   readonly hostEnv: HostEnvironment
   readonly nodePath: string
@@ -73,15 +74,21 @@ export interface CagedLaunch {
   readonly packages: string | null
 }
 
-/** What is spawned for a worker in a cage. */
+/** The process that is spawned for a worker in a cage. */
 export interface CagedCommand {
   readonly program: string
   readonly words: readonly string[]
-  /** Of bubblewrap itself, without what the worker's owner chose: a variable such as LD_PRELOAD would act outside of the cage. */
+  /**
+   * Of bubblewrap itself, without what the worker's owner chose: a variable such as LD_PRELOAD would act outside of
+   * the cage.
+   */
   readonly env: Readonly<Record<string, string>>
   /** An open file with the options, which the process is given as its fourth; to be closed after the start. */
   readonly options: number
-  /** An open file with the filter of system calls, which it is given as its fifth; to be closed after the start. Null for none. */
+  /**
+   * An open file with the filter of system calls, which it is given as its fifth; to be closed after the start. Null
+   * for none.
+   */
   readonly filter: number | null
   readonly isolation: Isolation
   /** The control group by which the worker can be frozen; null where there is none. */
@@ -119,7 +126,7 @@ export class Cage {
     return {
       program,
       words: rest,
-      // By these the server finds a worker again and knows what it had.
+      // By these the server finds a worker and its folders again.
       env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
       attach,
       ...openFiles(folder, options, this.#options.filter),
@@ -128,17 +135,17 @@ export class Cage {
     }
   }
 
-  /** How much each worker may write, as it was given. */
+  /** The limit of what each worker may write, as the settings give it. */
   get diskGb(): number | null {
     return this.#options.diskGb
   }
 
-  /** Where the files of a worker are. @param folder its folder in the data directory */
+  /** Folders with the files of a worker. @param folder its folder in the data directory */
   foldersOf(worker: WorkerId, folder: string): string[] {
     return [folder, layerApart(worker)]
   }
 
-  /** Whether workers have a network of their own. */
+  /** True where workers have a network of their own. */
   get hasNetworks(): boolean {
     return this.#options.network !== null
   }
@@ -218,12 +225,18 @@ export class Cage {
   }
 }
 
-/** For an image in which the data directory lies, as that of `runyard serve --worker .` does. It outlives a restart of the machine, as the data directory does. */
+/**
+ * For an image in which the data directory lies, as that of `runyard serve --worker .` does. It outlives a restart of
+ * the machine, as the data directory does.
+ */
 function layerApart(worker: WorkerId): string {
   return join('/var/tmp', `runyard-layer-${worker}`)
 }
 
-/** The signal that ended a worker, by the exit code of bubblewrap, which is that of a shell; null for a code of the worker's own. */
+/**
+ * The signal that ended a worker, by the exit code of bubblewrap, which is that of a shell; null for a code of the
+ * worker's own.
+ */
 export function signalOfCode(code: number | null): NodeJS.Signals | null {
   if (code === null || code <= 128) return null
   const found = Object.entries(constants.signals).find(([, number]) => number === code - 128)
@@ -291,7 +304,8 @@ async function resolverFile(): Promise<string> {
 }
 
 /**
- * Sends SIGTERM to all in a cage but what makes it and its network, which would end by the signal, and everything in it at once.
+ * Sends SIGTERM to all in a cage but what makes it and its network, which would end by the signal, and everything in
+ * it at once.
  * @param group that the cage leads
  */
 export function askCaged(group: number): void {

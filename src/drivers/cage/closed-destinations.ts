@@ -1,4 +1,4 @@
-/** What a worker with a network of its own does not reach, although it reaches the outside. */
+/** Destinations that a worker with a network of its own does not reach, although it reaches the outside. */
 
 /** Addresses of cloud metadata, which have credentials, and addresses that belong to no other machine. */
 const NEVER: readonly string[] = [
@@ -14,7 +14,8 @@ const NEVER: readonly string[] = [
 ]
 
 /**
- * The networks that a worker does not reach: metadata, all addresses of this machine, and networks of containers on it.
+ * The networks that a worker does not reach: metadata, all addresses of this machine, and networks of containers on
+ * it.
  * @param local `ip -4 route show table local`, the addresses of this machine
  * @param main `ip -4 route show table main`
  * @param isBridge whether a device is a bridge without a port to the outside

@@ -1,20 +1,25 @@
-/** How much of a disk the files of a worker take. */
+/** Use of a disk by the files of a worker. */
 import { lstat, opendir, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Limit of files and folders of one worker; each takes some of the disk by itself, and a disk has a limited number. */
+/**
+ * Limit of files and folders of one worker; each takes some of the disk by itself, and a disk has a limited number.
+ */
 export const MAX_FILES = 1_000_000
 const BLOCK = 512
 /** The most processes of the server's namespace, one below the other, that hold a cage. */
 const MAX_HOLDERS = 4
 
-/** What files take. */
+/** Space and number of files. */
 export interface DiskUse {
   readonly bytes: number
   readonly files: number
 }
 
-/** All files below some folders. Stops at {@link MAX_FILES}, and soon after `enoughBytes`. Folders that are not there are empty. */
+/**
+ * All files below some folders. Stops at {@link MAX_FILES}, and soon after `enoughBytes`. Folders that are not there
+ * are empty.
+ */
 export async function filesBelow(folders: readonly string[], enoughBytes: number): Promise<DiskUse> {
   const waiting = [...folders]
   let bytes = 0
@@ -35,7 +40,8 @@ export async function filesBelow(folders: readonly string[], enoughBytes: number
 }
 
 /**
- * Files without a name that the processes of a cage hold open; no folder shows them. `files` counts all that they hold open.
+ * Files without a name that the processes of a cage hold open; no folder shows them. `files` counts all that they hold
+ * open.
  * @param leader the process that holds the cage together
  * @param folder lies on the disk that counts
  */

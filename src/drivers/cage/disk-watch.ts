@@ -26,7 +26,7 @@ export interface WatchedDisk {
   readonly cache: string | null
 }
 
-/** What {@link CageDisks} needs. */
+/** Options of {@link CageDisks}. */
 export interface CageDisksOptions {
   readonly clock: Clock
   /** The folder of the folders of workers. */
@@ -45,7 +45,10 @@ export function usualDiskGb(freeBytes: number): number {
   return Math.min(MAX_DEFAULT_GB, Math.max(1, Math.floor(freeBytes / 2 / GB)))
 }
 
-/** The default limit of the cache of an endpoint, in GB. Models that its workers download lie in it, so it may be large. */
+/**
+ * The default limit of the cache of an endpoint, in GB. Models that its workers download lie in it, so it may be
+ * large.
+ */
 export function usualCacheGb(folder: string): number {
   return Math.max(1, Math.floor(freeOf(folder) / 2 / GB))
 }

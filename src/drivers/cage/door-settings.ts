@@ -11,11 +11,11 @@ export const SERVER_FD = 5
 
 /** One worker's network. */
 export interface DoorSettings {
-  /** Where the worker calls the server; null for a worker that does not. */
+  /** The address at which the worker calls the server; null for a worker that does not call. */
   readonly surface: { readonly host: string; readonly port: number } | null
   /** The socket of the worker surface. */
   readonly socket: string
-  /** On which ports it may serve, and the sockets that lead to them. */
+  /** The ports that it may serve, and the sockets that lead to them. */
   readonly serves: readonly { readonly port: number; readonly path: string }[]
   /** The socket that is open for as long as the worker lives; null where its network has no outside. */
   readonly control: string | null

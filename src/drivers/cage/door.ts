@@ -1,9 +1,10 @@
 /**
- * The program that holds the network of one worker: `door.ts <settings as JSON> <command...>`. It runs in the worker's network and
- * outside its cage, so it reaches the sockets of the server, and the worker does not see it.
+ * The program that holds the network of one worker: `door.ts <settings as JSON> <command...>`. It runs in the worker's
+ * network and outside its cage, so it reaches the sockets of the server, and the worker does not see it.
  *
- * Calls of the worker to the address in its environment go to the worker surface, and nowhere else. Requests of the gateway come through
- * a socket beside the worker's folder. It starts the worker when all of this is ready, and ends as the worker ends.
+ * Calls of the worker to the address in its environment go to the worker surface, and nowhere else. Requests of the
+ * gateway come through a socket beside the worker's folder. It starts the worker when all of this is ready, and ends
+ * as the worker ends.
  */
 import { spawn } from 'node:child_process'
 import { closeSync, readFileSync, rmSync } from 'node:fs'
@@ -43,8 +44,8 @@ function toSurface(inner: Socket): void {
 }
 
 /**
- * Connections of the gateway to a port of the worker. While the worker does not listen there is no socket either, so connections are
- * refused as without a cage.
+ * Connections of the gateway to a port of the worker. While the worker does not listen there is no socket either, so
+ * connections are refused as without a cage.
  */
 async function serve(port: number, path: string): Promise<void> {
   for (;;) {

@@ -1,4 +1,7 @@
-/** Which folders of this machine a worker in a cage needs to read: those of the system, of its image and of what runs it. */
+/**
+ * Folders of this machine that a worker in a cage reads: those of the system, of its image and of the programs that
+ * run it.
+ */
 import { lstatSync, readlinkSync } from 'node:fs'
 import { readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
@@ -9,7 +12,10 @@ const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', 
 /** Libraries of GPUs, where a distribution or a vendor keeps them apart. */
 const GPU_LIBRARIES = ['/opt/rocm', '/opt/cuda', '/opt/amdgpu', '/run/opengl-driver']
 
-/** What programs read in /etc. No secrets are among it, which matters where the server is root's: a worker is then the owner of all of /etc. */
+/**
+ * Files in /etc that programs read. No secrets are among them: where the server is root's, a worker is the owner of
+ * all of /etc.
+ */
 const ETC = [
   ...[
     'alternatives',
@@ -53,7 +59,7 @@ export function systemFolders(): { readable: string[]; links: { path: string; ta
   return { readable, links }
 }
 
-/** What {@link programFolders} goes by. */
+/** The program of a worker, for {@link programFolders}. */
 export interface ProgramFiles {
   /** The real path of the image. */
   readonly image: string
@@ -77,8 +83,9 @@ export async function programFolders({ image, programs, path, home }: ProgramFil
 }
 
 /**
- * A program by each of the links that lead to it, since a Python needs the folders of all of them; and where it is that of an environment,
- * the installation that this was made of, by the path that it names, and the projects that it uses where they lie.
+ * A program by each of the links that lead to it, since a Python needs the folders of all of them; and where it is
+ * that of an environment, the installation that this was made of, by the path that it names, and the projects that it
+ * uses where they lie.
  */
 async function installationsOf(program: string, home: string): Promise<string[]> {
   const paths = await linksFrom(program)
@@ -116,8 +123,8 @@ async function baseOf(environment: string): Promise<string | null> {
 }
 
 /**
- * A folder `bin` stands for what it is a part of, with libraries beside it, by its real path and by the given one, in which there may be
- * links; never for a home or the root of the machine.
+ * A folder `bin` stands for what it is a part of, with libraries beside it, by its real path and by the given one, in
+ * which there may be links; never for a home or the root of the machine.
  */
 async function installationOf(folder: string, home: string): Promise<string[]> {
   const real = await realpath(folder).catch(() => null)
@@ -142,7 +149,7 @@ function isTooMuch(folder: string, home: string): boolean {
   return folder === '/' || contains(folder, home) || folder === join(home, '.local') || folder === '/opt'
 }
 
-/** What Node reads in the folders above an image: modules, and whether files are modules. */
+/** Files of the folders above an image that Node reads: modules, and whether files are modules. */
 async function modulesAbove(image: string): Promise<string[]> {
   const found: string[] = []
   for (let folder = image; folder !== dirname(folder); folder = dirname(folder)) {
@@ -171,7 +178,10 @@ async function linkedOut(modules: string, names: readonly string[]): Promise<str
   return out
 }
 
-/** Limits of packages of an environment that are looked at, of what is read of one, and of environments that are remembered. */
+/**
+ * Limits of packages of an environment that are looked at, of what is read of one, and of environments that are
+ * remembered.
+ */
 const MAX_PACKAGES = 2_000
 const MAX_BYTES = 4_096
 const MAX_KNOWN = 100
@@ -203,7 +213,10 @@ async function projectsIn(packages: string): Promise<readonly string[]> {
   return projects
 }
 
-/** The project of a package that is installed as editable, by the note that installers leave (PEP 610); null for any other. */
+/**
+ * The project of a package that is installed as editable, by the note that installers leave (PEP 610); null for any
+ * other.
+ */
 async function editableProject(note: string): Promise<string | null> {
   try {
     const text = await readFile(join(note, 'direct_url.json'), 'utf8')

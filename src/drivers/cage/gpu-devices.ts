@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import type { AssignedGpu } from '../../core/workers/placement.ts'
 import { amdDevices } from '../base/amd-devices.ts'
 
-/** Device files that all GPUs of a vendor share. `/dev/dxg` is that of Windows' subsystem for Linux, which has one for all cards. */
+/**
+ * Device files that all GPUs of a vendor share. `/dev/dxg` is that of Windows' subsystem for Linux, which has one for
+ * all cards.
+ */
 const NVIDIA = ['/dev/nvidiactl', '/dev/nvidia-uvm', '/dev/nvidia-uvm-tools', '/dev/nvidia-modeset', '/dev/dxg']
 /** Limit of device files of the parts of a card. */
 const MAX_PARTS = 256
@@ -31,7 +34,10 @@ interface Card {
   readonly minor: number
 }
 
-/** The driver numbers its device files by itself; the vendor's tool counts cards in the order of their places on the bus. */
+/**
+ * The driver numbers its device files by itself; the vendor's tool counts cards in the order of their places on the
+ * bus.
+ */
 function minorOf({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: readonly Card[]): number {
   const found = cards.find(card => card.uuid !== null && card.uuid === uuid) ?? cards[index]
   return found?.minor ?? index
@@ -50,7 +56,10 @@ function readCards(root: string): Card[] {
     })
 }
 
-/** Those of a card that is split (MIG), without the one that splits it. Which part has which is not said, so all of one card. */
+/**
+ * Those of a card that is split (MIG), without the one that splits it. Which part has which is not said, so all of one
+ * card.
+ */
 function partsOf(minor: number, root: string): string[] {
   const mig = join(root, `proc/driver/nvidia/capabilities/gpu${minor}/mig`)
   const instances = namesBelow(mig, 'gi')

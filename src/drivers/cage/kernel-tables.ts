@@ -1,6 +1,7 @@
 /**
- * Tables of the kernel in /proc and /sys that have no namespace: they tell of the whole machine, of its keys, its memory and its other
- * programs. A worker of a server that runs as root could read most of them, since their owner is root.
+ * Tables of the kernel in /proc and /sys that have no namespace: they tell of the whole machine, of its keys, its
+ * memory and its other programs. A worker of a server that runs as root could read most of them, since their owner is
+ * root.
  */
 import { statSync } from 'node:fs'
 

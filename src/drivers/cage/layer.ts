@@ -1,6 +1,7 @@
 /**
- * A private layer over the image of a worker: it may change everything in the image's folder, and the folder itself stays as it is. An
- * overlay file system in a user namespace that is made before the cage, since bubblewrap has no way to one before version 0.11.
+ * A private layer over the image of a worker: it may change everything in the image's folder, and the folder itself
+ * stays as it is. An overlay file system in a user namespace that is made before the cage, since bubblewrap has no way
+ * to one before version 0.11.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -13,13 +14,13 @@ export interface Layer {
   readonly image: string
   /** The folder of the layer, below which the kernel keeps what is changed. */
   readonly folder: string
-  /** What is changed is kept in memory, because no other place is outside of the image, as an overlay wants it. */
+  /** True where changes are kept in memory, because no other place is outside of the image, as an overlay wants it. */
   readonly inMemory: boolean
-  /** What other file systems show in the image's folder, which an overlay leaves out. */
+  /** Folders of other file systems in the image's folder, which an overlay leaves out. */
   readonly mounts: readonly string[]
 }
 
-/** Where the image with its changes is, in the namespace of the layer. */
+/** Path of the image with its changes, in the namespace of the layer. */
 export function shownAt({ folder }: Layer): string {
   return join(folder, 'merged')
 }
@@ -30,8 +31,8 @@ const TRIAL_MS = 10_000
 const SPECIAL = /[,:\\"\s]/
 
 /**
- * Its arguments are the image, the folder of the layer, where changes are kept and the command. Where the kernel makes no overlay of this
- * image, as on some network file systems, the worker gets it read-only.
+ * Its arguments are the image, the folder of the layer, where changes are kept and the command. Where the kernel makes
+ * no overlay of this image, as on some network file systems, the worker gets it read-only.
  */
 const START = `
 image=$1 folder=$2
@@ -48,7 +49,8 @@ exec "$@"
 /**
  * The layer of a worker; null where its path cannot be given to the kernel.
  * @param image its real path
- * @param folders where the layer may be, in the order of preference; they do not need to be there, and the first can be made
+ * @param folders where the layer may be, in the order of preference; they do not need to be there, and the first can
+ * be made
  */
 export function layerOf(image: string, folders: readonly [string, ...string[]]): Layer | null {
   if ([image, ...folders].some(path => SPECIAL.test(path))) return null
@@ -80,7 +82,7 @@ export function sameUser(): string[] {
 }
 
 /**
- * Whether layers can be made here: found out by a change in one.
+ * True where layers can be made here; a change in one of them is the proof.
  * @param folder where those of workers will be
  * @param around the words before the command of a layer
  * @param cage a command that runs what follows it in a cage

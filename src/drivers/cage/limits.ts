@@ -6,14 +6,14 @@ import { dirname, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 
-/** Where groups are made, by what they limit; null where that cannot be limited. */
+/** Folders in which groups are made, by the resource that they limit; null for a resource that cannot be limited. */
 export interface Limits {
   readonly memory: string | null
   readonly processes: string | null
   readonly cpu: string | null
-  /** Where groups are made that can be frozen, which takes version 2. */
+  /** Folder of groups that can be frozen, which takes version 2; null where there is none. */
   readonly freezer: string | null
-  /** Whether the files are those of version 2. */
+  /** True where the files are those of version 2. */
   readonly unified: boolean
 }
 
@@ -22,14 +22,17 @@ export const NO_LIMITS: Limits = { memory: null, processes: null, cpu: null, fre
 
 /** The most processes and threads of a worker. */
 const MAX_PROCESSES = 4_096
-/** What a worker without a limit of its own may use of the machine's memory. */
+/** Share of the machine's memory for a worker without a limit of its own. */
 const MEMORY_SHARE = 0.9
 const PERIOD_US = 100_000
-/** Its first argument says how many files follow, into each of which it writes itself; the rest is the command. No core is dumped. */
+/**
+ * Its first argument says how many files follow, into each of which it writes itself; the rest is the command. No core
+ * is dumped.
+ */
 const JOIN =
   'ulimit -c 0; n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
 const MB = 1024 * 1024
-/** How long the entry into a group may take. */
+/** Deadline of the entry into a group. */
 const TRIAL_MS = 5_000
 
 /** Finds where this server may make control groups. Version 2 needs a delegated group with active controllers. */
@@ -54,12 +57,12 @@ export function findLimits(root = '/sys/fs/cgroup', own = readOwn()): Limits {
     const folder = path === undefined ? null : join(root, name, path)
     return folder !== null && usable(folder) ? folder : null
   }
-  // Both versions may be there; the second one then limits nothing, and freezes.
+  // Both versions may exist; the second one then limits nothing, and freezes.
   const freezer = unified === undefined ? null : freezing(join(root, 'unified', dirname(unified)))
   return { memory: given('memory'), processes: given('pids'), cpu: given('cpu'), freezer, unified: false }
 }
 
-/** What is held and what is not, as a clause. */
+/** The limits that hold and those that do not, as a clause. */
 export function describeLimits(limits: Limits): string {
   const held = Object.entries({ memory: limits.memory, processes: limits.processes, 'processor time': limits.cpu })
   const names = (isHeld: boolean) => held.filter(([, path]) => (path !== null) === isHeld).map(([name]) => name)

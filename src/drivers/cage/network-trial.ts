@@ -1,4 +1,4 @@
-/** Whether this machine can give workers in cages a network of their own: found out by making one. */
+/** Finds out by a trial whether this machine can give workers in cages a network of their own. */
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -9,11 +9,11 @@ import { outerWords } from './own-network.ts'
 import { NO_BUBBLEWRAP } from './trial.ts'
 
 const TRIAL_MS = 10_000
-/** What leads a network to the outside, and the packages that have it. */
+/** Programs that lead a network to the outside, and the packages that have them. */
 const PROGRAMS: Readonly<Record<string, string>> = { slirp4netns: 'slirp4netns', nsenter: 'util-linux', ip: 'iproute2' }
 const TUN = '/dev/net/tun'
 
-/** Why there can be no such network, and what to do. */
+/** The reason why there can be no such network, and the remedy. */
 export interface NetworkLack {
   readonly problem: string
   readonly action: string
@@ -24,7 +24,7 @@ export interface NetworkLack {
  * @param bwrap the program that makes cages here
  * @param open whether it is to lead to the outside
  * @param path where programs of the system lie
- * @returns null where all is there
+ * @returns null where nothing is missing
  */
 export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTEM_PATH): NetworkLack | null {
   try {
@@ -53,7 +53,10 @@ export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTE
   return open ? lackOfOutside(path) : null
 }
 
-/** The lack of networks where no cage can be made, with all missing packages in one message. @param wanted the network that workers are to reach */
+/**
+ * The lack of networks where no cage can be made, with all missing packages in one message.
+ * @param wanted the network that workers are to reach
+ */
 export function lackWithoutCage(cage: NetworkLack, wanted: 'open' | 'server' | 'shared'): NetworkLack {
   if (cage.problem !== NO_BUBBLEWRAP) return cage
   const missing = wanted === 'open' ? missingPrograms(SYSTEM_PATH) : []

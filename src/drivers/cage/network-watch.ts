@@ -1,14 +1,17 @@
-/** Closes what workers must not reach when this machine gets another address or network, as it does with each network of containers. */
+/**
+ * Closes what workers must not reach when this machine gets another address or network, as it does with each network
+ * of containers.
+ */
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../../ports/clock.ts'
 import { closeOutside } from './outside.ts'
 
-/** How often it is looked. */
+/** Interval between looks. */
 const INTERVAL_MS = 2_000
 /** All addresses and routes of this machine. */
 const ROUTES = '/proc/net/fib_trie'
 
-/** What {@link NetworkWatch} needs. */
+/** Options of {@link NetworkWatch}. */
 export interface NetworkWatchOptions {
   readonly clock: Clock
   /** The processes that lead the groups of the workers whose networks lead to the outside. */

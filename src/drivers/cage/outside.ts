@@ -1,4 +1,7 @@
-/** Leads the network of a worker to the outside, through slirp4netns, which opens connections for it as a program without rights. */
+/**
+ * Leads the network of a worker to the outside, through slirp4netns, which opens connections for it as a program
+ * without rights.
+ */
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { closeSync, openSync, readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -9,14 +12,17 @@ import type { Clock } from '../../ports/clock.ts'
 import { WORKER_VARIABLE } from '../base/host-environment.ts'
 import { closedDestinations, closingCommands } from './closed-destinations.ts'
 
-/** What hardly any other network has: the range for measuring devices (RFC 2544). */
+/** A range that hardly any other network has: that for measuring devices (RFC 2544). */
 const RANGE = '198.18.0.0/24'
-/** Where names are asked for in it. */
+/** Address of the name server in it. */
 export const NAME_SERVER = '198.18.0.3'
 /** Programs of the system, some of which are in no PATH but that of root. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin'
 const READY_MS = 20_000
-/** Devices that come later have no IPv6, which slirp4netns would not pass on; where the machine has none, there is no such file. */
+/**
+ * Devices that come later have no IPv6, which slirp4netns would not pass on; where the machine has none, there is no
+ * such file.
+ */
 const CLOSE = '(echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6) 2>/dev/null; exec ip -batch -'
 
 /** The network that is led to the outside. */

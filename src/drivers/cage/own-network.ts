@@ -1,6 +1,7 @@
 /**
- * A network of its own for each worker in a cage. In it are a loopback address, on which the worker finds the worker surface of the
- * server where its environment says, and a way to the outside where that is wanted. Nothing of the machine's loopback is there.
+ * A network of its own for each worker in a cage. In it are a loopback address, on which the worker finds the worker
+ * surface of the server where its environment says, and a way to the outside where that is wanted. Nothing of the
+ * machine's loopback is there.
  */
 import type { ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -17,27 +18,27 @@ import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
 const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1', '--v8-pool-size=0']
 const MAX_READY_BYTES = 32
 
-/** What {@link OwnNetwork} needs. */
+/** Options of {@link OwnNetwork}. */
 export interface OwnNetworkOptions {
   readonly bwrap: string
   /** The Node that holds it. */
   readonly nodePath: string
   /** The socket of the worker surface. */
   readonly socket: string
-  /** Whether it leads to the outside. */
+  /** True where it leads to the outside. */
   readonly open: boolean
   readonly clock: Clock
 }
 
-/** A worker that is to be started in a network of its own. */
+/** A worker to start in a network of its own. */
 export interface NetworkedWorker {
   readonly worker: WorkerId
   /** Its folder in the data directory, which it does not see. */
   readonly folder: string
-  /** On which ports it serves; null when it does not. */
+  /** The ports that it serves; null when it serves none. */
   readonly ports: ServedPorts | null
   readonly env: Readonly<Record<string, string>>
-  /** What is started. */
+  /** The command that is started. */
   readonly command: readonly string[]
 }
 
@@ -61,7 +62,7 @@ export class OwnNetwork {
     this.#options = options
   }
 
-  /** Whether it leads to the outside. */
+  /** True where it leads to the outside. */
   get isOpen(): boolean {
     return this.#options.open
   }
@@ -95,8 +96,9 @@ export function servedSocket(folder: string, port: number): string {
 }
 
 /**
- * The outer namespaces: the network, and the user namespace that owns it, in which the worker is not. The file system is the machine's.
- * slirp4netns wants a user root there, which is the user of the server; the cage maps it back, for which it needs the capability.
+ * The outer namespaces: the network, and the user namespace that owns it, in which the worker is not. The file system
+ * is the machine's. slirp4netns wants a user root there, which is the user of the server; the cage maps it back, for
+ * which it needs the capability.
  */
 const OUTER: readonly string[] = [
   ...['--unshare-user', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-drop', 'ALL', '--cap-add', 'CAP_SETFCAP'],

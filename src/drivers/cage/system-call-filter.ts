@@ -1,6 +1,7 @@
 /**
- * The filter of system calls of workers in cages, as a program for the kernel (seccomp, classic BPF). It refuses what reaches parts of the
- * kernel that are not kept apart by namespaces: keyrings, virtual sockets, tracing, loading of code, mounts. Everything else is permitted.
+ * The filter of system calls of workers in cages, as a program for the kernel (seccomp, classic BPF). It refuses what
+ * reaches parts of the kernel that are not kept apart by namespaces: keyrings, virtual sockets, tracing, loading of
+ * code, mounts. Everything else is permitted.
  */
 
 /** The architectures that the filter exists for, by the name that Node gives them. */
@@ -79,7 +80,10 @@ const SOCKETPAIR: Numbers = [53, 199]
 const NEW_NAMESPACES = 0x7e02_0000
 /** That of time, which is a part of the signal in the flags of `clone`. */
 const NEW_TIME = 0x80
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Others, such as AF_VSOCK, have no namespace or a large part of the kernel behind them. */
+/**
+ * AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Others, such as AF_VSOCK, have no namespace or a large part of the kernel
+ * behind them.
+ */
 const FAMILIES = [1, 2, 10, 16]
 
 const ARCHITECTURES: Readonly<Record<FilteredArchitecture, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 }

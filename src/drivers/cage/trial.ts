@@ -1,4 +1,4 @@
-/** Whether this machine can make a cage: found out by making one. */
+/** Finds out by a trial whether this machine can make a cage. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { CAGE_BASE } from './arguments.ts'
@@ -69,7 +69,7 @@ function tryWords(bwrap: string, filter: Buffer | null): string | null {
 }
 
 /**
- * Whether workers in such a cage can have a private layer over their image.
+ * True where workers in such a cage can have a private layer over their image.
  * @param folder where those of workers will be
  * @param around the words that make the namespaces around it
  */

@@ -59,7 +59,10 @@ export class ContainerCalls {
     return this.#inspect(container)
   }
 
-  /** The container of a worker, by its name or id; null when there is none, or it is somebody else's. @throws EngineError */
+  /**
+   * The container of a worker, by its name or id; null when there is none, or it is somebody else's.
+   * @throws EngineError
+   */
   async find(container: string, worker: WorkerId): Promise<InspectedContainer | null> {
     try {
       const found = await this.#inspect(container)

@@ -1,9 +1,9 @@
-/** How a container is given GPUs, and no others than its own. */
+/** The GPUs of a container, in the words of an engine: its own and no others. */
 import type { AssignedGpu } from '../../core/workers/placement.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { AmdDevices } from '../base/amd-devices.ts'
 
-/** What an engine can do for GPUs. */
+/** Abilities of an engine with GPUs. */
 export interface GpuContext {
   /** The version of Podman; null for Docker. */
   readonly podman: string | null
@@ -14,7 +14,10 @@ export interface GpuContext {
 /** Older ones make the container without a word and without the GPU. */
 const PODMAN_WITH_REQUESTS = { major: 5, minor: 4 }
 
-/** What of the engine's create call gives a container its GPUs. @throws WorkerStartError when it cannot have them */
+/**
+ * The part of the engine's create call that gives a container its GPUs.
+ * @throws WorkerStartError when it cannot have them
+ */
 export function gpuOptions(gpus: readonly AssignedGpu[], context: GpuContext): Record<string, unknown> {
   if (gpus.length === 0) return {}
   const amd = gpus.filter(isAmd)
@@ -28,8 +31,8 @@ export function gpuOptions(gpus: readonly AssignedGpu[], context: GpuContext): R
 }
 
 /**
- * The variables that name a container's GPUs to programs. Where the engine gives GPUs of NVIDIA by one of them, an image or a user
- * could ask for all. Of AMD's a container sees none but its own, counted from 0.
+ * The variables that name a container's GPUs to programs. Where the engine gives GPUs of NVIDIA by one of them, an
+ * image or a user could ask for all. Of AMD's a container sees none but its own, counted from 0.
  */
 export function gpuVariables(gpus: readonly AssignedGpu[]): Record<string, string> {
   const nvidia = gpus.filter(gpu => !isAmd(gpu))

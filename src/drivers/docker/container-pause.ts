@@ -4,7 +4,7 @@ import type { Engine } from './engine/engine.ts'
 import { engineError } from './engine/engine-error.ts'
 import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 
-/** What {@link ContainerPause} needs. */
+/** Options of {@link ContainerPause}. */
 export interface ContainerPauseOptions {
   readonly engine: Engine
   readonly container: string
@@ -15,9 +15,9 @@ export interface ContainerPauseOptions {
 /** The pause of a container; each call is made after the one before. */
 export class ContainerPause {
   readonly #options: ContainerPauseOptions
-  /** Whether the engine has paused it; null while that is not known. */
+  /** True while the engine has paused it; null while that is unknown. */
   #paused: boolean | null = null
-  /** Whether it is to be paused; null when this server was told nothing about it. */
+  /** True where it should be paused; null when nobody asked this server for either. */
   #wanted: boolean | null = null
   #turn: Promise<unknown> = Promise.resolve()
 

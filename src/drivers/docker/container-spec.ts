@@ -7,17 +7,17 @@ import type { WorkerSpec } from '../../ports/driver.ts'
 import { CACHE_PATH, cacheVariables, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 
-/** How containers are connected. */
+/** Connection of containers to this server. */
 export interface ContainerConnection {
   /** The network's name or id. */
   readonly name: string
   /** Entries for the hosts file, as `name:address`. */
   readonly extraHosts: readonly string[]
-  /** How this machine reaches their ports. */
+  /** The way in which this machine reaches their ports. */
   readonly serving: ContainerServing
 }
 
-/** What the configuration depends on besides the worker. */
+/** Facts beside the worker that the configuration depends on. */
 export interface ContainerContext {
   /** The exact image. */
   readonly image: string
@@ -26,7 +26,7 @@ export interface ContainerContext {
   /** The hardware of the machine. */
   readonly cpus: number
   readonly memoryBytes: number
-  /** Whether the engine can limit what a container writes. */
+  /** True where the engine can limit what a container writes. */
   readonly boundsDisk: boolean
   readonly gpus: GpuContext
 }
@@ -42,7 +42,10 @@ export const LABELS = {
   serves: 'dev.runyard.serves',
 } as const
 
-/** Capabilities of programs that start as root and change their user. Docker's defaults for devices, raw packets and new rights are left out. */
+/**
+ * Capabilities of programs that start as root and change their user. Docker's defaults for devices, raw packets and
+ * new rights are left out.
+ */
 const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_BIND_SERVICE', 'SETGID', 'SETUID']
 const MAX_PROCESSES = 8_192
 const MAX_PORT = 65_535
@@ -145,7 +148,9 @@ function publishedPorts(spec: WorkerSpec, { serving }: ContainerConnection): Rec
   return { PortBindings: Object.fromEntries(servedPorts(spec).map(port => [port, binding])) }
 }
 
-/** Size of shared memory, which programs need to share a model between processes. It counts as memory of the container. */
+/**
+ * Size of shared memory, which programs need to share a model between processes. It counts as memory of the container.
+ */
 function sharedMemory({ placement }: WorkerSpec, memoryBytes: number): number {
   if (placement.gpus.length === 0) return SHARED_MEMORY_BYTES
   return Math.max(SHARED_MEMORY_BYTES, Math.floor(memoryBytes / 2))

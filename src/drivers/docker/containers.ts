@@ -24,13 +24,13 @@ export interface ContainerHandle {
   readonly limits: readonly Limit[]
 }
 
-/** What a {@link Container} needs. */
+/** Options of a {@link Container}. */
 export interface ContainerOptions {
   readonly engine: Engine
   readonly clock: Clock
   readonly handle: ContainerHandle
   readonly bootId: string
-  /** What the copies of all outputs together may read. */
+  /** Reading rate of the copies of all outputs together. */
   readonly copyBudget: ByteBudget
   readonly logFolder: string
   readonly noteFile: string
@@ -56,16 +56,16 @@ export class Container {
   #outOfMemory = false
   #memoryMb: number | null = null
   #diskGb: number | null = null
-  /** Whether its configuration was read from the engine. */
+  /** True once its configuration was read from the engine. */
   #learned = false
   /** Its addresses for requests; null while they are not known. */
   #served: ServedAt | null = null
-  /** Why the driver itself ends it. */
+  /** The reason for which the driver itself ends it. */
   #fault: ExitCause | null = null
   /** The signal to send when the engine is back. */
   #asked: NodeJS.Signals | null = null
   readonly #sending = new Set<NodeJS.Signals>()
-  /** Whether SIGTERM was sent, which happens once: many programs abort at a second one. */
+  /** True once SIGTERM was sent, which happens once: many programs abort at a second one. */
   #terminated = false
 
   constructor(options: ContainerOptions) {
@@ -80,7 +80,7 @@ export class Container {
     this.#pause = new ContainerPause({ ...options, container, inspect: () => this.#inspect() })
   }
 
-  /** How it ended; null while it runs. */
+  /** Its end; null while it runs. */
   get exit(): ObservedExit | null {
     return this.#exit
   }
@@ -245,7 +245,7 @@ export class Container {
       this.#terminated ||= name === 'SIGTERM'
     } catch (thrown) {
       const { status } = engineError(thrown)
-      // It has ended meanwhile: the event of its exit will come, or was lost.
+      // It has ended: the event of its exit will come, or was lost.
       if (status === 404 || status === 409) return void this.ended(null)
       const { process } = this.handle
       // The engine is away, but its containers may run.
@@ -301,7 +301,7 @@ export function isolationOf(handle: string): Isolation {
   return { kind: 'container', limits: parseHandle(handle)?.limits ?? [] }
 }
 
-/** Whether a pid is of this machine: engines in a virtual machine report pids of that. */
+/** True for a pid of this machine: engines in a virtual machine report pids of that. */
 function isProcessOf(pid: number, container: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(container)

@@ -8,13 +8,14 @@ const EVERY_MS = 60_000
 const LOOK_MS = 30_000
 const GB = 1_000_000_000
 
-/** Why a container that wrote so much is ended; null when it is not. */
+/** The reason to end a container that wrote so much; null where it may go on. */
 export function diskFault(writtenBytes: number, limitGb: number): ExitCause | null {
   return writtenBytes > limitGb * GB ? { kind: 'disk_full', limitGb, of: 'container' } : null
 }
 
 /**
- * Containers whose disk the engine does not bound: one that wrote too much is ended before the disk of the machine is full.
+ * Containers whose disk the engine does not bound: one that wrote too much is ended before the disk of the machine is
+ * full.
  */
 export class DiskWatch {
   readonly #engine: Engine

@@ -1,9 +1,9 @@
 /**
  * Runs workers as containers of a Docker engine, or of Podman's, which has the same API.
  *
- * A container does not notice the end of the server; the next server finds it by its labels. The engine may be away at any time:
- * containers that cannot be observed count as running, and signals are sent again when the engine is back. Ended containers are removed
- * with their file systems when their workers are released.
+ * A container does not notice the end of the server; the next server finds it by its labels. The engine may be away at
+ * any time: containers that cannot be observed count as running, and signals are sent again when the engine is back.
+ * Ended containers are removed with their file systems when their workers are released.
  */
 import { join } from 'node:path'
 import { ByteBudget } from '../../core/byte-budget.ts'
@@ -29,7 +29,7 @@ import { Images, type ImageWish } from './images/images.ts'
 import { freeShareOf, PulledImages } from './images/pulled-images.ts'
 import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 
-/** What {@link createDockerDriver} needs. */
+/** Options of {@link createDockerDriver}. */
 export interface DockerDriverOptions {
   readonly addresses: ContainerEngineOptions['addresses']
   readonly note: ContainerEngineOptions['note']
@@ -45,7 +45,10 @@ export interface DockerDriverOptions {
   readonly bootId: string
   /** The network of new containers. @throws AppError with the reason why there is none */
   readonly connection: () => Promise<ContainerConnection>
-  /** The free part of the disk of a folder, from 0 to 1, or null when it is not known; read from the system unless given. */
+  /**
+   * The free part of the disk of a folder, from 0 to 1, or null when it is not known; read from the system unless
+   * given.
+   */
   readonly freeShare?: (folder: string) => number | null
 }
 

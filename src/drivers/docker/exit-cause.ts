@@ -1,16 +1,16 @@
-/** How a container ended, from what the engine and its init say. */
+/** The end of a container, from the messages of the engine and of its init. */
 import { constants } from 'node:os'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 
 /** The end of a container as the engine reports it. */
 export interface ContainerEnd {
-  /** The exit code; 128 plus the number of the signal for a signal. Null when the engine does not know. */
+  /** The exit code; 128 plus the number of the signal for a signal. Null when the engine reports none. */
   readonly code: number | null
   readonly outOfMemory: boolean
-  /** Whether the engine was stopped at about that time. */
+  /** True where the engine was stopped at about that time. */
   readonly withEngine: boolean
-  /** Whether this server asked for the end. */
+  /** True where this server asked for the end. */
   readonly asked: boolean
   readonly memoryMb: number | null
   /** The end of its output. */

@@ -1,4 +1,4 @@
-/** What an engine says of a container. */
+/** Descriptions of containers by an engine. */
 import type { ServedAt, SocketAddress } from '../../core/workers/socket-address.ts'
 import { LABELS } from './container-spec.ts'
 
@@ -27,14 +27,14 @@ export interface InspectedContainer {
   }
 }
 
-/** Whether it has begun and not ended. A paused one has not. */
+/** True for a container that has begun and not ended, such as a paused one. */
 export function hasNotEnded({ State: { Running, Paused } }: Pick<InspectedContainer, 'State'>): boolean {
   return Running || Paused === true
 }
 
 /**
- * The address of a running container: a port of this machine's loopback address where its ports are published, its own otherwise.
- * Null when it does not serve, or the engine does not say where.
+ * The address of a running container: a port of this machine's loopback address where its ports are published, its own
+ * otherwise. Null when it does not serve, or the engine does not say where.
  */
 export function servedAddress({ Config, NetworkSettings }: InspectedContainer): ServedAt | null {
   const [port, healthPort] = (Config?.Labels?.[LABELS.serves] ?? '').split(',').map(Number)

@@ -1,4 +1,6 @@
-/** The engine's form of a container's output: frames with a head of eight bytes, each an entry with its time in front. */
+/**
+ * The engine's form of a container's output: frames with a head of eight bytes, each an entry with its time in front.
+ */
 import { type ByteSource, gathered } from '../base/byte-source.ts'
 import { entryTime, type LogEntry } from '../base/log-position.ts'
 

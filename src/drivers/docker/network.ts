@@ -1,6 +1,6 @@
 /**
- * The network of an installation's containers: one bridge for all endpoints, because an engine has address ranges for about 31.
- * Its containers are kept from each other by the engine; they reach the internet through this machine.
+ * The network of an installation's containers: one bridge for all endpoints, because an engine has address ranges for
+ * about 31. Its containers are kept from each other by the engine; they reach the internet through this machine.
  */
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -15,14 +15,14 @@ export const INSTALLATION_LABEL = 'runyard.installation'
 const ISOLATION = 'com.docker.network.bridge.enable_icc'
 const BRIDGE = 'com.docker.network.bridge.name'
 
-/** What {@link createContainerNetwork} needs. */
+/** Options of {@link createContainerNetwork}. */
 export interface ContainerNetworkOptions {
   readonly engine: Pick<EngineClient, 'call'>
   /** Letters and digits that name the installation on its engine. */
   readonly installation: string
   /** The network of a setting; null for the installation's own. */
   readonly given: string | null
-  /** Whether the engine's address is a socket in the file system of this machine. */
+  /** True where the engine's address is a socket in the file system of this machine. */
   readonly local: boolean
 }
 
@@ -219,7 +219,7 @@ function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap(list => (list ?? []).map(({ address }) => address))
 }
 
-/** Whether an address is one of this machine, running or not. */
+/** True for an address of this machine, running or not. */
 function isOwn(address: string): Promise<boolean> {
   return new Promise(resolve => {
     const server = createServer()

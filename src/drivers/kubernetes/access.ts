@@ -1,4 +1,4 @@
-/** How a cluster is reached: from a configuration of kubectl, or as a pod of the cluster itself. */
+/** The way to a cluster: from a configuration of kubectl, or as a pod of the cluster itself. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,13 +20,13 @@ export interface ClusterAccess {
     readonly servername?: string
     readonly rejectUnauthorized?: boolean
   }
-  /** The token of the caller, null for none; `fresh` reads it anew, `kept` from time to time. */
+  /** The token of the caller, null for none; `fresh` reads it again, `kept` from time to time. */
   token(how: 'kept' | 'fresh'): string | null
-  /** Whether this server is a pod of the cluster. */
+  /** True where this server is a pod of the cluster. */
   readonly isInside: boolean
 }
 
-/** What {@link clusterAccess} needs. */
+/** Options of {@link clusterAccess}. */
 export interface AccessOptions {
   /** `in-cluster`, `kubeconfig`, or the address of a proxy (`kubectl proxy`) without TLS. */
   readonly where: string
@@ -34,14 +34,14 @@ export interface AccessOptions {
   readonly context: string | null
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
-  /** Where a pod finds its service account; the usual place unless given. */
+  /** The folder of the service account of a pod; the usual one unless given. */
   readonly accountFolder?: string
   /** Runs kubectl and gives what it prints; really does unless given. */
   readonly kubectl?: (args: readonly string[]) => string
 }
 
 const ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount'
-/** How long a token of a file is kept: the cluster replaces it long before it ends. */
+/** Time for which a token of a file is kept: the cluster replaces it long before it ends. */
 const TOKEN_MS = 60_000
 const KUBECTL_MS = 20_000
 const DEFAULT_NAMESPACE = 'default'

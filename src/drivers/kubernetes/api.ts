@@ -1,4 +1,4 @@
-/** What the driver asks of the API of Kubernetes, and the parts of its objects that it reads. */
+/** The calls that the driver makes of the API of Kubernetes, and the parts of its objects that it reads. */
 import type { ByteSource } from '../base/byte-source.ts'
 
 /** One call of the API. */
@@ -34,7 +34,7 @@ export class KubernetesError extends Error {
   readonly status: number | null
   /** The API's word for it, as `AlreadyExists`; empty for none. */
   readonly reason: string
-  /** How long the API asks to wait; 0 where it does not say. */
+  /** The wait that the API asks for; 0 where it asks for none. */
   readonly retryAfterMs: number
 
   constructor(message: string, status: number | null, extras: { reason?: string; retryAfterMs?: number } = {}) {
@@ -45,7 +45,7 @@ export class KubernetesError extends Error {
     this.retryAfterMs = extras.retryAfterMs ?? 0
   }
 
-  /** Whether the same call may succeed soon: nobody answered, or the API is overloaded or not ready. */
+  /** True where the same call may succeed soon: nobody answered, or the API is overloaded or not ready. */
   get isPassing(): boolean {
     const { status } = this
     return status === null || status === 408 || status === 429 || status >= 500
@@ -75,7 +75,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
 }
 
-/** What all objects have. */
+/** Fields of all objects. */
 export interface ObjectMeta {
   readonly name: string
   readonly uid?: string
@@ -98,7 +98,7 @@ export interface ObjectList<Item> {
   readonly items?: readonly Item[]
 }
 
-/** What is told of a container. */
+/** State of a container of a pod. */
 export interface ContainerStatus {
   readonly name?: string
   readonly imageID?: string
@@ -145,7 +145,7 @@ export interface PodObject extends KubernetesObject {
   }
 }
 
-/** Something that happened to an object, as its cluster tells it. */
+/** Something that happened to an object, as its cluster reports it. */
 export interface EventObject extends KubernetesObject {
   readonly reason?: string
   readonly message?: string

@@ -3,8 +3,8 @@ import type { Leader } from '../../ports/leader.ts'
 import { type KubernetesApi, KubernetesError } from './api.ts'
 
 /**
- * An API whose changes are confirmed one by one. A start has several, and pauses between them: a server that was stopped in one of these must
- * not go on with the start when another server has long given its worker up.
+ * An API whose changes are confirmed one by one. A start has several, and pauses between them: a server that was
+ * stopped in one of these must not go on with the start when another server has long given its worker up.
  */
 export function fencedApi(api: KubernetesApi, leader: Pick<Leader, 'confirm'>): KubernetesApi {
   return {

@@ -17,7 +17,7 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const MAX_PROBLEM_BYTES = 64 * 1024
 /** Connections for calls; each stream has one of its own beside them. */
 const MAX_CALLS = 32
-/** What of any kind of objects the API gives. */
+/** Media types for the metadata of any kind of objects. */
 const METADATA = {
   one: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
   list: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
@@ -178,7 +178,7 @@ function tooMany(waitMs: number): KubernetesError {
   return new KubernetesError('the API asks for fewer calls', 429, { reason: 'TooManyRequests', retryAfterMs: waitMs })
 }
 
-/** What the API says of a call that it refuses: an object `Status` where it has one. */
+/** The error in the response of the API to a call that it refuses: an object `Status` where it has one. */
 function refusal(status: number, text: string, retryAfterMs: number): KubernetesError {
   const wait = Number.isFinite(retryAfterMs) ? Math.min(Math.max(0, retryAfterMs), MAX_RETRY_AFTER_MS) : 0
   try {

@@ -1,9 +1,10 @@
 /**
  * Runs workers as pods of a Kubernetes cluster, one bare pod each.
  *
- * A pod is named after its worker, so any server of an installation finds it. The API of the cluster may be away at any time: pods that
- * cannot be seen count as running, and what they were asked is asked again when it is back. A pod ends for this server when the cluster says so:
- * it has ended, a complete answer does not have it any more, or its node has been silent beyond a limit.
+ * A pod is named after its worker, so any server of an installation finds it. The API of the cluster may be away at
+ * any time: pods that cannot be seen count as running, and what they were asked is asked again when it is back. A pod
+ * ends for this server when the cluster says so: it has ended, a complete answer does not have it any more, or its
+ * node has been silent beyond a limit.
  */
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import { parseReference } from '../../core/endpoints/image-reference.ts'
@@ -31,18 +32,21 @@ import { aborted, makePod, StartProgress, StartTurns, stopped } from './pod-star
 import { lostText } from './start-trouble.ts'
 import { type PodEnding, parseHandle, podHandle, WorkerPod } from './worker-pod.ts'
 
-/** What {@link createKubernetesDriver} needs. */
+/** Options of {@link createKubernetesDriver}. */
 export interface KubernetesDriverOptions {
   readonly api: KubernetesApi
   readonly namespace: string
   readonly clock: Clock
   readonly notifier: Notifier
   readonly outputs: PodOutputs
-  /** Letters and digits that identify this installation in a namespace that others may use, too. All its servers give the same. */
+  /**
+   * Letters and digits that identify this installation in a namespace that others may use, too. All its servers give
+   * the same.
+   */
   readonly installation: string
   readonly settings: PodSettings
   readonly maxWorkers: number
-  /** Whether this server reaches the addresses of pods. */
+  /** True where this server reaches the addresses of pods. */
   readonly reachesPods: boolean
   /** Logs that the API was found or lost. */
   readonly note: (what: 'cluster.found' | 'cluster.away', fields: Readonly<Record<string, unknown>>) => void
@@ -57,21 +61,21 @@ export interface KubernetesDriver extends Driver {
 }
 
 const CHECK_MS = 5_000
-/** What nodes tell of a pod whose volume they cannot mount, and of one that has it. */
+/** Reasons of events about a pod whose volume cannot be mounted, and of events about one that has it. */
 const UNMOUNTED = new Set(['FailedMount', 'FailedAttachVolume'])
 const STARTING = new Set(['Pulling', 'Pulled', 'Created'])
-/** How long nothing may be heard of a pod of which something is to come before it is asked for. */
+/** Silence after which a pod that should change state is polled. */
 const UNHEARD_MS = 15_000
 /** Pods that are asked for at once. */
 const MAX_ASKED = 20
-/** How long a caller waits for the cluster to take a call that ends a pod; it goes on after that. */
+/** Maximum wait of a caller for the cluster to take a call that ends a pod; the call goes on after that. */
 const ENDING_WAIT_MS = 1_000
 const FIRST_MS = 10_000
-/** How long a server that becomes active waits for the first answer: another one is to act within seconds. */
+/** Maximum wait of a server that becomes active for the first answer: it should act within seconds. */
 const TAKEOVER_MS = 1_500
 /** Pauses between calls that remove the pod of a start that failed. */
 const GIVE_UP_MS = { first: 1_000, most: 15_000 }
-/** Objects that are younger may be those of a server that has taken over meanwhile. */
+/** Objects that are younger may be those of a server that took over in the meantime. */
 const TIDY_AGE_MS = 10 * 60_000
 const TIDY_MS = 3_000
 
@@ -95,7 +99,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   readonly #progress = new StartProgress()
   readonly #podWatch: ListWatch<PodObject>
   readonly #eventWatch: ListWatch<EventObject>
-  /** Why the API cannot be called; null when it can, undefined before the first answer. */
+  /** The reason why the API cannot be called; null when it can, undefined before the first answer. */
   #away: string | null | undefined = undefined
   readonly #tried = Promise.withResolvers<void>()
   /** Resolves when a takeover waits for the cluster no longer. */
@@ -290,7 +294,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   /** Removes the pod of a start that failed. */
   #giveUp(pod: WorkerPod): void {
     const wasTaken = pod.exit?.cause.kind === 'reclaimed'
-    // Its end is observed; otherwise nothing is left of it to know.
+    // Its end is observed; any other pod leaves nothing to observe.
     if (!wasTaken) {
       this.workers.delete(pod.worker)
       void pod.close()
@@ -298,7 +302,9 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     void this.#removePod(pod)
   }
 
-  /** Asks until the cluster has taken it: a pod that waits for a node would run for nobody. Then `tidy` is too late. */
+  /**
+   * Asks until the cluster has taken it: a pod that waits for a node would run for nobody. Then `tidy` is too late.
+   */
   async #removePod(pod: WorkerPod): Promise<void> {
     for (let waitMs = GIVE_UP_MS.first; !this.#closed; waitMs = Math.min(waitMs * 2, GIVE_UP_MS.most)) {
       try {
@@ -360,7 +366,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     const pod = this.#podOf(object)
     if (pod === undefined) this.#unclaimed.note(object, type !== 'DELETED')
     else if (type !== 'DELETED') this.#see(pod, object)
-    // Of a pod that was never seen an old event may tell.
+    // An old event may be about a pod that was never seen.
     else if (pod.uid !== null && pod.uid === object.metadata.uid) pod.gone(podReport(object, true))
   }
 
@@ -374,7 +380,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     if (pod.hasRun) this.#progress.hasImage(pod.name)
   }
 
-  /** What a node tells of a start. */
+  /** An event about a start, from a node. */
   #told({ reason = '', message = '', involvedObject }: EventObject): void {
     const { name = '', uid } = involvedObject ?? {}
     const pod = this.workers.get(workerOfPod(name))
@@ -449,7 +455,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   }
 }
 
-/** The pods that the cluster has told of and that belong to no worker of this server. */
+/** The pods that the cluster has reported and that belong to no worker of this server. */
 export class UnclaimedPods {
   readonly #installation: string
   readonly #pods = new Map<WorkerId, PodObject>()
@@ -458,12 +464,12 @@ export class UnclaimedPods {
     this.#installation = installation
   }
 
-  /** A complete list comes: what was known before counts no more. */
+  /** A complete list begins: earlier reports no longer count. */
   clear(): void {
     this.#pods.clear()
   }
 
-  /** The cluster has a pod, or has it no more. */
+  /** The cluster reports that a pod exists, or that it was deleted. */
   note(object: PodObject, isThere: boolean): void {
     const worker = workerOf(object, this.#installation)
     if (worker === null) return
@@ -471,7 +477,7 @@ export class UnclaimedPods {
     else if (this.#pods.get(worker)?.metadata.uid === object.metadata.uid) this.#pods.delete(worker)
   }
 
-  /** The pod of a worker that is taken over; undefined when the cluster has not told of one. */
+  /** The pod of a worker that is taken over; undefined when the cluster has not reported one. */
   take(worker: WorkerId): PodObject | undefined {
     const found = this.#pods.get(worker)
     this.#pods.delete(worker)

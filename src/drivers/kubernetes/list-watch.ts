@@ -1,17 +1,17 @@
 /**
- * Follows all objects of a kind: a list in pages, then what happened since it, and another list whenever what happened cannot be had any
- * more. A list is the truth; events may be missed, repeated or out of order.
+ * Follows all objects of a kind: a list in pages, then the events since it, and another list whenever the events
+ * no longer exist. A list is the truth; events may be missed, repeated or out of order.
  */
 import type { Clock } from '../../ports/clock.ts'
 import { type KubernetesApi, KubernetesError, type KubernetesObject, kubernetesError, type ObjectList } from './api.ts'
 
-/** What {@link ListWatch} needs. */
+/** Options of {@link ListWatch}. */
 export interface ListWatchOptions<Item extends KubernetesObject> {
   readonly api: KubernetesApi
   readonly clock: Clock
   /** As `/api/v1/namespaces/default/pods`. */
   readonly path: string
-  /** Which of them, as `labelSelector`. */
+  /** Selection of the objects, as `labelSelector`. */
   readonly query: Readonly<Record<string, string>>
   /** `all` begins with those that there are, `new` with those that come. */
   readonly from: 'all' | 'new'
@@ -29,7 +29,7 @@ export interface ListedPage<Item> {
   readonly isLast: boolean
 }
 
-/** What happened to an object. */
+/** A change of an object. */
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED'
 
 interface WatchEvent<Item> {
@@ -49,7 +49,7 @@ const MAX_LINE_BYTES = 8 * 1024 * 1024
 export class ListWatch<Item extends KubernetesObject> {
   readonly #options: ListWatchOptions<Item>
   readonly #closed = new AbortController()
-  /** Where the events go on; null where a list has to come first. */
+  /** The version from which the events go on; null where a list has to come first. */
   #version: string | null = null
   #listedMs = Number.NEGATIVE_INFINITY
   #problem: string | null | undefined = undefined

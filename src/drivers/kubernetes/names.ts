@@ -1,4 +1,4 @@
-/** What the objects of an installation are called, and how it knows its own. */
+/** Names and labels of the objects of an installation. */
 import type { WorkerId } from '../../core/ids.ts'
 import type { KubernetesObject } from './api.ts'
 
@@ -35,7 +35,7 @@ export function pullSecretName(worker: WorkerId): string {
   return `runyard-${worker}-pull`
 }
 
-/** Whether a worker with this id can be a pod: names of pods are names of hosts. */
+/** True for a worker with an id that can name a pod: names of pods are names of hosts. */
 export function isPodId(worker: WorkerId): boolean {
   return /^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/.test(worker)
 }

@@ -1,28 +1,37 @@
-/** What the pods of workers may reach, and who may reach them, where the network of the cluster heeds policies. */
+/**
+ * The policy for the networks of workers' pods: their destinations and their callers, where the network of the cluster
+ * heeds policies.
+ */
 import { isAddress } from '../../core/workers/container-reach.ts'
 import { type KubernetesApi, type KubernetesObject, kubernetesError } from './api.ts'
 import { NAMES, ownLabels } from './names.ts'
 
-/** What a policy is made of. */
+/** Options of a policy. */
 export interface PolicyOptions {
   readonly installation: string
   readonly namespace: string
   /** `open` lets workers reach the internet, `closed` does not. */
   readonly egress: 'open' | 'closed'
-  /** Where workers call this server, and the port on which it listens there. */
+  /** The address at which workers call this server, and the port on which it listens there. */
   readonly workerUrl: string
   readonly workerPort: number
-  /** Whether this server is a pod of the cluster. */
+  /** True where this server is a pod of the cluster. */
   readonly isInside: boolean
 }
 
 /** The labels of the pods of servers, as the chart sets them. */
 const SERVER = { 'app.kubernetes.io/name': 'runyard', 'app.kubernetes.io/component': 'server' }
-/** Addresses that are no part of the internet: pods, services and nodes are among them, and what clouds tell their machines. */
+/**
+ * Addresses that are no part of the internet: pods, services and nodes are among them, and what clouds tell their
+ * machines.
+ */
 const PRIVATE = ['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16']
 const PRIVATE_V6 = ['fc00::/7', 'fe80::/10']
 
-/** The policy of the workers of an installation. They reach this server, names, and the internet where it is open; only this server reaches them. */
+/**
+ * The policy of the workers of an installation. They reach this server, names, and the internet where it is open; only
+ * this server reaches them.
+ */
 export function workerPolicy(options: PolicyOptions): Record<string, unknown> {
   const { installation, namespace, egress } = options
   const server = serverPeer(options)

@@ -1,4 +1,6 @@
-/** Which nodes will do for a worker: GPUs by the labels of NVIDIA's GPU feature discovery, and how they are asked for. */
+/**
+ * The nodes that fit a worker: GPUs by the labels of NVIDIA's GPU feature discovery, and the names of their resources.
+ */
 import type { WorkerWish } from '../../core/workers/worker-wish.ts'
 
 /** The label with the product of a node's GPUs. */
@@ -10,7 +12,7 @@ const SHARED = '-SHARED'
 const MIG_RESOURCE = 'nvidia.com/mig-'
 const MAX_WEIGHT = 100
 
-/** How GPUs are asked for in a cluster. */
+/** Names of GPUs in a cluster. */
 export interface GpuNaming {
   /** The resource of a whole GPU, as `nvidia.com/gpu`. */
   readonly resource: string
@@ -25,7 +27,7 @@ export interface NodeExpression {
   readonly values: readonly string[]
 }
 
-/** What GPUs a pod asks for. */
+/** The GPUs that a pod asks for. */
 export interface GpuRequest {
   readonly resource: string
   readonly count: number
@@ -33,7 +35,10 @@ export interface GpuRequest {
   readonly types: readonly string[]
 }
 
-/** The GPUs of a wish; null for none. Parts of GPUs (MIG) are another resource than whole ones, and a pod has one: that of the first type. */
+/**
+ * The GPUs of a wish; null for none. Parts of GPUs (MIG) are another resource than whole ones, and a pod has one: that
+ * of the first type.
+ */
 export function gpuRequest({ gpuTypes, gpuCount }: WorkerWish, naming: GpuNaming): GpuRequest | null {
   if (gpuCount === 0) return null
   const resource = gpuTypes[0] === undefined ? naming.resource : resourceOf(gpuTypes[0], naming)

@@ -1,4 +1,4 @@
-/** Which GPUs nodes have: asked for once a node, where the server may read nodes at all. */
+/** The GPUs of nodes: read once for each node, where the server may read nodes at all. */
 import type { ReportedPlace } from '../../core/workers/platform-report.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { type KubernetesApi, type KubernetesObject, kubernetesError } from './api.ts'
@@ -31,8 +31,8 @@ export class NodeTypes {
   }
 
   /**
-   * The place of a pod. Of several types that it wished the node says which it got; while that is not known, or when nodes may not be
-   * read, it is taken to be the preferred one.
+   * The place of a pod. Of several types that it wished the node says which it got; while that is not known, or when
+   * nodes may not be read, it is taken to be the preferred one.
    */
   placeOf({ gpuTypes, gpuCount }: PodReport, node: string): ReportedPlace {
     if (gpuCount === 0) return { node, gpuType: null, gpuCount }

@@ -14,7 +14,7 @@ import {
 import { ownSelector, podName, workerOf } from './names.ts'
 import { type Manifest, ownedBy } from './pod-spec.ts'
 
-/** Where the objects are. */
+/** The place of the objects. */
 export interface PodCallsOptions {
   readonly api: KubernetesApi
   readonly namespace: string
@@ -26,7 +26,7 @@ export interface OwnObject {
   readonly worker: WorkerId
   readonly name: string
   readonly uid: string
-  /** When the cluster made it, in epoch milliseconds. */
+  /** The time at which the cluster made it, in epoch milliseconds. */
   readonly createdMs: number
 }
 
@@ -42,7 +42,7 @@ export class PodCalls {
     this.#options = options
   }
 
-  /** Where objects of a kind are. */
+  /** The path of the objects of a kind. */
   path(kind: Kind, name = ''): string {
     return `/api/v1/namespaces/${this.#options.namespace}/${kind}${name === '' ? '' : `/${name}`}`
   }

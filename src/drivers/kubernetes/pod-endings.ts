@@ -3,14 +3,17 @@ import type { Clock } from '../../ports/clock.ts'
 import type { PodCalls } from './pod-calls.ts'
 import type { PodEnding, WorkerPod } from './worker-pod.ts'
 
-/** Killed pods get a moment, in which their node confirms their end. Without it the cluster would forget them while they may run. */
+/**
+ * Killed pods get a moment, in which their node confirms their end. Without it the cluster would forget them while
+ * they may run.
+ */
 export const KILL_S = 1
 
 const MAX_REMOVALS = 5
 const AGAIN_MS = 1_000
 
 interface Ending {
-  /** What the cluster has taken. */
+  /** The last call that the cluster has taken. */
   sent: PodEnding | null
   isSending: boolean
 }
@@ -62,8 +65,8 @@ export class PodEndings {
   }
 
   /**
-   * Forgets a pod that has ended and removes it from the cluster. One that was told to end goes by itself, unless nobody would confirm that,
-   * since its node is lost. `tidy` removes what this cannot.
+   * Forgets a pod that has ended and removes it from the cluster. One that was asked to end goes by itself, unless
+   * nobody would confirm that, since its node is lost. `tidy` removes what this cannot.
    */
   async forget(pod: WorkerPod): Promise<void> {
     this.#endings.delete(pod)

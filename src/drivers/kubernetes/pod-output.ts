@@ -11,7 +11,7 @@ import type { ByteStream, KubernetesApi } from './api.ts'
 import { CONTAINER } from './names.ts'
 import type { PodOutput, WorkerPod } from './worker-pod.ts'
 
-/** What {@link createPodOutputs} needs. */
+/** Options of {@link createPodOutputs}. */
 export interface PodOutputsOptions {
   readonly api: KubernetesApi
   readonly namespace: string
@@ -38,7 +38,10 @@ const RETRY_MS = { first: 500, most: 10_000 }
 /** Longer lines come in parts of this length, wherever the stream was cut. */
 const MAX_PART_BYTES = 64 * 1024
 
-/** How long to wait before an output is asked for again. @param asked number of outputs that are asked for instead of followed */
+/**
+ * The wait before an output is asked for again, in ms.
+ * @param asked number of outputs that are asked for instead of followed
+ */
 export function askPauseMs(asked: number): number {
   return Math.max(ASK_AGAIN_MS, (asked * 1000) / MOST_ASKED_A_SECOND)
 }
@@ -93,8 +96,8 @@ export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
 }
 
 /**
- * The entries of an output. What stands behind the last line of a stream that was read to its end is an entry only when no more of
- * that line will come.
+ * The entries of an output. What stands behind the last line of a stream that was read to its end is an entry only
+ * when no more of that line will come.
  */
 async function* entriesOf(
   stream: ByteStream,
@@ -133,7 +136,7 @@ export class OutputLines {
     return entries
   }
 
-  /** What stands behind the last line. */
+  /** The text behind the last line. */
   rest(): LogEntry[] {
     const bytes = this.#line
     this.#line = Buffer.alloc(0)

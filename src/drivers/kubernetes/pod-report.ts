@@ -1,4 +1,4 @@
-/** What a pod says of itself, as far as it matters for its worker. A function of the pod's text alone. */
+/** The state of a pod, as far as it matters for its worker. A function of the pod's text alone. */
 import { constants } from 'node:os'
 import { textBefore } from '../../core/text-parts.ts'
 import type { Reclaim, WaitForPlace } from '../../core/workers/platform-report.ts'
@@ -17,19 +17,22 @@ export interface PodReport {
   /** The exact image that its container runs, where the node says so. */
   readonly imageId: string | null
   readonly life: PodLife
-  /** Why it is being taken away, whoever asked for it; null when it is not. */
+  /** The reason why it is being taken away, whoever asked for it; null when it is not. */
   readonly leaving: Reclaim | null
-  /** How long it may take to end from the moment on in which it was asked, in ms; null when it was not asked. */
+  /** The time that it may take to end once it was asked, in ms; null when it was not asked. */
   readonly graceMs: number | null
-  /** Whether its node has not spoken of it for a while: the cluster then says that it is not ready, although its container runs. */
+  /**
+   * True where its node has not reported it for a while: the cluster then says that it is not ready, although its
+   * container runs.
+   */
   readonly isSilent: boolean
-  /** What it wished, from its annotations. */
+  /** The types that it wished, from its annotations. */
   readonly gpuTypes: readonly string[]
   readonly gpuCount: number
   readonly serves: { readonly port: number; readonly healthPort: number } | null
 }
 
-/** Where a pod is in its life. */
+/** The place of a pod in its life. */
 export type PodLife =
   | { readonly kind: 'unplaced'; readonly reason: WaitForPlace }
   /** On its node, before its program runs. */
@@ -42,7 +45,7 @@ export const JUST_ASKED: WaitForPlace = { kind: 'no_room', said: 'the cluster ha
 
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
 
-/** Whether the image of a pod is downloaded with a credential. */
+/** True where the image of a pod is downloaded with a credential. */
 export function hasPullSecret({ spec }: PodObject): boolean {
   return ((spec as { imagePullSecrets?: readonly unknown[] } | undefined)?.imagePullSecrets?.length ?? 0) > 0
 }
@@ -100,7 +103,7 @@ function lifeOf(pod: PodObject, state: ContainerState | null, hasCredential: boo
   }
 }
 
-/** Why the scheduler has no node for it. */
+/** The reason why the scheduler has no node for it. */
 function waitOf(scheduled: PodCondition | undefined): WaitForPlace {
   const said = withoutPreemption(clean(scheduled?.message ?? ''))
   if (said === '') return JUST_ASKED
@@ -110,12 +113,12 @@ function waitOf(scheduled: PodCondition | undefined): WaitForPlace {
   return { kind: isHopeless(said) ? 'no_such_node' : 'no_room', said }
 }
 
-/** Without what a scheduler adds of pods that might make room: none of it tells what is missing. */
+/** Without what a scheduler adds of pods that might make room: none of it says what is missing. */
 function withoutPreemption(said: string): string {
   return textBefore(said, ' no new claims to deallocate, preemption: ', ' preemption: ')
 }
 
-/** Whether all nodes are of another kind, so that no room that others give back would help. */
+/** True where all nodes are of another kind, so that no room that others give back would help. */
 function isHopeless(said: string): boolean {
   const [, all = ''] = /^0\/(\d+) nodes? (?:is|are) available/.exec(said) ?? []
   const [, others = ''] = /(?<!\d)(\d+) node\(s\) didn't match Pod's node affinity\/selector/.exec(said) ?? []
@@ -186,7 +189,7 @@ function imageOf({ spec }: PodObject): string {
   return found?.image ?? ''
 }
 
-/** A reference with the digest by which a registry knows it. Images that were put on the node by hand have none. */
+/** A reference with its digest in a registry. Images that were put on the node by hand have none. */
 function exactImage(id = ''): string | null {
   const reference = id.replace(/^[a-z-]+:\/\//, '')
   return /^[^@\s]+@sha256:[0-9a-f]{64}$/.test(reference) ? reference : null

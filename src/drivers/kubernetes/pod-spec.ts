@@ -1,4 +1,6 @@
-/** The pod of a worker and its secrets, as they are created. The rules are in docs/adr/0060-workers-are-bare-pods.md. */
+/**
+ * The pod of a worker and its secrets, as they are created. The rules are in docs/adr/0060-workers-are-bare-pods.md.
+ */
 import { posix } from 'node:path'
 import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { parseContainerArgs } from '../../core/workers/command-line.ts'
@@ -8,18 +10,21 @@ import { CACHE_PATH, cacheVariables, mountPoint, VOLUME_PATH } from '../base/wor
 import { CONTAINER, labelOf, NAMES, ownLabels, podName, pullSecretName } from './names.ts'
 import { type GpuNaming, gpuRequest, nodeAffinity } from './node-choice.ts'
 
-/** What an operator has set for all pods. */
+/** Settings of an operator for all pods. */
 export interface PodSettings {
   readonly gpus: GpuNaming
-  /** How long a pod may take to end after its signal, when its node is drained. */
+  /** The time that a pod may take to end after its signal, when its node is drained, in seconds. */
   readonly graceS: number
-  /** The same when this server ends it. Nodes do not hasten an end that they have begun, so it is the time after which a worker is killed. */
+  /**
+   * The same when this server ends it. Nodes do not hasten an end that they have begun, so it is the time after which
+   * a worker is killed.
+   */
   readonly stopS: number
-  /** How long a node may be silent before its pods count as ended. */
+  /** The silence of a node after which its pods count as ended, in seconds. */
   readonly nodeLostS: number
   /** The claim with the network volumes, a folder each; null for none. */
   readonly volumeClaim: string | null
-  /** Where in that claim the cache of models of this server is; null where it is elsewhere. */
+  /** The folder of this server's cache of models in that claim; null where the cache is elsewhere. */
   readonly modelFolder: string | null
   readonly priorityClass: string | null
   readonly runtimeClass: string | null
@@ -27,7 +32,7 @@ export interface PodSettings {
   readonly tolerations: readonly Toleration[]
 }
 
-/** What of a node a pod does not mind. */
+/** A taint of a node that a pod tolerates. */
 export interface Toleration {
   readonly key: string
   readonly operator: 'Exists' | 'Equal'
@@ -36,7 +41,7 @@ export interface Toleration {
   readonly tolerationSeconds?: number
 }
 
-/** Who makes the objects, and for which image. */
+/** The maker of the objects, and the image. */
 export interface PodContext {
   readonly installation: string
   readonly namespace: string
@@ -78,7 +83,8 @@ export function podManifest(spec: WorkerSpec, context: PodContext): Manifest {
       terminationGracePeriodSeconds: settings.graceS,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      // The first process of the pod reaps others' orphans and leaves signals their meaning, as the init of a container engine does.
+      // The first process of the pod reaps others' orphans and leaves signals their meaning, as the init of a
+      // container engine does.
       shareProcessNamespace: true,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
       ...(affinity === null ? {} : { affinity }),
@@ -121,7 +127,7 @@ export function secretManifests(
   return [environment, pull]
 }
 
-/** What makes the end of a pod the end of its secrets. */
+/** The reference to an owner that makes the end of a pod the end of its secrets. */
 export function ownedBy(pod: { readonly name: string; readonly uid: string }): Manifest {
   return { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid }] } }
 }

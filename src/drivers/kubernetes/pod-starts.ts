@@ -1,4 +1,4 @@
-/** How the pod of a worker is made: its secrets, the pod, and what is done while the cluster does not take them. */
+/** Makes the pod of a worker and its secrets, and repeats calls that the cluster does not take. */
 import type { WaitForPlace } from '../../core/workers/platform-report.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -9,7 +9,7 @@ import type { OwnObject, PodCalls } from './pod-calls.ts'
 import { type PodContext, podManifest, secretManifests } from './pod-spec.ts'
 import type { WorkerPod } from './worker-pod.ts'
 
-/** What a pod is made of, and with. */
+/** Parts of a start. */
 export interface PodStart {
   readonly spec: WorkerSpec
   readonly context: PodContext
@@ -27,8 +27,8 @@ const MAX_OWNING = 5
 const MAX_AT_ONCE = 16
 
 /**
- * Makes the pod of a worker and its secrets. While the API does not respond or a quota is used up it tries again, and the pod says so.
- * Called again after it was broken off, it goes on with what is there.
+ * Makes the pod of a worker and its secrets. While the API does not respond or a quota is used up it tries again, and
+ * the pod says so. Called again after it was broken off, it goes on with what exists.
  * @throws WorkerStartError when the cluster refuses it, or when it was given up
  */
 export async function makePod(start: PodStart): Promise<PodObject> {
@@ -36,7 +36,7 @@ export async function makePod(start: PodStart): Promise<PodObject> {
   const manifest = podManifest(spec, context)
   const secrets: OwnObject[] = []
   try {
-    // First of all, so that no node looks for one in vain; `tidy` removes those that no pod followed.
+    // First of all, so that no node finds none; `tidy` removes those that no pod followed.
     for (const secret of secretManifests(spec, context)) {
       secrets.push(await insistently(start, () => calls.save(spec.workerId, secret)))
     }
@@ -50,7 +50,7 @@ export async function makePod(start: PodStart): Promise<PodObject> {
   }
 }
 
-/** A pod that is deleted meanwhile takes them with it all the same. */
+/** A pod that is deleted in the meantime still takes them with it. */
 async function ownSecrets(
   { calls, clock }: PodStart,
   secrets: readonly OwnObject[],
@@ -88,7 +88,7 @@ async function insistently<Result>(start: PodStart, call: () => Promise<Result>)
   }
 }
 
-/** Why a call that failed may succeed later; null when it never will. */
+/** The wait after a failed call that may succeed later; null for one that never will. */
 function passingWait(error: KubernetesError): WaitForPlace | null {
   const said = clean(error.message)
   if (error.isPassing) return { kind: 'platform_away', said }
@@ -144,16 +144,16 @@ function pause(clock: Clock, signal: AbortSignal, ms: number): Promise<void> {
   })
 }
 
-/** Tells those who watch starts, each by the name of its pod. */
+/** Reports downloads of images to those who watch starts, each by the name of its pod. */
 export class StartProgress {
   readonly #watches = new Map<string, { readonly watch: StartWatch; isPulling: boolean }>()
 
-  /** Tells of a pod from now on. */
+  /** Begins the reports of a pod. */
   begin(pod: string, watch: StartWatch | undefined): void {
     if (watch !== undefined) this.#watches.set(pod, { watch, isPulling: false })
   }
 
-  /** Tells of it no more. */
+  /** Ends the reports of a pod. */
   end(pod: string): void {
     this.#watches.delete(pod)
   }

@@ -1,18 +1,21 @@
-/** Why the program of a pod does not run yet, or never will, from the words of its node. */
+/** The reason why the program of a pod does not run yet, or never will, from the words of its node. */
 import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { reclaimText } from '../../core/workers/platform-report.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import { clean, knownRefusal, pullProblem } from '../base/refusals.ts'
 
-/** What is wrong with a start. */
+/** The trouble of a start. */
 export interface StartTrouble {
   readonly failure: StartFailure
-  /** Whether no further attempt of the node can help; false where it may pass, such as a registry that cannot be reached. */
+  /**
+   * True where no further attempt of the node can help; false where it may pass, such as a registry that cannot be
+   * reached.
+   */
   readonly isCertain: boolean
 }
 
-/** What a node says of a container that does not run. */
+/** The words of a node about a container that does not run. */
 export interface NodeWords {
   readonly reason?: string
   readonly message?: string
@@ -20,7 +23,7 @@ export interface NodeWords {
   readonly hasCredential: boolean
 }
 
-/** What is wrong with a start; null where nothing is known to be. */
+/** The trouble of a start; null where none is known. */
 export function startTrouble({ reason = '', message = '', image, hasCredential }: NodeWords): StartTrouble | null {
   const said = clean(message)
   switch (reason) {
@@ -68,7 +71,7 @@ function pullTrouble(said: string, image: string, hasCredential: boolean): Start
   return { failure: { kind: 'pull_failed', image, host, why, said }, isCertain: LASTING.has(why) }
 }
 
-/** Why a pod ended before its program was started. @param exit as it was observed */
+/** The reason why a pod ended before its program was started. @param exit as it was observed */
 export function lostText({ cause }: ObservedExit): string {
   return cause.kind === 'reclaimed'
     ? `its pod ${reclaimText(cause.why)}`

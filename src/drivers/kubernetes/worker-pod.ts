@@ -12,7 +12,7 @@ import { JUST_ASKED, type PodReport } from './pod-report.ts'
 
 /** The copying of the output of one pod. */
 export interface PodOutput {
-  /** The pod has ended: resolves when all that can still be had is copied, after that time at the latest. */
+  /** The pod has ended: resolves when the rest of the output is copied, after that time at the latest. */
   finish(forMs: number): Promise<void>
   /** Asks again at once, after the API was away. */
   resume(): void
@@ -20,7 +20,7 @@ export interface PodOutput {
   close(): Promise<void>
 }
 
-/** What a {@link WorkerPod} needs. */
+/** Options of a {@link WorkerPod}. */
 export interface WorkerPodOptions {
   readonly worker: WorkerId
   readonly clock: Clock
@@ -28,26 +28,29 @@ export interface WorkerPodOptions {
   readonly output: (pod: WorkerPod) => PodOutput
   /** Its place as it is reported. */
   readonly placeOf: (report: PodReport, node: string) => ReportedPlace
-  /** How long its node may be silent before it counts as ended. */
+  /** The silence of its node after which it counts as ended, in ms. */
   readonly nodeLostMs: number
   /** Called when what is observed of it may have changed. */
   readonly onChange: () => void
-  /** Whether it was there before this server knew of it: unseen it counts as running, until the cluster says something else. */
+  /**
+   * True where it is older than this server's start of it: unseen it counts as running, until the cluster says
+   * something else.
+   */
   readonly isAdopted: boolean
-  /** Whether it is known that the cluster has had it. */
+  /** True where the cluster certainly had it. */
   readonly wasMade: boolean
 }
 
 const NEW = JSON.stringify({ state: 'unplaced', reason: JUST_ASKED })
 
-/** How a pod was asked to end. */
+/** The way in which a pod was asked to end. */
 export type PodEnding = 'terminate' | 'kill'
 
-/** How long a start may have a trouble that can pass, such as a registry that cannot be reached. */
+/** The time for which a start may have a trouble that can pass, such as a registry that cannot be reached. */
 const TROUBLE_MS = 60_000
 /**
- * Silence of a node after which its workers leave. After an outage of the API the cluster counts nodes as silent until their next report, which
- * they try every few seconds.
+ * Silence of a node after which its workers leave. After an outage of the API the cluster counts nodes as silent until
+ * their next report, which they try every few seconds.
  */
 const SILENT_MS = 15_000
 /** The cluster itself takes a pod from a silent node after the limit; this long after that it is not waited for. */
@@ -74,7 +77,7 @@ export class WorkerPod {
   #endingMs: number | null = null
   #lost = false
   #isGone = false
-  /** Why its node cannot mount its volume; null while nothing is wrong with that. */
+  /** The reason why its node cannot mount its volume; null while nothing is wrong with that. */
   #unmounted: string | null = null
   #hasRun = false
   #told = ''
@@ -91,37 +94,40 @@ export class WorkerPod {
     return this.#report?.uid ?? null
   }
 
-  /** What was seen last. */
+  /** The last report. */
   get report(): PodReport | null {
     return this.#report
   }
 
-  /** How it ended; null while it runs, or may. */
+  /** Its end; null while it runs, or may run. */
   get exit(): ObservedExit | null {
     return this.#exit
   }
 
-  /** How it was asked to end by this server; null when it was not. */
+  /** The way in which this server asked it to end; null when it did not. */
   get asked(): PodEnding | null {
     return this.#asked
   }
 
-  /** Whether it counts as ended because its node is silent, so that nobody will say that it is. */
+  /** True where it counts as ended because its node is silent, so that nobody will confirm its end. */
   get isLost(): boolean {
     return this.#lost
   }
 
-  /** Whether it stays in the cluster until somebody deletes it: it was not told to end, or its node cannot confirm that. */
+  /**
+   * True where it stays in the cluster until somebody deletes it: nobody asked it to end, or its node cannot confirm
+   * that.
+   */
   get isLeft(): boolean {
     return this.#lost || (!this.#isGone && this.#report?.graceMs === null)
   }
 
-  /** Whether its program was started. */
+  /** True once its program was started. */
   get hasRun(): boolean {
     return this.#hasRun
   }
 
-  /** Whether its program has ended or is about to, so that its output has an end. */
+  /** True where its program has ended or is about to, so that its output has an end. */
   get isEnding(): boolean {
     return this.#settling || this.#exit !== null || this.#endingMs !== null
   }
@@ -136,12 +142,12 @@ export class WorkerPod {
     return this.#over.promise
   }
 
-  /** How long nothing was heard of it, in ms. */
+  /** Time since the last report about it, in ms. */
   get unheardMs(): number {
     return this.#options.clock.monotonic() - this.#seenMs
   }
 
-  /** Whether something is to come of it soon: it is being started, or was asked to end. */
+  /** True where its state should change soon: it is being started, or was asked to end. */
   get isMoving(): boolean {
     return this.#exit === null && (!this.#hasRun || this.#asked !== null || this.#endingMs !== null)
   }
@@ -185,13 +191,13 @@ export class WorkerPod {
     this.#tell()
   }
 
-  /** The cluster has it no more. @param last what was known of it at its end; null for nothing new */
+  /** The cluster deleted it. @param last its last report; null for nothing new */
   gone(last: PodReport | null): void {
     this.#isGone = true
     if (this.#settling || this.#exit !== null) return
     if (last !== null) {
       if (this.uid !== null && last.uid !== this.uid) return
-      // It may tell how it ended.
+      // It may say how it ended.
       this.see(last)
       if (this.#settling) return
     }
@@ -223,7 +229,7 @@ export class WorkerPod {
     const { nodeLostMs } = this.#options
     const silent = this.#silentForMs() >= nodeLostMs + LOST_MARGIN_MS
     const graceMs = this.#report?.graceMs ?? 0
-    // Its node was told to end it, and says nothing.
+    // Its node was asked to end it, and says nothing.
     const unended = this.#endingMs !== null && nowMs - this.#endingMs >= graceMs + nodeLostMs
     if (silent || unended) this.#lose()
     else this.#tell()
@@ -233,7 +239,7 @@ export class WorkerPod {
     return this.#silentMs === null ? 0 : this.#options.clock.monotonic() - this.#silentMs
   }
 
-  /** What is observed of it now. */
+  /** The present observation of it. */
   get observation(): Observation {
     if (this.#exit !== null) return { state: 'exited', exit: this.#exit }
     const report = this.#report
@@ -255,7 +261,7 @@ export class WorkerPod {
     return this.#hasRun ? { state: 'running', place } : { state: 'placed', place }
   }
 
-  /** Where it serves; null when it does not, or has ended. */
+  /** The addresses that it serves; null when it serves none, or has ended. */
   get address(): ServedAt | null {
     const { ip = null, serves = null } = this.#report ?? {}
     if (this.#exit !== null || ip === null || serves === null) return null
@@ -315,7 +321,7 @@ export class WorkerPod {
   }
 }
 
-/** Whether a version of an object came before another one; versions that are no numbers say nothing. */
+/** True for a version of an object that came before another one; versions that are no numbers say nothing. */
 function isOlder(version: string, than: string): boolean {
   if (!/^\d+$/.test(version) || !/^\d+$/.test(than)) return false
   return version.length === than.length ? version < than : version.length < than.length

@@ -1,6 +1,6 @@
 /**
- * A driver without processes, for tests and the simulator. The workers are in a {@link MockFleet}, which stands for the
- * machine: it outlives the server, and the driver of a server that starts anew adopts from it.
+ * A driver without processes, for tests and the simulator. The workers are in a {@link MockFleet}, which stands for
+ * the machine: it outlives the server, and the driver of a server that starts again adopts from it.
  */
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
@@ -14,7 +14,7 @@ import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 
-/** What happens in the fleet when a driver does something. All are optional. */
+/** Listeners to the calls of a driver. All are optional. */
 export interface MockFleetHooks {
   /** A worker was started. `start` returns when this does; a server may be taken for dead in between. */
   readonly onStart?: (spec: WorkerSpec) => void | Promise<void>
@@ -26,7 +26,10 @@ export interface MockFleetHooks {
   readonly onTerminate?: (worker: WorkerId) => void
   /** A worker was killed; it has ended already. */
   readonly onKill?: (worker: WorkerId) => void
-  /** Where a worker is at its start. With it the fleet is a platform that places workers by itself, and not a machine. */
+  /**
+   * The place of a worker at its start. With it the fleet is a platform that places workers by itself, and not a
+   * machine.
+   */
   readonly arrival?: (spec: WorkerSpec) => MockArrival
 }
 
@@ -45,7 +48,7 @@ export interface MockFleet {
   left(): WorkerId[]
   /** Ends a worker by itself, with code 0 unless given. Does nothing when it has ended. */
   exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
-  /** Whether the program of a worker that has not ended can run: on a platform, once it has a place. */
+  /** True where the program of a worker that has not ended can run: on a platform, once it has a place. */
   isPlaced(worker: WorkerId): boolean
   /** Gives a worker that waits its place on the platform. */
   place(worker: WorkerId, place: ReportedPlace): void
@@ -65,14 +68,14 @@ export interface MockFleet {
   driver(options: MockDriverOptions): MockDriver
 }
 
-/** What a driver over a {@link MockFleet} needs. */
+/** Options of a driver over a {@link MockFleet}. */
 export interface MockDriverOptions {
   readonly notifier: Notifier
   /** Room for workers by the number of those that run; as many as wanted unless given. */
   readonly capacity?: (running: number) => Capacity
-  /** Which images and arguments can never be started; all can unless given. */
+  /** The failure of an image and arguments that can never be started; none has one unless given. */
   readonly check?: (image: string, args: string, type?: EndpointType) => StartFailure | null
-  /** Why workers of different accounts are not kept apart; null, as when left out, when they are. */
+  /** The reason why workers of different accounts are not kept apart; null, as when left out, when they are. */
   readonly sharing?: string | null
 }
 
@@ -227,7 +230,7 @@ class Fleet implements MockFleet {
     return held.resolve
   }
 
-  /** What the freeze that begins now has to wait for; null where it may be done at once. */
+  /** The end of the hold on the freeze that begins now; null where it may be done at once. */
   takeHold(): Promise<void> | null {
     const held = this.#heldFreeze
     this.#heldFreeze = null
@@ -261,7 +264,7 @@ class FleetDriver implements MockDriver {
   readonly name = 'mock'
   readonly fleet: Fleet
   readonly #options: MockDriverOptions
-  /** Those that this driver has started or adopted: it knows of no others. */
+  /** Those that this driver started or adopted: it tracks no others. */
   readonly #known = new Map<WorkerId, MockWorker>()
   /** Those that this driver has asked to end. */
   readonly #asked = new WeakSet<MockWorker>()
@@ -389,10 +392,10 @@ class FleetDriver implements MockDriver {
   }
 }
 
-/** Where a worker of a mock platform is at its start: a place, or what it waits for. */
+/** The place of a worker of a mock platform at its start, or its wait for one. */
 export type MockArrival = ReportedPlace | WaitForPlace
 
-/** Where a worker is, and whether its platform is about to take it away. */
+/** The place of a worker, and the announcement that its platform takes it away. */
 export class MockPlace {
   #waits: WaitForPlace | null
   #place: ReportedPlace | null
@@ -405,7 +408,7 @@ export class MockPlace {
     if (this.#place !== null) this.#placed.resolve()
   }
 
-  /** Whether it has no place yet. */
+  /** True while it has no place. */
   get isWaiting(): boolean {
     return this.#place === null
   }
@@ -437,7 +440,7 @@ export class MockPlace {
     this.#placed.resolve()
   }
 
-  /** What a driver sees of it while it has not ended. */
+  /** The observation of it while it has not ended. */
   seen(): Observation {
     const place = this.#place === null ? {} : { place: this.#place }
     if (this.#leaves !== null) return { state: 'leaving', why: this.#leaves, ...place }

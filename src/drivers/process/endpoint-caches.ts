@@ -1,7 +1,7 @@
 /**
- * A folder for each endpoint in which its workers keep what they can make or download again: compiled kernels, packages, models that they
- * download themselves. Workers of one endpoint share it, since they run the same code; workers of another one never see it, because what lies
- * in such a cache is run by whoever finds it.
+ * A folder for each endpoint in which its workers keep what they can make or download again: compiled kernels,
+ * packages, models that they download themselves. Workers of one endpoint share it, since they run the same code;
+ * workers of another one never see it, because what lies in such a cache is run by whoever finds it.
  */
 import { mkdir, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -147,7 +147,7 @@ export function cachePlaces(cache: string): Record<string, string> {
   }
 }
 
-/** Programs that know no variable find it in the home of a worker. */
+/** Programs that read no variable find it in the home of a worker. */
 export async function linkCache(home: string, cache: string): Promise<void> {
   const path = join(home, '.cache')
   // A start that was broken off may have made it.

@@ -8,7 +8,8 @@ const NAME = '@runyard/worker'
 const PRELOAD = 'preload.cjs'
 
 /**
- * Variables that give a worker the package, where it may run Node and neither its folder nor one above it has the package.
+ * Variables that give a worker the package, where it may run Node and neither its folder nor one above it has the
+ * package.
  * @returns variables that replace those of the same name; null for a worker that does not get the package
  */
 export async function givenPackage(

@@ -1,6 +1,6 @@
 /**
- * Ports that the variables of a worker name. Processes share the ports of this machine, so a worker that needs a port of another one ends or
- * waits forever. The cause is read from /proc, so only Linux has it.
+ * Ports that the variables of a worker name. Processes share the ports of this machine, so a worker that needs a port
+ * of another one ends or waits forever. The cause is read from /proc, so only Linux has it.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import type { WorkerId } from '../../core/ids.ts'
@@ -34,7 +34,7 @@ export function portsNamedIn(env: Readonly<Record<string, string>>, given: reado
   return named.slice(0, MAX_NAMED)
 }
 
-/** Which of these ports a process listens on. */
+/** The ports among these on which a process listens. */
 export async function takenOf(named: readonly NamedPort[]): Promise<TakenPort[]> {
   if (named.length === 0) return []
   const sockets = await listeningSockets(new Set(named.map(({ port }) => port)))

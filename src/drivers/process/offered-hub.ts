@@ -1,6 +1,7 @@
 /**
- * Models that the person who runs the server has downloaded with the tools of Hugging Face, offered in the cache of an endpoint: folders of
- * its own with a link for each file, so that workers read the person's files, add others beside them, and change none.
+ * Models that the person who runs the server has downloaded with the tools of Hugging Face, offered in the cache of an
+ * endpoint: folders of its own with a link for each file, so that workers read the person's files, add others beside
+ * them, and change none.
  */
 import { lstat, mkdir, readdir, readFile, readlink, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

@@ -1,6 +1,7 @@
 /**
- * Finds the owner of a port that a worker wanted. Workers without a network of their own share the ports of this machine. A program with a fixed port,
- * such as the server of worker-vllm at 8000, works in the first of them alone; the second worker may call the server of the first.
+ * Finds the owner of a port that a worker wanted. Workers without a network of their own share the ports of this
+ * machine. A program with a fixed port, such as the server of worker-vllm at 8000, works in the first of them alone;
+ * the second worker may call the server of the first.
  */
 import type { WorkerId } from '../../core/ids.ts'
 import { portInUse } from '../../core/workers/taken-port.ts'

@@ -1,4 +1,4 @@
-/** What a `dir:` image and its args start: a folder of this machine and a program with its arguments. */
+/** The command of a `dir:` image and its args: a folder of this machine and a program with its arguments. */
 import type { ChildProcess } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { findPython } from './python-environment.ts'
 
 const SCHEME = 'dir:'
 
-/** Where the workers' programs may lie, and the Node that runs handlers written for it. */
+/** Folders of the workers' programs, and the Node that runs handlers written for it. */
 export interface CommandSources {
   /** Absolute paths. Relative ones in images are below the first. */
   readonly roots: readonly string[]
@@ -30,7 +30,7 @@ export interface Command {
   readonly pythonFolder: string | null
 }
 
-/** What a worker does: takes jobs, or serves requests; `either` where that is not known. */
+/** The calls of a worker: it takes jobs, or serves requests; `either` where that is unknown. */
 export type Purpose = 'jobs' | 'requests' | 'either'
 
 /**
@@ -72,14 +72,19 @@ export async function resolveCommand(
   return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
 }
 
-/** A single word with blanks that names no program is a whole command line, which clients send as a list of one text. */
+/**
+ * A single word with blanks that names no program is a whole command line, which clients send as a list of one text.
+ */
 async function splitSingle(words: readonly string[], folder: string): Promise<readonly string[]> {
   const [word = ''] = words
   if (words.length !== 1 || !/\S\s+\S/.test(word) || (await exists(resolve(folder, word)))) return words
   return splitCommandLine(word)
 }
 
-/** An image with the absolute path of its folder; one that names none stays as it is. @param roots a relative path is below the first */
+/**
+ * An image with the absolute path of its folder; one that names none stays as it is.
+ * @param roots a relative path is below the first
+ */
 export function absoluteImage(image: string, [first]: readonly string[]): string {
   const path = image.slice(SCHEME.length)
   if (!image.startsWith(SCHEME) || first === undefined || path === '' || path.includes('\0')) return image
@@ -112,7 +117,7 @@ async function realPathOf(path: string): Promise<string | null> {
 
 const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js', 'rp_handler.py']
 const SERVERS = ['server.py', 'server.ts', 'server.mjs', 'server.js', 'app.py', 'main.py']
-/** Where these files lie. */
+/** Folders of these files. */
 const FOLDERS = ['', 'src']
 const FILES: Readonly<Record<Purpose, readonly string[]>> = {
   jobs: HANDLERS,
@@ -164,7 +169,7 @@ export async function findProgram(command: Command, path: string): Promise<strin
   throw new WorkerStartError({ kind: 'program_not_in_path', name, path, looksLikeShell })
 }
 
-/** Why a program that was found could not be started after all. */
+/** The reason why a program that exists could not be started. */
 export function spawnFailure(name: string, child: ChildProcess): Promise<WorkerStartError> {
   return new Promise(resolve => {
     child.on('error', (cause: NodeJS.ErrnoException) => {

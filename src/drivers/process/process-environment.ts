@@ -9,7 +9,7 @@ import { cachePlaces } from './endpoint-caches.ts'
 const INHERITED = /^(?:LANG|LC_\w+|TZ|LD_LIBRARY_PATH|PYTHONUSERBASE|CUDA_\w+|NVIDIA_\w+)$/
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** What the environment depends on beside the worker itself. */
+/** Facts beside the worker itself that the environment depends on. */
 export interface EnvironmentSources {
   readonly hostEnv: HostEnvironment
   /** The worker's own HOME and TMPDIR. */
@@ -17,7 +17,7 @@ export interface EnvironmentSources {
   readonly tmp: string
   /** The folder of the programs of the image's own Python, which come first; null when it has none. */
   readonly pythonFolder: string | null
-  /** Where the worker sees its models. */
+  /** The folder in which the worker sees its models. */
   readonly modelCache: string
   /** The cache of its endpoint. */
   readonly cache: string
@@ -30,8 +30,8 @@ export function hubOf(hostEnv: HostEnvironment): string {
 }
 
 /**
- * All variables of a worker. What is private to the person who runs the server stays out, above all its HOME: the official
- * worker SDK would take an API key from there and send it. Caches are those of its endpoint.
+ * All variables of a worker. What is private to the person who runs the server stays out, above all its HOME: the
+ * official worker SDK would take an API key from there and send it. Caches are those of its endpoint.
  */
 export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources): Record<string, string> {
   const { hostEnv, home, tmp, pythonFolder, modelCache, cache } = sources
@@ -61,8 +61,8 @@ export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources):
 }
 
 /**
- * A worker sees the GPUs that it was given and no others, whatever its endpoint's variables say. ROCm counts those of HIP among
- * the ones that are left by ROCR.
+ * A worker sees the GPUs that it was given and no others, whatever its endpoint's variables say. ROCm counts those of
+ * HIP among the ones that are left by ROCR.
  */
 function visibleGpus({ placement: { gpus } }: WorkerSpec): Record<string, string> {
   const isAmd = gpus[0]?.type.startsWith('AMD ') === true

@@ -20,7 +20,7 @@ export class ProcessFreezes {
     this.#clock = clock
   }
 
-  /** What an earlier server froze a worker by; null when it did not. */
+  /** The means by which an earlier server froze a worker; null when it did not. */
   found({ identity, freezer }: Pick<Running, 'identity' | 'freezer'>): Frozen | null {
     if (freezer !== null && isToBeFrozen(freezer) && hasProcesses(freezer)) return { by: 'group' }
     return readProcess(identity.pid)?.stopped === true ? { by: 'signals', halted: null } : null
@@ -92,7 +92,7 @@ function familyOf(worker: WorkerId, { identity, isolation, mark }: Running): Fam
   return { worker, leader: identity.pid, caged: isolation.kind === 'cage', mark }
 }
 
-/** Whether there are processes in a group. False where there is no such group. */
+/** True where there are processes in a group. False where there is no such group. */
 export function hasProcesses(group: string): boolean {
   return eventsOf(group).includes('populated 1')
 }
@@ -106,12 +106,12 @@ export function setFrozen(group: string, frozen: boolean): void {
   }
 }
 
-/** Whether a group is to be frozen; it may take a moment until all in it are held. */
+/** True for a group that should be frozen; it may take a moment until all in it are held. */
 export function isToBeFrozen(group: string): boolean {
   return textOf(join(group, 'cgroup.freeze')).trim() === '1'
 }
 
-/** Whether everything in a group is held, or nothing is in it. */
+/** True where everything in a group is held, or nothing is in it. */
 export function isHeld(group: string): boolean {
   const events = eventsOf(group)
   return events.includes('frozen 1') || !events.includes('populated 1')

@@ -1,8 +1,9 @@
 /**
  * Halts all processes of a worker by signals, where there is no control group for that.
  *
- * Parents are halted before their children and go on after them. So a parent neither starts another process meanwhile nor sees a child that
- * is stopped, which a shell would take for a job of its own; and as long as any of them is halted, the first process is.
+ * Parents are halted before their children and go on after them. So a parent neither starts another process meanwhile
+ * nor sees a child that is stopped, which a shell would take for a job of its own; and as long as any of them is
+ * halted, the first process is.
  */
 import type { WorkerId } from '../../core/ids.ts'
 import { listProcesses, type ProcessState, readProcess, signal } from '../base/process-table.ts'
@@ -14,17 +15,19 @@ export interface Family {
   readonly worker: WorkerId
   /** The pid of its first process, which leads a group. */
   readonly leader: number
-  /** Whether all of its processes descend from the first one: those in a cage cannot leave it. */
+  /** True where all of its processes descend from the first one: those in a cage cannot leave it. */
   readonly caged: boolean
-  /** By which all of them are found, too; null for none. */
+  /** The mark by which all of them are found, too; null for none. */
   readonly mark: Mark | null
 }
 
 /**
  * Halts what is found of a family, and looks again, until nothing new is found and all of it rests.
- * @param again whether an earlier server has begun to halt it, so that what is stopped is not told from what stopped by itself
+ * @param again whether an earlier server has begun to halt it, so that what is stopped is not told from what stopped
+ * by itself
  * @param wait resolves false when there is no more time to look again
- * @returns what is to go on later, parents first, without what had stopped by itself; null when time ran out, and all of it runs on
+ * @returns what is to go on later, parents first, without what had stopped by itself; null when time ran out, and all
+ * of it runs on
  */
 export async function halt(
   family: Family,
@@ -53,7 +56,10 @@ export async function halt(
   return null
 }
 
-/** Whether a parent was told to stop and has not yet: on a busy machine it would see a child that stops before it does. */
+/**
+ * True for a parent that was told to stop and has not yet: on a busy machine it would see a child that stops before it
+ * does.
+ */
 function isAboutToRest(parent: ProcessState | null, halted: ReadonlyMap<string, ProcessState>): boolean {
   return parent !== null && halted.has(keyOf(parent)) && !parent.resting
 }
@@ -72,7 +78,8 @@ export async function goOnAll(family: Family): Promise<void> {
 
 /** The living processes of a worker, parents before their children. */
 async function membersOfFamily({ worker, leader, caged, mark }: Family): Promise<ProcessState[]> {
-  // What is around a cage carries the variable too, and slirp4netns must go on: as the kernel does, it holds the connections of the worker.
+  // What is around a cage carries the variable too, and slirp4netns must go on: as the kernel does, it holds the
+  // connections of the worker.
   const marked = caged ? [] : await findFamily(worker, mark)
   const all = (await listProcesses()).filter(({ living, pid }) => living && pid !== process.pid)
   const children = Map.groupBy(all, ({ parent }) => parent)

@@ -1,7 +1,8 @@
 /**
- * Marks by which everything that a worker without a cage has started is found. A mark is a limit on the size of files that no file reaches
- * and that no other worker has: the kernel hands it on to each process that is started, whatever that does to its parents, its session and
- * its variables, and without rights of root a process can only lower it (docs/adr/0050-how-workers-are-frozen.md).
+ * Marks by which everything that a worker without a cage has started is found. A mark is a limit on the size of files
+ * that no file reaches and that no other worker has: the kernel hands it on to each process that is started, whatever
+ * that does to its parents, its session and its variables, and without rights of root a process can only lower it
+ * (docs/adr/0050-how-workers-are-frozen.md).
  */
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, createReadStream, readFileSync } from 'node:fs'
@@ -61,8 +62,10 @@ export interface MarkedCommand {
 }
 
 /**
- * A command that gives itself the mark of a worker and then becomes its program; the program itself where there are no marks.
- * @throws WorkerStartError for a script whose interpreter is missing, which would end after its start with a sentence of `prlimit`
+ * A command that gives itself the mark of a worker and then becomes its program; the program itself where there are no
+ * marks.
+ * @throws WorkerStartError for a script whose interpreter is missing, which would end after its start with a sentence
+ * of `prlimit`
  */
 export async function markedCommand(
   marker: Marker | null,

@@ -1,12 +1,12 @@
-/** What is left of workers whose processes have ended. */
+/** Finds and kills the remaining processes of workers that have ended. */
 import type { WorkerId } from '../../core/ids.ts'
 import { WORKER_VARIABLE } from '../base/host-environment.ts'
 import { findByFileLimit, findByVariable, type ProcessState, readProcess, signal } from '../base/process-table.ts'
 import type { Mark } from './process-marks.ts'
 
 /**
- * Kills what is left of the group of a process that has ended. A number is given to no new process while a group has it;
- * so where a process has it again, the group was empty, and this is another one.
+ * Kills what is left of the group of a process that has ended. A number is given to no new process while a group has
+ * it; so where a process has it again, the group was empty, and this is another one.
  */
 export function killOrphanedGroup(pid: number): void {
   const found = readProcess(pid)
@@ -14,7 +14,8 @@ export function killOrphanedGroup(pid: number): void {
 }
 
 /**
- * The living processes that a worker has started, itself among them: by its mark, and by its variables where it has none or has changed it.
+ * The living processes that a worker has started, itself among them: by its mark, and by its variables where it has
+ * none or has changed it.
  * @param mark null for none
  */
 export async function findFamily(worker: WorkerId, mark: Mark | null): Promise<ProcessState[]> {

@@ -1,4 +1,4 @@
-/** What the process driver knows of one worker, and how that is written down. */
+/** A worker of the process driver: its facts, its handle, and its process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, writeSync } from 'node:fs'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
@@ -13,10 +13,10 @@ import { conflictOf, type NamedPort, takenOf } from './named-ports.ts'
 import type { Command } from './process-command.ts'
 import type { Mark, MarkedCommand } from './process-marks.ts'
 
-/** By what a worker is frozen. */
+/** The means by which a worker is frozen. */
 export type Frozen =
   | { readonly by: 'group' }
-  /** What was halted, parents first; null when an earlier server did it. */
+  /** The halted processes, parents first; null when an earlier server halted them. */
   | { readonly by: 'signals'; readonly halted: readonly ProcessState[] | null }
 
 /** A worker that was started or adopted. */
@@ -24,7 +24,7 @@ export interface Running {
   readonly identity: ProcessIdentity
   /** Whose cache it has; null for one that an older server started. */
   readonly endpoint: EndpointId | null
-  /** Where it serves; null when it does not. */
+  /** The ports that it serves; null when it serves none. */
   readonly ports: ServedPorts | null
   /** The group of one in a cage is led by that. */
   readonly isolation: Isolation
@@ -34,29 +34,29 @@ export interface Running {
   readonly named: readonly NamedPort[]
   /** The control group by which it can be frozen; null where it has none. */
   readonly freezer: string | null
-  /** By which what it has started is found; null for none. */
+  /** The mark by which all that it has started is found; null for none. */
   readonly mark: Mark | null
-  /** By what it is frozen; null when it is not. */
+  /** The means by which it is frozen; null when it is not. */
   frozen: Frozen | null
-  /** Whether it was asked to end, by this server. */
+  /** True once this server asked it to end. */
   asked: boolean
-  /** What it was killed for; null for nothing. */
+  /** The reason for which it was killed; null for none. */
   fault: ExitCause | null
-  /** Whether it has ended; its last output may still be on the way. */
+  /** True once it has ended; its last output may still be on the way. */
   isOver: boolean
-  /** How it ended, once its output is whole. */
+  /** Its end, once its output is whole. */
   exit: ObservedExit | null
   /** The port in use that it wanted when it ended. */
   suspicion: Promise<PortConflict | null>
 }
 
-/** What is started for a worker. */
+/** Parts of the start of a worker. */
 export interface Launch {
   readonly command: Command
   readonly endpoint: EndpointId
-  /** What runs where there is no cage. */
+  /** The command where there is no cage. */
   readonly marked: MarkedCommand
-  /** Where it starts. */
+  /** The folder in which it starts. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
   /** The cage that it is started in; null for none. */
@@ -77,7 +77,7 @@ export interface OwnFolders {
   readonly cache: OpenCache
 }
 
-/** What a worker is found by. */
+/** The handle by which a worker is found. */
 export function handleOf({ identity, endpoint, ports, freezer, mark, isolation: { kind, limits } }: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
   const whose = endpoint === null ? {} : { endpoint }
@@ -120,7 +120,7 @@ export function endpointIn(handle: string): EndpointId | null {
   }
 }
 
-/** How the worker of a handle is kept apart. */
+/** The isolation of the worker of a handle. */
 export function isolationOf(handle: string): Isolation {
   try {
     const { caged, limits = [] } = JSON.parse(handle) as { caged?: boolean; limits?: Limit[] }
@@ -130,7 +130,7 @@ export function isolationOf(handle: string): Isolation {
   }
 }
 
-/** Whether a worker has a network of its own, which only those in cages have. */
+/** True for a worker with a network of its own, which only those in cages have. */
 export function isNetworked({ isolation: { kind, limits } }: Pick<Running, 'isolation'>): boolean {
   return kind === 'cage' && limits.includes('network')
 }
@@ -140,7 +140,10 @@ export function portVariables(ports: ServedPorts | null): Record<string, string>
   return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
 }
 
-/** The conflict over a port that the worker wanted and does not have. @param siblings the other workers of its endpoint */
+/**
+ * The conflict over a port that the worker wanted and does not have.
+ * @param siblings the other workers of its endpoint
+ */
 export async function suspicionOf(
   own: WorkerId,
   named: readonly NamedPort[],
@@ -158,7 +161,7 @@ export const UNKNOWN_EXIT: ObservedExit = {
   cause: { kind: 'unseen', when: 'server_restarted' },
 }
 
-/** How a process ended. @param fault what it was killed for, if anything */
+/** The end of a process. @param fault the reason for which it was killed, if it was */
 export function exitOf(code: number | null, signalName: string | null, fault: ExitCause | null): ObservedExit {
   return { code, signal: signalName, cause: fault ?? { kind: 'ended' } }
 }

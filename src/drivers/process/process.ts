@@ -1,9 +1,9 @@
 /**
  * Runs workers as plain processes of this machine.
  *
- * A worker leads a process group of its own and prints into a pipe that another process reads, so it neither ends with the server nor notices that. The next
- * server adopts it by its pid, checked against its start time and the boot of the machine. When a worker ends, all processes that it
- * started are killed: an orphan could go on pinging for it.
+ * A worker leads a process group of its own and prints into a pipe that another process reads, so it neither ends with
+ * the server nor notices that. The next server adopts it by its pid, checked against its start time and the boot of
+ * the machine. When a worker ends, all processes that it started are killed: an orphan could go on pinging for it.
  */
 import { writeFileSync } from 'node:fs'
 import { mkdir, readFile, rm } from 'node:fs/promises'
@@ -85,7 +85,10 @@ export interface ProcessDriverOptions {
   readonly notifier: Notifier
   /** The folder of the private folders of workers. */
   readonly workerDir: string
-  /** The folder of the caches of endpoints, and the size limit of each, in GB; null for half of the free space, 0 for no limit. */
+  /**
+   * The folder of the caches of endpoints, and the size limit of each, in GB; null for half of the free space, 0 for
+   * no limit.
+   */
   readonly caches: { readonly folder: string; readonly limitGb: number | null }
   /** The server's environment, of which a few variables are passed on. */
   readonly hostEnv: HostEnvironment
@@ -102,7 +105,10 @@ export interface ProcessDriverOptions {
   readonly cage: Cage | null
   /** The marker of workers without a cage, so that all their processes end with them; null without one. */
   readonly marker: Marker | null
-  /** Start of the search for ports of serving workers, within `PORT_RANGE`. A different one for each server avoids collisions. */
+  /**
+   * Start of the search for ports of serving workers, within `PORT_RANGE`. A different one for each server avoids
+   * collisions.
+   */
   readonly firstPort: number
 }
 
@@ -315,7 +321,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
       const working = isPrivate
         ? await makeWorkingFolder(command.folder, join(folder, 'work'))
         : await imageAsWorkingFolder(command.folder)
-      // Noted before the process exists, so that the next server knows it if this one dies in between.
+      // Noted before the process exists, so that the next server finds it if this one dies in between.
       const note = { endpoint: spec.endpointId, ...(ports === null ? {} : { ports }), ...(mark !== null && { mark }) }
       writeFileSync(this.#identityFile(spec.workerId), JSON.stringify(note))
       // In a network of its own all ports are free.
@@ -422,7 +428,10 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
   }
 
-  /** A worker that cannot write has no last words, so that nothing else says why it ended; SIGBUS is a write into memory that the disk has no room for. */
+  /**
+   * A worker that cannot write has no last words, so that nothing else says why it ended; SIGBUS is a write into
+   * memory that the disk has no room for.
+   */
   #faultOfDisk({ asked }: Running, { code, signal }: Pick<ObservedExit, 'code' | 'signal'>): ExitCause | null {
     const failed = (code !== null && code !== 0) || signal === 'SIGBUS'
     return failed && !asked && isDiskFull(this.#options.workerDir) ? { kind: 'machine_disk_full' } : null
@@ -448,7 +457,10 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     return !isOver && (child !== null || isAlive(identity, this.#options.bootId))
   }
 
-  /** The exit is known once all that the worker printed is in its output, where people and the server look for the reason. */
+  /**
+   * The exit is known once all that the worker printed is in its output, where people and the server look for the
+   * reason.
+   */
   async #ended(worker: WorkerId, running: Running, exit: ObservedExit): Promise<void> {
     running.isOver = true
     if (running.ports !== null) this.#ports.release(running.ports)

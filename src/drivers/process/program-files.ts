@@ -3,7 +3,7 @@ import { access, stat } from 'node:fs/promises'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import { accessProblem } from '../../disk/access-problem.ts'
 
-/** Whether there is something at a path. */
+/** True where something is at a path. */
 export async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null)) !== null
 }
@@ -14,7 +14,7 @@ export function unusable(path: string): WorkerStartError | null {
   return problem === null ? null : new WorkerStartError({ kind: 'access_refused', problem })
 }
 
-/** Whether a path is a file that may be run. */
+/** True for a file that may be run. */
 export async function isProgram(path: string): Promise<boolean> {
   const mayRun = access(path, constants.X_OK).then(
     () => true,

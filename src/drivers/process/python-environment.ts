@@ -1,4 +1,4 @@
-/** Which Python a folder's handler runs with: the environment that people have made for the folder. */
+/** Finds the Python of a folder's handler: the environment that people have made for the folder. */
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
@@ -17,8 +17,8 @@ const CONDA_FILES = ['environment.yml', 'environment.yaml']
 const MAX_LIST = 1_000_000
 
 /**
- * The folder of the programs of a folder's own Python; null when it has no environment. Without one in the folder, that is the environment of conda
- * which `environment.yml` names, where this machine has it.
+ * The folder of the programs of a folder's own Python; null when it has no environment. Without one in the folder,
+ * that is the environment of conda which `environment.yml` names, where this machine has it.
  * @param home the home of the person who runs the server, where conda lists its environments
  * @throws WorkerStartError for an environment whose Python does not run, since another one would lack its packages
  */

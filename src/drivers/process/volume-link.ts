@@ -1,17 +1,18 @@
 /**
- * `/runpod-volume` for workers that are processes: programs that were written for RunPod name their network volume by it. All processes of a machine share
- * the path, so it can lead to one volume at a time: to that of the workers that run. What somebody else has put there is left alone.
+ * `/runpod-volume` for workers that are processes: programs that were written for RunPod name their network volume by
+ * it. All processes of a machine share the path, so it can lead to one volume at a time: to that of the workers that
+ * run. The file of anybody else is left alone.
  */
 import { chmod, cp, mkdir, readdir, readlink, symlink, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import type { MountedModel } from '../../ports/driver.ts'
 
-/** Where the link is made, and the folder in which all volumes of this server lie: a link into it is ours. */
+/** The path of the link, and the folder in which all volumes of this server lie: a link into it is ours. */
 export interface VolumeLinkPlace {
   readonly path: string
   readonly root: string
-  /** Where the link leads for workers that have models and no network volume. */
+  /** The folder to which the link leads for workers that have models and no network volume. */
   readonly models: string
 }
 
@@ -28,10 +29,11 @@ export class VolumeLink {
   }
 
   /**
-   * Lets the link lead to the volume of a worker for as long as it runs, unless it leads to that of another one, is somebody else's, or
-   * may not be made by the user of the server.
+   * Lets the link lead to the volume of a worker for as long as it runs, unless it leads to that of another one, is
+   * somebody else's, or may not be made by the user of the server.
    * @param volume its folder, or that of models
-   * @returns a line for the output of the worker where the path leads to something else than its volume; null otherwise
+   * @returns a line for the output of the worker where the path leads to something else than its volume; null
+   * otherwise
    */
   hold(worker: WorkerId, volume: string): Promise<string | null> {
     return this.#inTurn(null, async place => {
@@ -80,12 +82,12 @@ export class VolumeLink {
   }
 }
 
-/** Whether a link to this place is of this server. */
+/** True for a link of this server. */
 function isOurs(target: string, { root, models }: VolumeLinkPlace): boolean {
   return dirname(target) === root || target === models
 }
 
-/** Where a link leads; null where there is nothing, `other` where there is no link. */
+/** The target of a link; null where there is nothing, `other` where there is no link. */
 async function targetOf(path: string): Promise<string | null> {
   try {
     return await readlink(path)
@@ -103,8 +105,8 @@ async function made(target: string, path: string): Promise<boolean> {
 }
 
 /**
- * Makes the folder in which a worker finds its models: folders of its own, with a link for each file. What it downloads itself, such as a
- * newer commit, lies beside them and goes with it; the files of all are not touched.
+ * Makes the folder in which a worker finds its models: folders of its own, with a link for each file. What it
+ * downloads itself, such as a newer commit, lies beside them and goes with it; the files of all are not touched.
  */
 export async function linkModels(models: readonly MountedModel[], folder: string): Promise<void> {
   for (const { folder: name, path } of models) {
@@ -117,7 +119,10 @@ export async function linkModels(models: readonly MountedModel[], folder: string
   }
 }
 
-/** Makes the folder to which the path of network volumes may lead for workers without one: it shows the cache of models. */
+/**
+ * Makes the folder to which the path of network volumes may lead for workers without one: it shows the cache of
+ * models.
+ */
 export async function offerModels([model]: readonly MountedModel[], folder: string): Promise<void> {
   if (model === undefined) return
   await mkdir(folder, { recursive: true, mode: 0o700 })

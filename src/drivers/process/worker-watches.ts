@@ -13,7 +13,7 @@ import { servedSocket } from '../cage/own-network.ts'
 import type { EndpointCaches } from './endpoint-caches.ts'
 import { isNetworked, type Running } from './process-worker.ts'
 
-/** What {@link WorkerNetworks} needs. */
+/** Options of {@link WorkerNetworks}. */
 export interface WorkerNetworksOptions {
   readonly cage: Cage | null
   readonly clock: Clock
@@ -38,7 +38,7 @@ export class WorkerNetworks {
     this.#watch = cage?.watchNetworks(clock, leaders) ?? null
   }
 
-  /** Where a worker is reached; null for one that does not serve. */
+  /** The addresses of a worker; null for one that does not serve. */
   servedAt(worker: WorkerId, running: Running): ServedAt | null {
     const { ports } = running
     if (ports === null) return null
@@ -59,7 +59,7 @@ export class WorkerNetworks {
   }
 }
 
-/** What {@link watchDisks} needs. */
+/** Options of {@link watchDisks}. */
 export interface WorkerDisksOptions {
   readonly cage: Cage | null
   readonly clock: Clock

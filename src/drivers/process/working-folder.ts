@@ -1,7 +1,7 @@
 /**
- * The folder in which a process worker starts. Workers of one image that started in the image's own folder would share what they
- * write there by relative paths, such as the list of jobs of some versions of RunPod's SDK. So each starts in a private folder
- * with links to the entries of the image: relative reads find them, and what is new stays private.
+ * The folder in which a process worker starts. Workers of one image that started in the image's own folder would share
+ * what they write there by relative paths, such as the list of jobs of some versions of RunPod's SDK. So each starts
+ * in a private folder with links to the entries of the image: relative reads find them, and what is new stays private.
  */
 import { mkdir, opendir, realpath, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,18 +15,18 @@ export const WORKING_FOLDER_VARIABLE = 'RUNYARD_WORKING_FOLDER'
 const MAX_ENTRIES = 10_000
 /** The most entries of one folder of {@link WRITTEN_BY_SDK} that are linked one by one. */
 const MAX_INNER_ENTRIES = 1_000
-/** How many links are made at a time. */
+/** Links that are made at a time. */
 const BATCH = 64
 
 /**
- * The RunPod SDK from 1.7.12 to 1.10.0 keeps the jobs that it works on in this file of its folder, beside a lock. A worker that
- * finds one there takes the jobs of another for its own, believes that it is busy, and never asks for any.
+ * The RunPod SDK from 1.7.12 to 1.10.0 keeps the jobs that it works on in this file of its folder, beside a lock. A
+ * worker that finds one there takes the jobs of another for its own, believes that it is busy, and never asks for any.
  */
 const JOB_LIST = '.runpod_jobs.pkl'
 
 /**
- * Folders into which RunPod's SDK writes. Where an image has one, its entries are linked instead of itself, so that new files in it are
- * private too.
+ * Folders into which RunPod's SDK writes. Where an image has one, its entries are linked instead of itself, so that
+ * new files in it are private too.
  */
 const WRITTEN_BY_SDK: ReadonlySet<string> = new Set([
   'jobs',
@@ -37,15 +37,18 @@ const WRITTEN_BY_SDK: ReadonlySet<string> = new Set([
   'simulated_uploaded',
 ])
 
-/** Where a worker starts. */
+/** The folder in which a worker starts. */
 export interface WorkingFolder {
   readonly path: string
-  /** A line for the output of the worker, where it does not start in a private folder although it should; null otherwise. */
+  /**
+   * A line for the output of the worker, where it does not start in a private folder although it should; null
+   * otherwise.
+   */
   readonly note: string | null
 }
 
 /**
- * Whether workers of this environment start in a private folder.
+ * True where workers of this environment start in a private folder.
  * @throws WorkerStartError when the variable has another value than those that it can have
  */
 export function wantsPrivateFolder(env: Readonly<Record<string, string>>): boolean {
@@ -58,17 +61,19 @@ export function wantsPrivateFolder(env: Readonly<Record<string, string>>): boole
   })
 }
 
-/** Lets a worker start in the image's own folder. A list of jobs that a worker of before has left there is removed. */
+/** Lets a worker start in the image's own folder. A list of jobs that a previous worker left there is removed. */
 export async function imageAsWorkingFolder(image: string): Promise<WorkingFolder> {
   await rm(join(image, JOB_LIST), { force: true }).catch(() => {})
   return { path: image, note: null }
 }
 
 /**
- * Makes a private working folder with links to the entries of an image, or falls back to the image's own folder where that cannot be
- * done: it has more than {@link MAX_ENTRIES} entries, it cannot be listed, or the disk of the private folder has no links.
+ * Makes a private working folder with links to the entries of an image, or falls back to the image's own folder where
+ * that cannot be done: it has more than {@link MAX_ENTRIES} entries, it cannot be listed, or the disk of the private
+ * folder has no links.
  * @param image the real path of the image's folder
- * @param place where the private folder is made; its parent is there. What a start that was broken off left there is removed
+ * @param place where the private folder is made; its parent is there. What a start that was broken off left there is
+ * removed
  * @throws the file system's error when the private folder cannot be made
  */
 export async function makeWorkingFolder(image: string, place: string): Promise<WorkingFolder> {

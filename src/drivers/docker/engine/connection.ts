@@ -5,9 +5,9 @@ import { EngineClient } from './engine-client.ts'
 /** A connection to a container engine. */
 export interface EngineConnection {
   readonly engine: EngineClient
-  /** Where it is, as `unix:///var/run/docker.sock`. */
+  /** Its address, as `unix:///var/run/docker.sock`. */
   readonly address: string
-  /** Whether it is spoken to through a file of this machine. */
+  /** True for an engine behind a socket file of this machine. */
   readonly local: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Where a container engine may be: what a setting names, or the usual places of Docker and Podman. */
+/** Possible addresses of a container engine: that of a setting, or the usual ones of Docker and Podman. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'

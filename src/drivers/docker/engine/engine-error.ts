@@ -12,7 +12,7 @@ import { clean, knownRefusal } from '../../base/refusals.ts'
 export class EngineError extends Error {
   /** The HTTP status of the response; null when none came. */
   readonly status: number | null
-  /** Whether no engine listens, in contrast to a response that took too long. */
+  /** True where no engine listens, in contrast to a response that took too long. */
   readonly away: boolean
 
   constructor(message: string, status: number | null, away: boolean, cause?: unknown) {

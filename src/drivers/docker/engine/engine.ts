@@ -1,6 +1,6 @@
 /**
- * The connection to a container engine: finds it, chooses a version of its API, gives every call a deadline, listens to its events, and
- * reconnects when it was away.
+ * The connection to a container engine: finds it, chooses a version of its API, gives every call a deadline, listens
+ * to its events, and reconnects when it was away.
  */
 import { existsSync } from 'node:fs'
 import { type EngineAbsence, startFailureText } from '../../../core/workers/start-failure.ts'
@@ -34,7 +34,7 @@ export interface EngineEvent {
   readonly attributes: Readonly<Record<string, string>>
 }
 
-/** What {@link Engine} needs. */
+/** Options of {@link Engine}. */
 export interface ContainerEngineOptions {
   readonly addresses: () => readonly EngineAddress[]
   readonly clock: Clock
@@ -71,7 +71,7 @@ export class Engine {
   #client: EngineClient | null = null
   #facts: FoundEngine | null = null
   #absence: EngineAbsence = { how: 'unreachable', address: null, said: 'it has not been looked for yet' }
-  /** Whether the log says that it is up; null before the first entry. */
+  /** True where the last entry of the log says that it is up; null before the first entry. */
   #logged: boolean | null = null
   #closed = false
   #wake: () => void = () => {}
@@ -82,7 +82,10 @@ export class Engine {
     void this.#live()
   }
 
-  /** Why there is no engine; null when it is connected. At a start it waits for the first attempt, some seconds at most. */
+  /**
+   * The reason why there is no engine; null when it is connected. At a start it waits for the first attempt, some
+   * seconds at most.
+   */
   async absence(): Promise<EngineAbsence | null> {
     await this.#tried.promise
     return this.#facts === null ? this.#absence : null
@@ -268,7 +271,10 @@ export class Engine {
   }
 }
 
-/** The version of the API to use: the wanted one where the engine supports it. @throws EngineError when it is too old */
+/**
+ * The version of the API to use: the wanted one where the engine supports it.
+ * @throws EngineError when it is too old
+ */
 function apiVersion(newest: string, oldest: string): string {
   const minor = (text: string) => Number(/^1\.(\d+)/.exec(text)?.[1] ?? Number.NaN)
   const [has, needs] = [minor(newest), minor(oldest)]

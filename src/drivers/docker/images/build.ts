@@ -9,7 +9,7 @@ import { AppError } from '../../../core/errors.ts'
 import type { EngineClient } from '../engine/engine-client.ts'
 import { engineRefusal } from '../engine/engine-error.ts'
 
-/** What is to be built. */
+/** One build of an image. */
 export interface Build {
   readonly engine: EngineClient
   /** Absolute path of the folder. */
@@ -22,9 +22,9 @@ export interface Build {
   /** Further files for the engine, by their paths in the folder. */
   readonly added?: Readonly<Record<string, Buffer>>
   readonly labels?: Readonly<Record<string, string>>
-  /** Whether steps that were built before are built again. */
+  /** True to build all steps again. */
   readonly noCache?: boolean
-  /** Whether newer base images are downloaded. */
+  /** True to download newer base images. */
   readonly pull?: boolean
   /** Called with the output of the engine as it comes. */
   readonly onOutput?: (text: string) => void
@@ -49,8 +49,8 @@ const MAX_OUTPUT = 16_384
 /**
  * Builds an image.
  * @returns its id, as `sha256:...`
- * @throws AppError `not_found` without a Dockerfile, `invalid` with the step that failed and the end of its output, `unavailable`
- * when there is no engine
+ * @throws AppError `not_found` without a Dockerfile, `invalid` with the step that failed and the end of its output,
+ * `unavailable` when there is no engine
  */
 export async function buildImage(build: Build): Promise<string> {
   const {
@@ -109,7 +109,10 @@ function requireDockerfile(folder: string, dockerfile: string): void {
   )
 }
 
-/** What the engine gets of a folder: all but what .dockerignore names, without owners, whose numbers mean nothing there. */
+/**
+ * The files of a folder for the engine: all but those that .dockerignore names, without owners, whose numbers mean
+ * nothing there.
+ */
 export function contextOf(folder: string, dockerfile: string, added: Readonly<Record<string, Buffer>> = {}): Readable {
   const text = ignoreText(folder, dockerfile)
   const keeps = createIgnore({ ignorecase: false }).add(text).createFilter()
@@ -140,7 +143,7 @@ export function contextOf(folder: string, dockerfile: string, added: Readonly<Re
   })
 }
 
-/** What .dockerignore takes back, as patterns in their parts. */
+/** The paths that .dockerignore takes back, as patterns in their parts. */
 function exceptionsIn(text: string): readonly (readonly string[])[] {
   const lines = text.split(/\r?\n/).map(line => line.trim())
   return lines
@@ -247,7 +250,10 @@ export interface PackageFiles {
   readonly manifest: string
 }
 
-/** An archive of a package that is not compressed, the same for the same files: without owners, times and the modes of this machine. */
+/**
+ * An archive of a package that is not compressed, the same for the same files: without owners, times and the modes of
+ * this machine.
+ */
 export function packageTar({ folder, files, manifest }: PackageFiles): Readable {
   const own = (name: string) => ({ name: `package/${name}`, mtime: new Date(0), uid: 0, gid: 0 })
   return pack(folder, {

@@ -1,6 +1,6 @@
 /**
- * The images of containers: which one a worker gets, when it is downloaded, and when a downloaded one is removed. Images that were loaded
- * into the engine by others are used and never removed.
+ * The images of containers: which one a worker gets, when it is downloaded, and when a downloaded one is removed.
+ * Images that were loaded into the engine by others are used and never removed.
  */
 import { isFloating, parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { WorkerStartError } from '../../../core/workers/start-failure.ts'
@@ -49,8 +49,8 @@ export class Images {
   }
 
   /**
-   * Makes sure that an image exists. All workers of a release get the image of the first one: a name may mean another image a minute
-   * later.
+   * Makes sure that an image exists. All workers of a release get the image of the first one: a name may mean another
+   * image a minute later.
    * @returns the reference for the container
    * @throws WorkerStartError with the reason
    */
@@ -91,7 +91,7 @@ export class Images {
     }
   }
 
-  /** Whether the image of a release exists, or can be downloaded again. */
+  /** True where the image of a release exists, or can be downloaded again. */
   async #have(exact: string, wish: ImageWish): Promise<boolean> {
     if (this.#seen.has(exact) || (await this.#inspect(exact)) !== null) return true
     // It was built or loaded here and removed since: the name may mean another image by now.
@@ -115,8 +115,8 @@ export class Images {
   }
 
   /**
-   * Whether a name such as `latest` means another image by now. Checked once for a release, only for an image of a registry; a slow
-   * registry does not delay a start.
+   * True where a name such as `latest` means another image by now. Checked once for a release, only for an image of a
+   * registry; a slow registry does not delay a start.
    */
   async #isOutdated(image: string, found: FoundImage, { credential, guard, signal }: ImageWish): Promise<boolean> {
     const reference = parseReference(image)
@@ -141,8 +141,8 @@ export class Images {
   }
 
   /**
-   * The exact reference of an image: its digest in the registry, else its id on the engine. Podman has digests for images that were built
-   * here, too, so its digests count only for images that were downloaded for workers.
+   * The exact reference of an image: its digest in the registry, else its id on the engine. Podman has digests for
+   * images that were built here, too, so its digests count only for images that were downloaded for workers.
    */
   #exactOf(image: string, found: FoundImage): string {
     const isTold = (this.#engine.facts?.podman ?? null) === null || this.#pulled.has(found.Id, image)

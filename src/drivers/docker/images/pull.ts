@@ -8,7 +8,7 @@ import { clean, pullProblem } from '../../base/refusals.ts'
 import type { Engine } from '../engine/engine.ts'
 import { EngineAway, type EngineError, engineError } from '../engine/engine-error.ts'
 
-/** What to download, for whom. */
+/** An image to download, and those who wait for it. */
 export interface PullRequest {
   /** A reference with a tag or a digest. */
   readonly image: string
@@ -127,7 +127,7 @@ export class Pulls {
   }
 }
 
-/** How far a download has come, over its layers. Reports that are errors are thrown. */
+/** Progress of a download, over its layers. Reports that are errors are thrown. */
 class Progress {
   readonly #layers = new Map<string, { total: number; part: number }>()
   #most = 0
@@ -164,7 +164,7 @@ class Progress {
   }
 }
 
-/** Where the download of a layer ends and its unpacking begins. */
+/** Share of the progress of a layer at which its download ends and its unpacking begins. */
 const UNPACK = 0.7
 const WAITING = new Set(['Pulling fs layer', 'Waiting'])
 const DONE = new Map([

@@ -1,4 +1,7 @@
-/** Which images of the engine were downloaded for workers, and when each was last used: in a file, since engines keep no such notes. */
+/**
+ * The images that were downloaded for workers, with the time of their last use: in a file, since engines keep no such
+ * notes.
+ */
 import { readFileSync, statfsSync } from 'node:fs'
 import { parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { writeDurably } from '../../../disk/durable-file.ts'
@@ -15,17 +18,17 @@ export interface PulledImage {
   readonly usedAtMs: number
 }
 
-/** How long an unused image is kept, and how long while the disk is nearly full. */
+/** Time for which an unused image is kept: usually, and while the disk is nearly full. */
 const KEEP_MS = { usual: 24 * 3_600_000, full: 3_600_000 }
 /** Of this disk less than this share is free: it counts as nearly full. */
 const FULL_BELOW = 0.1
 const MAX_IMAGES = 1_000
 
-/** What {@link PulledImages} needs. */
+/** Options of {@link PulledImages}. */
 export interface PulledImagesOptions {
   readonly file: string
   readonly clock: Clock
-  /** How much of the engine's disk is free, from 0 to 1; null when it is not known. */
+  /** The free part of the engine's disk, from 0 to 1; null when it is unknown. */
   readonly freeShare: () => number | null
 }
 
@@ -50,7 +53,7 @@ export class PulledImages {
     this.#write()
   }
 
-  /** Whether the image was downloaded under a name of this repository. */
+  /** True for an image that was downloaded under a name of this repository. */
   has(id: string, name: string): boolean {
     const repository = parseReference(name)?.name ?? name
     const references = this.#images.get(id)?.references ?? []
@@ -83,7 +86,10 @@ export class PulledImages {
     this.#write()
   }
 
-  /** A full disk costs the note until the next one is written, and keeps no worker from starting and no image from being removed. */
+  /**
+   * A full disk costs the note until the next one is written, and keeps no worker from starting and no image from
+   * being removed.
+   */
   #write(): void {
     const { file } = this.#options
     try {
@@ -94,7 +100,10 @@ export class PulledImages {
   }
 }
 
-/** How much of the disk of a folder is free for programs, from 0 to 1; null for a folder that is not on this machine, or hidden. */
+/**
+ * The part of the disk of a folder that is free for programs, from 0 to 1; null for a folder that is hidden or not on
+ * this machine.
+ */
 export function freeShareOf(folder: string): number | null {
   if (folder === '') return null
   try {

@@ -8,7 +8,10 @@ declare module 'tar-fs' {
     finalize(): void
   }
 
-  /** Packs a folder, or some entries of it; `ignore` is called with the absolute path of each entry, `finish` with the archive before its end. */
+  /**
+   * Packs a folder, or some entries of it; `ignore` is called with the absolute path of each entry, `finish` with the
+   * archive before its end.
+   */
   export function pack(
     folder: string,
     options: {
