@@ -38,7 +38,7 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/drivers/cage/layer.ts': 'folders of running workers, which do not outlive the boot of the machine',
   'src/drivers/cage/outside.ts': 'a folder that is opened to reach a socket in it',
   'src/drivers/cage/own-network.ts': 'a file of a running worker, which does not outlive the boot of the machine',
-  'src/drivers/process/process-freezes.ts': 'control groups, which are no files on a disk',
+  'src/drivers/process/process-freezer.ts': 'control groups, which are no files on a disk',
   'src/drivers/cage/limits.ts': 'control groups, which are no files on a disk',
   'src/drivers/process/worker-watches.ts': 'a folder that is opened to reach sockets in it',
   'src/drivers/process/endpoint-caches.ts': 'what workers can make or download again',

@@ -48,7 +48,7 @@ import { conflictOf, portsNamedIn, takenOf } from './named-ports.ts'
 import { PortWatch } from './port-watch.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { buildEnvironment, hubOf } from './process-environment.ts'
-import { ProcessFreezes } from './process-freezes.ts'
+import { ProcessFreezer } from './process-freezer.ts'
 import { type Marker, markedCommand } from './process-marks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
@@ -135,7 +135,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
   readonly #volumeLink: VolumeLink
   readonly #disks: CageDisks | null
   readonly #networks: WorkerNetworks
-  readonly #freezes: ProcessFreezes
+  readonly #freezer: ProcessFreezer
   readonly #caches: EndpointCaches
   readonly #portWatch: PortWatch
   #cancelPoll: (() => void) | null = null
@@ -152,7 +152,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     this.#caches = new EndpointCaches({ folder, limitGb: limit, hub: hubOf(options.hostEnv) })
     this.#disks = watchDisks(options, this.workers, this.#caches, worker => this.#signalGroup(worker, 'SIGKILL'))
     this.#networks = new WorkerNetworks(options, this.workers)
-    this.#freezes = new ProcessFreezes(options.clock)
+    this.#freezer = new ProcessFreezer(options.clock)
     this.#portWatch = new PortWatch({ ...options, siblings: worker => this.#siblings(worker) })
   }
 
@@ -203,7 +203,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     const endpoint = endpointIn(text ?? (await this.#recorded(worker)))
     if (endpoint !== null) this.#caches.hold(worker, endpoint)
     const freezer = freezerIn(text)
-    const frozen = this.#freezes.found({ identity, freezer })
+    const frozen = this.#freezer.found({ identity, freezer })
     const left = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
     const found = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
@@ -227,12 +227,12 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
 
   async freeze(worker: WorkerId): Promise<void> {
     const running = this.workers.get(worker)
-    if (running !== undefined && this.#isThere(running)) await this.#freezes.freeze(worker, running)
+    if (running !== undefined && this.#isThere(running)) await this.#freezer.freeze(worker, running)
   }
 
   async thaw(worker: WorkerId): Promise<void> {
     const running = this.workers.get(worker)
-    if (running !== undefined) await this.#freezes.thaw(worker, running)
+    if (running !== undefined) await this.#freezer.thaw(worker, running)
   }
 
   /** Sends the signal to the whole group, because shells do not forward it. */
@@ -244,7 +244,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
       if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
       else if (this.#isThere(running)) askCaged(running.identity.pid)
     }
-    await this.#freezes.thaw(worker, running)
+    await this.#freezer.thaw(worker, running)
   }
 
   async kill(worker: WorkerId): Promise<void> {

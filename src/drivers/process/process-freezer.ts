@@ -12,7 +12,7 @@ import type { Frozen, Running } from './process-worker.ts'
 const PAUSES_MS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 977]
 
 /** Freezes and thaws workers, each call about one worker after the one before. */
-export class ProcessFreezes {
+export class ProcessFreezer {
   readonly #clock: Clock
   readonly #turns = new WeakMap<Running, Promise<void>>()
 
