@@ -67,10 +67,8 @@ function forPeople({ kind, id, name, cause, summary, action, actions, sinceMs, e
   return `${lines.map(onOneLine).join('\n')}\n`
 }
 
-/** The commands of the actions of a note, or of the cause, each once with its purpose behind it. */
+/** The commands of the actions of a note, or of the cause, each once. */
 function commandLines(actions: readonly ActionView[], note: number | null): string[] {
-  const titles = new Map<string, string>()
-  for (const { command, title, note: of } of actions)
-    if (of === note && command !== null && !titles.has(command)) titles.set(command, title)
-  return [...titles].map(([command, title]) => `     $ ${command}  # ${title}`)
+  const commands = actions.flatMap(action => (action.note === note ? (action.command ?? []) : []))
+  return [...new Set(commands)].map(command => `     $ ${command}`)
 }
