@@ -180,7 +180,12 @@ describe('the story of a job', () => {
     errorFingerprint: null,
     policy: { executionTimeout: 1, ttl: 1, lowPriority: false },
     notes: [
-      { at: 3_000, workerId: 'v', text: 'attempt 1 was lost: it exited with code 3; its last lines were:\nKilled' },
+      {
+        at: 3_000,
+        workerId: 'v',
+        kind: 'lost',
+        text: 'attempt 1 was lost: it exited with code 3; its last lines were:\nKilled',
+      },
     ],
   }
 
@@ -243,7 +248,14 @@ describe('the story of a job', () => {
       notes: [],
     }
     assert.equal(storyOf({ job: waiting, worker: null, webhooks: [] }, 4_000)[0]!.ms, 3_000)
-    const notes = [{ at: 1_000, workerId: 'v', text: 'attempt 1 was FAILED, and a client queued the job again; x' }]
+    const notes = [
+      {
+        at: 1_000,
+        workerId: 'v',
+        kind: 'retried' as const,
+        text: 'attempt 1 was FAILED, and a client queued the job again; x',
+      },
+    ]
     const again = storyOf({ job: { ...waiting, notes }, worker: null, webhooks: [] }, 4_000)
     assert.ok(again.some(({ title }) => title === 'Queued again by a client'))
   })

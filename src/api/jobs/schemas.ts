@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi'
 import { FINGERPRINT } from '../../core/jobs/error-fingerprint.ts'
 import { JOB_STATUSES } from '../../core/jobs/job.ts'
+import { JOB_NOTE_KINDS } from '../../core/jobs/job-note.ts'
 import { DELIVERY_STATES } from '../../core/jobs/webhook.ts'
 import { ACTION_PAGES } from '../../core/observing/action.ts'
 import { STORY_KINDS } from '../../core/observing/job-story.ts'
@@ -133,7 +134,9 @@ export const JobRecord = z
   .object({
     ...RECORD,
     policy: z.object({ executionTimeout: z.int(), ttl: z.int(), lowPriority: z.boolean() }),
-    notes: z.array(z.object({ at: z.int(), workerId: z.string().nullable(), text: z.string() })),
+    notes: z.array(
+      z.object({ at: z.int(), workerId: z.string().nullable(), kind: z.enum(JOB_NOTE_KINDS), text: z.string() }),
+    ),
     input: z.unknown(),
     output: z.unknown(),
   })

@@ -4,8 +4,10 @@ import type { JobStatus } from './job.ts'
 /** Longest error in a note. */
 const NOTED_ERROR = 500
 
-/** What a note is about: an attempt that was lost, a retry by a client, or anything else. */
-export type JobNoteKind = 'lost' | 'retried' | 'other'
+/** The subjects of notes: an attempt that was lost, a retry by a client, or anything else. */
+export const JOB_NOTE_KINDS = ['lost', 'retried', 'other'] as const
+/** One of {@link JOB_NOTE_KINDS}. */
+export type JobNoteKind = (typeof JOB_NOTE_KINDS)[number]
 
 /** The note on an attempt that was lost. */
 export function lossNote(attempt: number, cause: string): string {

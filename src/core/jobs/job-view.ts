@@ -1,4 +1,5 @@
 import { isFinal, type Job } from './job.ts'
+import { noteKind } from './job-note.ts'
 import type { JobRecord, JobSummary } from './job-record.ts'
 
 /**
@@ -72,7 +73,9 @@ export function jobRecordViewParts(record: JobRecord, nowMs: number): string[] {
     ttl: record.ttlMs,
     lowPriority: record.lowPriority,
   }
-  const notes = record.notes.map(({ atMs, workerId, text }) => ({ at: atMs, workerId, text }))
+  const notes = record.notes.map(({ atMs, workerId, text }) => {
+    return { at: atMs, workerId, kind: noteKind(text).kind, text }
+  })
   const head = JSON.stringify({ ...jobSummaryView(record, nowMs), error: record.error, policy, notes })
   return [head.slice(0, -1), ',"input":', record.input ?? 'null', ',"output":', record.output ?? 'null', '}']
 }

@@ -67,18 +67,18 @@ function queued(job: JobRecord, nowMs: number): StoryStep {
 }
 
 function wasRetried(job: JobRecord): boolean {
-  return job.notes.some(({ at, text }) => at <= job.createdAt && text.includes('a client queued the job again'))
+  return job.notes.some(({ at, kind }) => at <= job.createdAt && kind === 'retried')
 }
 
 function ofNotes(job: JobRecord): StoryStep[] {
-  return job.notes.map(({ at, text, workerId }) => {
+  return job.notes.map(({ at, text, kind, workerId }) => {
     // The rest says which worker it was, and what it printed last.
     const [, head = text, rest = ''] = /^([^;\n]*)[;\n]\s*(.*)/s.exec(text) ?? []
     const detail = rest !== '' || !workerId ? rest : `worker ${workerId}`
     return {
       atMs: at,
       title: head.charAt(0).toUpperCase() + head.slice(1),
-      tone: /was lost|was FAILED|was TIMED_OUT/.test(head) ? 'bad' : 'off',
+      tone: kind === 'other' ? 'off' : 'bad',
       ms: null,
       ...(detail === '' ? {} : { detail }),
     }
