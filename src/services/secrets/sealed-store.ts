@@ -18,7 +18,10 @@ export function sealing(seals: PayloadSeals): StoreLayer {
   return (call, name, { sealed: side }, store) => {
     if (side === 'arguments') {
       const seal = SEAL[name as SealedOperation<'arguments'>] as unknown as Seal
-      return async (...args) => call(...(await seal(args, seals, store)))
+      return (...args) => {
+        const sealed = seal(args, seals, store)
+        return sealed instanceof Promise ? sealed.then(changed => call(...changed)) : call(...sealed)
+      }
     }
     if (side === 'result') {
       const open = OPEN[name as SealedOperation<'result'>] as unknown as Open
