@@ -69,7 +69,7 @@ export async function databaseMismatch(dataDir: string, url: string | null): Pro
 
 /**
  * Notes that a data directory belongs to a database, which has its schema by now.
- * @param anew whether it may have belonged to another one
+ * @param anew true where it may have belonged to another one
  * @returns what keeps it from that, and the note is as it was; null when it is noted
  * @throws AppError `unavailable` when PostgreSQL cannot be asked
  */

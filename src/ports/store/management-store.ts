@@ -110,7 +110,7 @@ export interface ReleaseStore {
   image(endpointId: EndpointId, version: number): Promise<string | null>
   /**
    * Settles which image the workers of a version run, unless another call was faster.
-   * @param replaced what {@link image} gave, when that can no longer be had; null when it gave nothing
+   * @param replaced what {@link image} gave, when that no longer exists; null when it gave nothing
    * @returns what is settled now; null when there is no such release
    */
   pinImage(
@@ -200,7 +200,7 @@ export interface TemplateStore {
    */
   replace(template: Template, before: Template, nowMs: number): Promise<EndpointId[] | 'changed' | null>
   find(owner: OwnerId, id: TemplateId): Promise<Template | null>
-  /** A public template of whatever owner. */
+  /** A public template of any owner. */
   findPublic(id: TemplateId): Promise<Template | null>
   findByName(owner: OwnerId, name: string): Promise<Template | null>
   /** The listed ones of an owner, oldest first; the first 10,000 unless a slice is given. */

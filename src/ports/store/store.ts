@@ -528,7 +528,7 @@ export interface KeyStore {
   /** Notes that a key was used. */
   used(id: KeyId, nowMs: number): Promise<void>
   findByHash(hash: string): Promise<ApiKey | null>
-  /** A key of whatever owner. */
+  /** A key of any owner. */
   find(id: KeyId): Promise<ApiKey | null>
   /** Those of an owner, without those of endpoints, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>

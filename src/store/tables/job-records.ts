@@ -39,7 +39,7 @@ const COLUMNS: Readonly<Record<ListedTable, { readonly status: string; readonly 
   },
 }
 
-/** Read in the order of the index, whatever the filter: another index would lead to a sort of many. */
+/** Read in the order of the index with any filter: another index would lead to a sort of many. */
 const BY_AGE = 'ORDER BY queued_at_ms DESC, id DESC'
 
 /** $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */

@@ -21,7 +21,7 @@ export const WORKER_COLUMNS =
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
 
 /** Changes of a record that begins again: the columns of a new one, and nothing of the previous worker. */
-const BEGUN_ANEW = [
+const BEGUN_AGAIN = [
   ...[
     ...['owner', 'version', 'state', 'driver', 'handle', 'base_url', 'created_at_ms', 'token_hash', 'capacity', 'sdk'],
     ...['jobs_finished', 'flavor', 'counted_until_ms', 'placement', 'placed_at_ms', 'serves'],
@@ -38,7 +38,7 @@ const BEGUN_ANEW = [
 /**
  * A new worker; no row when its endpoint is gone or has as many as it may, those that wait for a place included. $10
  * is the hash of its token, $13 its flavor. Its time counts from when it was placed. The record of one that has ended
- * under the same id is begun anew.
+ * under the same id begins again.
  */
 export const insertWorker = `
   INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
@@ -48,7 +48,7 @@ export const insertWorker = `
   FROM endpoints WHERE id = $3
     AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE})
       + (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = $3 AND id <> $1 AND version = endpoints.version) < workers_max
-  ON CONFLICT (id) DO UPDATE SET ${BEGUN_ANEW}
+  ON CONFLICT (id) DO UPDATE SET ${BEGUN_AGAIN}
     WHERE workers.state = 'EXITED' AND workers.endpoint_id = excluded.endpoint_id
   RETURNING id`
 
@@ -335,7 +335,7 @@ export function toWorker(row: WorkerRow): Worker {
   }
 }
 
-/** The parameters of `insertWorker`. A new worker is STARTING, whatever it says. */
+/** The parameters of `insertWorker`. A new worker is STARTING in any case. */
 export function ofNewWorker(worker: Worker, tokenHash: string, flavor: string): SqlValue[] {
   return [
     worker.id,

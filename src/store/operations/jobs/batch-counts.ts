@@ -17,7 +17,7 @@ const ENDS: Readonly<Record<BatchStatus, JobStatus>> = {
 }
 
 /**
- * For jobs that have just ended or begun anew: counts them in their batches. Behind jobs and counters, before
+ * For jobs that have just ended or begun again: counts them in their batches. Behind jobs and counters, before
  * workers.
  */
 export function* countInBatches(moves: readonly JobMove[], nowMs: number): Steps<void> {

@@ -83,7 +83,7 @@ export const jobs = {
     const inTurns = yield* hasQueuedBatch(endpointId)
     // Before its worker, as where jobs are counted in their batches.
     if (inTurns) yield* lock(lockQueuedBatches, [endpointId])
-    // Before the jobs: a worker that is retired meanwhile gets none. Jobs that others have locked are not waited for.
+    // Before the jobs: a worker that is retired in that time gets none. Jobs that others have locked are not waited for.
     yield* lock(lockWorker, [workerId])
     if (request.letGoFirst === true && (yield* queryOne(findStops, [workerId])) !== null) return HELD_BACK
     const { rows, ...how } = yield* claimFromQueue(request, inTurns)
@@ -141,18 +141,18 @@ function* insert(job: Job): Steps<boolean> {
   return true
 }
 
-type Found = Omit<Claim, 'jobs'> & { readonly rows: readonly ClaimedRow[] }
+type ClaimedRows = Omit<Claim, 'jobs'> & { readonly rows: readonly ClaimedRow[] }
 
 /**
  * The first jobs for a worker that is locked, so that no other claim of it is decided at the same time. Where there
  * are suspects (core/job), whether it gets one, others, or nothing for now.
  */
-function* claimFromQueue(request: ClaimRequest, inTurns: boolean): Steps<Found> {
-  // Turns take several statements, of which none should be in vain.
+function* claimFromQueue(request: ClaimRequest, inTurns: boolean): Steps<ClaimedRows> {
+  // Turns take several statements, all useless where a suspect waits.
   if (inTurns && (yield* anySuspect(request))) return yield* claimAmongSuspects(request, inTurns)
   // This hands out nothing where there are suspects, so without them it is all that there is.
   const rows = yield* claimOthers(request, inTurns, false)
-  if (rows.length > 0 || !(yield* anySuspect(request))) return found(rows)
+  if (rows.length > 0 || !(yield* anySuspect(request))) return claimedRows(rows)
   return yield* claimAmongSuspects(request, inTurns)
 }
 
@@ -160,27 +160,27 @@ function* anySuspect({ endpointId }: ClaimRequest): Steps<boolean> {
   return (yield* queryOne(sql.noSuspect, [endpointId])) === null
 }
 
-function* claimAmongSuspects(request: ClaimRequest, inTurns: boolean): Steps<Found> {
+function* claimAmongSuspects(request: ClaimRequest, inTurns: boolean): Steps<ClaimedRows> {
   const { endpointId, workerId, nowMs } = request
   const beside = yield* queryOne<BesideRow>(sql.besideSuspects, [endpointId, workerId, nowMs])
-  if (beside === null || beside.suspects > 0) return found([], { holdsBack: true })
+  if (beside === null || beside.suspects > 0) return claimedRows([], { holdsBack: true })
   const waitingSinceMs = beside.waiting_since_ms
   if (waitingSinceMs !== null && beside.held === 0) {
     const alone = yield* query<ClaimedRow>(sql.claimSuspect, [endpointId, workerId, nowMs])
-    if (alone.length > 0) return found(alone)
+    if (alone.length > 0) return claimedRows(alone)
   } else if (waitingSinceMs !== null) {
     const isLate = nowMs - waitingSinceMs >= MAX_SUSPECT_WAIT_MS ? 1 : 0
     const runsEmpty = (yield* queryOne(sql.runsEmpty, [endpointId, workerId, isLate])) !== null
-    if (runsEmpty) return found([], { holdsBack: true, leavesSuspect: true })
+    if (runsEmpty) return claimedRows([], { holdsBack: true, leavesSuspect: true })
   }
-  return found(yield* claimOthers(request, inTurns, true), { leavesSuspect: waitingSinceMs !== null })
+  return claimedRows(yield* claimOthers(request, inTurns, true), { leavesSuspect: waitingSinceMs !== null })
 }
 
 function claimOthers(request: ClaimRequest, inTurns: boolean, besideSuspects: BesideSuspects) {
   return inTurns ? claimInTurns(request, besideSuspects) : claimOf('', request, besideSuspects)
 }
 
-function found(rows: readonly ClaimedRow[], how: Partial<Claim> = {}): Found {
+function claimedRows(rows: readonly ClaimedRow[], how: Partial<Claim> = {}): ClaimedRows {
   return { holdsBack: false, leavesSuspect: false, ...how, rows }
 }
 
