@@ -3,9 +3,10 @@
 import type { Caller } from '../core/accounts/permission.ts'
 import type { AuditObject, AuditOrigin } from '../core/audit/entry.ts'
 import type { Change } from '../events.ts'
-import type { AuditedOperation, AuditLog, AuditLook } from '../services/audit/audit-log.ts'
-import { type AuditViews, endpointView } from '../services/audit/audit-views.ts'
+import type { AuditedOperation, AuditLog, AuditLook, SeenChange } from '../services/audit/audit-log.ts'
+import { type AuditViews, endpointView, templateView } from '../services/audit/audit-views.ts'
 import type { SavedEndpoint, WithTemplate } from '../services/endpoints/endpoints.ts'
+import type { SavedTemplate } from '../services/endpoints/templates.ts'
 import type { SurfaceEnv } from './surface.ts'
 
 /** What surfaces need for it. */
@@ -20,8 +21,8 @@ export type AskedOperation = Omit<AuditedOperation, 'origin'> & {
   readonly env: Pick<SurfaceEnv, 'address' | 'requestId' | 'session'>
 }
 
-/** Reports a saved endpoint to the audit log. */
-export type ReportSave = (saved: SavedEndpoint) => void
+/** Reports a saved endpoint or template to the audit log. */
+export type ReportSave = (saved: SavedEndpoint | SavedTemplate) => void
 
 /** Runs an operation between its entries, as {@link AuditLog.change}. @param look `reports`: whether `run` reports what it saves */
 export function audited<Result>(
@@ -31,12 +32,19 @@ export function audited<Result>(
   { reports = false, ...look }: Omit<AuditLook<Result>, 'view'> & { readonly reports?: boolean | undefined } = {},
 ): Promise<Result> {
   const view = (object: AuditObject) => auditViews.find(caller.owner, object)
-  const shown = ({ endpoint, template }: WithTemplate) => endpointView(endpoint, template)
   return audit.change(
     { ...asked, origin: originOf(caller, env) },
-    report => run(saved => report({ before: saved.before && shown(saved.before), after: shown(saved) })),
+    report => run(saved => report(seenChange(saved))),
     reports ? look : { ...look, view },
   )
+}
+
+function seenChange(saved: SavedEndpoint | SavedTemplate): SeenChange {
+  if ('endpoint' in saved) {
+    const view = ({ endpoint, template }: WithTemplate) => endpointView(endpoint, template)
+    return { before: saved.before && view(saved.before), after: view(saved) }
+  }
+  return { before: saved.before && templateView(saved.before), after: templateView(saved.template) }
 }
 
 /** Whose change it was, for the event that tells of it. */

@@ -138,30 +138,40 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
 
 function templateRoutes({ templates }: V1Parts): RestRoute[] {
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof TemplateFields>
-  const update = async ({ caller, params, body: fields }: Change) => {
+  const update = async ({ caller, params, body: fields, report }: Change) => {
     const changes = ({ args }: Template) => templateChanges(fields, args)
-    return templateView(await templates.update(caller, params.id as TemplateId, changes))
+    const saved = await templates.save(caller, { id: params.id as TemplateId, changes })
+    report(saved)
+    return templateView(saved.template)
   }
   return [
     route(contract('get', '/templates'), async ({ caller }) =>
       (await templates.list(caller.owner)).items.map(templateView),
     ),
-    route({ ...contract('post', '/templates'), ...body(TemplateFields) }, async ({ caller, body: fields }) => {
-      const { name, imageName, isServerless = false } = fields
-      const missing = [
-        ...(name === undefined ? ['name is needed'] : []),
-        ...(imageName === undefined ? ['imageName is needed'] : []),
-      ]
-      if (name === undefined || imageName === undefined) throw invalidRequest(missing)
-      const defaults = { ...TEMPLATE_DEFAULTS, diskGb: TEMPLATE_DISK_GB, volumeGb: isServerless ? 0 : 20 }
-      const input = { ...defaults, ...templateChanges(fields, ''), name, image: imageName }
-      return templateView(await templates.create(caller, input))
-    }),
+    route(
+      { ...contract('post', '/templates'), reports: true, ...body(TemplateFields) },
+      async ({ caller, body: fields, report }) => {
+        const { name, imageName, isServerless = false } = fields
+        const missing = [
+          ...(name === undefined ? ['name is needed'] : []),
+          ...(imageName === undefined ? ['imageName is needed'] : []),
+        ]
+        if (name === undefined || imageName === undefined) throw invalidRequest(missing)
+        const defaults = { ...TEMPLATE_DEFAULTS, diskGb: TEMPLATE_DISK_GB, volumeGb: isServerless ? 0 : 20 }
+        const config = { ...defaults, ...templateChanges(fields, ''), name, image: imageName }
+        const saved = await templates.save(caller, { config })
+        report(saved)
+        return templateView(saved.template)
+      },
+    ),
     route({ ...contract('get', '/templates/{id}'), params: IdParam }, async ({ caller, params }) =>
       templateView(await templates.findVisible(caller.owner, params.id as TemplateId)),
     ),
-    route({ ...contract('patch', '/templates/{id}'), params: IdParam, ...body(TemplateFields) }, update),
-    route({ ...contract('post', '/templates/{id}/update'), params: IdParam, ...body(TemplateFields) }, update),
+    route({ ...contract('patch', '/templates/{id}'), reports: true, params: IdParam, ...body(TemplateFields) }, update),
+    route(
+      { ...contract('post', '/templates/{id}/update'), reports: true, params: IdParam, ...body(TemplateFields) },
+      update,
+    ),
     route({ ...contract('delete', '/templates/{id}'), params: IdParam }, async ({ caller, params }) =>
       templates.remove(caller.owner, params.id as TemplateId),
     ),

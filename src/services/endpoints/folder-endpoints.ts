@@ -88,28 +88,27 @@ export async function ensureFolderEndpoint(
       ...(known.template.args === args ? {} : { args }),
     }
     const changes = changesOf(known.endpoint, { type, compute, workersMax: settings.workersMax })
-    if (Object.keys(runs).length > 0) await templates.update(by, known.template.id, runs)
+    if (Object.keys(runs).length > 0) await templates.save(by, { id: known.template.id, changes: runs })
     const { id } = known.endpoint
     return Object.keys(changes).length > 0
       ? (await endpoints.save(by, { id, changes })).endpoint
       : endpoints.find(owner, id)
   }
-  const template =
-    known?.template ??
-    (await templates.create(by, {
-      ...TEMPLATE_DEFAULTS,
-      name: await freeName(templates, owner, name),
-      image,
-      args,
-      volumeGb: 0,
-      diskGb: tag === null ? 1 : CONTAINER_DISK_GB,
-      isServerless: true,
-    }))
+  const config = {
+    ...TEMPLATE_DEFAULTS,
+    name: known?.template.name ?? (await freeName(templates, owner, name)),
+    image,
+    args,
+    volumeGb: 0,
+    diskGb: tag === null ? 1 : CONTAINER_DISK_GB,
+    isServerless: true,
+  }
+  const template = known?.template ?? (await templates.save(by, { config })).template
   if (known !== null && (template.image !== image || template.args !== args))
-    await templates.update(by, template.id, { image, args })
+    await templates.save(by, { id: template.id, changes: { image, args } })
   const workersMax = settings.workersMax === undefined ? {} : { workersMax: settings.workersMax }
-  const config = withDefaults({ name, compute, type, ...workersMax })
-  return (await endpoints.save(by, { config, runs: template.id, wantedId: idFromName(name) })).endpoint
+  const wanted = withDefaults({ name, compute, type, ...workersMax })
+  return (await endpoints.save(by, { config: wanted, runs: template.id, wantedId: idFromName(name) })).endpoint
 }
 
 /**

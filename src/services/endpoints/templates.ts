@@ -23,8 +23,19 @@ import { imageRefusal } from './image-access.ts'
 /** Limit of parallel reads where each endpoint is read on its own. */
 const CONCURRENCY = 16
 
-/** Changes to a template, or a function of the current template that returns them; what is left out is kept. */
+/** Changes of a template, or a function of the current template that returns them; fields that are left out are kept. */
 export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
+
+/** A new template to save, or a change of one. */
+export type WantedTemplate =
+  | { readonly config: TemplateInput }
+  | { readonly id: TemplateId; readonly changes: TemplateChanges }
+
+/** A template as it was saved, and as it was before; null for a new one. */
+export interface SavedTemplate {
+  readonly template: Template
+  readonly before: Template | null
+}
 
 /** Templates: what workers run. */
 export class Templates {
@@ -37,36 +48,29 @@ export class Templates {
   }
 
   /**
-   * @throws AppError `invalid` with all failures, the taken name among them; `conflict` past a limit of the account; `forbidden`
-   *   as services/endpoints/host-folders.ts says
+   * Saves a new template or a change of one. After a change every endpoint that uses it gets a new version, unless nothing changes.
+   * @param isTried true to check everything and change nothing: the result is that of a save at this moment
+   * @throws AppError `invalid` with all failures, the taken name among them; `not_found`; `conflict` past a limit of the account, or when
+   *   others keep changing it; `forbidden` as services/endpoints/host-folders.ts says
    */
-  async create(by: Changer, given: TemplateInput, listed = true): Promise<Template> {
-    const template = await this.#checkedNew(by, given, listed)
-    const insert = () => this.#ports.store.templates.insert(template)
-    if (!(await this.#quotas.adding(template.owner, 'templates', insert))) throw nameTaken(template.name)
-    this.#saved(template.id)
-    return template
+  save(by: Changer, wanted: WantedTemplate, isTried = false): Promise<SavedTemplate> {
+    if (!('id' in wanted)) return this.#create(by, wanted.config, isTried)
+    return retryOnConflict(`template ${wanted.id}`, () => this.#change(by, wanted.id, wanted.changes, isTried))
   }
 
-  /**
-   * What {@link create} would make now; changes nothing.
-   * @throws AppError as that
-   */
-  async preview(by: Changer, given: TemplateInput): Promise<Template> {
-    const template = await this.#checkedNew(by, given, true)
-    const isFree = await this.#quotas.adding(template.owner, 'templates', () => this.#isNameFree(template))
-    if (!isFree) throw nameTaken(template.name)
-    return template
-  }
-
-  async #checkedNew(by: Changer, given: TemplateInput, listed: boolean): Promise<Template> {
-    const { random, clock, driver } = this.#ports
+  async #create(by: Changer, given: TemplateInput, isTried: boolean): Promise<SavedTemplate> {
+    const { random, clock, driver, store } = this.#ports
     const input = { ...given, image: driver.savedImage(given.image) }
     const owner = ownerOf(by)
     requireFolderRight(by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
     if (problems.length > 0) throw invalidFields(problems)
-    return { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
+    const id = shortId(random) as TemplateId
+    const template = { ...input, id, owner, listed: true, createdAtMs: clock.now() }
+    const insert = () => (isTried ? this.#isNameFree(template) : store.templates.insert(template))
+    if (!(await this.#quotas.adding(owner, 'templates', insert))) throw nameTaken(template.name)
+    if (!isTried) this.#saved(id)
+    return { template, before: null }
   }
 
   async #isNameFree({ owner, name, id }: Template): Promise<boolean> {
@@ -74,21 +78,21 @@ export class Templates {
     return named === null || named.id === id
   }
 
-  /**
-   * Changes the given members and keeps the rest. Every endpoint that uses the template gets a new version, unless nothing changes.
-   * @throws AppError `not_found`, `invalid` with all failures, `forbidden` as services/endpoints/host-folders.ts says, or `conflict` when
-   *   others keep changing it
-   */
-  async update(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
+  /** Null where others have changed it since it was read. */
+  async #change(
+    by: Changer,
+    id: TemplateId,
+    changes: TemplateChanges,
+    isTried: boolean,
+  ): Promise<SavedTemplate | null> {
     const { store, notifier, emit, clock } = this.#ports
-    const { template, users } = await retryOnConflict(`template ${id}`, async () => {
-      const { template, before } = await this.#checkedChange(by, id, changes)
-      if (isUnchanged(template, before)) return { template: before, users: null }
-      const users = await store.templates.replace(template, before, clock.now())
-      if (users === null) throw nameTaken(template.name)
-      return users === 'changed' ? null : { template, users }
-    })
-    if (users === null) return template
+    const { template, before } = await this.#checkedChange(by, id, changes)
+    if (isTried && !(await this.#isNameFree(template))) throw nameTaken(template.name)
+    if (isTried) return { template, before }
+    if (isUnchanged(template, before)) return { template: before, before }
+    const users = await store.templates.replace(template, before, clock.now())
+    if (users === null) throw nameTaken(template.name)
+    if (users === 'changed') return null
     this.#saved(id)
     for (const endpointId of users) {
       const endpoint = await store.endpoints.find(endpointId)
@@ -96,17 +100,7 @@ export class Templates {
       emit('endpoint.saved', { endpointId, owner: endpoint.owner, version: endpoint.version, created: false })
       notifier.publish(`load:${endpointId}`)
     }
-    return template
-  }
-
-  /**
-   * What {@link update} would come to now; changes nothing.
-   * @throws AppError as that
-   */
-  async previewUpdate(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
-    const { template } = await this.#checkedChange(by, id, changes)
-    if (!(await this.#isNameFree(template))) throw nameTaken(template.name)
-    return template
+    return { template, before }
   }
 
   async #checkedChange(

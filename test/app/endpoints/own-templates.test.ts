@@ -119,7 +119,7 @@ test('a template in use stays serverless', async t => {
   const rig = await openRig(t)
   const { endpoints, templates } = servicesOf(rig)
   const { templateId } = await endpoints.find(ME, await rig.endpoint())
-  await assert.rejects(templates.update(ME, templateId, { isServerless: false }), { code: 'invalid' })
+  await assert.rejects(templates.save(ME, { id: templateId, changes: { isServerless: false } }), { code: 'invalid' })
 })
 
 test('a public template is seen by others without its registry, and changed by its owner alone', async t => {
@@ -128,7 +128,7 @@ test('a public template is seen by others without its registry, and changed by i
   const stranger = 'stranger' as OwnerId
   const { templateId } = await endpoints.find(ME, await rig.endpoint())
   await assert.rejects(templates.findVisible(stranger, templateId), { code: 'not_found' })
-  await templates.update(ME, templateId, { isPublic: true })
+  await templates.save(ME, { id: templateId, changes: { isPublic: true } })
   const seen = await templates.findVisible(stranger, templateId)
   assert.deepEqual([seen.image, seen.registry], ['image:1', null])
   assert.deepEqual(
@@ -137,7 +137,7 @@ test('a public template is seen by others without its registry, and changed by i
   )
   for (const refused of [
     templates.find(stranger, templateId),
-    templates.update(stranger, templateId, { image: 'x' }),
+    templates.save(stranger, { id: templateId, changes: { image: 'x' } }),
     templates.remove(stranger, templateId),
   ]) {
     await assert.rejects(refused, { code: 'not_found' })

@@ -117,7 +117,7 @@ test('a rollback copies a shared template first, so that no other endpoint chang
   const shared = await rig.template({ name: 'shared', imageName: 'me/llama:1' })
   const [first, second] = [await rig.endpoint({ templateId: shared }), await rig.endpoint({ templateId: shared })]
   const { templates } = servicesOf(rig)
-  await templates.update('owner' as OwnerId, shared, { image: 'me/llama:2' })
+  await templates.save('owner' as OwnerId, { id: shared, changes: { image: 'me/llama:2' } })
   assert.equal((await rollback(rig, first, 1)).status, 201)
   assert.deepEqual([(await shown(rig, first)).image, (await shown(rig, second)).image], ['me/llama:1', 'me/llama:2'])
   assert.equal((await rig.store.endpoints.find(second))?.version, 2)

@@ -44,6 +44,15 @@ test('a change reads its endpoint and template once, on every surface, and a cre
   assert.deepEqual([workers.max, name, image], [8, 'pictures', 'example/images:2'])
 })
 
+test('a change of a template reads it once', async t => {
+  const rig = await openRig(t)
+  const { id } = (await rig.ask('POST', '/v2/templates', { body: { name: 'llama', image: 'example/llama:1' } })).json
+  for (const path of [`/v2/templates/${id}`, `/v2/templates/${id}?dryRun=true`, `/v1/templates/${id}`]) {
+    const reads = await readsOf(rig, () => rig.ask('PATCH', path, { body: { env: { PATH_OF: path } } }))
+    assert.deepEqual(reads, { endpoints: 0, templates: 1 }, path)
+  }
+})
+
 test('a save returns the endpoint with its template before and after, and a trial of it the same', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)

@@ -45,12 +45,12 @@ test('a template takes only a registry of its owner, and loses one that is remov
   const { templateId } = await endpoints.find(ME, endpoint)
   const { id: theirs } = await registries.create(STRANGER, CREDENTIAL)
   for (const registry of [theirs, 'none' as RegistryId]) {
-    await assert.rejects(templates.update(ME, templateId, { registry }), {
+    await assert.rejects(templates.save(ME, { id: templateId, changes: { registry } }), {
       message: `registry: registry ${registry} not found`,
     })
   }
   const { id } = await registries.create(ME, CREDENTIAL)
-  await templates.update(ME, templateId, { registry: id })
+  await templates.save(ME, { id: templateId, changes: { registry: id } })
   await registries.remove(ME, id)
   assert.equal((await templates.find(ME, templateId)).registry, null)
   const { endpointVersion, releases: all } = await releases.list(ME, endpoint)

@@ -1,8 +1,8 @@
 import type { Caller } from '../../../core/accounts/permission.ts'
-import { TEMPLATE_DEFAULTS, type Template } from '../../../core/endpoints/template.ts'
+import { TEMPLATE_DEFAULTS } from '../../../core/endpoints/template.ts'
 import { invalidRequest } from '../../../core/errors.ts'
 import type { RegistryId, SecretId, TemplateId, VolumeId } from '../../../core/ids.ts'
-import type { Templates } from '../../../services/endpoints/templates.ts'
+import type { SavedTemplate, Templates } from '../../../services/endpoints/templates.ts'
 import type { Writing } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { readTemplateFields, type SaveTemplateFields } from '../template-inputs.ts'
@@ -11,9 +11,11 @@ import { registryView, secretView, templateView, volumeView } from '../views.ts'
 /** Mutations on templates. */
 export function templateMutations({ templates }: GraphqlParts, writing: Writing) {
   return {
-    saveTemplate: writing(async (caller, { input }: { input?: SaveTemplateFields | null }) =>
-      templateView(await saveTemplate(templates, caller, input ?? {})),
-    ),
+    saveTemplate: writing(async (caller, { input }: { input?: SaveTemplateFields | null }, report) => {
+      const saved = await saveTemplate(templates, caller, input ?? {})
+      report(saved)
+      return templateView(saved.template)
+    }, 'reports'),
     deleteTemplate: writing(async (caller, { templateName }: { templateName?: string | null }) => {
       await templates.removeByName(caller.owner, templateName ?? '')
       return null
@@ -21,11 +23,11 @@ export function templateMutations({ templates }: GraphqlParts, writing: Writing)
   }
 }
 
-async function saveTemplate(templates: Templates, caller: Caller, fields: SaveTemplateFields): Promise<Template> {
+async function saveTemplate(templates: Templates, caller: Caller, fields: SaveTemplateFields): Promise<SavedTemplate> {
   const { template: given, failures } = readTemplateFields(fields)
   if (fields.id) {
     if (failures.length > 0) throw invalidRequest(failures)
-    return templates.update(caller, fields.id as TemplateId, given)
+    return templates.save(caller, { id: fields.id as TemplateId, changes: given })
   }
   const missing = [
     ...(given.name === undefined ? ['name is needed'] : []),
@@ -35,7 +37,7 @@ async function saveTemplate(templates: Templates, caller: Caller, fields: SaveTe
   ]
   const { name = '', image = '', diskGb = 0, volumeGb = 0 } = given
   if (missing.length + failures.length > 0) throw invalidRequest([...missing, ...failures])
-  return templates.create(caller, { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb })
+  return templates.save(caller, { config: { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb } })
 }
 
 export interface SecretFields {

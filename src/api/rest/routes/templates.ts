@@ -41,6 +41,7 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         operationId: 'createTemplate',
         tag: TAG,
         level: 'write',
+        reports: true,
         summary: 'Creates a template; with dryRun=true it is only checked, and shown as it would be',
         query: DryRunQuery,
         body: {
@@ -51,11 +52,12 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         success: { status: 201, schema: TemplateBody },
         problems: [400],
       },
-      async ({ caller, query, body }) => {
+      async ({ caller, query, body, report }) => {
         const defaults = { ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...changes(body) }
         const input = { ...defaults, name: body.name, image: body.image }
-        const isTried = query.dryRun === 'true'
-        return templateBody(await (isTried ? templates.preview(caller, input) : templates.create(caller, input)))
+        const saved = await templates.save(caller, { config: input }, query.dryRun === 'true')
+        report(saved)
+        return templateBody(saved.template)
       },
     ),
     route(
@@ -79,6 +81,7 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         operationId: 'updateTemplate',
         tag: TAG,
         level: 'write',
+        reports: true,
         summary:
           'Changes what is sent of a template; endpoints that use it get a new version. With dryRun=true the change is only checked, and shown',
         params: IdParam,
@@ -94,16 +97,15 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         success: { status: 200, schema: TemplateBody },
         problems: [400, 404],
       },
-      async ({ caller, params, query, body }) => {
+      async ({ caller, params, query, body, report }) => {
         const id = params.id as TemplateId
         const { envChanges } = body
         const given = (before: Template) => {
           return { ...changes(body), ...(envChanges && { env: changedEnv(before.env, envChanges) }) }
         }
-        const isTried = query.dryRun === 'true'
-        return templateBody(
-          await (isTried ? templates.previewUpdate(caller, id, given) : templates.update(caller, id, given)),
-        )
+        const saved = await templates.save(caller, { id, changes: given }, query.dryRun === 'true')
+        report(saved)
+        return templateBody(saved.template)
       },
     ),
     route(
