@@ -44,7 +44,7 @@ for (const [walk, limit] of Object.entries(LIMITS)) {
   })
 }
 
-for (const walk of ['A run', 'A take', 'A done', 'A load-balanced request']) {
+for (const walk of Object.keys(LIMITS)) {
   test(`each station of the walk of ${walk.toLowerCase()} is one function in one file`, () => {
     for (const { where } of stationsOf(walk)) {
       const [, file, name] = /^`([\w/.-]+\.ts)` (\w+)$/.exec(where) ?? []
