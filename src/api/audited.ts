@@ -9,7 +9,7 @@ import type { SavedEndpoint, WithTemplate } from '../services/endpoints/endpoint
 import type { SavedTemplate } from '../services/endpoints/templates.ts'
 import type { SurfaceEnv } from './surface.ts'
 
-/** What surfaces need for it. */
+/** The services that surfaces need for audited operations. */
 export interface AuditParts {
   readonly audit: AuditLog
   readonly auditViews: AuditViews
@@ -24,7 +24,10 @@ export type AskedOperation = Omit<AuditedOperation, 'origin'> & {
 /** Reports a saved endpoint or template to the audit log. */
 export type ReportSave = (saved: SavedEndpoint | SavedTemplate) => void
 
-/** Runs an operation between its entries, as {@link AuditLog.change}. @param look `reports`: whether `run` reports what it saves */
+/**
+ * Runs an operation between its entries, as {@link AuditLog.change}.
+ * @param look `reports`: whether `run` reports what it saves
+ */
 export function audited<Result>(
   { audit, auditViews }: AuditParts,
   { caller, env, ...asked }: AskedOperation,
@@ -47,7 +50,7 @@ function seenChange(saved: SavedEndpoint | SavedTemplate): SeenChange {
   return { before: saved.before && templateView(saved.before), after: templateView(saved.template) }
 }
 
-/** Whose change it was, for the event that tells of it. */
+/** The author of a change, for its event. */
 export function changedBy(
   { owner: account, keyId: by }: Caller,
   { address, requestId }: AskedOperation['env'],
@@ -55,7 +58,7 @@ export function changedBy(
   return { account, by, address: address?.() ?? null, requestId }
 }
 
-/** Who asked, and from where. */
+/** The caller and its address. */
 export function originOf(caller: Caller, { address, requestId, session }: AskedOperation['env']): AuditOrigin {
   const { owner: account, keyId } = caller
   return { account, keyId, session: session !== undefined, address: address?.() ?? null, requestId }

@@ -1,4 +1,4 @@
-/** What the tables of the names of fields are made of: members of the three dialects, and what follows from a table. */
+/** Parts of the tables of the names of fields: members of the three dialects, and functions over a table. */
 import type { z } from '@hono/zod-openapi'
 import type { FieldNames } from '../core/field-problem.ts'
 
@@ -15,7 +15,9 @@ export interface Member<Name extends string = string> {
   show(value: unknown): unknown
 }
 
-/** Schemas of a member of REST version 2: in a body that creates an object, in one that changes it, and in a response. */
+/**
+ * Schemas of a member of REST version 2: in a body that creates an object, in one that changes it, and in a response.
+ */
 export interface RestSchemas {
   readonly created: z.ZodType
   readonly changed: z.ZodType

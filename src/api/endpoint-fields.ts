@@ -19,7 +19,10 @@ const ModelReferences = z.array(z.string().max(1_000).openapi({ pattern: MODEL_R
 const CorsOrigins = z
   .array(z.string().max(300).openapi({ pattern: '^(\\*|https?://[a-z0-9.-]+(:[1-9][0-9]{0,4})?)$' }))
   .max(MAX_ITEMS)
-/** An addition to the public contract, of load-balancing endpoints. Core checks the rules and names the violated one. Null or empty removes it. */
+/**
+ * An addition to the public contract, of load-balancing endpoints. Core checks the rules and names the violated one.
+ * Null or empty removes it.
+ */
 const Domain = z.string().max(300).nullable()
 
 /** Schemas of a list of texts. @param given in a request */
@@ -32,9 +35,9 @@ const items = { read: (sent: readonly (string | null)[]) => sent.flatMap(item =>
 const ORIGINS = 'Origins of web pages that may call its job operations; * for all.'
 
 /**
- * The members of each field of an endpoint, in the order in which bodies and documents have them. What a dialect says in
- * several members, or in other words, is written by hand: in `rest/endpoint-changes.ts` and `rest/endpoint-view.ts`,
- * `rest-v1/endpoints.ts`, and `graphql/inputs.ts` and `graphql/views.ts`.
+ * The members of each field of an endpoint, in the order in which bodies and documents have them. What a dialect says
+ * in several members, or in other words, is written by hand: in `rest/endpoint-changes.ts` and
+ * `rest/endpoint-view.ts`, `rest-v1/endpoints.ts`, and `graphql/inputs.ts` and `graphql/views.ts`.
  */
 export const ENDPOINT_MEMBERS = {
   name: { rest: rest('name'), v1: v1('name', ShortText.optional()), graphql: graphql('name', 'String!') },

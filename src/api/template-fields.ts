@@ -17,7 +17,10 @@ import { CudaVersion, Id, text } from './rest/schemas/common.ts'
 /** An image reference, or `dir:<path>`. */
 export const Image = text(1_000)
 
-/** Rules of names and values are checked elsewhere, with sentences that name the variable. The document shows the rules. */
+/**
+ * Rules of names and values are checked elsewhere, with sentences that name the variable. The document shows the
+ * rules.
+ */
 const ENVIRONMENT_KEYWORDS = { propertyNames: { pattern: ENV_NAME.source }, maxProperties: MAX_ENV_VARIABLES }
 const EnvironmentValue = z.string().openapi({ maxLength: MAX_TEXT, pattern: '^[^\\u0000]*$' })
 const Environment = z.record(z.string(), EnvironmentValue).openapi(ENVIRONMENT_KEYWORDS)
@@ -161,7 +164,10 @@ export const OWN_MEMBERS = {
   allowedCudaVersions: { rest: rest('allowedCudaVersions', optional(CudaVersions, Texts)), v1: null, graphql: null },
 } satisfies Partial<Readonly<Record<keyof TemplateInput, FieldMembers>>>
 
-/** The members of each field of a template. The command line in version 1, and the volume in version 2, are written by hand. */
+/**
+ * The members of each field of a template. The command line in version 1, and the volume in version 2, are written by
+ * hand.
+ */
 export const TEMPLATE_MEMBERS = { ...CONTAINER_MEMBERS, ...OWN_MEMBERS } satisfies Readonly<
   Record<keyof TemplateInput, FieldMembers>
 >

@@ -1,12 +1,15 @@
-/** A problem of a field of the input. Core and services return it as data; a surface renders it with its own name of the field. */
+/**
+ * A problem of a field of the input. Core and services return it as data; a surface renders it with its own name of
+ * the field.
+ */
 export interface FieldProblem {
   /** The name in the model, or a path of one of its members such as `scaler.type`. */
   readonly field: string
-  /** What of the field is wrong, such as one item of a list. */
+  /** The wrong part of the field, such as one item of a list. */
   readonly item?: string
   /** The value of the field, where the sentence names it. */
   readonly value?: string
-  /** What is wrong with it, without the field's name. `{other}` stands for the name of `other`. */
+  /** The problem without the field's name. `{other}` stands for the name of `other`. */
   readonly problem: string
   /** The second field of a problem between two. */
   readonly other?: string

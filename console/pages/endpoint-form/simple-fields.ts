@@ -1,6 +1,6 @@
 /**
- * The fields of an endpoint that need one common control. A row has all that the form knows about its field. A typed value
- * is a text, by the name of the member of the API.
+ * The fields of an endpoint that need one common control. A row has all that the form knows about its field. A typed
+ * value is a text, by the name of the member of the API.
  */
 import { type Body, listOf, numberOf, textOf, words } from './body.ts'
 
@@ -11,7 +11,9 @@ interface SimpleField {
   readonly label: string
   readonly hint?: string
   readonly placeholder?: string
-  /** A number of seconds, milliseconds in the API; one of `options`; a text; a list in one line, or one item a line. */
+  /**
+   * A number of seconds, milliseconds in the API; one of `options`; a text; a list in one line, or one item a line.
+   */
   readonly kind: 'seconds' | 'choice' | 'text' | 'list' | 'lines'
   /** Value of a new endpoint that does not give the field. */
   readonly fallback: unknown

@@ -14,13 +14,19 @@ export interface GraphqlContext {
   readonly env: Pick<SurfaceEnv, 'address' | 'requestId' | 'session'>
 }
 
-/** Wraps a resolver so that it gets the caller, who may write. @param reports `reports`: the resolver reports the endpoint that it saves */
+/**
+ * Wraps a resolver so that it gets the caller, who may write.
+ * @param reports `reports`: the resolver reports the endpoint that it saves
+ */
 export type Writing = <Arguments, Result>(
   run: (caller: Caller, args: Arguments, report: ReportSave) => Promise<Result>,
   reports?: 'reports',
 ) => (_: unknown, args: Arguments, context: GraphqlContext, info: { readonly fieldName: string }) => Promise<Result>
 
-/** Makes resolvers of mutations, which emit an event for each change. @throws AppError `unauthorized` without a key, `forbidden` without the right */
+/**
+ * Makes resolvers of mutations, which emit an event for each change.
+ * @throws AppError `unauthorized` without a key, `forbidden` without the right
+ */
 export function writingFor(parts: Pick<GraphqlParts, 'access' | 'emit' | 'audit' | 'auditViews'>): Writing {
   const { access, emit } = parts
   return (run, reports) =>

@@ -13,8 +13,8 @@ export function templateChanges(fields: Fields, args: string): Partial<TemplateI
 }
 
 /**
- * Stores lists of words as JSON text, as the other surfaces accept it. Lists equal to the shown ones leave the command line as it is, and so
- * does its text as one word, as earlier releases showed it.
+ * Stores lists of words as JSON text, as the other surfaces accept it. Lists equal to the shown ones leave the command
+ * line as it is, and so does its text as one word, as earlier releases showed it.
  */
 function commandLine({ dockerEntrypoint, dockerStartCmd }: Fields, args: string): Partial<TemplateInput> {
   if (dockerEntrypoint === undefined && dockerStartCmd === undefined) return {}
@@ -29,7 +29,10 @@ function commandLine({ dockerEntrypoint, dockerStartCmd }: Fields, args: string)
   }
 }
 
-/** The words of a command line in its two parts. One that cannot be read, so that no worker starts with it, is one word. */
+/**
+ * The words of a command line in its two parts. One that cannot be read, so that no worker starts with it, is one
+ * word.
+ */
 function shownWords(args: string): { readonly entrypoint: readonly string[]; readonly cmd: readonly string[] } {
   try {
     const { entrypoint, cmd } = parseContainerArgs(args)

@@ -25,7 +25,9 @@ export function newConfig(body: Created, template: Template | null): EndpointCon
   return withDefaults({ ...givenConfig(body), name, type, compute: newCompute(body, template) })
 }
 
-/** The endpoint's own template. Sent members override the template that it starts from; `env` is merged by variable. */
+/**
+ * The endpoint's own template. Sent members override the template that it starts from; `env` is merged by variable.
+ */
 export function newTemplate(body: Created, template: Template | null): Partial<TemplateInput> & { image: string } {
   return {
     ...(template === null ? {} : settingsOf(template)),
@@ -67,7 +69,10 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
   return { ...givenConfig(body), ...given('compute', changedCompute(body, before.compute)) }
 }
 
-/** Changes to the container configuration, from what the endpoint runs at the moment of the change. @param template a template to apply once, if any */
+/**
+ * Changes to the container configuration, from what the endpoint runs at the moment of the change.
+ * @param template a template to apply once, if any
+ */
 export function changedTemplate(body: Changed, template: Template | null) {
   const { envChanges } = body
   const applied = template === null ? {} : settingsOf(template)
@@ -88,7 +93,7 @@ export function containerChanges(body: Partial<Members<typeof ContainerShape>>):
   return readFields<TemplateInput>(CONTAINER_MEMBERS, 'rest', body)
 }
 
-/** Hardware in a request for a new endpoint; null for none. */
+/** Hardware in a request for a new endpoint; null without hardware. */
 export function givenCompute({ gpu, cpu }: Partial<Created>): Compute | null {
   if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
   if (gpu === undefined) return null

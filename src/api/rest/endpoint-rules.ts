@@ -56,7 +56,10 @@ export const createKeywords = {
   ],
 }
 
-/** Rules between the members of a request that changes an endpoint; those that depend on the endpoint are checked with it. */
+/**
+ * Rules between the members of a request that changes an endpoint; those that depend on the endpoint are checked with
+ * it.
+ */
 export const updateRules: readonly Rule<typeof UpdateEndpoint>[] = [
   (_, sent) => (sent.has('gpu') && sent.has('cpu') ? ['$: only one of gpu and cpu can be changed'] : []),
   ({ gpu }) =>

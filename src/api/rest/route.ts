@@ -9,9 +9,9 @@ export type Shape = Readonly<Record<string, z.ZodType>>
 export type Members<Of extends Shape> = { readonly [Name in keyof Of]: z.output<Of[Name]> }
 
 /**
- * A rule over several members of a body, or one that a schema cannot express. It also runs when other members are wrong: it
- * gets the valid members and the names of all that were sent, and returns one sentence for each failure, which starts with
- * the path of the member.
+ * A rule over several members of a body, or one that a schema cannot express. It also runs when other members are
+ * wrong: it gets the valid members and the names of all that were sent, and returns one sentence for each failure,
+ * which starts with the path of the member.
  */
 export type Rule<Of extends Shape> = (given: Partial<Members<Of>>, sent: ReadonlySet<string>) => readonly string[]
 
@@ -24,7 +24,7 @@ export interface BodyContract<Of extends Shape> {
   readonly keywords?: Readonly<Record<string, unknown>>
   /** Members that only the operator may give. */
   readonly ofOperator?: readonly string[]
-  /** What to do with properties that are not in the shape. Default: refuse them. */
+  /** Handling of properties that are not in the shape. Default: refuse them. */
   readonly unknown?: 'refused' | 'ignored'
   /** Maximum body in bytes. Default: 1 MiB. */
   readonly maxBytes?: number
@@ -40,7 +40,7 @@ export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B e
   readonly summary: string
   /** Required right in management. `operator`: all rights of the operator's account. `open`: no key needed. */
   readonly level: 'read' | 'write' | 'operator' | 'open'
-  /** Whether the handler reports the endpoint that it saves, so that the audit log reads none. */
+  /** True for a handler that reports the endpoint that it saves, so that the audit log reads no endpoint. */
   readonly reports?: true
   readonly params?: P
   readonly query?: Q

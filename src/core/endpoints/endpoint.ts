@@ -24,12 +24,12 @@ import { cudaProblems, type Environment, envProblems, isSameEnv } from './templa
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
 export type EndpointType = 'QUEUE' | 'LOAD_BALANCER'
-/** How an idle worker is kept for a faster next start. */
+/** Modes in which an idle worker is kept for a faster next start. */
 export const FLASHBOOTS = ['OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'] as const
 /** One of {@link FLASHBOOTS}. */
 export type FlashBoot = (typeof FLASHBOOTS)[number]
 
-/** What decides the number of workers: the wait in the queue, in seconds, or the work per worker. */
+/** The measure that decides the number of workers: the wait in the queue, in seconds, or the work per worker. */
 export type Scaler =
   | { readonly type: 'QUEUE_DELAY'; readonly queueDelayS: number }
   | { readonly type: 'REQUEST_COUNT'; readonly requestCount: number }
@@ -46,7 +46,7 @@ export interface CpuConfig {
   readonly vcpuCount: number
 }
 
-/** What hardware a worker needs. */
+/** The hardware that a worker needs. */
 export type Compute =
   | {
       readonly kind: 'gpu'
@@ -72,8 +72,8 @@ export const MAX_IDLE_TIMEOUT_S = 3_600
 const MAX_QUEUE_DELAY_S = 86_400
 
 /**
- * The fields of an endpoint, the same behind every surface. `src/api/endpoint-fields.ts` has their names there, and CONTRIBUTING.md the
- * checklist of a new one.
+ * The fields of an endpoint, the same behind every surface. `src/api/endpoint-fields.ts` has their names there, and
+ * CONTRIBUTING.md the checklist of a new one.
  */
 export const ENDPOINT_FIELDS = {
   name: immediate<string>(undefined, { check: nameProblems }),
@@ -97,7 +97,10 @@ export const ENDPOINT_FIELDS = {
   flashboot: released<FlashBoot>('OFF', 'flashboot'),
   /** Models that workers want to find on their disk, as they were given; see `core/models/model-reference.ts`. */
   modelReferences: released<readonly string[]>([], 'modelReferences', { check: modelProblems }),
-  /** Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link isPageOrigin}. */
+  /**
+   * Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link
+   * isPageOrigin}.
+   */
   corsOrigins: immediate<readonly string[]>([], { check: originProblems }),
   /** The own host name of a load-balancing endpoint, besides its usual addresses; see domain.ts. Null without one. */
   domain: immediate<string | null>(null, { applies: isLoadBalancing }),
@@ -123,7 +126,10 @@ export interface Endpoint extends EndpointConfig {
   readonly createdAtMs: number
 }
 
-/** The memory of the average execution time: the first jobs count alike, and each later one moves it by this part of the difference. */
+/**
+ * The memory of the average execution time: the first jobs count alike, and each later one moves it by this part of
+ * the difference.
+ */
 export const MEASURED_JOBS = 30
 
 /** Counters of an endpoint since its creation, and what is measured of its jobs. */
@@ -131,11 +137,14 @@ export interface EndpointCounters {
   readonly completed: number
   readonly failed: number
   readonly retried: number
-  /** Moving average of execution times in milliseconds, with a memory of {@link MEASURED_JOBS}; null before the first result. */
+  /**
+   * Moving average of execution times in milliseconds, with a memory of {@link MEASURED_JOBS}; null before the first
+   * result.
+   */
   readonly averageExecutionMs: number | null
 }
 
-/** What an endpoint gets where its creator says nothing, through GraphQL. */
+/** The values that an endpoint gets where its creator says nothing, through GraphQL. */
 export const ENDPOINT_DEFAULTS = defaultsOf(ENDPOINT_FIELDS) as Omit<EndpointConfig, 'name' | 'compute' | 'scaler'>
 
 /** The scaler of an endpoint of a type where its creator says nothing. */
@@ -151,8 +160,8 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
 
 /**
  * Everything wrong with a configuration, or with those of its fields that are given.
- * @param local GPU types of this machine, which the catalogue may not know; null where they are not known now, so that excluded
- *   types are not looked up
+ * @param local GPU types of this machine, which the catalogue may not know; null where they are not known now, so that
+ *   excluded types are not looked up
  */
 export function endpointProblems(
   config: Partial<EndpointConfig>,
@@ -161,7 +170,9 @@ export function endpointProblems(
   return problemsIn(ENDPOINT_FIELDS, { ...config, local })
 }
 
-/** The configuration in its stored form: names of types without blanks around them, and a domain in its one spelling. */
+/**
+ * The configuration in its stored form: names of types without blanks around them, and a domain in its one spelling.
+ */
 export function tidied<Config extends Pick<EndpointConfig, 'compute' | 'domain'>>(given: Config): Config {
   const config = { ...given, domain: tidiedDomain(given.domain) }
   const { compute } = config
@@ -172,8 +183,8 @@ export function tidied<Config extends Pick<EndpointConfig, 'compute' | 'domain'>
 }
 
 /**
- * Why an endpoint cannot change from one type to the other now, as a sentence; null when it can.
- * @param unfinished how many of its jobs wait or run
+ * The reason why an endpoint cannot change from one type to the other now, as a sentence; null when it can.
+ * @param unfinished the number of its jobs that wait or run
  */
 export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfinished: number): string | null {
   if (before.type === after.type || unfinished === 0) return null
@@ -182,7 +193,8 @@ export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfin
 
 /**
  * Problems of the domain of an endpoint: its form, a name of the server, an endpoint with a queue.
- * @param before the configuration before a change; its domain is not checked again, since the names of the server may have changed
+ * @param before the configuration before a change; its domain is not checked again, since the names of the server may
+ *   have changed
  */
 export function domainProblems(
   { domain, type }: Pick<EndpointConfig, 'domain' | 'type'>,
@@ -197,13 +209,13 @@ export function domainProblems(
   return problem === null ? [] : [fieldProblem('domain', problem, `'${domain}'`)]
 }
 
-/** Why an idle timeout that a request sets is refused: it would have no effect. */
+/** The problem of an idle timeout that a request sets although it would have no effect. */
 export function idleTimeoutProblems({ type, scaler }: Partial<EndpointConfig>): FieldProblem[] {
   if (type === undefined || scaler === undefined || hasIdleTimeout({ type, scaler })) return []
   return [fieldProblem('idleTimeoutS', 'does not apply to a queue that scales on requestCount; leave it out')]
 }
 
-/** Whether the endpoint's own idleTimeout has an effect: queues that scale on requestCount have one of their own. */
+/** True where the endpoint's own idleTimeout has an effect. Queues that scale on requestCount have a fixed one. */
 export function hasIdleTimeout({ type, scaler }: Scaled): boolean {
   return type !== 'QUEUE' || scaler.type !== 'REQUEST_COUNT'
 }
@@ -213,7 +225,7 @@ export function idleTimeoutMs(config: EndpointConfig): number {
   return (hasIdleTimeout(config) ? config.idleTimeoutS : 5) * 1000
 }
 
-/** Whether workers have to be replaced when an endpoint changes from one configuration to the other. */
+/** True for a change of an endpoint after which its workers have to be replaced. */
 export function workersMustSee(before: EndpointConfig, after: EndpointConfig): boolean {
   const text = (value: unknown) => JSON.stringify(value)
   const isSame = (name: keyof EndpointConfig) =>
@@ -221,7 +233,10 @@ export function workersMustSee(before: EndpointConfig, after: EndpointConfig): b
   return namesIn(ENDPOINT_FIELDS).some(name => ENDPOINT_FIELDS[name].change === 'release' && !isSame(name))
 }
 
-/** Pools and excluded types of a GraphQL `gpuIds` list, in which a leading hyphen takes a type out. @throws AppError `invalid` if there are too many */
+/**
+ * Pools and excluded types of a GraphQL `gpuIds` list, in which a leading hyphen takes a type out.
+ * @throws AppError `invalid` if there are too many
+ */
 export function parseGpuIds(gpuIds: string): { pools: string[]; excludedTypes: string[] } {
   const items = listItems(gpuIds, ',')
   return {
@@ -321,7 +336,7 @@ function complianceProblems(names: readonly string[]): FieldProblem[] {
   return formProblems('compliance', names, name => COMPLIANCE.includes(name), form)
 }
 
-/** Whether a text is the origin of web pages, such as `https://app.example`, as browsers send it, or `*` for all pages. */
+/** True for the origin of web pages, such as `https://app.example`, as browsers send it, or `*` for all pages. */
 export function isPageOrigin(text: string): boolean {
   if (text === '*') return true
   return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text

@@ -1,4 +1,4 @@
-/** What the tables of fields of endpoints and templates are made of: fields, their checks, and what follows from a table. */
+/** Parts of the tables of fields of endpoints and templates: fields, their checks, and functions over a table. */
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 
 /**
@@ -12,17 +12,20 @@ import { type FieldProblem, fieldProblem } from '../field-problem.ts'
  */
 export type Effect = 'release' | 'kept' | 'at once'
 
-/** The values by their names in the list of changes of a release. A method, so that a table may hold fields of all types. */
+/**
+ * The values by their names in the list of changes of a release. A method, so that a table may hold fields of all
+ * types.
+ */
 type Listing<Value> = { of(value: Value): Readonly<Record<string, unknown>> }['of']
 
 /** One field of an endpoint or a template. Its name has its unit: `S`, `Ms`, `Gb`. */
 export interface ConfigField<Value, Change extends Effect = Effect> {
   readonly change: Change
-  /** Value where the creator gives none; undefined where one must be given, or follows from another field. */
+  /** Default value; undefined where the creator must give one, or another field decides. */
   readonly fallback: Value | undefined
   /** Name in the list of changes of a release, or what is listed of a value; null for what is listed elsewhere. */
   readonly listed: string | Listing<Value> | null
-  /** What the audit log has of a change: both values, the name alone where a value may be secret, or the names of variables. */
+  /** Content of the audit log: both values, the name alone where a value may be secret, or names of variables. */
   readonly audited: 'value' | 'change' | 'names'
   /** True for a configuration in which the field has an effect; REST version 2 shows it there. */
   applies(config: object): boolean
@@ -33,7 +36,10 @@ export interface ConfigField<Value, Change extends Effect = Effect> {
 /** The parts of a field that have a default. */
 type Details<Value> = Partial<Omit<ConfigField<Value>, 'change' | 'fallback'>>
 
-/** A field of workers: see {@link Effect}. @param listed its name in the list of changes of a release, see {@link ConfigField} */
+/**
+ * A field of workers: see {@link Effect}.
+ * @param listed its name in the list of changes of a release, see {@link ConfigField}
+ */
 export function released<Value>(
   fallback: Value | undefined,
   listed: ConfigField<Value>['listed'],
@@ -119,7 +125,7 @@ export function integer(field: string, least: number, most: number, unit = ''): 
   return { check: value => (isIntegerIn(value, least, most) ? [] : [fieldProblem(field, problem)]) }
 }
 
-/** Whether a number is an integer in a range, both ends included. */
+/** True for an integer in a range, both ends included. */
 export function isIntegerIn(value: number, least: number, most: number): boolean {
   return Number.isInteger(value) && value >= least && value <= most
 }

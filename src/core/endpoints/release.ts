@@ -17,7 +17,7 @@ export interface DiffEntry {
   readonly new: DiffValue
 }
 
-/** What made an endpoint's version: its creation, or a change that its workers must see. */
+/** The origin of an endpoint's version: its creation, or a change that its workers must see. */
 export interface Release {
   readonly id: string
   readonly endpointId: EndpointId
@@ -33,7 +33,7 @@ export interface Release {
   readonly restores: number | null
   /** The exact image that its workers run; null before the first of them was started. */
   readonly image: string | null
-  /** The percentage of workers that it has, or had, as a canary; null for one that is none, or was promoted. */
+  /** The percentage of workers that it has, or had, as a canary; null for other releases, and promoted ones. */
   readonly canary: number | null
 }
 
@@ -45,7 +45,10 @@ export interface PastRelease extends Release {
 
 /** Limit of releases that are kept of an endpoint, the newest. */
 export const MAX_RELEASES = 100
-/** Limit of characters of the configurations that are kept of an endpoint, the newest; those of the last two are kept in any case. */
+/**
+ * Limit of characters of the configurations that are kept of an endpoint, the newest; those of the last two are kept
+ * in any case.
+ */
 export const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024
 /** Longer texts are shortened in a list of changes. */
 const MAX_TEXT = 500
@@ -58,13 +61,15 @@ export interface Configuration {
   readonly template: Template
 }
 
-/** What a release keeps, as it was saved, so that a secret is there as the reference to it. See `Effect` in field.ts. */
+/**
+ * The fields that a release keeps, as they were saved: a secret is kept as its reference. See `Effect` in field.ts.
+ */
 export interface KeptConfiguration {
   readonly endpoint: Pick<EndpointConfig, NameWith<typeof ENDPOINT_FIELDS, 'release' | 'kept'>>
   readonly template: Pick<TemplateInput, NameWith<typeof TEMPLATE_FIELDS, 'release' | 'kept'>>
 }
 
-/** What the workers of a release run. */
+/** The template of the workers of a release. */
 export type ReleasedTemplate = KeptConfiguration['template']
 
 /** A release with its configuration; null where that is not kept any more, see {@link MAX_KEPT_CHARACTERS}. */
@@ -72,7 +77,7 @@ export interface KeptRelease extends Release {
   readonly configuration: KeptConfiguration | null
 }
 
-/** What is kept of a configuration. */
+/** The fields that a release keeps of a configuration. */
 export function keptConfiguration({ endpoint, template }: Configuration): KeptConfiguration {
   return {
     endpoint: picked(endpoint, namesWith(ENDPOINT_FIELDS, ['release', 'kept'])),
@@ -80,15 +85,18 @@ export function keptConfiguration({ endpoint, template }: Configuration): KeptCo
   }
 }
 
-/** The changes of an endpoint that restore a release. What makes no release, such as its name and workersMax, stays as it is. */
+/**
+ * The changes of an endpoint that restore a release. What makes no release, such as its name and workersMax, stays as
+ * it is.
+ */
 export function restoredEndpoint(now: EndpointConfig, { endpoint }: KeptConfiguration): Partial<EndpointConfig> {
   const { scaler, ...seen } = endpoint
   return seen.type === now.type ? seen : { ...seen, scaler }
 }
 
 /**
- * What a rollback runs. A name that means whatever was published last, such as `latest`, becomes the exact image that the release ran:
- * the next release would run another one again.
+ * The template of a rollback. A name that means the last published image, such as `latest`, becomes the exact image
+ * that the release ran: the next release would run another one again.
  * @param exact the image that the release ran; null where that is not known
  */
 export function restoredTemplate({ template }: KeptConfiguration, exact: string | null): KeptConfiguration['template'] {
@@ -98,7 +106,7 @@ export function restoredTemplate({ template }: KeptConfiguration, exact: string 
 }
 
 /**
- * What workers would see differently, in the words of REST. Values of variables are as they were given, so a secret is
+ * The changes that workers see, in the words of REST. Values of variables are as they were given, so a secret is
  * there as the reference to it.
  */
 export function configDiff(before: Configuration, after: Configuration): DiffEntry[] {
@@ -110,7 +118,7 @@ export function configDiff(before: Configuration, after: Configuration): DiffEnt
   })
 }
 
-/** How far the workers of an endpoint have come to its version. */
+/** The progress of a rollout: the workers of the newest release. */
 export interface WorkersOnLatest {
   readonly inProgress: boolean
   readonly workersOnLatest: number
@@ -120,7 +128,7 @@ export interface WorkersOnLatest {
 }
 
 /**
- * How far a release has come.
+ * The progress of a release.
  * @param versions of the workers that have not ended
  */
 export function workersOnLatest(version: number, versions: readonly number[]): WorkersOnLatest {

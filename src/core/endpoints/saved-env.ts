@@ -3,12 +3,17 @@ import type { Endpoint, EndpointConfig } from './endpoint.ts'
 import { servingVariableProblems } from './serving.ts'
 import type { Template } from './template.ts'
 
-/** The variables that workers of an endpoint get, as they were saved: those of the endpoint win over its template's. */
+/**
+ * The variables that workers of an endpoint get, as they were saved: those of the endpoint win over its template's.
+ */
 export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Template, 'env'>): Record<string, string> {
   return { ...template.env, ...endpoint.env }
 }
 
-/** Variables after a change of some of them. @param changes a value adds or replaces one, null removes it; what is not there need not be removed */
+/**
+ * Variables after a change of some of them.
+ * @param changes a value adds or replaces one, null removes it; what is not there need not be removed
+ */
 export function changedEnv(
   env: Readonly<Record<string, string>>,
   changes: Readonly<Record<string, string | null>>,
@@ -21,14 +26,14 @@ export function changedEnv(
   return Object.fromEntries(changed)
 }
 
-/** What decides which variables its workers get. */
+/** The parts of an endpoint that decide which variables its workers get. */
 export interface Configured {
   readonly config: Pick<EndpointConfig, 'type' | 'env'>
   readonly template: Pick<Template, 'env'>
 }
 
 /**
- * What is wrong with how workers of a load-balancing endpoint would serve. A variable that was like that
+ * The problems of the way in which workers of a load-balancing endpoint would serve. A variable that was like that
  * before is not held against a change: such an endpoint can still be paused, for one.
  */
 export function servingChangeProblems({ config, template }: Configured, before: Configured | null): FieldProblem[] {

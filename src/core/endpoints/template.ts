@@ -14,17 +14,17 @@ import {
 /** The variables of workers by their names. */
 export type Environment = Readonly<Record<string, string>>
 
-/** What a template is for. */
+/** The hardware that a template is for. */
 export type TemplateCategory = 'NVIDIA' | 'CPU' | 'AMD'
 
-/** What people call one of a template's ports. */
+/** The name that people gave one of a template's ports. */
 export interface PortLabel {
   /** The number of the port, without a protocol. */
   readonly port: string
   readonly name: string
 }
 
-/** Whether an image is a folder of this machine, whose workers are processes and not containers. */
+/** True for an image that is a folder of this machine, whose workers are processes and not containers. */
 export function isFolderImage(image: string): boolean {
   return image.startsWith('dir:')
 }
@@ -71,7 +71,7 @@ export const TEMPLATE_FIELDS = {
   /** A release lists each variable. */
   env: released<Environment>({}, null, { audited: 'names', check: envProblems }),
   isServerless: immediate<boolean>(false),
-  /** Whether other accounts can read it. */
+  /** True for a template that other accounts can read. */
   isPublic: immediate<boolean>(false),
   category: kept<TemplateCategory>('NVIDIA'),
   /** Kept for clients, and without an effect on workers. */
@@ -92,7 +92,7 @@ export interface Template extends TemplateInput {
   readonly createdAtMs: number
 }
 
-/** What a template gets where its creator says nothing. */
+/** The values that a template gets where its creator says nothing. */
 export const TEMPLATE_DEFAULTS = defaultsOf(TEMPLATE_FIELDS) as Omit<
   TemplateInput,
   'name' | 'image' | 'diskGb' | 'volumeGb'

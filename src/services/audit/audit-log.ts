@@ -10,7 +10,7 @@ export interface AuditedOperation {
   readonly surface: AuditSurface
   readonly operation: string
   readonly origin: AuditOrigin
-  /** What it is about; null where that is known only once it is done. */
+  /** Its object; null where the object exists only after it. */
   readonly object: AuditObject | null
   readonly detail?: AuditDetail
 }
@@ -21,9 +21,9 @@ export interface SeenChange {
   readonly after: AuditView | null
 }
 
-/** How an operation is looked at. */
+/** The functions that describe an operation for its entries. */
 export interface AuditLook<Result> {
-  /** What it was about; as was known before unless given. */
+  /** Its object; left out where it is the same as before. */
   readonly objectOf?: (result: Result) => AuditObject | null
   /** The object as it is now; null where there is none. Left out for an operation that reports its change. */
   readonly view?: (object: AuditObject) => Promise<AuditView | null>
@@ -42,8 +42,9 @@ interface Waiting {
 const MOST = { waiting: 10_000, write: 200, owed: 10_000 }
 
 /**
- * Writes the audit log. Before an operation changes anything there is an entry on stable storage that says so, and before it is answered another
- * one that says what became of it. Entries that come at once are written together, one write after the other.
+ * Writes the audit log. Before an operation changes anything there is an entry on stable storage that says so, and
+ * before it is answered another one that says what became of it. Entries that come at once are written together, one
+ * write after the other.
  */
 export class AuditLog {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -61,8 +62,8 @@ export class AuditLog {
   /**
    * Runs an operation between the entries that say that it began and how it ended.
    * @param run gets a function with which it reports a change, so that no object is read for that
-   * @throws AppError `unavailable`, before anything was done, when the first of them cannot be written, and after it when the second cannot; what
-   *   `run` throws
+   * @throws AppError `unavailable`, before anything was done, when the first of them cannot be written, and after it
+   *   when the second cannot; what `run` throws
    */
   async change<Result>(
     asked: AuditedOperation,
@@ -80,19 +81,22 @@ export class AuditLog {
       result = await run(change => seen.push(change))
     } catch (thrown) {
       const { code, status } = toAppError(thrown)
-      // Whoever asked is told what went wrong in any case.
+      // The caller gets the error in any case.
       await end({ outcome: status < 500 ? 'refused' : 'failed', problem: code }).catch(() => {})
       throw thrown
     }
     const object = objectOf?.(result) ?? asked.object
-    // What was done is done, and cannot be told otherwise because it cannot be looked at.
+    // A change that is done is an entry, also when its object cannot be read.
     const change = seen.at(-1) ?? { before, after: await viewOf(object).catch(() => before) }
     const detail = { ...asked.detail, ...detailOf?.(result) }
     await end({ object, changes: fieldChanges(change.before, change.after), detail, outcome: 'done' })
     return result
   }
 
-  /** Writes that something was done. @throws AppError `unavailable` when it cannot be written: then it must not be done */
+  /**
+   * Writes that something was done.
+   * @throws AppError `unavailable` when it cannot be written: then it must not be done
+   */
   async note(asked: AuditedOperation): Promise<void> {
     await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'done' })
   }
@@ -102,7 +106,11 @@ export class AuditLog {
     await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'refused', problem })
   }
 
-  /** Writes that the server itself does something. @param account for whom; null for nobody @throws AppError `unavailable` */
+  /**
+   * Writes that the server itself does something.
+   * @param account for whom; null for nobody
+   * @throws AppError `unavailable`
+   */
   ofServer(
     operation: string,
     object: AuditObject | null,
@@ -116,7 +124,7 @@ export class AuditLog {
   async endForgotten(): Promise<void> {
     const { head } = await this.#ports.store.audit.ends()
     for (;;) {
-      // What this server has begun up to that head is in #open by then.
+      // After that #open has all that this server began up to that head.
       while (this.#writing !== null) await this.#writing
       const begun = await this.#ports.store.audit.begun(MOST.write)
       const forgotten = begun.filter(({ sequence }) => sequence <= head.sequence && !this.#open.has(sequence))
@@ -162,7 +170,7 @@ export class AuditLog {
   }
 
   async #writeAll(): Promise<void> {
-    // What comes in the same turn is written with it.
+    // Entries of the same turn are written together.
     await Promise.resolve()
     while (this.#waiting.length > 0) {
       const some = this.#waiting.splice(0, MOST.write)

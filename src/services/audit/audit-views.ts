@@ -8,7 +8,10 @@ import type { Ports } from '../../ports/ports.ts'
 
 type Fields = Readonly<Record<string, ShownValue | undefined>>
 
-/** Objects as the audit log shows them: names and numbers, of variables the names, of texts that may hold a secret that they have changed. */
+/**
+ * Objects as the audit log shows them: names and numbers, of variables the names, of texts that may hold a secret that
+ * they have changed.
+ */
 export class AuditViews {
   readonly #store: Ports['store']
 
@@ -16,7 +19,7 @@ export class AuditViews {
     this.#store = store
   }
 
-  /** The object as it is now, of whichever account it is; null where there is none, or its kind has none. */
+  /** The present object of any account; null for an object that does not exist, or a kind without a view. */
   async find(owner: OwnerId, { kind, id }: AuditObject): Promise<AuditView | null> {
     switch (kind) {
       case 'endpoint':

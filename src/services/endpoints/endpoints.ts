@@ -61,8 +61,8 @@ export type GivenEndpoint<Value> = Value | ((endpoint: Endpoint, template: Templ
 export interface NewEndpoint {
   readonly config: EndpointConfig
   /**
-   * The id of a template, whose changes are changes of the endpoint from then on, or the content of a template of its own, which no list
-   * shows and which goes with the endpoint.
+   * The id of a template, whose changes are changes of the endpoint from then on, or the content of a template of its
+   * own, which no list shows and which goes with the endpoint.
    */
   readonly runs: TemplateId | OwnTemplate
   /** The id of the endpoint, unless it is taken; left out, or taken: a random one. */
@@ -74,11 +74,11 @@ export interface EndpointChange {
   readonly id: EndpointId
   readonly changes?: GivenEndpoint<EndpointChanges>
   /**
-   * Changes of its template. A template that is shared or listed stays as it is, and the endpoint gets a copy of its own. An
-   * environment replaces all variables of the endpoint.
+   * Changes of its template. A template that is shared or listed stays as it is, and the endpoint gets a copy of its
+   * own. An environment replaces all variables of the endpoint.
    */
   readonly template?: GivenEndpoint<Partial<TemplateInput>>
-  /** Whether an idleTimeout without an effect is refused; it is saved otherwise. */
+  /** True to refuse an idleTimeout without an effect; it is saved otherwise. */
   readonly refusesUnusedIdleTimeout?: boolean
   /** Makes a new version in any case, with these properties. */
   readonly release?: ReleaseOptions
@@ -121,11 +121,13 @@ export class Endpoints {
   }
 
   /**
-   * Saves a new endpoint or a change of one, in one step with its own template. A change that workers see makes a new version.
+   * Saves a new endpoint or a change of one, in one step with its own template. A change that workers see makes a new
+   * version.
    * @param isTried true to check everything and change nothing: the result is that of a save at this moment
-   * @throws AppError `invalid` with all failures, unknown templates and volumes among them; `not_found` for an endpoint of another owner;
-   *   `conflict` past a limit of the account, for a taken domain, when others keep changing the endpoint, and for another type while
-   *   jobs are unfinished; `forbidden` as services/endpoints/host-folders.ts says
+   * @throws AppError `invalid` with all failures, unknown templates and volumes among them; `not_found` for an
+   *   endpoint of another owner; `conflict` past a limit of the account, for a taken domain, when others keep changing
+   *   the endpoint, and for another type while jobs are unfinished; `forbidden` as services/endpoints/host-folders.ts
+   *   says
    */
   save(by: Changer, wanted: NewEndpoint | EndpointChange, isTried = false): Promise<SavedEndpoint> {
     const name = 'id' in wanted ? wanted.id : wanted.config.name
@@ -225,8 +227,8 @@ export class Endpoints {
   }
 
   /**
-   * Replaces its workers with a new release: new ones start, and the old ones end after their jobs. Earlier crashes no longer delay starts,
-   * and a stopped rollout begins again.
+   * Replaces its workers with a new release: new ones start, and the old ones end after their jobs. Earlier crashes no
+   * longer delay starts, and a stopped rollout begins again.
    * @param replacesAtOnce whether old workers go although no new one has been ready
    * @throws AppError as {@link find}
    */
@@ -267,7 +269,9 @@ export class Endpoints {
     })
   }
 
-  /** What endpoints of one owner run, in as few reads as possible; those that are gone by now have nothing in it. */
+  /**
+   * The templates of endpoints of one owner, in as few reads as possible. Endpoints that were deleted are left out.
+   */
   async templatesOf(endpoints: readonly Endpoint[]): Promise<ReadonlyMap<Endpoint, Template>> {
     const { templates } = this.#ports.store
     const many = endpoints.length > FEW ? await templates.ofEndpoints(endpoints[0]!.owner) : []
@@ -292,8 +296,8 @@ export class Endpoints {
   }
 
   /**
-   * Ends one worker in order: it gets no more jobs, finishes those that it holds, and stops. Where the endpoint still wants as many
-   * workers, another one is started in its place.
+   * Ends one worker in order: it gets no more jobs, finishes those that it holds, and stops. Where the endpoint still
+   * wants as many workers, another one is started in its place.
    * @throws AppError `not_found` when the endpoint has no such worker, or it has ended
    */
   async endWorker(owner: OwnerId, id: EndpointId, workerId: WorkerId): Promise<void> {
@@ -306,10 +310,10 @@ export class Endpoints {
   }
 
   /**
-   * Removes an endpoint and a template of its own: its jobs are CANCELLED, calls that wait for them get a response, and its workers are ended. Their
-   * rows and their webhooks follow in steps; see control/remover.ts.
-   * @throws AppError `not_found`, or `conflict` while workersMin or workersMax is not 0, unless `force`, the server or the
-   *   account lets such endpoints be removed
+   * Removes an endpoint and a template of its own: its jobs are CANCELLED, calls that wait for them get a response,
+   * and its workers are ended. Their rows and their webhooks follow in steps; see control/remover.ts.
+   * @throws AppError `not_found`, or `conflict` while workersMin or workersMax is not 0, unless `force`, the server or
+   *   the account lets such endpoints be removed
    */
   async remove(owner: OwnerId, id: EndpointId, force = false): Promise<void> {
     const { store, clock, emit, notifier } = this.#ports
@@ -391,7 +395,10 @@ export class Endpoints {
     return problems
   }
 
-  /** @param isSeen whether workers see the change @throws AppError `invalid`; `conflict` without a release that goes on beside the canary */
+  /**
+   * @param isSeen whether workers see the change
+   * @throws AppError `invalid`; `conflict` without a release that goes on beside the canary
+   */
   async #checkCanary(before: Endpoint, after: EndpointConfig, isSeen: boolean): Promise<void> {
     const problem = canaryProblem(after, isSeen)
     if (problem !== null) throw invalidFields([problem])
@@ -442,7 +449,10 @@ function settled<Value extends object>(given: GivenEndpoint<Value>, { endpoint, 
   return typeof given === 'function' ? given(endpoint, template) : given
 }
 
-/** @param own a template whose problems are among those of its endpoint @throws AppError `invalid` with all problems */
+/**
+ * @param own a template whose problems are among those of its endpoint
+ * @throws AppError `invalid` with all problems
+ */
 function requireNone(problems: readonly FieldProblem[], own: Template | undefined): void {
   if (problems.length > 0) throw invalidFields(own === undefined ? problems : distinctProblems(problems))
 }

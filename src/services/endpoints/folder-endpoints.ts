@@ -46,7 +46,10 @@ export interface WorkerFolder {
 
 /** What a start asks of the endpoint of a folder. What is left out stays as the endpoint has it. */
 export interface FolderSettings {
-  /** GPUs in the words of core/hardware/gpu-choice, or `none`. A new endpoint gets those of the machine unless it is given. */
+  /**
+   * GPUs in the words of core/hardware/gpu-choice, or `none`. A new endpoint gets those of the machine unless it is
+   * given.
+   */
   readonly gpu?: string | undefined
   /** GPUs of one worker; 1 for a new endpoint unless it is given. */
   readonly gpuCount?: number | undefined
@@ -62,10 +65,12 @@ interface Known {
 }
 
 /**
- * The endpoint that runs the handler or server in a folder. The first call creates a template and an endpoint, both named after the
- * folder; the id of the endpoint is the name's letters and digits where that id is free. Later calls find them again by the path of the folder, with
- * later changes kept; another image, type or setting makes a new release, whose workers replace those of the old one.
- * @throws AppError `invalid` with what is wrong with the folder or the settings, `conflict` when it gets another type and has unfinished jobs
+ * The endpoint that runs the handler or server in a folder. The first call creates a template and an endpoint, both
+ * named after the folder; the id of the endpoint is the name's letters and digits where that id is free. Later calls
+ * find them again by the path of the folder, with later changes kept; another image, type or setting makes a new
+ * release, whose workers replace those of the old one.
+ * @throws AppError `invalid` with what is wrong with the folder or the settings, `conflict` when it gets another type
+ *   and has unfinished jobs
  */
 export async function ensureFolderEndpoint(
   parts: FolderParts,
@@ -112,8 +117,9 @@ export async function ensureFolderEndpoint(
 }
 
 /**
- * The oldest endpoint that runs the folder, in processes or in containers, also one with an unlisted template of its own, which it gets with the first
- * change of its environment. Else a template for the folder, whose endpoint was deleted.
+ * The oldest endpoint that runs the folder, in processes or in containers, also one with an unlisted template of its
+ * own, which it gets with the first change of its environment. Else a template for the folder, whose endpoint was
+ * deleted.
  */
 async function knownOf(parts: FolderParts, owner: OwnerId, { path, repository }: WorkerFolder): Promise<Known | null> {
   const { store, endpoints } = parts

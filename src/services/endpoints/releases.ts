@@ -34,16 +34,19 @@ export interface ListedRelease extends Release {
 /** A release with its configuration, and how many workers run it. */
 export type ShownRelease = KeptRelease & ListedRelease
 
-/** How far the newest release has come. */
+/** The progress of the newest release. */
 export interface Rollout extends WorkersOnLatest {
   readonly state: RolloutState
-  /** What speaks against the release; null while nothing does. */
+  /** The problem of the release; null while it has none. */
   readonly reason: string | null
   /** The release whose workers go on while the rollout is stopped, or beside a canary; null otherwise. */
   readonly workingVersion: number | null
-  /** The percentage of workers that the newest release has as a canary; null where it is none. */
+  /** The percentage of workers that the newest release has as a canary; null for other releases. */
   readonly canary: number | null
-  /** Why it was stopped although it was ready: it failed clearly more than the one that goes on. Null where it was not. */
+  /**
+   * The results for which it was stopped although it was ready: it failed clearly more than the previous one. Else
+   * null.
+   */
   readonly stop: FailureStop | null
 }
 
@@ -55,9 +58,9 @@ export interface ReleaseList {
   readonly releases: readonly ListedRelease[]
 }
 
-/** What {@link Releases} asks of workers; the fleet implements it. */
+/** Questions of {@link Releases} about workers; the fleet implements them. */
 export interface ReleaseWorkers {
-  /** Why no worker of this endpoint could be started now; null when one could. */
+  /** The reason why no worker of this endpoint could be started now; null when one could. */
   startFailure(endpoint: Endpoint): Promise<StartFailure | null>
 }
 
@@ -92,11 +95,13 @@ export class Releases {
   }
 
   /**
-   * Makes a new version whose workers run what those of an older one ran, with the same exact image. Where its template is shared or
-   * listed, the endpoint gets a copy of its own first, so that no other one changes. What makes no release, such as workersMax, stays.
+   * Makes a new version whose workers run what those of an older one ran, with the same exact image. Where its
+   * template is shared or listed, the endpoint gets a copy of its own first, so that no other one changes. What makes
+   * no release, such as workersMax, stays.
    * @returns the new version
-   * @throws AppError `not_found`; `conflict` for the present version, for one whose configuration is not kept any more, and as a change of
-   *   the endpoint; `invalid` with all that the configuration names and that is gone; `forbidden` as services/endpoints/host-folders.ts says
+   * @throws AppError `not_found`; `conflict` for the present version, for one whose configuration is not kept any
+   *   more, and as a change of the endpoint; `invalid` with all that the configuration names and that is gone;
+   *   `forbidden` as services/endpoints/host-folders.ts says
    */
   async rollBack(by: Changer, id: EndpointId, version: number): Promise<ShownRelease> {
     const owner = ownerOf(by)
@@ -120,9 +125,10 @@ export class Releases {
   }
 
   /**
-   * Makes a canary an ordinary release, whose workers replace those of the release before. One that was stopped because it failed its jobs goes on all the
-   * same, and is judged no more.
-   * @throws AppError `not_found`, also for an endpoint of another owner; `conflict` for a release that is neither, or not the newest
+   * Makes a canary an ordinary release, whose workers replace those of the release before. One that was stopped
+   * because it failed its jobs goes on all the same, and is judged no more.
+   * @throws AppError `not_found`, also for an endpoint of another owner; `conflict` for a release that is neither, or
+   *   not the newest
    */
   async promote(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
     await this.find(owner, id, version)

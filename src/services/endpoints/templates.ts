@@ -23,7 +23,9 @@ import { imageRefusal } from './image-access.ts'
 /** Limit of parallel reads where each endpoint is read on its own. */
 const CONCURRENCY = 16
 
-/** Changes of a template, or a function of the current template that returns them; fields that are left out are kept. */
+/**
+ * Changes of a template, or a function of the current template that returns them; fields that are left out are kept.
+ */
 export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
 
 /** A new template to save, or a change of one. */
@@ -48,10 +50,11 @@ export class Templates {
   }
 
   /**
-   * Saves a new template or a change of one. After a change every endpoint that uses it gets a new version, unless nothing changes.
+   * Saves a new template or a change of one. After a change every endpoint that uses it gets a new version, unless
+   * nothing changes.
    * @param isTried true to check everything and change nothing: the result is that of a save at this moment
-   * @throws AppError `invalid` with all failures, the taken name among them; `not_found`; `conflict` past a limit of the account, or when
-   *   others keep changing it; `forbidden` as services/endpoints/host-folders.ts says
+   * @throws AppError `invalid` with all failures, the taken name among them; `not_found`; `conflict` past a limit of
+   *   the account, or when others keep changing it; `forbidden` as services/endpoints/host-folders.ts says
    */
   save(by: Changer, wanted: WantedTemplate, isTried = false): Promise<SavedTemplate> {
     if (!('id' in wanted)) return this.#create(by, wanted.config, isTried)
@@ -183,7 +186,9 @@ export class Templates {
     this.#ports.emit('template.deleted', { templateId: id })
   }
 
-  /** What keeps endpoints that use it from serving with what it says now; each failure once, with the first of them. */
+  /**
+   * What keeps endpoints that use it from serving with what it says now; each failure once, with the first of them.
+   */
   async #servingProblems(template: Template, before: Template): Promise<FieldProblem[]> {
     if (JSON.stringify(template.env) === JSON.stringify(before.env)) return []
     const { endpoints, templates } = this.#ports.store
