@@ -25,17 +25,32 @@ const V2: Omit<GroupFiles, 'folder'> = { limit: 'memory.max', used: 'memory.curr
  * @returns null where the system does not show it
  */
 export function readMemory(root = '/'): MachineMemory | null {
+  const { machine, groups } = readMemories('self', root)
+  return machine === null ? null : tightest([machine, ...groups])
+}
+
+/**
+ * What is left of the machine, and of each control group with a limit that holds for a process.
+ * @param pid a process, or `self`
+ * @returns the machine is null where the system does not show it
+ */
+export function readMemories(
+  pid: number | 'self',
+  root = '/',
+): { readonly machine: MachineMemory | null; readonly groups: readonly MachineMemory[] } {
   const text = (path: string) => textOf(join(root, path))
   const kb = namedNumbers(text('proc/meminfo'))
   const [total, available] = [kb.get('MemTotal'), kb.get('MemAvailable')]
-  if (total === undefined || available === undefined || total === 0) return null
+  if (total === undefined || available === undefined || total === 0) return { machine: null, groups: [] }
   const machine = { totalBytes: total * 1024, availableBytes: available * 1024 }
-  const groups = groupsOf(text('proc/self/cgroup')).map(group =>
+  const groups = groupsOf(text(`proc/${pid}/cgroup`)).map(group =>
     ofGroup({ ...group, folder: join(root, group.folder) }),
   )
   // A limit beyond the machine is none.
-  const limits = groups.filter(group => group !== null).filter(({ totalBytes }) => totalBytes < machine.totalBytes)
-  return tightest([machine, ...limits])
+  return {
+    machine,
+    groups: groups.filter(group => group !== null).filter(({ totalBytes }) => totalBytes < machine.totalBytes),
+  }
 }
 
 /** The groups that hold for a process, by its list of them. In a container the path may be that outside, which is not there. */
