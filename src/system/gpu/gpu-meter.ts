@@ -1,0 +1,57 @@
+/** Memory of NVIDIA cards, as `nvidia-smi` reports it. */
+import type { ChildProcess } from 'node:child_process'
+import { type CardReading, type GpuMemory, type ProcessOnCard, withOwners } from '../../core/hardware/gpu-memory.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { GpuMeter } from '../../ports/gpu-meter.ts'
+import { runTool, said, type ToolOptions } from '../hardware/vendor-tool.ts'
+
+const FORMAT = '--format=csv,noheader,nounits'
+const CARDS = '--query-gpu=index,uuid,memory.total,memory.used,memory.free'
+const PROCESSES = '--query-compute-apps=pid,gpu_uuid,used_gpu_memory'
+const TOOL_MS = 10_000
+const MIB = 2 ** 20
+
+/** @param env its PATH finds the tool */
+export function createGpuMeter(clock: Clock, env: NodeJS.ProcessEnv): GpuMeter {
+  const options: ToolOptions = { clock, env, timeoutMs: TOOL_MS, hung: new Map<string, ChildProcess>() }
+  return { measure: own => measure(options, own) }
+}
+
+async function measure(options: ToolOptions, own: ReadonlySet<number>): Promise<GpuMemory> {
+  const [cards, processes] = await Promise.all([
+    runTool('nvidia-smi', [CARDS, FORMAT], options),
+    runTool('nvidia-smi', [PROCESSES, FORMAT], options),
+  ])
+  if (cards.state === 'missing' || processes.state === 'missing') return failed('nvidia-smi is missing')
+  if (cards.state === 'failed') return failed(cards.problem)
+  if (processes.state === 'failed') return failed(processes.problem)
+  const read = parseCardMemory(cards.text, processes.text)
+  if (read.length === 0) return failed(`nvidia-smi printed what cannot be read${said(cards.text)}`)
+  return { cards: read.map(card => withOwners(card, own)), problem: null }
+}
+
+function failed(problem: string): GpuMemory {
+  return { cards: [], problem }
+}
+
+/** The lines of a query for index, id, and MiB in all, used and free, and of one for pid, id of the card and MiB. Lines that hold no such values are left out. */
+export function parseCardMemory(cards: string, processes: string): CardReading[] {
+  const byCard = Map.groupBy(rowsOf(processes, 3), ([, uuid]) => uuid)
+  return rowsOf(cards, 5).flatMap(([index = '', uuid = '', total, used, free]) => {
+    const [totalBytes, usedBytes, freeBytes] = [total, used, free].map(bytesOf)
+    if (!/^\d+$/.test(index) || totalBytes == null || usedBytes == null || freeBytes == null) return []
+    const own = (byCard.get(uuid) ?? []).flatMap(([pid = '', , mib]): ProcessOnCard[] =>
+      /^\d+$/.test(pid) ? [{ pid: Number(pid), bytes: bytesOf(mib) }] : [],
+    )
+    return [{ index: Number(index), uuid, totalBytes, usedBytes, freeBytes, processes: own }]
+  })
+}
+
+function rowsOf(text: string, columns: number): string[][] {
+  const rows = text.split('\n').map(line => line.split(',').map(word => word.trim()))
+  return rows.filter(row => row.length === columns)
+}
+
+function bytesOf(mib: string | undefined): number | null {
+  return mib !== undefined && /^\d+$/.test(mib) ? Number(mib) * MIB : null
+}
