@@ -198,7 +198,7 @@ export const PARTS: readonly Part[] = [
           page('CONTRIBUTING.md'),
           page('SECURITY.md'),
           ...internals('job-lifecycle', 'worker-protocol', 'usage', 'schema', 'isolation', 'doors', 'faults'),
-          ...internals('performance', 'simulator', 'tests'),
+          ...internals('performance', 'simulator', 'tests', 'gpu-proof'),
         ],
       },
     ],

@@ -9,6 +9,7 @@ export const PROGRAMS = [
   'store/engines/sqlite-thread',
   'store/engines/sqlite-copy-thread',
   'system/bodies/body-thread',
+  'system/gpu/helper-program',
 ] as const
 
 /** Folder of the code that runs: `src`, or the `dist` that was built from it, where code lies in other folders than in the sources. */

@@ -139,9 +139,10 @@ export const walls: Wall[] = [
   },
   {
     folder: 'system',
-    project: 'core ports events store disk',
+    project: 'core ports events store disk drivers/process-table',
     packages: 'pino prom-client @opentelemetry/* @huggingface/hub @peculiar/asn1-*',
     builtins: 'any',
+    why: 'the table of processes says which of them live and are stopped, see docs/adr/0097-suspended-cuda-processes.md',
   },
   {
     folder: 'app',
@@ -166,7 +167,8 @@ export const walls: Wall[] = [
   },
   {
     folder: 'doctor',
-    project: 'core ports config disk drivers/cage drivers/process-marks drivers/docker drivers/kubernetes store system',
+    project:
+      'core ports config disk drivers/cage drivers/process-marks drivers/process-table drivers/docker drivers/kubernetes store system',
     packages: '',
     builtins: 'any',
     why: 'it checks everything that a server would use, without one; core decides what is wrong',

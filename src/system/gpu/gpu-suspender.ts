@@ -1,0 +1,277 @@
+/**
+ * Suspends CUDA processes by the driver's checkpoint API, each call in a helper that is killed when it takes too long.
+ *
+ * Locks can be undone; the first checkpoint is the point of no return, after which a process either comes back by a restore or has to end. A call
+ * that was given up may have been carried out all the same: the state of its process decides.
+ */
+import type { ChildProcess } from 'node:child_process'
+import type { CardMemory, GpuMemory } from '../../core/hardware/gpu-memory.ts'
+import type {
+  ProcessStart,
+  ResumeOutcome,
+  SuspendedProcess,
+  SuspendOutcome,
+  SuspendReadiness,
+} from '../../core/hardware/gpu-suspension.ts'
+import { readProcess } from '../../drivers/base/process-table.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { GpuMeter } from '../../ports/gpu-meter.ts'
+import type { GpuSuspender, ProcessFamily, SuspendState } from '../../ports/gpu-suspender.ts'
+import type { ToolOptions } from '../hardware/vendor-tool.ts'
+import type { HelperRequest } from './helper-messages.ts'
+import { askHelper, Helpers, problemOfReply, type Reply } from './helper-process.ts'
+import { familyLack, readReadiness } from './suspend-readiness.ts'
+
+/** Time for calls that do not copy. A helper takes tenths of a second to start, more on a busy machine. */
+const CALL_MS = 10_000
+/** Time for a copy: this and what the slowest known machine takes for each byte, thrice. */
+const COPY_MS = 30_000
+const SLOWEST_BYTES_PER_MS = 300_000
+/** Time within which the driver has to list no memory of suspended processes. */
+const EMPTY_MS = 10_000
+const LOOK_MS = 100
+/** What a restore takes beyond the memory that the driver listed. */
+const ROOM_BYTES = 256 * 2 ** 20
+/** CUDA_ERROR_NOT_INITIALIZED. */
+const NOT_INITIALIZED = 3
+/** How often processes are suspended that appear meanwhile. */
+const ROUNDS = 3
+
+/** What {@link createGpuSuspender} needs. */
+export interface GpuSuspenderOptions {
+  readonly clock: Clock
+  /** Finds tool and library, and is the environment of helpers. */
+  readonly env: NodeJS.ProcessEnv
+  readonly meter: GpuMeter
+  /** Time for a call that does not copy, and the least for one that does; for tests. */
+  readonly callMs?: number
+}
+
+/** @returns the suspender of this machine */
+export function createGpuSuspender(options: GpuSuspenderOptions): GpuSuspender {
+  return new DriverSuspender(options)
+}
+
+/** One suspend. */
+interface Work {
+  readonly family: ProcessFamily
+  /** The cards of its processes, as measured before. */
+  readonly cards: readonly CardMemory[]
+  readonly lockMs: number
+  readonly helpers: Helpers
+  readonly suspended: SuspendedProcess[]
+  readonly times: { lockMs: number; checkpointMs: number }
+}
+
+/** A step failed. `undone`: whether the processes are as they were before the suspend. */
+interface Failure {
+  readonly problem: string
+  readonly undone: boolean
+}
+
+class DriverSuspender implements GpuSuspender {
+  readonly #clock: Clock
+  readonly #meter: GpuMeter
+  readonly #tool: ToolOptions
+  readonly #callMs: number
+  readonly #copyMs: number
+
+  constructor({ clock, env, meter, callMs }: GpuSuspenderOptions) {
+    this.#clock = clock
+    this.#meter = meter
+    this.#callMs = callMs ?? CALL_MS
+    this.#copyMs = callMs ?? COPY_MS
+    this.#tool = { clock, env, timeoutMs: CALL_MS, hung: new Map<string, ChildProcess>() }
+  }
+
+  readiness(): Promise<SuspendReadiness> {
+    return readReadiness(this.#tool)
+  }
+
+  async state(pid: number): Promise<SuspendState> {
+    using helpers = new Helpers(this.#tool)
+    return await this.#state(helpers, pid)
+  }
+
+  async suspend(family: ProcessFamily, lockMs: number): Promise<SuspendOutcome> {
+    const { lack } = await this.readiness()
+    if (lack !== null) return { outcome: 'refused', lack }
+    const processes = await this.#withCuda(await family.members())
+    if (processes.length === 0) return { outcome: 'nothing' }
+    using helpers = new Helpers(this.#tool)
+    helpers.start(processes)
+    const { cards, problem } = await this.#cardsOf(processes)
+    if (problem !== null) return { outcome: 'refused', lack: { why: 'no_reading', problem } }
+    const ownLack = await familyLack(processes, cards)
+    if (ownLack !== null) return { outcome: 'refused', lack: ownLack }
+    const work: Work = { family, cards, lockMs, helpers, suspended: [], times: { lockMs: 0, checkpointMs: 0 } }
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      const found = round === 1 ? processes : await this.#newcomers(family, work.suspended)
+      if (found.length === 0) break
+      const failure = await this.#suspendAll(work, found)
+      if (failure !== null) return await this.#givenUp(failure, work)
+    }
+    const emptyMs = await this.#untilEmpty(work.suspended)
+    return {
+      outcome: 'suspended',
+      card: cards[0]?.uuid ?? '',
+      processes: work.suspended,
+      isEmpty: emptyMs !== null,
+      times: { ...work.times, emptyMs: emptyMs ?? EMPTY_MS },
+    }
+  }
+
+  async resume(card: string, processes: readonly SuspendedProcess[]): Promise<ResumeOutcome> {
+    const gone = processes.find(one => !lives(one))
+    if (gone !== undefined) return { outcome: 'lost', problem: `process ${gone.pid} has ended` }
+    using helpers = new Helpers(this.#tool)
+    helpers.start(processes)
+    const neededBytes = processes.reduce((sum, { bytes }) => sum + bytes + ROOM_BYTES, 0)
+    const { cards, problem } = await this.#meter.measure(new Set())
+    const found = cards.find(({ uuid }) => uuid === card)
+    if (found === undefined) return { outcome: 'unknown_room', problem: problem ?? `GPU ${card} is not listed` }
+    if (found.freeBytes < neededBytes) return { outcome: 'no_room', neededBytes, freeBytes: found.freeBytes }
+    const begunMs = this.#clock.monotonic()
+    const restores = await Promise.all(processes.map(one => this.#restore(helpers, one)))
+    const restoreMs = this.#clock.monotonic() - begunMs
+    const failed = restores.find(each => each !== null)
+    if (failed != null) return { outcome: 'lost', problem: failed }
+    const unlocks = await Promise.all(processes.map(({ pid }) => this.#step(helpers, { op: 'unlock', pid })))
+    const stuck = unlocks.find(each => each !== null)
+    if (stuck != null) return { outcome: 'lost', problem: stuck }
+    return { outcome: 'resumed', restoreMs, unlockMs: this.#clock.monotonic() - begunMs - restoreMs }
+  }
+
+  /** Locks all, looks again, and checkpoints all; what is suspended is added to the work. */
+  async #suspendAll(work: Work, found: readonly ProcessStart[]): Promise<Failure | null> {
+    const { family, cards, helpers, suspended, times } = work
+    const begunMs = this.#clock.monotonic()
+    const locks = await Promise.all(found.map(one => this.#lock(work, one)))
+    times.lockMs += this.#clock.monotonic() - begunMs
+    const failedLock = locks.find(problem => problem !== null)
+    if (failedLock != null) return this.#unlocked(helpers, found, failedLock)
+    const [newcomer] = await this.#newcomers(family, [...suspended, ...found])
+    if (newcomer !== undefined)
+      return this.#unlocked(helpers, found, `process ${newcomer.pid} began to use CUDA meanwhile`)
+    const copyMs = this.#clock.monotonic()
+    const checkpoints = await Promise.all(found.map(one => this.#checkpoint(work, one)))
+    times.checkpointMs += this.#clock.monotonic() - copyMs
+    found.forEach((one, index) => {
+      if (checkpoints[index] === null) suspended.push({ ...one, bytes: bytesOf(one, cards) })
+    })
+    const failed = checkpoints.find(problem => problem !== null)
+    return failed == null ? null : { problem: failed, undone: false }
+  }
+
+  /** Takes back what a failure has left: those that are suspended already, where the others are as before. */
+  async #givenUp({ problem, undone }: Failure, { suspended, cards }: Work): Promise<SuspendOutcome> {
+    if (!undone) return { outcome: 'lost', problem }
+    if (suspended.length === 0) return { outcome: 'undone', problem }
+    const { outcome } = await this.resume(cards[0]?.uuid ?? '', suspended)
+    return { outcome: outcome === 'resumed' ? 'undone' : 'lost', problem }
+  }
+
+  /** Unlocks what is locked of some processes after a failure, by asking each for its state. */
+  async #unlocked(helpers: Helpers, found: readonly ProcessStart[], problem: string): Promise<Failure> {
+    const undone = await Promise.all(found.map(one => this.#unlock(helpers, one)))
+    return { problem, undone: undone.every(Boolean) }
+  }
+
+  /** @returns whether the process runs on */
+  async #unlock(helpers: Helpers, one: ProcessStart): Promise<boolean> {
+    if (!lives(one)) return false
+    const state = await this.#state(helpers, one.pid)
+    if (state === 'running') return true
+    if (state !== 'locked') return false
+    await helpers.ask({ op: 'unlock', pid: one.pid }, this.#callMs)
+    return lives(one) && (await this.#state(helpers, one.pid)) === 'running'
+  }
+
+  async #lock({ helpers, lockMs }: Work, one: ProcessStart): Promise<string | null> {
+    const request = { op: 'lock', pid: one.pid, timeoutMs: lockMs } as const
+    const problem = await this.#step(helpers, request, lockMs + this.#callMs)
+    return problem === null || lives(one) ? problem : `the lock ended process ${one.pid}`
+  }
+
+  /** One that answers an error, or none at all, may have been carried out: then the state says so. */
+  async #checkpoint({ helpers, cards }: Work, one: ProcessStart): Promise<string | null> {
+    const withinMs = this.#timeToCopy(bytesOf(one, cards))
+    const problem = await this.#step(helpers, { op: 'checkpoint', pid: one.pid }, withinMs)
+    return problem === null || (await this.#state(helpers, one.pid)) === 'checkpointed' ? null : problem
+  }
+
+  /** Where persistence mode is off the driver has to be initialized first, which takes seconds on machines with many cards. */
+  async #restore(helpers: Helpers, { pid, bytes }: SuspendedProcess): Promise<string | null> {
+    const withinMs = this.#timeToCopy(bytes)
+    const reply = await helpers.ask({ op: 'restore', pid, init: false }, withinMs)
+    if (reply.result !== NOT_INITIALIZED) return problemIn('restore', pid, reply)
+    return this.#step(helpers, { op: 'restore', pid, init: true }, withinMs)
+  }
+
+  async #state(helpers: Helpers, pid: number): Promise<SuspendState> {
+    const reply = await helpers.ask({ op: 'state', pid }, this.#callMs)
+    if (reply.result === undefined) return 'unknown'
+    if (reply.result !== 0) return 'none'
+    const { state = 'failed' } = reply
+    return state === 'checkpointing' || state === 'restoring' ? 'changing' : state
+  }
+
+  async #step(
+    helpers: Helpers,
+    request: HelperRequest & { readonly pid: number },
+    withinMs = this.#callMs,
+  ): Promise<string | null> {
+    return problemIn(request.op, request.pid, await helpers.ask(request, withinMs))
+  }
+
+  #timeToCopy(bytes: number): number {
+    return this.#copyMs + bytes / SLOWEST_BYTES_PER_MS
+  }
+
+  /** Those of some processes that use CUDA. The driver answers this for stopped ones, too. */
+  async #withCuda(members: readonly ProcessStart[]): Promise<ProcessStart[]> {
+    if (members.length === 0) return []
+    const request = { op: 'find', pids: members.map(({ pid }) => pid) } as const
+    const { pids = [] } = await askHelper(this.#tool, request, this.#callMs)
+    return members.filter(one => pids.includes(one.pid) && lives(one))
+  }
+
+  async #newcomers(family: ProcessFamily, known: readonly ProcessStart[]): Promise<ProcessStart[]> {
+    const pids = new Set(known.map(({ pid }) => pid))
+    return this.#withCuda((await family.members()).filter(({ pid }) => !pids.has(pid)))
+  }
+
+  /** The cards on which some processes have memory. */
+  async #cardsOf(processes: readonly ProcessStart[]): Promise<GpuMemory> {
+    const own = new Set(processes.map(({ pid }) => pid))
+    const { cards, problem } = await this.#meter.measure(own)
+    return { cards: cards.filter(card => card.processes.some(({ pid }) => own.has(pid))), problem }
+  }
+
+  /** Milliseconds until the driver lists no memory of some processes; null when that took too long. */
+  async #untilEmpty(processes: readonly ProcessStart[]): Promise<number | null> {
+    const begunMs = this.#clock.monotonic()
+    while (this.#clock.monotonic() - begunMs < EMPTY_MS) {
+      const { cards, problem } = await this.#cardsOf(processes)
+      if (cards.length === 0 && problem === null) return this.#clock.monotonic() - begunMs
+      await new Promise<void>(resolve => this.#clock.after(LOOK_MS, resolve))
+    }
+    return null
+  }
+}
+
+function problemIn(step: string, pid: number, reply: Reply): string | null {
+  const problem = problemOfReply(reply)
+  return problem === null ? null : `${step} of process ${pid}: ${problem}`
+}
+
+function lives({ pid, startTime }: ProcessStart): boolean {
+  const found = readProcess(pid)
+  return found?.living === true && found.startTime === startTime
+}
+
+/** The memory of a process on its cards, as listed before it was suspended. */
+function bytesOf({ pid }: ProcessStart, cards: readonly CardMemory[]): number {
+  const listed = cards.flatMap(({ processes }) => processes).filter(each => each.pid === pid)
+  return listed.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0)
+}

@@ -1,0 +1,150 @@
+/** A process of the helper program, from the side of the server: asked one thing after another, and killed when it takes too long. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { programFile } from '../../disk/package-files.ts'
+import type { Clock } from '../../ports/clock.ts'
+import { said } from '../hardware/vendor-tool.ts'
+import type { HelperAnswer, HelperRequest } from './helper-messages.ts'
+import { withLibraryFolders } from './library-folders.ts'
+
+/** What came of a request: an answer, or the helper was killed because there was none in time, or it ended. */
+export type Reply = HelperAnswer & { readonly silent?: true; readonly ended?: string }
+
+const NODE_OPTIONS = ['--disable-warning=ExperimentalWarning']
+const MAX_ERROR_BYTES = 4096
+
+/** How helpers are started. */
+export interface HelperOptions {
+  readonly clock: Clock
+  readonly env: NodeJS.ProcessEnv
+}
+
+/** One process. It ends with its parent, and by {@link end}. */
+export class HelperProcess {
+  readonly #clock: Clock
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
+  readonly #exit: Promise<string>
+  #receive: ((answer: HelperAnswer) => void) | null = null
+  #hasEnded = false
+
+  constructor({ clock, env }: HelperOptions) {
+    this.#clock = clock
+    this.#child = spawn(process.execPath, [...NODE_OPTIONS, programFile('system/gpu/helper-program')], {
+      env: withLibraryFolders(env),
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    let errors = ''
+    this.#child.stderr.on('data', part => {
+      if (errors.length < MAX_ERROR_BYTES) errors += String(part)
+    })
+    // The write to one that has ended.
+    this.#child.stdin.on('error', () => {})
+    const { promise, resolve } = Promise.withResolvers<string>()
+    this.#exit = promise
+    this.#child.on('error', error => resolve(`cannot be started: ${error.message}`))
+    this.#child.on('close', (code, signal) => resolve(`ended with ${signal ?? `code ${code}`}${said(errors)}`))
+    void promise.then(() => {
+      this.#hasEnded = true
+    })
+    createInterface({ input: this.#child.stdout }).on('line', line => this.#heard(line))
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  /**
+   * Asks one thing; the answer to the one before has come.
+   * @param withinMs after this time the helper is killed
+   * @param progress gets how far `work` is
+   */
+  async ask(request: HelperRequest, withinMs: number, progress: (launches: number) => void = () => {}): Promise<Reply> {
+    const { promise, resolve } = Promise.withResolvers<Reply>()
+    const cancel = this.#clock.after(withinMs, () => resolve({ silent: true }))
+    this.#receive = answer => {
+      if (answer.progress === undefined) resolve(answer)
+      else progress(answer.progress)
+    }
+    void this.#exit.then(ended => resolve({ ended }))
+    if (!this.#hasEnded) this.#child.stdin.write(`${JSON.stringify(request)}\n`)
+    const reply = await promise
+    cancel()
+    this.#receive = null
+    if (reply.silent === true) this.kill()
+    return reply
+  }
+
+  /** Lets it end by itself, as a program does that gives its card back; kills it when it has not ended in time. */
+  async end(withinMs: number): Promise<void> {
+    const cancel = this.#clock.after(withinMs, () => this.kill())
+    this.#child.stdin.end()
+    await this.#exit
+    cancel()
+  }
+
+  /** Kills it, also while it is stopped. */
+  kill(): void {
+    this.#child.kill('SIGKILL')
+  }
+
+  #heard(line: string): void {
+    try {
+      this.#receive?.(JSON.parse(line) as HelperAnswer)
+    } catch {
+      // What the driver itself prints is no answer.
+    }
+  }
+}
+
+/** Asks one thing in a helper of its own. */
+export async function askHelper(options: HelperOptions, request: HelperRequest, withinMs: number): Promise<Reply> {
+  const helper = new HelperProcess(options)
+  try {
+    return await helper.ask(request, withinMs)
+  } finally {
+    helper.kill()
+  }
+}
+
+/** One helper for each process that is suspended or resumed, since its calls block. */
+export class Helpers implements Disposable {
+  readonly #options: HelperOptions
+  readonly #byPid = new Map<number, HelperProcess>()
+
+  constructor(options: HelperOptions) {
+    this.#options = options
+  }
+
+  /** Starts those of some processes, which takes a moment. */
+  start(processes: readonly { readonly pid: number }[]): void {
+    for (const { pid } of processes) this.#of(pid)
+  }
+
+  /** Asks one thing about a process; the answer to the one before has come. Afterwards a helper that failed is replaced by another one. */
+  async ask(request: HelperRequest & { readonly pid: number }, withinMs: number): Promise<Reply> {
+    const reply = await this.#of(request.pid).ask(request, withinMs)
+    if (reply.silent === true || reply.ended !== undefined) this.#byPid.delete(request.pid)
+    return reply
+  }
+
+  [Symbol.dispose](): void {
+    for (const helper of this.#byPid.values()) helper.kill()
+    this.#byPid.clear()
+  }
+
+  #of(pid: number): HelperProcess {
+    const found = this.#byPid.get(pid) ?? new HelperProcess(this.#options)
+    this.#byPid.set(pid, found)
+    return found
+  }
+}
+
+/** What came of a request, in words; null when it did what was asked. */
+export function problemOfReply(reply: Reply): string | null {
+  if (reply.silent === true) return 'the driver did not answer in time'
+  if (reply.ended !== undefined) return `the process that calls the driver ${reply.ended}`
+  if (reply.missing !== undefined) return `the driver lacks ${reply.missing}`
+  if (reply.problem !== undefined) return reply.problem
+  return reply.result === undefined || reply.result === 0 ? null : (reply.name ?? String(reply.result))
+}

@@ -1,0 +1,18 @@
+/** Where the library of NVIDIA's driver lies. */
+import { existsSync } from 'node:fs'
+import { delimiter, dirname } from 'node:path'
+
+/** The library by the name that the loader of the system knows, and in folders that it may not know: of containers, WSL and NixOS. */
+export const LIBRARIES = [
+  'libcuda.so.1',
+  '/usr/local/nvidia/lib64/libcuda.so.1',
+  '/usr/lib/wsl/lib/libcuda.so.1',
+  '/run/opengl-driver/lib/libcuda.so.1',
+] as const
+
+/** An environment in which the loader finds the library and what it loads by name, such as its compiler of PTX. */
+export function withLibraryFolders(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const folders = LIBRARIES.filter(path => existsSync(path)).map(path => dirname(path))
+  const path = [env.LD_LIBRARY_PATH ?? '', ...folders].filter(folder => folder !== '').join(delimiter)
+  return path === '' ? env : { ...env, LD_LIBRARY_PATH: path }
+}

@@ -1,0 +1,142 @@
+/** A machine with cards of the driver library for tests, built with gcc once for a test file. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { TestContext } from 'node:test'
+import type { ProcessStart } from '../../src/core/hardware/gpu-suspension.ts'
+import { listProcesses, readProcess } from '../../src/drivers/base/process-table.ts'
+import type { ProcessFamily } from '../../src/ports/gpu-suspender.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { createGpuMeter } from '../../src/system/gpu/gpu-meter.ts'
+import { createGpuSuspender } from '../../src/system/gpu/gpu-suspender.ts'
+import { removeFolder } from './remove-folder.ts'
+
+const SOURCES = join(import.meta.dirname, 'fake-cuda')
+
+/** The id of its first card. */
+export const CARD = 'GPU-11111111-1111-1111-1111-111111111111'
+/** The id of its second card, where there are two. */
+export const SECOND_CARD = 'GPU-22222222-2222-2222-2222-222222222222'
+export const MIB = 2 ** 20
+
+/** Why these tests cannot run here; false where they can. */
+export const noFakeGpus = lackOfGcc()
+
+function lackOfGcc(): string | false {
+  if (process.platform === 'linux' && spawnSync('gcc', ['--version']).status === 0) return false
+  if (process.env.RUNYARD_NO_SKIP === '1') throw new Error('the driver library for tests needs Linux and gcc')
+  return 'the driver library for tests needs Linux and gcc'
+}
+
+let built: string | null = null
+
+function programs(): string {
+  if (built !== null) return built
+  built = mkdtempSync(join(tmpdir(), 'runyard-fake-cuda-'))
+  const folder = built
+  process.on('exit', () => removeFolder(folder))
+  execFileSync('sh', [join(SOURCES, 'build.sh'), folder], { stdio: ['ignore', 'ignore', 'inherit'] })
+  return folder
+}
+
+/** A program that has memory of a card. */
+export interface FakeWorker extends ProcessStart {
+  /** A sum over what it holds there, as it was at its start. */
+  readonly sum: number
+  /** Its process and those that descend from it. */
+  readonly family: ProcessFamily
+  /** Has it do something; see fake-worker.ts. */
+  ask(line: string): Promise<Record<string, unknown>>
+  kill(): Promise<void>
+}
+
+/** The machine of one test; its programs end with the test. */
+export class FakeGpus {
+  readonly #context: TestContext
+  readonly #folder = mkdtempSync(join(tmpdir(), 'runyard-fake-gpus-'))
+  readonly env: NodeJS.ProcessEnv
+
+  /** @param settings lines of `machine.conf`, see fake-cuda/README.md; `cards` is their number, `cardMib` the memory of each */
+  constructor(context: TestContext, settings: Readonly<Record<string, string | number>> = {}) {
+    this.#context = context
+    mkdirSync(join(this.#folder, 'procs'))
+    context.after(() => removeFolder(this.#folder))
+    const { PATH = '' } = process.env
+    const library = join(programs(), 'lib')
+    this.env = {
+      PATH: `${join(programs(), 'bin')}:${PATH}`,
+      LD_LIBRARY_PATH: library,
+      FAKE_CUDA_DIR: this.#folder,
+    }
+    this.set(settings)
+  }
+
+  /** Changes the machine. */
+  set(settings: Readonly<Record<string, string | number>>): void {
+    const cards = Number(settings.cards ?? 1) === 1 ? [CARD] : [CARD, SECOND_CARD]
+    const lines = Object.entries({ driver: '580.159.04', cuda: 13_000, ...settings }).filter(
+      ([name]) => name !== 'cards',
+    )
+    const text = [
+      ...lines.map(([name, value]) => `${name}=${value}`),
+      ...cards.map(uuid => `card=${uuid},NVIDIA L4,${settings.cardMib ?? 24_576}`),
+    ]
+    writeFileSync(join(this.#folder, 'machine.conf'), `${text.join('\n')}\n`)
+  }
+
+  get meter() {
+    return createGpuMeter(systemClock, this.env)
+  }
+
+  /** @param callMs time for a call; that of the server unless given */
+  suspender(callMs?: number) {
+    const options = { clock: systemClock, env: this.env, meter: this.meter }
+    return createGpuSuspender(callMs === undefined ? options : { ...options, callMs })
+  }
+
+  /** Starts a program that has so much memory of a card. */
+  async worker(mib: number, kind = '', env: Readonly<Record<string, string>> = {}): Promise<FakeWorker> {
+    const words = ['--disable-warning=ExperimentalWarning', join(SOURCES, 'fake-worker.ts'), String(mib), kind]
+    const child = spawn(process.execPath, words, {
+      env: { ...this.env, ...env },
+      stdio: ['pipe', 'pipe', 'inherit'],
+      detached: true,
+    })
+    const ended = new Promise<void>(resolve => void child.once('close', () => resolve()))
+    const kill = async () => {
+      try {
+        process.kill(-child.pid!, 'SIGKILL')
+      } catch {
+        // It has ended.
+      }
+      await ended
+    }
+    this.#context.after(kill)
+    const waiting: ((line: string) => void)[] = []
+    createInterface({ input: child.stdout }).on('line', line => waiting.shift()?.(line))
+    const next = () => new Promise<Record<string, unknown>>(resolve => waiting.push(line => resolve(JSON.parse(line))))
+    const { sum } = await next()
+    const pid = child.pid!
+    return {
+      pid,
+      startTime: readProcess(pid)!.startTime,
+      sum: Number(sum),
+      family: { members: () => familyOf(pid) },
+      ask(line) {
+        const answer = next()
+        child.stdin.write(`${line}\n`)
+        return answer
+      },
+      kill,
+    }
+  }
+}
+
+async function familyOf(pid: number): Promise<ProcessStart[]> {
+  const all = (await listProcesses()).filter(({ living }) => living)
+  const family = all.filter(each => each.pid === pid)
+  for (const { pid: parent } of family) family.push(...all.filter(each => each.parent === parent))
+  return family
+}
