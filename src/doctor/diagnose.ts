@@ -19,6 +19,7 @@ import { openFileLimit } from '../system/hardware/open-files.ts'
 import { inspectCertificate } from './certificate.ts'
 import { inspectCluster } from './cluster.ts'
 import { inspectEngine } from './engine.ts'
+import { suspendLack } from './gpu.ts'
 import { inspectDataDir, inspectGpus, inspectMemory, inspectPort } from './machine.ts'
 import { type Probed, probeReach } from './probe.ts'
 
@@ -82,7 +83,9 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   const connection = connectEngine(config.docker, env)
   const engine = connection === null ? null : await inspectEngine(connection)
   yield* diagnosis.ofEngine(engine)
-  yield diagnosis.ofGpus(await inspectGpus(env), engine)
+  const gpus = await inspectGpus(env)
+  yield diagnosis.ofGpus(gpus, engine)
+  if (gpus.nvidia.length > 0) yield diagnosis.ofGpuSuspend(await suspendLack(env))
   if (connection === null || engine === null || engine.problem !== null) return
   const probed = await probeReach(connection, {
     installation: knownInstallation(dataDir),

@@ -3,6 +3,7 @@ import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { readConfig, SETTINGS } from '../../config/config.ts'
 import type { Finding } from '../../core/observing/diagnosis.ts'
+import { asFinding } from '../../core/observing/gpu-check.ts'
 import { withoutControls } from '../../main/terminal/plain-text.ts'
 import { wantsJson } from '../client/connection.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -31,14 +32,19 @@ export function addDoctor(program: Command): void {
     '--image <name>',
     'image of the container that calls this machine (default: a small one that is there)',
   )
-  command.option('--json', 'print JSON lines').action(doctor)
+  command
+    .option('--gpu', 'check what works on each free GPU of NVIDIA and how fast instead, in two minutes at most')
+    .option('--json', 'print JSON lines')
+    .action(doctor)
 }
 
 async function doctor({
   image,
+  gpu = false,
   json = false,
   ...options
-}: Record<string, unknown> & { image?: string; json?: boolean }): Promise<void> {
+}: Record<string, unknown> & { image?: string; gpu?: boolean; json?: boolean }): Promise<void> {
+  if (gpu) return doctorGpus(wantsJson({ json }))
   const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.usage)
   const forPrograms = wantsJson({ json })
@@ -51,6 +57,14 @@ async function doctor({
     process.stdout.write(forPrograms ? `${JSON.stringify(finding)}\n` : forPeople(finding))
   }
   if (failed > 0) process.exitCode = 1
+}
+
+async function doctorGpus(forPrograms: boolean): Promise<void> {
+  const { checkGpus } = await import('../../doctor/gpu.ts')
+  for await (const check of checkGpus(process.env)) {
+    if (check.result === 'fails') process.exitCode = 1
+    process.stdout.write(forPrograms ? `${JSON.stringify(check)}\n` : forPeople(asFinding(check)))
+  }
 }
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const

@@ -384,6 +384,12 @@ export function ofGpus(
   return fail('gpu', `${names}, which the engine cannot give to containers`, action)
 }
 
+/** Whether the driver can suspend processes. Nothing is wrong where it cannot. @param lack why not, as a clause; null where it can */
+export function ofGpuSuspend(lack: string | null): Finding {
+  if (lack === null) return ok('gpu suspend', 'the driver can suspend processes; runyard doctor --gpu tries it')
+  return ok('gpu suspend', `processes keep their memory on the GPU while they are frozen: ${lack}`)
+}
+
 /** Whether there is a way from containers to the server. @param network null with a reason when there is none */
 export function ofNetwork(
   reach: ContainerReach | null,

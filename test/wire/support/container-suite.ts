@@ -127,6 +127,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
     'what SDKs do with a cancelled job, wherever they run; old-sdks.test.ts runs with containers',
   'workers/python-sdk2': 'its SDK is in no image of the tests',
   'workers/doctor': NOTHING_RUNS,
+  'workers/doctor-gpu': NOTHING_RUNS,
   'traces/traces': 'what a worker is told is in its job or its request, wherever it runs',
   'workers/process-cage': 'cages are what processes run in',
   'faults/floods': 'it measures the memory of the server, whatever its workers are',
