@@ -57,14 +57,12 @@ export interface TestedContainer {
 
 /** One container of an engine. */
 export class EngineContainer {
-  readonly #call: <Result>(method: Method, path: string, query?: Query, body?: unknown) => Promise<Result>
-  readonly #stream: (path: string, body: unknown) => Promise<AsyncIterable<Buffer>>
+  readonly #client: EngineClient
+  readonly #id: string
 
   constructor(client: EngineClient, id: string) {
-    const at = `/containers/${id}`
-    this.#call = (method, path, query = {}, body = undefined) =>
-      client.call({ method, path: path.startsWith('/exec') ? path : `${at}${path}`, query, body })
-    this.#stream = (path, body) => client.stream({ method: 'POST', path, body })
+    this.#client = client
+    this.#id = id
   }
 
   inspect = () => this.#call<TestedContainer>('GET', '/json')
@@ -77,11 +75,17 @@ export class EngineContainer {
   remove = (query: Query = {}) => this.#call('DELETE', '', query)
 
   /** Runs a command in the container, with a terminal. @returns what it writes */
-  async exec(body: object): Promise<string> {
-    const { Id } = await this.#call<{ Id: string }>('POST', '/exec', {}, { ...body, Tty: true })
+  async exec(command: object): Promise<string> {
+    const { Id } = await this.#call<{ Id: string }>('POST', '/exec', {}, { ...command, Tty: true })
+    const body = { Tty: true, Detach: false }
     const output: Buffer[] = []
-    for await (const piece of await this.#stream(`/exec/${Id}/start`, { Tty: true, Detach: false })) output.push(piece)
+    for await (const piece of await this.#client.stream({ method: 'POST', path: `/exec/${Id}/start`, body }))
+      output.push(piece)
     return Buffer.concat(output).toString()
+  }
+
+  #call<Result>(method: Method, path: string, query: Query = {}, body?: object): Promise<Result> {
+    return this.#client.call({ method, path: `/containers/${this.#id}${path}`, query, body })
   }
 }
 
