@@ -10,10 +10,10 @@ import type { GpuUse } from '../../core/observing/gpu-use.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { type PhaseNow, phaseOf } from '../../core/workers/worker-phase.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { HostInspection } from '../../ports/host-inspection.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WaitingWorkers } from '../../ports/store/queued-worker-store.ts'
-import { KeptReading } from '../kept-reading.ts'
 
 /** A worker that has a GPU. */
 export interface GpuHolder {
@@ -168,4 +168,52 @@ function assignedTo(workers: readonly Worker[]): MachineReport['assigned'] {
   const sum = (of: (worker: Worker) => number | null | undefined) =>
     workers.reduce((total, worker) => total + (of(worker) ?? 0), 0)
   return { vcpus: sum(({ placement }) => placement?.vcpus), memoryMb: sum(({ placement }) => placement?.memoryMb) }
+}
+
+/** Bounds of the age of a result. */
+interface KeptReadingRule {
+  /** Time for which a result counts, from the end of its reading. */
+  readonly keepMs: number
+  /** True when callers get an older result during the next reading, so that only the first caller waits. */
+  readonly servesOld?: boolean
+}
+
+/** A costly reading: one at a time, and for a while all callers get the last result. A failure is not kept. */
+class KeptReading<Result> {
+  readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #rule: KeptReadingRule
+  readonly #read: () => Promise<Result>
+  #kept: { readonly result: Result; readonly endedAtMs: number } | null = null
+  #reading: Promise<Result> | null = null
+
+  constructor(clock: Pick<Clock, 'monotonic'>, rule: KeptReadingRule, read: () => Promise<Result>) {
+    this.#clock = clock
+    this.#rule = rule
+    this.#read = read
+  }
+
+  /** The last result, or a new one. */
+  get(): Promise<Result> {
+    const kept = this.#kept
+    if (kept !== null && this.#clock.monotonic() - kept.endedAtMs < this.#rule.keepMs)
+      return Promise.resolve(kept.result)
+    this.#reading ??= this.#begun()
+    if (kept === null || this.#rule.servesOld !== true) return this.#reading
+    // The next caller gets the failure.
+    this.#reading.catch(() => {})
+    return Promise.resolve(kept.result)
+  }
+
+  async #begun(): Promise<Result> {
+    try {
+      const result = await this.#read()
+      this.#kept = { result, endedAtMs: this.#clock.monotonic() }
+      return result
+    } catch (error) {
+      this.#kept = null
+      throw error
+    } finally {
+      this.#reading = null
+    }
+  }
 }
