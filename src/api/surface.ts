@@ -29,14 +29,20 @@ export interface RequestEnv {
   readonly requestId: string
   /** Address of the client, if known. Without it, failed keys are not counted. */
   readonly address?: AddressOf
-  /** Records the account of the request. False: the account has too many requests at once. Without it there is no limit. */
+  /**
+   * Records the account of the request. False: the account has too many requests at once. Without it there is no
+   * limit.
+   */
   readonly admits?: (account: string) => boolean
   /**
-   * Aborts when the client sends no more or is gone, which nobody can tell apart at first: for a call that waits for what must not be lost.
-   * Without it only the signal of the request is known.
+   * Aborts when the client sends no more or is gone, which nobody can tell apart at first: for a call that waits for
+   * what must not be lost. Without it only the signal of the request is known.
    */
   readonly ending?: () => AbortSignal
-  /** The body as the connection has it; null where the request has none. Without it the stream of the request is read, which costs more. */
+  /**
+   * The body as the connection has it; null where the request has none. Without it the stream of the request is read,
+   * which costs more.
+   */
   readonly body?: () => IncomingBody | null
 }
 
@@ -44,8 +50,8 @@ export interface RequestEnv {
 export interface SurfaceEnv extends RequestEnv {
   readonly route: SurfaceRoute
   /**
-   * The session that the request was made with, in place of a key. Only the surface of the console sets it, once it has checked where the
-   * request comes from.
+   * The session that the request was made with, in place of a key. Only the surface of the console sets it, once it
+   * has checked where the request comes from.
    */
   readonly session?: OpenSession
 }
@@ -54,7 +60,10 @@ export interface SurfaceEnv extends RequestEnv {
 export interface IncomingBody {
   /** The pieces. Who stops early leaves the rest unread. Throws when the connection ends before the body does. */
   pieces(): AsyncIterable<Uint8Array>
-  /** Reads the rest and drops it: an unread body would close the connection, which the next request (such as a job result) may use. */
+  /**
+   * Reads the rest and drops it: an unread body would close the connection, which the next request (such as a job
+   * result) may use.
+   */
   drop(): void
 }
 

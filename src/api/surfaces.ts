@@ -14,7 +14,9 @@ function routeOf(url: URL): SurfaceRoute {
   return { url, segments, surface: surfaceOf(segments) }
 }
 
-/** Surface that the segments of a path belong to; null for none. Management routes take precedence over endpoint ids. */
+/**
+ * Surface that the segments of a path belong to; null for none. Management routes take precedence over endpoint ids.
+ */
 function surfaceOf([, first, second, third]: readonly string[]): SurfaceName | null {
   if (first === 'graphql') return 'graphql'
   if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
@@ -33,8 +35,9 @@ interface Head {
 }
 
 /**
- * True when a request may use the capacity reserved for management and workers. One without a key or token may not: only
- * requests with a wrong key are answered at once. A listener asks only when it has no other place for the request.
+ * True when a request may use the capacity reserved for management and workers. One without a key or token may not:
+ * only requests with a wrong key are answered at once. A listener asks only when it has no other place for the
+ * request.
  * @param isConsole true for the host of the console, where sessions count in place of keys
  */
 export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): boolean {
@@ -64,7 +67,8 @@ const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
 ])
 
 /**
- * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each response.
+ * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each
+ * response.
  * @param cors pages of other origins that may call the job operations
  * @param consoleParts of what answers at the console's host, where nothing else does
  */

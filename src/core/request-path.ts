@@ -1,8 +1,8 @@
 /** Paths of requests as clients write them. */
 
 /**
- * The target of a request with one slash wherever its path has several in a row: clients join a base URL that ends with a slash and a
- * path that begins with one. The authority of an absolute target and the query stay as they are.
+ * The target of a request with one slash wherever its path has several in a row: clients join a base URL that ends
+ * with a slash and a path that begins with one. The authority of an absolute target and the query stay as they are.
  */
 export function withSingleSlashes(target: string): string {
   if (!target.includes('//')) return target

@@ -4,7 +4,7 @@ export class InOrder<Key> {
 
   /**
    * Does the work once all earlier work with the same key is done; at once when none is under way.
-   * @param isSlow whether later work has to wait for it
+   * @param isSlow true when later work has to wait for it
    */
   run<Value>(key: Key, isSlow: boolean, work: () => Promise<Value>): Promise<Value> {
     const before = this.#latest.get(key)

@@ -15,14 +15,16 @@ export interface Wait {
   readonly signals: readonly AbortSignal[]
 }
 
-/** Holds calls until something is true. Subscribes first, then reads, then waits, so that no notification is missed. */
+/**
+ * Holds calls until something is true. Subscribes first, then reads, then waits, so that no notification is missed.
+ */
 export class LongPoll {
   readonly #clock: Clock
   readonly #notifier: Notifier
   readonly #who: string
   #held = 0
 
-  /** @param who is held, for the sentence that refuses one call too many */
+  /** @param who the callers, for the sentence that refuses one too many */
   constructor(clock: Clock, notifier: Notifier, who: 'requests' | 'workers' = 'requests') {
     this.#clock = clock
     this.#notifier = notifier
@@ -30,7 +32,8 @@ export class LongPoll {
   }
 
   /**
-   * Holds a call until the block ends that declares it with `using`. The caller reads, then waits for {@link HeldCall.next}, in a loop.
+   * Holds a call until the block ends that declares it with `using`. The caller reads, then waits for
+   * {@link HeldCall.next}, in a loop.
    * @throws AppError `rate_limited` when too many calls are held already
    */
   hold({ topics, forMs, signals }: Wait): HeldCall {
@@ -48,7 +51,8 @@ export class LongPoll {
 
   /**
    * The first value that `read` gives, or null when the time is over or a signal came first.
-   * @param read reads the value; null while there is none. It runs again after each notification and at the end of the time
+   * @param read reads the value; null while there is none. It runs again after each notification and at the end of the
+   * time
    * @throws AppError `rate_limited` as {@link hold}; errors of `read`
    */
   async until<Value>(wait: Wait, read: () => Promise<Value | null>): Promise<Value | null> {
@@ -62,8 +66,8 @@ export class LongPoll {
 }
 
 /**
- * A call that is held: a notification wakes it, its time or a signal ends it. Lists of listeners may keep it in memory for a while after its
- * end (core/slots), so it holds nothing by then.
+ * A call that is held: a notification wakes it, its time or a signal ends it. Lists of listeners may keep it in memory
+ * for a while after its end (core/slots), so it holds nothing by then.
  */
 export class HeldCall implements EventListenerObject, Disposable {
   readonly #clock: Clock

@@ -3,9 +3,9 @@ import { AppError } from '../core/errors.ts'
 const TRIES = 5
 
 /**
- * Makes a change on top of what others have changed meanwhile.
+ * Makes a change on top of the changes that others make at the same time.
  * @param what the thing that is changed, for the sentence
- * @param attempt reads it, makes the change up and stores it; null when it was not any more what was read
+ * @param attempt reads it, makes the change and stores it; null when others changed it in between
  * @throws AppError `conflict` when others keep changing it
  */
 export async function retryOnConflict<Value>(what: string, attempt: () => Promise<Value | null>): Promise<Value> {

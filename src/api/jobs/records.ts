@@ -80,7 +80,9 @@ export async function story(
   return jsonText(JSON.stringify({ id, endpointId, status, events: shown }))
 }
 
-/** `POST /requests/{job_id}/replay`: a new job like an old one. A body is one of `/run`, and replaces the old input. */
+/**
+ * `POST /requests/{job_id}/replay`: a new job like an old one. A body is one of `/run`, and replaces the old input.
+ */
 export function replay(
   parts: RecordParts,
   call: Call,

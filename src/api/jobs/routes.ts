@@ -71,18 +71,21 @@ type Call = Context<{ Bindings: SurfaceEnv }>
 /** @param held registers the request as open, as {@link heldFor} does */
 type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal) => Promise<Response>
 
-/** One operation: its path below `/v2/{endpoint_id}`, methods, required right, and whether every type of endpoint has it. */
+/** One operation: its path below `/v2/{endpoint_id}`, methods, required right, and types of endpoints. */
 interface Route {
   readonly path: string
   readonly methods: readonly string[]
-  /** Required right on jobs (`by-method`: read for GET, write otherwise), or `management`: the right to write in management. */
+  /**
+   * Required right on jobs (`by-method`: read for GET, write otherwise), or `management`: the right to write in
+   * management.
+   */
   readonly level: 'read' | 'write' | 'by-method' | 'management'
   readonly anyType?: true
-  /** Whether it changes something, unless the method only reads. */
+  /** True when it changes something, unless the method only reads. */
   readonly changes?: true
   /**
-   * The names of the operations that are in the audit log, by method. What adds jobs is not in it, as it is in the history of jobs, and would
-   * wait for two flushes more.
+   * The names of the operations that are in the audit log, by method. What adds jobs is not in it, as it is in the
+   * history of jobs, and would wait for two flushes more.
    */
   readonly audited?: Readonly<Record<string, string>>
   /** The rate limit that it counts towards. */

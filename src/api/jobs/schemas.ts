@@ -142,7 +142,7 @@ export const JobRecord = z
   })
   .openapi('JobRecord')
 
-/** What happened to a job. */
+/** The story of a job. */
 export const JobStory = z
   .object({
     id: z.string(),
@@ -276,7 +276,7 @@ const EXPLANATION = {
   actions: z.array(Action),
 }
 
-/** Why the jobs of an endpoint wait. */
+/** Reasons for which the jobs of an endpoint wait. */
 export const EndpointExplanation = z
   .object({
     endpointId: z.string(),
@@ -287,7 +287,7 @@ export const EndpointExplanation = z
   })
   .openapi('EndpointExplanation')
 
-/** Why a job waits, or how it ended. */
+/** The reason for which a job waits, or its end. */
 export const JobExplanation = z
   .object({ id: z.string(), endpointId: z.string(), status: JobStatus, final: z.boolean(), ...EXPLANATION })
   .openapi('JobExplanation')

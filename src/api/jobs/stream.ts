@@ -30,8 +30,8 @@ export interface AskedStream {
 type Call = Context<{ Bindings: SurfaceEnv }>
 
 /**
- * `/stream/{job_id}` in its three shapes: an object with the chunks in `stream`, which every client reads; the bare array of
- * the specification for a request whose Accept is exactly `application/json`; and server-sent events.
+ * `/stream/{job_id}` in its three shapes: an object with the chunks in `stream`, which every client reads; the bare
+ * array of the specification for a request whose Accept is exactly `application/json`; and server-sent events.
  */
 export async function stream(
   parts: StreamParts,

@@ -32,7 +32,7 @@ const POSTS: ReadonlySet<string> = new Set(['job-done', 'job-stream'])
 /** Maximum number of jobs that one batch take gets. */
 const MAX_BATCH = 100
 
-/** What the worker surface uses. */
+/** Dependencies of the worker surface. */
 export interface WorkerSurfaceParts {
   readonly access: Pick<Access, 'failedKeys'>
   readonly jobs: Pick<Jobs, 'mayFinishLate'>
@@ -58,8 +58,8 @@ interface Call {
 }
 
 /**
- * The six calls of the worker protocol. The token alone identifies the worker: old set-ups send placeholders in the path, and
- * parameters after a bare `&` (docs/internals/worker-protocol.md).
+ * The six calls of the worker protocol. The token alone identifies the worker: old set-ups send placeholders in the
+ * path, and parameters after a bare `&` (docs/internals/worker-protocol.md).
  */
 export function workerSurface(parts: WorkerSurfaceParts): Surface {
   return async (request, env) => {
@@ -100,8 +100,8 @@ async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pr
 }
 
 /**
- * Whether a call of a worker that was ended is let in. The result of a job that no other worker has claimed since still counts
- * (docs/adr/0005-late-results.md). A take gets 429 later, since SDKs ask again without a pause after 401.
+ * True when a call of a worker that was ended is let in. The result of a job that no other worker has claimed since
+ * still counts (docs/adr/0005-late-results.md). A take gets 429 later, since SDKs ask again without a pause after 401.
  */
 async function mayStill({ jobs }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
   if (call.name !== 'job-done') return call.name === 'job-take' || call.name === 'job-take-batch'
@@ -251,8 +251,8 @@ function parse(request: Request, env: SurfaceEnv): Call {
 }
 
 /**
- * The job of a post, from the header where a set-up left it out of the path; null when neither has it. A set-up without a name of its worker
- * has the job at the place of the worker, once repeated slashes are one.
+ * The job of a post, from the header where a set-up left it out of the path; null when neither has it. A set-up
+ * without a name of its worker has the job at the place of the worker, once repeated slashes are one.
  */
 function jobOf(call: Call): JobId | null {
   const misplaced = call.workerSegment.endsWith(JOB_ID_END) ? call.workerSegment : ''
@@ -265,8 +265,8 @@ function wrongMethod(name: string, method: string): Response {
 }
 
 /**
- * The response to a call that failed. SDKs drop results after a 4xx, and take again without a pause after anything but 429. So a take
- * that fails here gets 429, and a result that was not stored gets 503, after which it is sent again.
+ * The response to a call that failed. SDKs drop results after a 4xx, and take again without a pause after anything but
+ * 429. So a take that fails here gets 429, and a result that was not stored gets 503, after which it is sent again.
  */
 function refuse(call: Call, thrown: unknown): Response {
   const error = toAppError(thrown)

@@ -19,7 +19,10 @@ export type SomeEndpoints = readonly EndpointId[] | null
 
 /** Maximum number of endpoints that are read at the same time. */
 const CONCURRENCY = 16
-/** Approximate maximum of items that all endpoints together give to one page; a key for many endpoints gets short pages. */
+/**
+ * Approximate maximum of items that all endpoints together give to one page; a key for many endpoints gets short
+ * pages.
+ */
 const MAX_JOINED = 20_000
 /** Minimum of jobs that one request reads of each endpoint, and approximate maximum of all endpoints together. */
 const READ = { least: 20, together: 4 * MAX_JOBS_READ }

@@ -21,13 +21,16 @@ const SETTLE = 20
 /** Maximum bytes of results in one page. */
 const PAGE_BYTES = 20_971_520
 
-/** Where a page of a list begins and how long it may be. */
+/** Start and maximum length of a page of a list. */
 export interface PageOf {
   readonly offset: number
   readonly limit: number
 }
 
-/** Batches: requests that are collected in a draft and then become jobs of the same queue, which take turns with others. */
+/**
+ * Batches: requests that are collected in a draft and then become jobs of the same queue, which take turns with
+ * others.
+ */
 export class Batches {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #jobs: Jobs
@@ -46,8 +49,8 @@ export class Batches {
   /**
    * A new draft. It is on stable storage when this returns.
    * @param key the client's Idempotency-Key: the same key within a day stands for the first batch
-   * @throws AppError `not_found` when the endpoint is gone, `rate_limited` past the limits of the endpoint or the account, `conflict` when the
-   *   batch of the key is gone, `unavailable` when the store failed
+   * @throws AppError `not_found` when the endpoint is gone, `rate_limited` past the limits of the endpoint or the
+   * account, `conflict` when the batch of the key is gone, `unavailable` when the store failed
    */
   async create(endpoint: Endpoint, { name, webhook, requests }: NewBatch, key: string | undefined): Promise<Batch> {
     const { store, clock, random } = this.#ports
@@ -63,7 +66,8 @@ export class Batches {
 
   /**
    * Adds requests to a draft, all or none; they are on stable storage when this returns.
-   * @throws AppError `not_found`, `conflict` when it is no draft any more or full, `rate_limited` past a limit of the endpoint or the account
+   * @throws AppError `not_found`, `conflict` when it is no draft any more or full, `rate_limited` past a limit of the
+   * endpoint or the account
    */
   async add(
     endpoint: Endpoint,
@@ -79,7 +83,10 @@ export class Batches {
     return batchOf(answer, notFound('batch', batchId))
   }
 
-  /** @throws AppError `rate_limited` past a limit of the account, unless the call was made before: what it added may be what fills the limit */
+  /**
+   * @throws AppError `rate_limited` past a limit of the account, unless the call was made before: what it added may be
+   * what fills the limit
+   */
   async #admit({ id, owner }: Endpoint, requests: readonly Submission[], once: OnceKey | null): Promise<void> {
     try {
       await this.#quotas.admit(owner, requests)
@@ -89,7 +96,10 @@ export class Batches {
     }
   }
 
-  /** Removes a request from a draft. @throws AppError `not_found`, or `conflict` when the batch is no draft any more */
+  /**
+   * Removes a request from a draft.
+   * @throws AppError `not_found`, or `conflict` when the batch is no draft any more
+   */
   async drop(endpointId: EndpointId, batchId: BatchId, requestId: JobId): Promise<Batch> {
     const { store, clock } = this.#ports
     const answer = await store.batches.drop(endpointId, batchId, requestId, clock.now())
@@ -105,8 +115,8 @@ export class Batches {
   }
 
   /**
-   * Makes the requests of a draft into jobs. The first transaction makes the batch FINALIZED, wholly or not at all; its jobs
-   * are queued in parts. If a part fails, {@link sweep} goes on with it, so that is no failure of this call.
+   * Makes the requests of a draft into jobs. The first transaction makes the batch FINALIZED, wholly or not at all;
+   * its jobs are queued in parts. If a part fails, {@link sweep} goes on with it, so that is no failure of this call.
    * @throws AppError `not_found`, or `conflict` when it is no draft any more or has no requests
    */
   async finalize(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
@@ -151,7 +161,10 @@ export class Batches {
     return this.#ports.store.batches.requests(batchId, offset, limit, PAGE_BYTES)
   }
 
-  /** Goes on with batches that were finalized or cancelled in part, and removes expired ones. True when there may be more. */
+  /**
+   * Goes on with batches that were finalized or cancelled in part, and removes expired ones. True when there may be
+   * more.
+   */
   async sweep(): Promise<boolean> {
     const { store, clock } = this.#ports
     const unsettled = await store.batches.unsettled(SETTLE)
@@ -173,7 +186,7 @@ export class Batches {
     }
   }
 
-  /** How many requests became jobs, or jobs were cancelled; 0 when there is nothing left to do. */
+  /** Number of requests that became jobs, or of jobs that were cancelled; 0 when no work is left. */
   async #settlePart({ id, endpointId }: Pick<Batch, 'id' | 'endpointId'>): Promise<number> {
     const { store, clock, notifier } = this.#ports
     const released = await store.batches.release(id, PART).catch(error => {

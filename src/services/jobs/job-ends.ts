@@ -1,20 +1,20 @@
 import type { JobId } from '../../core/ids.ts'
 import type { Job } from '../../core/jobs/job.ts'
 
-/** Number of the last ends that are remembered. */
+/** Number of the last ends that are kept. */
 const REMEMBERED = 1_024
 
 /** Called with a job that has ended; null where it may have, and has to be read. */
 export type EndListener = (job: Job | null) => void
 
-/** A listener; null once it listens no more, since a set may keep what it had (core/slots). */
+/** A listener; null after its end, since a set may keep removed items (core/slots). */
 interface Listening {
   listener: EndListener | null
 }
 
 /**
- * Ends of jobs as this server brings them about. A caller that waits for a job gets its final state from here, and need not read what the
- * server has just written.
+ * Ends of jobs that this server stores. A caller that waits for a job gets its final state from here, without a read
+ * of the row that the server has just written.
  */
 export class JobEnds {
   readonly #listeners = new Map<JobId, Set<Listening>>()
@@ -27,14 +27,17 @@ export class JobEnds {
     return this.#count
   }
 
-  /** Notes an end. @param job its final state; null where it is not known whether and how it has ended */
+  /** Notes an end. @param job its final state; null when its end is uncertain */
   note(id: JobId, job: Job | null): void {
     this.#last[this.#count % REMEMBERED] = id
     this.#count += 1
     for (const { listener } of [...(this.#listeners.get(id) ?? [])]) listener?.(job)
   }
 
-  /** Whether a job may have ended since there were this many ends. Exact for the last {@link REMEMBERED} ends, else true. */
+  /**
+   * True when a job may have ended since there were this many ends. Exact for the last {@link REMEMBERED} ends, else
+   * true.
+   */
   mayHaveEndedSince(id: JobId, count: number): boolean {
     if (this.#count - count > REMEMBERED) return true
     for (let end = count; end < this.#count; end += 1) if (this.#last[end % REMEMBERED] === id) return true

@@ -36,7 +36,7 @@ const MAX_GROUPS = 500
 /** Failed jobs by their errors. */
 export interface GroupedErrors {
   readonly groups: readonly ErrorGroup[]
-  /** How many failed jobs were looked at. */
+  /** Number of failed jobs that were read. */
   readonly looked: number
   /** False where there are more failed jobs, or groups. */
   readonly isComplete: boolean
@@ -45,15 +45,15 @@ export interface GroupedErrors {
 /** A change of many jobs. */
 export type ManyChange = 'cancel' | 'retry'
 
-/** What became of the jobs that a filter means. */
+/** Result of a change of the jobs that a filter means. */
 export interface ManyChanged {
-  /** How many can be changed: those in a state that allows it, whose result is still there. */
+  /** Number of jobs that can be changed: those in a state that allows it, whose result still exists. */
   readonly matched: number
-  /** How many were changed; 0 in a dry run. */
+  /** Number of jobs that were changed; 0 in a dry run. */
   readonly changed: number
   /** The first of them, at most 10. */
   readonly ids: readonly JobId[]
-  /** Where the next call goes on; null where nothing is left. */
+  /** Cursor of the next call; null when no job is left. */
   readonly nextCursor: string | null
 }
 
@@ -90,8 +90,9 @@ export class JobRecords {
   }
 
   /**
-   * The failed and timed out jobs of a time by their errors, the newest error first. Of at most {@link MAX_FAILURES} jobs, the newest.
-   * @param range when they were submitted or retried
+   * The failed and timed out jobs of a time by their errors, the newest error first. Of at most {@link MAX_FAILURES}
+   * jobs, the newest.
+   * @param range times between which they were submitted or retried
    */
   async errorGroups(endpointId: EndpointId, range: Pick<JobFilter, 'fromMs' | 'untilMs'>): Promise<GroupedErrors> {
     const filter: JobFilter = { ...ANY_JOB, ...range, statuses: ['FAILED', 'TIMED_OUT'] }
@@ -130,7 +131,8 @@ export class JobRecords {
   }
 
   /**
-   * A new job with the input, the times and the priority of an old one. Its webhook and its `s3Config` are not taken over.
+   * A new job with the input, the times and the priority of an old one. Its webhook and its `s3Config` are not taken
+   * over.
    * @throws AppError `not_found` as {@link find}, `conflict` where the input was not kept, or as {@link Jobs.submit}
    */
   async replay(endpoint: Endpoint, jobId: JobId, origin: Omit<SubmissionOrigin, 'kind'>): Promise<Job> {
@@ -143,8 +145,9 @@ export class JobRecords {
   }
 
   /**
-   * Cancels or retries the jobs that a filter means, at most {@link MAX_CHANGED}. A job that moves meanwhile stays as it is.
-   * @param cursor where an earlier call stopped
+   * Cancels or retries the jobs that a filter means, at most {@link MAX_CHANGED}. A job that moves during the call
+   * stays as it is.
+   * @param cursor cursor of an earlier call
    * @param dryRun only says which jobs those are
    * @throws AppError `invalid` for states from which there is no such change
    */

@@ -26,7 +26,7 @@ import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
 import { JobEnds } from './job-ends.ts'
 
-/** Maximum number of overdue jobs of one kind that one step of the reaper moves; other calls wait meanwhile. */
+/** Maximum number of overdue jobs of one kind that one step of the reaper moves; other calls wait during a step. */
 const SWEEP = 100
 
 /** Time for which an Idempotency-Key stands for the job of its first submission, in ms. */
@@ -40,7 +40,7 @@ export interface SubmissionOrigin {
   readonly kind: JobKind
   /** The explicit `wait` of a runsync, which may lengthen its retention. */
   readonly askedWaitMs?: number | undefined
-  /** A key of the client's choice: the same key within a day stands for the first job. */
+  /** A key that the client chose: the same key within a day stands for the first job. */
   readonly idempotencyKey?: string | undefined
   /** The context of the client's trace, which goes with the job. */
   readonly traceparent?: string | null
@@ -86,7 +86,7 @@ export class Jobs {
   readonly #endsWhenAccepted = new WeakMap<Job, number>()
   #lastPosition = 0
 
-  /** @param records what is kept of jobs when they are removed */
+  /** @param records rules for the records of removed jobs */
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
     longPoll: LongPoll,
@@ -101,8 +101,8 @@ export class Jobs {
 
   /**
    * Accepts a job. It is on stable storage when this returns: accepted means kept.
-   * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed, `conflict` when the first job of
-   *   the idempotency key has expired, `rate_limited` past a limit of the account
+   * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed, `conflict` when the
+   * first job of the idempotency key has expired, `rate_limited` past a limit of the account
    */
   async submit(endpoint: Endpoint, submission: Submission, origin: SubmissionOrigin): Promise<Job> {
     const measured = this.#quotas.admit(endpoint.owner, [submission])
@@ -188,8 +188,8 @@ export class Jobs {
   }
 
   /**
-   * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires during the wait is
-   * returned as TIMED_OUT, one whose endpoint is deleted as CANCELLED, although both are gone by then.
+   * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires during the
+   * wait is returned as TIMED_OUT, one whose endpoint is deleted as CANCELLED, although both are gone by then.
    */
   async whenFinal(job: Job, forMs: number, signals: readonly AbortSignal[]): Promise<Job> {
     const { clock, store, notifier } = this.#ports
@@ -253,7 +253,7 @@ export class Jobs {
   }
 
   /**
-   * Queues a FAILED or TIMED_OUT job again, at the end, with its original input; ttl, attempts and chunks begin anew.
+   * Queues a FAILED or TIMED_OUT job again, at the end, with its original input; ttl, attempts and chunks start again.
    * @throws AppError `not_found`, or `conflict` in any other state
    */
   async retry(endpointId: EndpointId, jobId: JobId): Promise<Job> {
@@ -277,9 +277,9 @@ export class Jobs {
   }
 
   /**
-   * Cancels all jobs that wait now, in small steps. Running and later jobs stay. Each step is final; if the server ends
-   * between two steps, the rest stays in the queue.
-   * @returns how many jobs were cancelled
+   * Cancels all jobs that wait now, in small steps. Running and later jobs stay. Each step is final; if the server
+   * ends between two steps, the rest stays in the queue.
+   * @returns number of cancelled jobs
    */
   async purge(endpointId: EndpointId): Promise<number> {
     const { store, clock } = this.#ports
@@ -294,7 +294,8 @@ export class Jobs {
   }
 
   /**
-   * Claims jobs for a worker. One whose input was changed on the disk fails: no worker runs another input than was submitted.
+   * Claims jobs for a worker. A job whose input was changed on the disk fails, so that no worker runs another input
+   * than the client submitted.
    * @returns `jobs` is empty when all that were claimed have failed so; the caller claims again
    */
   async claim(worker: Claimant, request: Omit<ClaimRequest, 'workerId' | 'nowMs'>): Promise<ClaimAnswer> {
@@ -369,7 +370,8 @@ export class Jobs {
 
   /**
    * Gives back a job that its worker did not begin; the attempt does not count.
-   * @param why the reason, a clause; without it the job never reached its worker. `claimedAfterMs` (Unix time): only a later claim
+   * @param why the reason, a clause; without it the job never reached its worker. `claimedAfterMs` (Unix time): only a
+   * later claim
    * @returns false, without effect, when the job is not this worker's
    */
   async giveBack(
@@ -422,7 +424,7 @@ export class Jobs {
   /**
    * Removes a part of the rows of a deleted endpoint; its waiting and running jobs are cancelled.
    * @param limit maximum number of rows
-   * @returns how many rows were removed, and whether some are left
+   * @returns number of removed rows, and whether some are left
    */
   async removePart(endpointId: EndpointId, limit: number): Promise<{ rows: number; more: boolean }> {
     const { cancelled, rows, more } = await this.#ports.store.removals.removePart(
@@ -478,7 +480,10 @@ export class Jobs {
     }
   }
 
-  /** The end of a removed job, for a caller that still waits for it: its final state, TIMED_OUT, or CANCELLED when its endpoint was deleted. */
+  /**
+   * The end of a removed job, for a caller that still waits for it: its final state, TIMED_OUT, or CANCELLED when its
+   * endpoint was deleted.
+   */
   async gone(job: Job): Promise<Job> {
     if (isFinal(job.status)) return job
     const finishedAtMs = this.#ports.clock.now()
@@ -492,14 +497,16 @@ export class Jobs {
     this.#ports.notifier.publish(`load:${endpointId}`)
   }
 
-  /** Positions grow with time, so that jobs are first in, first out across restarts, and by one within a millisecond. */
+  /**
+   * Positions grow with time, so that jobs are first in, first out across restarts, and by one within a millisecond.
+   */
   #nextPosition(nowMs: number): number {
     this.#lastPosition = Math.max(this.#lastPosition + 1, nowMs * 1024)
     return this.#lastPosition
   }
 }
 
-/** What the trace of a job follows from. */
+/** Facts from which the trace of a job follows. */
 function traced({ id: jobId, endpointId, queuedAtMs, position, traceparent }: Job): TracedJob {
   return { endpointId, jobId, queuedAtMs, position, traceparent }
 }

@@ -10,7 +10,10 @@ export interface Taker {
   readonly workerId: WorkerId
   /** Maximum time of its wait, in ms. */
   readonly holdMs: number
-  /** Time at which the worker completed a job last, in monotonic milliseconds; 0 for never, or where its last one failed. */
+  /**
+   * Time at which the worker completed a job last, in monotonic milliseconds; 0 for never, or where its last one
+   * failed.
+   */
   readonly completedAtMs: number
   /** End the wait early: the worker's connection is gone, or the server stops. */
   readonly signals: readonly AbortSignal[]
@@ -23,12 +26,12 @@ export type Miss = Exclude<ClaimAnswer['kind'], 'jobs' | 'over'>
 const HELD_BACK_MS = 1_000
 
 /**
- * The takes that wait for jobs, one poll queue for each endpoint. A notification wakes the first take, and a take
- * that leaves the queue wakes the next: a hundred idle workers cost one claim per job, not a hundred.
+ * The takes that wait for jobs, one poll queue for each endpoint. A notification wakes the first take, and a take that
+ * leaves the queue wakes the next: a hundred idle workers cost one claim per job, not a hundred.
  *
- * The first take is that of the worker that completed a job last, so that under little load few workers have all of it and the others end
- * when their idle time is over; in turns, each would be needed now and then. A worker whose last job failed comes behind all others:
- * else one that fails at once would be given every job.
+ * The first take is that of the worker that completed a job last, so that under little load few workers have all of it
+ * and the others end when their idle time is over; in turns, each would be needed now and then. A worker whose last
+ * job failed comes behind all others: else one that fails at once would be given every job.
  */
 export class PollQueues {
   readonly #notifier: Notifier
@@ -41,8 +44,8 @@ export class PollQueues {
   }
 
   /**
-   * A place in the poll queue of an endpoint until the block ends that declares it with `using`. The take claims, then waits for
-   * {@link PollPlace.next}, in a loop.
+   * A place in the poll queue of an endpoint until the block ends that declares it with `using`. The take claims, then
+   * waits for {@link PollPlace.next}, in a loop.
    * @throws AppError `rate_limited` when too many workers wait
    */
   join({ endpointId, workerId, holdMs, completedAtMs, signals }: Taker): PollPlace {

@@ -8,7 +8,9 @@ import type { Jobs } from './jobs.ts'
 
 /** Maximum bytes of chunks in one response; the rest waits for the next one. */
 const PART_BYTES = 4_194_304
-/** How long a client is held that asks again after the end of a job, so that one which never stops costs little. */
+/**
+ * Time for which a client is held that asks again after the end of a job, in ms: one that never stops costs little.
+ */
 const REPEAT_HOLD_MS = 4_000
 /** Limit of jobs whose end was reported and is remembered. */
 const MAX_REMEMBERED = 10_000
@@ -25,8 +27,8 @@ export interface StreamAnswer {
 }
 
 /**
- * Delivers the chunks of jobs: each once, in order, to the client that asks first. A client that goes away loses no chunk, and
- * does not cancel the job.
+ * Delivers the chunks of jobs: each once, in order, to the client that asks first. A client that goes away loses no
+ * chunk, and does not cancel the job.
  */
 export class Streams {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>

@@ -46,7 +46,7 @@ type TriedDelivery = Pick<OpenWebhook, 'id' | 'endpointId' | 'jobId' | 'tracepar
 export interface Tried {
   readonly delivery: TriedDelivery
   readonly entry: WebhookTry
-  /** Why it failed, for the operator's log; null when it did not. */
+  /** Reason of a failure, for the operator's log; null after a success. */
   readonly problem: string | null
 }
 
@@ -60,7 +60,9 @@ interface CallOutcome {
   readonly tried: Tried
 }
 
-/** Delivers messages about the ends of jobs to the receivers that the jobs name, signed according to Standard Webhooks. */
+/**
+ * Delivers messages about the ends of jobs to the receivers that the jobs name, signed according to Standard Webhooks.
+ */
 export class Webhooks {
   readonly #ports: NeededPorts
   readonly #jobs: Jobs
@@ -101,7 +103,8 @@ export class Webhooks {
   }
 
   /**
-   * The deliveries of an endpoint, newest first. A page of one state may have fewer than the limit without being the last.
+   * The deliveries of an endpoint, newest first. A page of one state may have fewer than the limit without being the
+   * last.
    * @throws AppError `invalid` for a cursor that no page had
    */
   async page(
@@ -117,11 +120,11 @@ export class Webhooks {
   }
 
   /**
-   * Calls the receiver once and stores nothing yet. Accounts other than the operator's do not see why a receiver without a
-   * public address failed, not even by the time that it took: such an attempt ends when the slowest would.
+   * Calls the receiver once and stores nothing yet. Accounts other than the operator's do not see why a receiver
+   * without a public address failed, not even by the time that it took: such an attempt ends when the slowest would.
    * @param signal gives the attempt up, as if it had not been made
    * @param onCalled called with the duration in ms when the call is over; the attempt may end later
-   * @returns null when there is nothing to store: the delivery is over, or the attempt was given up
+   * @returns null when nothing has to be stored: the delivery is over, or the attempt was given up
    */
   async attempt(
     delivery: DueWebhook,

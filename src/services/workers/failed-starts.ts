@@ -11,7 +11,9 @@ const MAX_GIVEN_BACK = 10
 /** Maximum number of jobs whose failed starts are counted; the one that was given back first is forgotten first. */
 const MAX_JOBS = 10_000
 
-/** Takes reports of workers on RunPod's SDK 2.0 that their start failed, which come in place of the results of jobs. */
+/**
+ * Receives reports of workers on RunPod's SDK 2.0 that their start failed, which come in place of the results of jobs.
+ */
 export class FailedStarts {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #parts: { readonly jobs: Jobs; readonly fleet: Fleet }
@@ -24,10 +26,10 @@ export class FailedStarts {
   }
 
   /**
-   * Ends the worker as a failed start, and gives the job back without an attempt. A worker that was only asked to end before its hooks were
-   * over is drained.
-   * @returns false where the report is a result all the same: of a worker that has finished jobs, about another worker, or for a job that was
-   * given back too often
+   * Ends the worker as a failed start, and gives the job back without an attempt. A worker that was only asked to end
+   * before its hooks were over is drained.
+   * @returns false for a report that counts as a result: of a worker that has finished jobs, about another worker, or
+   * for a job that was given back too often
    * @throws AppError `unavailable`; the worker sends the report again, or its end gives the job back
    */
   async take(worker: Worker, jobId: JobId, { failure, workerId }: StartReport): Promise<boolean> {

@@ -46,7 +46,7 @@ import { WorkerLaunchReader } from './worker-launch-inputs.ts'
 /** Workers that ended last and are released again after a start; the server may have ended before it released them. */
 const LAST_ENDED = 64
 
-/** What {@link Fleet} uses. */
+/** Services that {@link Fleet} uses. */
 export interface FleetParts {
   readonly jobs: Jobs
   readonly running: RunningWorkers
@@ -56,7 +56,7 @@ export interface FleetParts {
   readonly audit: Pick<AuditLog, 'ofServer'>
 }
 
-/** Starts, drains, stops and adopts workers, and records their exits. The loops in control decide when. */
+/** Starts, drains, stops and adopts workers, and records their exits. The loops in control decide on the time. */
 export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
@@ -86,8 +86,8 @@ export class Fleet {
   }
 
   /**
-   * Why no worker of this endpoint could be started now; null when one could.
-   * @param released what its workers run, for another release than the present one
+   * The reason for which no worker of this endpoint can be started now; null when one can.
+   * @param released template of its workers, for another release than the present one
    */
   async startFailure(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<StartFailure | null> {
     const { driver } = this.#ports
@@ -102,14 +102,18 @@ export class Fleet {
     )
   }
 
-  /** Who finds a place for the workers of an endpoint; see `Driver.placedBy`. @param released as for {@link startFailure} */
+  /**
+   * The side that places the workers of an endpoint; see `Driver.placedBy`.
+   * @param released as for {@link startFailure}
+   */
   async placedBy(endpoint: Endpoint, released: ReleasedTemplate | null): Promise<'machine' | 'platform'> {
     const template = released ?? (await this.#templateOf(endpoint))
     return template === null ? 'machine' : this.#ports.driver.placedBy(template.image)
   }
 
   /**
-   * Sees that the models of an endpoint are on the machine, and does not wait for it; see {@link EndpointModels.prepare}.
+   * Sees that the models of an endpoint are on the machine, and does not wait for it; see
+   * {@link EndpointModels.prepare}.
    * @param released as for {@link startFailure}
    */
   async prepareModels(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<ModelsState> {
@@ -157,7 +161,7 @@ export class Fleet {
       .finally(() => running.launched())
   }
 
-  /** Whether the models of an endpoint have to be on this machine for its workers. */
+  /** True when the models of an endpoint have to be on this machine for its workers. */
   #findsModels({ modelReferences }: Endpoint, { image }: ReleasedTemplate): boolean {
     return modelReferences.length > 0 && this.#ports.driver.readsModels(image)
   }
@@ -217,8 +221,9 @@ export class Fleet {
   }
 
   /**
-   * Freezes a READY worker that holds no job. False, without effect, when it has work now, or something is wrong with it. The driver acts
-   * after that, see {@link WorkerFreezer.settle}: a worker that serves may have requests that were sent to it in between.
+   * Freezes a READY worker that holds no job. False, without effect, when it has work now, or something is wrong with
+   * it. The driver acts after that, see {@link WorkerFreezer.settle}: a worker that serves may have requests that were
+   * sent to it in between.
    */
   async freeze(workerId: WorkerId): Promise<boolean> {
     const move = await this.#ports.store.workers.freeze(workerId, this.#ports.clock.now())
@@ -227,9 +232,11 @@ export class Fleet {
   }
 
   /**
-   * Thaws a frozen worker, which is READY then; does not wait for the driver. False, without effect, when it is not frozen.
+   * Thaws a frozen worker, which is READY then; does not wait for the driver. False, without effect, when it is not
+   * frozen.
    * @param endpointVersion false also when the endpoint has another version by now; null for any version
-   * @param hasGpus whether placement gave its GPUs back to it; false also for a worker that gave them away and has not got them back
+   * @param hasGpus true when placement gave its GPUs back to it; false also for a worker that gave them away and waits
+   * for them
    */
   async thaw(workerId: WorkerId, endpointVersion: number | null, hasGpus = false): Promise<boolean> {
     this.#running.find(workerId)?.thaw()
@@ -240,7 +247,9 @@ export class Fleet {
     return true
   }
 
-  /** Drains the worker so that another endpoint gets its place. False, without effect, when the worker has work now. */
+  /**
+   * Drains the worker so that another endpoint gets its place. False, without effect, when the worker has work now.
+   */
   async evict(workerId: WorkerId): Promise<boolean> {
     const move = await this.#ports.store.workers.evict(workerId, this.#ports.clock.now())
     if (move !== null) this.moved(move)
@@ -278,8 +287,8 @@ export class Fleet {
 
   /**
    * Records the exit of a worker and gives its jobs back.
-   * @param given `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server ran. What the exit says unless
-   * given
+   * @param given `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server ran.
+   * What the exit says unless given
    */
   async recordExit(workerId: WorkerId, observed: ObservedExit, given?: 'released' | 'unseen'): Promise<void> {
     const { store, clock, logs } = this.#ports
@@ -355,7 +364,8 @@ export class Fleet {
   /** @param worker null when its exit was recorded and published before */
   async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
     const { driver, emit, notifier } = this.#ports
-    // One whose start failed after it had begun is killed, which takes a while on a platform: `finishExits` goes on after that.
+    // One whose start failed after it had begun is killed, which takes a while on a platform: `finishExits` goes on
+    // after that.
     if ((await driver.observe(workerId)).state !== 'exited') return
     await this.#release(workerId)
     if (this.#running.find(workerId)?.hasEnded !== true) return
@@ -373,10 +383,10 @@ export class Fleet {
   }
 
   /**
-   * Ends the workers of a deleted endpoint that its deletion did not end. Workers that serve requests get a signal to end, so
-   * that they can close their sockets properly.
-   * @param isBusy whether a serving worker has requests and may finish them
-   * @returns how many workers may
+   * Ends the workers of a deleted endpoint that its deletion did not end. Workers that serve requests get a signal to
+   * end, so that they can close their sockets properly.
+   * @param isBusy true for a serving worker that has requests and may finish them
+   * @returns number of workers that may
    */
   async endStray(endpointId: EndpointId, isBusy: (worker: Worker) => boolean): Promise<number> {
     let left = 0
@@ -393,8 +403,8 @@ export class Fleet {
   }
 
   /**
-   * After a start of the server: adopts the workers that an earlier run left. Ends those that do not reach this server at
-   * the address that they were given, and those whose endpoint is deleted.
+   * After a start of the server: adopts the workers that an earlier run left. Ends those that do not reach this server
+   * at the address that they were given, and those whose endpoint is deleted.
    */
   async adoptAll(): Promise<void> {
     const { store, driver, emit } = this.#ports
@@ -421,7 +431,7 @@ export class Fleet {
     }
   }
 
-  /** Whether it runs a folder of this machine for an account other than the operator, as older versions allowed. */
+  /** True when it runs a folder of this machine for an account other than the operator, as older versions allowed. */
   async #isForbidden({ owner, endpointId }: Worker): Promise<boolean> {
     if (owner === DEFAULT_OWNER) return false
     const { endpoints, templates } = this.#ports.store
@@ -520,7 +530,7 @@ export class Fleet {
 
 /** The end of a worker while no server ran. */
 const UNSEEN: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } }
-/** What is known of a worker without a record. */
+/** Facts of a worker without a record. */
 const UNKNOWN = { problem: null, stopReason: null }
 
 function endText(worker: Worker | null): string {

@@ -7,7 +7,7 @@ import type { LongPoll } from '../long-poll.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-/** Jobs that ended while workers had them: which workers are told to stop them, and that they have let go. */
+/** Jobs that ended while workers had them: tells the workers to stop them, and notes that they let go. */
 export class JobStops {
   readonly #ports: Pick<Ports, 'store' | 'notifier' | 'clock'>
   readonly #longPoll: LongPoll
@@ -27,8 +27,8 @@ export class JobStops {
   }
 
   /**
-   * The jobs that a worker should stop: at once when there are some, else held like a take. It is told again of those that it has not let
-   * go of, after growing pauses (core/workers/told-stop.ts).
+   * The jobs that a worker should stop: at once when there are some, else held like a take. It is told again of those
+   * that it has not let go of, after growing pauses (core/workers/told-stop.ts).
    */
   async next(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
     const { store, clock } = this.#ports
@@ -60,7 +60,9 @@ export class JobStops {
     return jobs
   }
 
-  /** Notes which jobs a worker lists in a ping. It has let go of those that it was told to stop and lists no more. */
+  /**
+   * Notes the jobs that a worker lists in a ping. It has let go of those that it was told to stop and no longer lists.
+   */
   async afterPing(worker: Worker, listed: readonly string[]): Promise<void> {
     const running = this.#running.of(worker)
     for (const jobId of await this.#ports.store.stops.pending(worker.id)) {
@@ -77,7 +79,7 @@ export class JobStops {
     this.#mayQueueAgain(endpointId)
   }
 
-  /** Wakes the takes of a worker that may get a job now for which they wait in vain, since it holds less. */
+  /** Wakes the takes of a worker that may get a job now, since it holds less. */
   holdsLess({ id, mayClaimMore }: RunningWorker): void {
     if (mayClaimMore) this.#ports.notifier.publish(`worker:${id}`)
   }

@@ -9,7 +9,8 @@ import type { UndeliveredResults } from './undelivered-results.ts'
 
 /**
  * Gives back jobs that running workers have lost, as their takes, pings and output show (rules L3 and L4 of the worker
- * protocol). A worker that has lost a job is drained and replaced, so a job never goes back to the worker that lost it.
+ * protocol). A worker that has lost a job is drained and replaced, so a job never goes back to the worker that lost
+ * it.
  */
 export class LostJobs {
   readonly #ports: Pick<Ports, 'store'>
@@ -24,8 +25,9 @@ export class LostJobs {
   }
 
   /**
-   * Gives back what a worker holds that asks for jobs and says that it works on none. SDK 2.0 drops its take when a hook fails, also while the
-   * take is answered, and asks for a job again: once the jobs of such a worker were never delivered.
+   * Gives back the jobs of a worker that asks for jobs and says that it works on none. SDK 2.0 drops its take when a
+   * hook fails, also while the take is answered, and asks for a job again: once the jobs of such a worker were never
+   * delivered.
    */
   async afterIdleTake(worker: Worker, sdk: string | null): Promise<void> {
     if (!tellsWhatItHolds(sdk)) return

@@ -10,10 +10,10 @@ import type { Ports } from '../../ports/ports.ts'
 import type { Fleet } from './fleet.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-/** Interval between writes of a wait whose text alone has changed: a platform counts its nodes anew all the time. */
+/** Interval between writes of a wait whose text alone has changed: a platform counts its nodes again all the time. */
 const TEXT_MS = 10_000
 
-/** Follows platforms that place workers by themselves: where a worker is, what it waits for, and that it is taken away. */
+/** Follows platforms that place workers by themselves: place of a worker, reason of a wait, and reclaim. */
 export class PlatformReports {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'emit' | 'notifier'>
   readonly #fleet: Fleet
@@ -29,8 +29,8 @@ export class PlatformReports {
   }
 
   /**
-   * Notes what was observed of a worker that has not ended. Writes changes only. A worker that is taken away gets no more jobs or requests;
-   * those that it has stay with it until it ends, so that none runs twice.
+   * Notes an observation of a worker that has not ended. Writes changes only. A worker that is taken away gets no more
+   * jobs or requests; those that it has stay with it until it ends, so that none runs twice.
    * @returns the worker as it is then
    */
   async note(worker: Worker, news: PlatformNews): Promise<Worker> {

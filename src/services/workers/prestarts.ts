@@ -9,7 +9,9 @@ import type { Fleet } from './fleet.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-/** Drivers that copy the output of their workers, so that a line comes a moment after a call that was made behind it. */
+/**
+ * Drivers that copy the output of their workers, so that a line comes a moment after a call that was made behind it.
+ */
 const COPYING_DRIVERS: ReadonlySet<string> = new Set(['docker', 'kubernetes'])
 /** Time for which the first take of a worker waits for the copy of its earlier output. */
 const COPY_MS = 250
@@ -21,8 +23,9 @@ interface TakeFacts {
 }
 
 /**
- * Workers on RunPod's SDK 2.0 ask for jobs while hooks of their program still run, such as the loading of a model. Their output says so. Until the
- * hooks are over such a worker is STARTING and gets no job; when one fails the worker is ended as a failed start (docs/adr/0077).
+ * Workers on RunPod's SDK 2.0 ask for jobs while hooks of their program still run, such as the loading of a model.
+ * Their output says so. Until the hooks are over such a worker is STARTING and gets no job; when one fails the worker
+ * is ended as a failed start (docs/adr/0077).
  */
 export class Prestarts {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'logs' | 'notifier' | 'emit'>
@@ -45,8 +48,8 @@ export class Prestarts {
   }
 
   /**
-   * True when hooks of a STARTING worker that takes run, or have failed. It becomes READY once they are over, with the facts of its last take; its
-   * takes are woken then.
+   * True when hooks of a STARTING worker that takes run, or have failed. It becomes READY once they are over, with the
+   * facts of its last take; its takes are woken then.
    */
   async holdBack(worker: Worker, facts: TakeFacts): Promise<boolean> {
     if (worker.state !== 'STARTING' || !mayRunHooks(facts.sdk)) return false

@@ -14,7 +14,7 @@ import {
 import { asksForAllAtOnce, omissionOf, sendsResultsMeanwhile } from '../../core/workers/worker-sdk.ts'
 import type { Clock } from '../../ports/clock.ts'
 
-/** What a ping says, and what the store has of its worker. */
+/** Content of a ping, and the facts of its worker in the store. */
 export interface SeenPing {
   readonly sdk: string | null
   /** The jobs that the worker holds. */
@@ -23,15 +23,18 @@ export interface SeenPing {
   readonly stopping: readonly JobId[]
   /** The jobs that the ping lists, of whichever worker. */
   readonly listed: readonly string[]
-  /** Whether its endpoint has no other worker. */
+  /** True when its endpoint has no other worker. */
   readonly alone: boolean
 }
 
 /** A take that is not answered yet. */
 export interface PendingTake {
-  /** Whether it waits in vain because of what its worker holds; it claims again when the worker holds less. */
+  /** True when it cannot get a job before its worker holds less; then it claims again. */
   waitsForLess: boolean
-  /** Whether its worker was frozen after it was sent, so that the worker may not read its response; see {@link RunningWorker.thaw}. */
+  /**
+   * True when its worker was frozen after it was sent, so that the worker may not read its response; see
+   * {@link RunningWorker.thaw}.
+   */
   isStale: boolean
 }
 
@@ -50,15 +53,15 @@ export interface Prestart {
   isFollowed: boolean
 }
 
-/** What a worker has printed about a result that it could not send. */
+/** Output of a worker about a result that it could not send. */
 export type UnsentReport = Extract<SdkOutputReport, { kind: 'unsent' }>
 
-/** How long after a failure the Python SDK sends a chunk again that was answered with 5xx. */
+/** Time after which the Python SDK no longer repeats a chunk that was answered with 5xx, in ms. */
 const CHUNK_RETRY_MS = 6_000
 
 /**
- * What is known in memory of one worker since this server runs. The store has everything that must outlive the server; the health of
- * workers that serve requests is in services/balancing. `RunningWorkers` makes this object and forgets it.
+ * Facts about one worker in memory since this server runs. The store has everything that must outlive the server; the
+ * health of workers that serve requests is in services/balancing. `RunningWorkers` makes this object and forgets it.
  *
  * | state | begins | meanwhile |
  * |---|---|---|
@@ -69,21 +72,25 @@ const CHUNK_RETRY_MS = 6_000
  *
  * A worker whose start failed is launching and ended until its end is recorded.
  *
- * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity} after a time in which
- *   this server did not listen, since nothing may be concluded from a silence that it did not hear.
+ * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity}
+ *   after a time in which this server did not listen, since nothing may be concluded from a silence that it did not
+ *   hear.
  * - Asked concurrency: changed by each take. Proof of several jobs at the same time stays.
  * - Completed: changed by each result.
- * - Told stops: a job is noted each time the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
+ * - Told stops: a job is noted each time the response to a job-stop has it, and forgotten when the worker lets go of
+ *   it or gets it again.
  * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
  * - Prestart: noted by each take of a STARTING worker, and as its output grows while hooks of its program run.
- * - Freezing: what the driver was asked for last, which may differ from the state in the store for a moment; activity begins anew at the
- *   freeze and at the thaw.
+ * - Freezing: what the driver was asked for last, which may differ from the state in the store for a moment; activity
+ *   begins anew at the freeze and at the thaw.
  * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
  */
 export class RunningWorker {
   readonly id: WorkerId
   readonly #clock: Clock
-  /** Its process is being started. `percent` of its image is downloaded, null when that is not known or not being done. */
+  /**
+   * Its process is being started. `percent` of its image is downloaded, null when that is not known or not being done.
+   */
   #launch: { percent: number | null } | null = null
   /** Its exit is observed, and its end not yet recorded and published. */
   hasEnded = false
@@ -91,11 +98,16 @@ export class RunningWorker {
   unhealthySinceMs: number | null = null
   /** Since when it is seen to be STOPPING (Unix time in ms). */
   stoppingSinceMs: number | null = null
-  /** When what its platform reports was written last, in monotonic milliseconds. */
+  /** Time of the last write of a report of its platform, in monotonic milliseconds. */
   reportedAtMs = Number.NEGATIVE_INFINITY
-  /** What the driver has done last: null while that is not known, since an earlier run of the server did it. */
+  /**
+   * True when the driver froze it last, false when it thawed it; null while that is unknown, since an earlier run of
+   * the server did it.
+   */
   frozen: boolean | null = false
-  /** Whether it was asked to sleep, or may have been by an earlier run of the server, and has not woken since. */
+  /**
+   * True when it was asked to sleep, or an earlier run of the server may have asked it, and it has not woken since.
+   */
   isAsleep = false
   /** True while {@link WorkerFreezer} is at work on it. */
   isSettling = false
@@ -107,7 +119,7 @@ export class RunningWorker {
   #isConcurrent = false
   #completedAtMs = 0
   readonly #toldStops = new Map<JobId, ToldStop>()
-  /** Where the reading of its output goes on; null before the first. */
+  /** Position from which its output is read on; null before the first reading. */
   outputPosition: number | null = null
   /** Results that it could not send, as its output says. */
   readonly unsent = new Map<JobId, UnsentReport>()
@@ -138,7 +150,7 @@ export class RunningWorker {
     this.#launch = null
   }
 
-  /** Whether it is recorded already while its process is being started, so that none is to be seen yet. */
+  /** True while its process is being started: it has a row already, and no process can be observed yet. */
   get isLaunching(): boolean {
     return this.#launch !== null
   }
@@ -148,22 +160,22 @@ export class RunningWorker {
     return this.prestart.state === 'running' || this.prestart.state === 'failed'
   }
 
-  /** How much of its image is downloaded, in percent; null when that is not known or not being done. */
+  /** Downloaded part of its image in percent; null while it is unknown or no download runs. */
   get pullPercent(): number | null {
     return this.#launch?.percent ?? null
   }
 
-  /** Notes how much of its image is downloaded. */
+  /** Notes the downloaded part of its image. */
   pulled(percent: number | null): void {
     if (this.#launch !== null) this.#launch.percent = percent
   }
 
-  /** What it was seen to do; null when it was not heard of yet. */
+  /** Its observed activity; null before its first call. */
   get activity(): WorkerActivity | null {
     return this.#activity === null ? null : { ...this.#activity, openTakes: this.#takes.size }
   }
 
-  /** Forgets what it was seen to do: this server did not listen for a while. */
+  /** Forgets its activity: this server did not listen for a while. */
   forgetActivity(): void {
     this.#activity = null
     this.#jobs.clear()
@@ -181,7 +193,7 @@ export class RunningWorker {
   }
 
   /**
-   * Notes how many jobs a take asks for, of a worker that says `idle` where it holds none.
+   * Notes the number of jobs that a take asks for, of a worker that says `idle` when it holds none.
    * @param noted the concurrency that the store has
    * @returns the concurrency that it has lately shown
    */
@@ -205,8 +217,9 @@ export class RunningWorker {
   }
 
   /**
-   * Notes that it is about to be thawed. Its open takes, and those that come before it runs, were sent before it was frozen: a client that
-   * was frozen past its time limit throws the response away although the connection took it, so they never get a job.
+   * Notes that it is about to be thawed. Its open takes, and those that come before it runs, were sent before it was
+   * frozen: a client that was frozen past its time limit throws the response away although the connection took it, so
+   * they never get a job.
    */
   thaw(): void {
     this.forgetActivity()
@@ -219,7 +232,7 @@ export class RunningWorker {
     if (this.#activity !== null) this.worked()
   }
 
-  /** Whether it may get a job now for which it has waited in vain, since it holds less. */
+  /** True when it may get a job now that it could not get before, since it holds less. */
   get mayClaimMore(): boolean {
     return this.#isSerial || [...this.#takes].some(take => take.waitsForLess)
   }
@@ -255,13 +268,13 @@ export class RunningWorker {
     }
   }
 
-  /** Notes a result. @param completed whether the job was done without an error */
+  /** Notes a result. @param completed true for a job without an error */
   finished(jobId: JobId, completed: boolean): void {
     this.#completedAtMs = completed ? this.#clock.monotonic() : 0
     this.holdsNot(jobId)
   }
 
-  /** When it completed a job last, in monotonic milliseconds; 0 for never, or where its last one failed. */
+  /** Time at which it completed a job last, in monotonic milliseconds; 0 for never, or where its last one failed. */
   get completedAtMs(): number {
     return this.#completedAtMs
   }
@@ -278,17 +291,17 @@ export class RunningWorker {
     }
   }
 
-  /** Whether the response with this job was written and may not have reached it. */
+  /** True when the response with this job was written and may not have reached it. */
   isDoubtful(jobId: JobId): boolean {
     return this.#jobs.get(jobId)?.doubtful === true
   }
 
-  /** Whether the response with this job is being written. */
+  /** True while the response with this job is being written. */
   isOnItsWay(jobId: JobId): boolean {
     return this.#jobs.get(jobId)?.deliveredAtMs === null
   }
 
-  /** Whether it does one thing at a time, so that a job which it is given while it is busy waits inside it. */
+  /** True when it does one thing at a time, so that a job which it gets while it is busy waits inside it. */
   get isSerial(): boolean {
     return this.#isSerial
   }
@@ -320,13 +333,16 @@ export class RunningWorker {
     return this.#toldStops.get(jobId)?.againAtMs ?? 0
   }
 
-  /** True when a ping that does not list this job shows that it has let go: it got a stop, and could have begun the job by now. */
+  /**
+   * True when a ping that does not list this job shows that it has let go: it got a stop, and could have begun the job
+   * by now.
+   */
   hasLetGoUnlisted(jobId: JobId): boolean {
     const told = this.#toldStops.get(jobId)
     return told !== undefined && isLetGoUnlisted(told, this.#clock.monotonic())
   }
 
-  /** How many jobs it was told to stop and has not let go of. */
+  /** Number of jobs that it was told to stop and has not let go of. */
   get toldStops(): number {
     return this.#toldStops.size
   }
@@ -353,8 +369,8 @@ export class RunningWorker {
   }
 
   /**
-   * Whether a chunk is one that could not be stored a moment ago: chunks have no numbers on the wire, so a second post of the same
-   * items is the same chunk only when the first was answered with an error. Forgets the failed one.
+   * True for a chunk that could not be stored a moment ago: chunks have no numbers on the wire, so a second post of
+   * the same items is the same chunk only when the first was answered with an error. Forgets the failed one.
    */
   isChunkAgain(jobId: JobId, items: readonly string[]): boolean {
     const failed = this.#failedChunks.get(jobId)
@@ -362,7 +378,7 @@ export class RunningWorker {
     return failed !== undefined && areSame(failed.items, items) && this.#clock.now() - failed.atMs <= CHUNK_RETRY_MS
   }
 
-  /** How many chunks could not be stored and have not come again. */
+  /** Number of chunks that could not be stored and have not come again. */
   get failedChunks(): number {
     return this.#failedChunks.size
   }

@@ -7,8 +7,9 @@ import { RunningWorker } from './running-worker.ts'
 const MAX_FAILED_CHUNKS = 100
 
 /**
- * The {@link RunningWorker} of each worker that this server knows of. There are never more than there are workers that have not ended,
- * are being launched, or whose end is being recorded, and those of which a late call came since the last two inspections.
+ * The {@link RunningWorker} of each worker that this server knows of. There are never more than there are workers that
+ * have not ended, are being launched, or whose end is being recorded, and those of which a late call came since the
+ * last two inspections.
  */
 export class RunningWorkers {
   readonly #clock: Clock
@@ -20,14 +21,14 @@ export class RunningWorkers {
     this.#clock = clock
   }
 
-  /** What is known of a worker. One that has ended already gets an object that is not kept. */
+  /** The object of a worker. One that has ended already gets an object that is not kept. */
   of({ id, state }: Pick<Worker, 'id' | 'state'>): RunningWorker {
     const known = this.#workers.get(id)
     if (known !== undefined) return known
     return state === 'EXITED' ? new RunningWorker(id, this.#clock) : this.#add(id)
   }
 
-  /** What is known of a worker; null when nothing is. */
+  /** The object of a worker; null for an unknown one. */
   find(id: WorkerId): RunningWorker | null {
     return this.#workers.get(id) ?? null
   }
@@ -58,8 +59,8 @@ export class RunningWorkers {
   }
 
   /**
-   * Forgets those that two calls in a row do not name: a call of a worker may have come just after its end was published, and a new worker may
-   * not have been read yet.
+   * Forgets those that two calls in a row do not name: a call of a worker may have come just after its end was
+   * published, and a new worker may not have been read yet.
    * @param alive workers that have not ended
    */
   keep(alive: ReadonlySet<WorkerId>): void {
@@ -70,7 +71,7 @@ export class RunningWorkers {
     }
   }
 
-  /** How many are known. */
+  /** Number of known workers. */
   get size(): number {
     return this.#workers.size
   }

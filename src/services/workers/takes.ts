@@ -45,7 +45,10 @@ interface TakeInProgress {
   readonly toldStops: number
 }
 
-/** Takes of workers: each is recorded, claims jobs or waits for some, and is settled once the response was written or lost. */
+/**
+ * Takes of workers: each is recorded, claims jobs or waits for some, and is settled once the response was written or
+ * lost.
+ */
 export class Takes {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit' | 'logs'>
   readonly #parts: TakeParts
@@ -65,7 +68,8 @@ export class Takes {
   }
 
   /**
-   * Jobs for an authenticated worker: immediately when some wait, else as soon as one arrives, else an empty list after {@link takeHoldMs}.
+   * Jobs for an authenticated worker: immediately when some wait, else as soon as one arrives, else an empty list
+   * after {@link takeHoldMs}.
    * @throws AppError `rate_limited` for a worker that has ended, which slows it down until it is gone
    */
   async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {
@@ -93,7 +97,10 @@ export class Takes {
     }
   }
 
-  /** Records what the take says about its worker: that it holds nothing, that it is ready, how many jobs it wants, and its SDK. */
+  /**
+   * Records what the take says about its worker: that it holds nothing, that it is ready, how many jobs it wants, and
+   * its SDK.
+   */
   async #record(worker: Worker, running: RunningWorker, { idle, limit, sdk }: TakeRequest): Promise<void> {
     const { store, clock } = this.#ports
     const { fleet, stops, lostJobs, prestarts } = this.#parts
@@ -149,7 +156,8 @@ export class Takes {
   }
 
   /**
-   * Notes that the response with these jobs was written, or was not. Then they are given back, and the attempt does not count.
+   * Notes that the response with these jobs was written, or was not. Then they are given back, and the attempt does
+   * not count.
    * @throws AppError `unavailable`; then the jobs stay with the worker until a rule or its end gives them back
    */
   async settled(worker: Worker, claimed: readonly ClaimedJob[], delivered: boolean): Promise<void> {
@@ -163,8 +171,8 @@ export class Takes {
   }
 
   /**
-   * Gives back the jobs that were claimed for a worker after an instant, because no response has reached it since. The attempts do
-   * not count.
+   * Gives back the jobs that were claimed for a worker after an instant, because no response has reached it since. The
+   * attempts do not count.
    * @param atMs the instant (Unix time in ms)
    * @param byClockMs the present time of the clock that shows the instant; null for the server's time
    */
@@ -188,7 +196,10 @@ function hasMoreToStop({ running, toldStops, request }: TakeInProgress): boolean
   return running.toldStops > toldStops && request.idle === false
 }
 
-/** Maximum number of jobs that a take claims: at most what it wants, and no more than an equal share of the queue for each worker of the endpoint. */
+/**
+ * Maximum number of jobs that a take claims: at most what it wants, and no more than an equal share of the queue for
+ * each worker of the endpoint.
+ */
 function claimShare({ queued, takers }: QueueDemand, wanted: number): number {
   return Math.min(wanted, Math.max(1, Math.ceil(queued / Math.max(1, takers))))
 }

@@ -17,8 +17,8 @@ export interface UndeliveredResult {
 const MAX_UNSENT = 200
 
 /**
- * Finds results that workers could not send, from their output. The output of a worker counts only for the jobs that it holds
- * and that have no result.
+ * Finds results that workers could not send, from their output. The output of a worker counts only for the jobs that
+ * it holds and that have no result.
  */
 export class UndeliveredResults {
   readonly #ports: Pick<Ports, 'store' | 'logs'>
@@ -34,8 +34,9 @@ export class UndeliveredResults {
   }
 
   /**
-   * Reads what a worker has printed since the last call, and fails jobs whose results no attempt could send.
-   * @param gone jobs that the worker does not have any more; other jobs count only when the worker says that it finished them
+   * Reads the output of a worker since the last call, and fails jobs whose results no attempt could send.
+   * @param gone jobs that the worker does not have any more; other jobs count only when the worker says that it
+   * finished them
    * @returns jobs whose result was lost on its way, for which another attempt may help
    */
   read(
@@ -68,7 +69,10 @@ export class UndeliveredResults {
     return undelivered
   }
 
-  /** A line that stands behind other text may be a text about the SDK: it gives the reason, and whether the job is over is shown by others. */
+  /**
+   * A line that stands behind other text may be a text about the SDK: it gives the reason, and whether the job is over
+   * is shown by others.
+   */
   async #readLines(running: RunningWorker): Promise<void> {
     const { unsent } = running
     const { lines, position } = await this.#ports.logs.since(running.id, running.outputPosition)

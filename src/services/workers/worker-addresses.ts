@@ -23,7 +23,7 @@ export async function urlFor({ workerUrl, containers }: WorkerAddresses, image: 
   return containers === undefined || isFolderImage(image) ? workerUrl : containers.url()
 }
 
-/** Whether workers that were given this origin reach the server. */
+/** True when workers that were given this origin reach the server. */
 export function isReached({ workerUrl, otherWorkerUrls = [], containers }: WorkerAddresses, url: string): boolean {
   return [workerUrl, ...otherWorkerUrls, containers?.knownUrl].includes(url)
 }

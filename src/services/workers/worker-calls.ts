@@ -23,13 +23,13 @@ import type { JobStops } from './job-stops.ts'
 import type { LostJobs } from './lost-jobs.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-/** What a worker's ping says. */
+/** Content of a worker's ping. */
 export interface Ping {
   /** The jobs that it says it works on. */
   readonly listed: readonly string[]
   /** Name and version of its SDK, where it says them. */
   readonly sdk: string | null
-  /** Why it says that it cannot work; null when it does not. */
+  /** The reason for which it says that it cannot work; null when it can. */
   readonly unhealthy: { readonly check: string; readonly reason: string } | null
 }
 
@@ -51,7 +51,9 @@ export interface LimitedBody {
   readonly ended: boolean
 }
 
-/** Authenticates calls of workers, and takes what they report: results, chunks and pings (docs/internals/worker-protocol.md). */
+/**
+ * Authenticates calls of workers, and receives their results, chunks and pings (docs/internals/worker-protocol.md).
+ */
 export class WorkerCalls {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs' | 'tracing'>
   readonly #parts: WorkerCallParts
@@ -115,8 +117,8 @@ export class WorkerCalls {
   }
 
   /**
-   * Notes a result or chunk that the relay did not pass on, because servers have crashed on it. A dropped result fails its job, so that
-   * it is not lost silently.
+   * Notes a result or chunk that the relay did not pass on, because servers have crashed on it. A dropped result fails
+   * its job, so that it is not lost silently.
    */
   async dropped(worker: Worker, jobId: JobId, what: 'result' | 'chunk', body: DroppedBody): Promise<void> {
     const { store, clock, emit } = this.#ports
@@ -128,7 +130,8 @@ export class WorkerCalls {
 
   /**
    * Stores a chunk of a worker's stream. Never refuses it; a chunk that is not stored leaves a diagnostic.
-   * @param copies how many equal chunks in a row are stored if an earlier call that was cut off has stored this one; 0 when there was no such call
+   * @param copies number of equal chunks in a row that are stored if an earlier call, which was cut off, stored this
+   * one; 0 without such a call
    */
   async chunk(worker: Worker, jobId: JobId, body: LimitedBody, copies = 0): Promise<void> {
     this.#parts.running.of(worker).worked()
@@ -156,8 +159,8 @@ export class WorkerCalls {
   }
 
   /**
-   * Notes the health of a worker and the jobs that it lists. It has let go of jobs that it was told to stop and does not list;
-   * jobs that it has forgotten are given back.
+   * Notes the health of a worker and the jobs that it lists. It has let go of jobs that it was told to stop and does
+   * not list; jobs that it has forgotten are given back.
    */
   async ping(worker: Worker, { listed, sdk, unhealthy }: Ping): Promise<void> {
     const { fleet, stops, lostJobs } = this.#parts

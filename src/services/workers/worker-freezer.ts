@@ -10,10 +10,10 @@ import type { RunningWorkers } from './running-workers.ts'
 type FreezerPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'probes' | 'vault' | 'clock'>
 
 /**
- * Freezes and thaws workers as the store says: one that is FROZEN there is frozen, one that is STARTING or READY runs. The store changes first,
- * so a server that is killed in between does the rest at its next start. The driver thaws workers that should end.
- * A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before its first health check. After it confirmed that
- * it sleeps it gives its GPUs back (ADR 54).
+ * Freezes and thaws workers as the store says: one that is FROZEN there is frozen, one that is STARTING or READY runs.
+ * The store changes first, so a server that is killed in between does the rest at its next start. The driver thaws
+ * workers that should end. A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before
+ * its first health check. After it confirmed that it sleeps it gives its GPUs back (ADR 54).
  */
 export class WorkerFreezer {
   readonly #ports: FreezerPorts
@@ -47,8 +47,8 @@ export class WorkerFreezer {
   }
 
   /**
-   * Freezes or thaws a worker until it is as the store says; returns at once while another call does so. A failure of the driver is
-   * an event, and the next call tries again.
+   * Freezes or thaws a worker until it is as the store says; returns at once while another call does so. A failure of
+   * the driver is an event, and the next call tries again.
    */
   async settle({ id, state }: Worker): Promise<void> {
     const running = this.#running.of({ id, state })
@@ -167,7 +167,10 @@ export class WorkerFreezer {
   }
 }
 
-/** True when the driver has done what the store says. @param frozen the last thing that it did; null while that is unknown */
+/**
+ * True when the driver has done what the store says.
+ * @param frozen the last thing that it did; null while that is unknown
+ */
 function isSettled(worker: Worker, frozen: boolean | null): boolean {
   if (isFrozen(worker)) return frozen === true
   return frozen === false || !takesJobs(worker)

@@ -15,7 +15,7 @@ import { registryCredential } from '../secrets/registries.ts'
 
 type InputPorts = Pick<Ports, 'store' | 'vault' | 'volumes' | 'registries'>
 
-/** What a worker gets besides its image: variables, credential and volume, as its owner has saved them. */
+/** Inputs of a worker besides its image: variables, credential and volume, as its owner saved them. */
 export interface WorkerLaunchInputs {
   /** The variables of the template and of the endpoint, secrets resolved. */
   readonly env: Record<string, string>
@@ -24,7 +24,7 @@ export interface WorkerLaunchInputs {
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
 }
 
-/** Reads what a worker needs besides its image. */
+/** Reads the inputs of a worker besides its image. */
 export class WorkerLaunchReader {
   readonly #ports: InputPorts
 
@@ -32,7 +32,7 @@ export class WorkerLaunchReader {
     this.#ports = ports
   }
 
-  /** Why no worker can be started; null when nothing is missing or wrong. */
+  /** The reason for which no worker can be started; null when nothing is missing or wrong. */
   async failure(endpoint: Endpoint, template: ReleasedTemplate): Promise<StartFailure | null> {
     const refused = this.#imageFailure(endpoint, template)
     if (refused !== null) return refused
@@ -43,7 +43,10 @@ export class WorkerLaunchReader {
     return problem === null ? this.#missingVolume(endpoint) : { kind: 'settings_invalid', problem }
   }
 
-  /** How a worker that is started now serves. Ports and times may come from secrets; a health check path from a secret stays a reference. */
+  /**
+   * The way in which a worker serves that is started now. Ports and times may come from secrets; a health check path
+   * from a secret stays a reference.
+   */
   async serving(endpoint: Endpoint, template: ReleasedTemplate): Promise<Serving> {
     const env = savedEnv(endpoint, template)
     return servingWithSecrets(env, await resolvedServing(this.#ports, endpoint.owner, env))
@@ -63,12 +66,15 @@ export class WorkerLaunchReader {
     return { env: await this.env(endpoint, template), credential, volume }
   }
 
-  /** What {@link find} opens: the names of secrets, and the registry whose password is. */
+  /** Secrets that {@link find} opens: their names, and the registry whose password it opens. */
   secrets(endpoint: Endpoint, template: ReleasedTemplate): { secrets: string[]; registry: RegistryId | null } {
     return { secrets: secretNames(savedEnv(endpoint, template)), registry: template.registry }
   }
 
-  /** The variables of the template and of the endpoint, secrets resolved. @throws WorkerStartError when one is missing */
+  /**
+   * The variables of the template and of the endpoint, secrets resolved.
+   * @throws WorkerStartError when one is missing
+   */
   env(endpoint: Endpoint, template: ReleasedTemplate): Promise<Record<string, string>> {
     return this.#withSecrets(endpoint.owner, savedEnv(endpoint, template))
   }
