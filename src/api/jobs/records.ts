@@ -89,10 +89,10 @@ export function replay(
   endpoint: Endpoint,
   { jobId, key }: { readonly jobId: JobId; readonly key: string | undefined },
 ): Promise<Response> {
-  const how = { idempotencyKey: key, traceparent: readTraceparent(call.req.header('traceparent')) }
+  const origin = { idempotencyKey: key, traceparent: readTraceparent(call.req.header('traceparent')) }
   return parts.room.of(endpoint.owner).body(requestOf(call), BODY_BYTES.replay, async body => {
     if (typeof body === 'string' && /^\s*(?:\{\s*\}\s*)?$/.test(body)) {
-      const { id, status } = await parts.jobRecords.replay(endpoint, jobId, how)
+      const { id, status } = await parts.jobRecords.replay(endpoint, jobId, origin)
       return jsonText(JSON.stringify({ id, status }))
     }
     // A job that was never there is an error also where its input is not needed.
@@ -100,7 +100,7 @@ export function replay(
     const reading =
       typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
-    const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', ...how })
+    const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', ...origin })
     return jsonText(JSON.stringify({ id, status }))
   })
 }
@@ -111,7 +111,7 @@ export function changeMany(parts: RecordParts, call: Call, endpoint: Endpoint, c
     const reading = readManyJobs(String(body))
     if ('failures' in reading) throw invalidRequest(reading.failures)
     const { filter, cursor, dryRun } = reading
-    const done = await parts.jobRecords.changeMany(endpoint.id, change, filter, { cursor, dryRun })
-    return jsonText(JSON.stringify({ dryRun, ...done }))
+    const result = await parts.jobRecords.changeMany(endpoint.id, change, filter, { cursor, dryRun })
+    return jsonText(JSON.stringify({ dryRun, ...result }))
   })
 }

@@ -341,8 +341,8 @@ function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Re
       typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
-    const how = { kind: 'run', idempotencyKey: keyOf(call), traceparent: traceOf(call) } as const
-    const job = await parts.jobs.submit(endpoint, reading.submission, how)
+    const origin = { kind: 'run', idempotencyKey: keyOf(call), traceparent: traceOf(call) } as const
+    const job = await parts.jobs.submit(endpoint, reading.submission, origin)
     return jsonText(JSON.stringify({ id: job.id, status: job.status }))
   })
 }
@@ -361,14 +361,14 @@ async function runSync(
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)
     const key = keyOf(call)
-    const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: key, traceparent: traceOf(call) } as const
-    return parts.jobs.submit(endpoint, reading.submission, how)
+    const origin = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: key, traceparent: traceOf(call) } as const
+    return parts.jobs.submit(endpoint, reading.submission, origin)
   })
   const ended = held()
   const signals = [call.req.raw.signal, parts.stopping, ended]
-  const done = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
+  const latest = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
   ended.throwIfAborted()
-  return jsonText(jobViewParts(done, parts.clock.now()))
+  return jsonText(jobViewParts(latest, parts.clock.now()))
 }
 
 async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
@@ -387,9 +387,9 @@ async function statusSync(
 ): Promise<Response> {
   const job = await parts.jobs.find(endpoint.id, jobParameter(call))
   const ended = held()
-  const done = await parts.jobs.whenFinal(job, holdOf(call), [call.req.raw.signal, parts.stopping, ended])
+  const latest = await parts.jobs.whenFinal(job, holdOf(call), [call.req.raw.signal, parts.stopping, ended])
   ended.throwIfAborted()
-  return jsonText(jobViewParts(done, parts.clock.now()))
+  return jsonText(jobViewParts(latest, parts.clock.now()))
 }
 
 function streamJob(parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {

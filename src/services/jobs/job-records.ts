@@ -166,10 +166,10 @@ export class JobRecords {
       ids.push(...items.filter(({ expiresAtMs }) => expiresAtMs !== null).map(({ id }) => id))
       next = nextCursor
     }
-    const done = dryRun ? [] : await mapConcurrently(ids, CONCURRENCY, id => this.#change(endpointId, change, id))
+    const outcomes = dryRun ? [] : await mapConcurrently(ids, CONCURRENCY, id => this.#change(endpointId, change, id))
     return {
       matched: ids.length,
-      changed: done.filter(Boolean).length,
+      changed: outcomes.filter(Boolean).length,
       ids: ids.slice(0, NAMED),
       nextCursor: next ?? null,
     }

@@ -110,7 +110,7 @@ export class Jobs {
     const job = this.#newJob(endpoint, submission, origin)
     const { jobs } = this.#ports.store
     const key = origin.idempotencyKey
-    const before = this.#ends.count
+    const endsBefore = this.#ends.count
     let firstId: JobId | null
     try {
       // Nothing may come between the insert and its event: a claim in the same commit emits its event right after.
@@ -125,9 +125,9 @@ export class Jobs {
     if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
     this.accepted([job])
     // Thousands of callers may hold their job while they wait, so the input is not kept.
-    const kept = { ...job, input: '' }
-    this.#endsWhenAccepted.set(kept, before)
-    return kept
+    const accepted = { ...job, input: '' }
+    this.#endsWhenAccepted.set(accepted, endsBefore)
+    return accepted
   }
 
   async #firstJob(endpointId: EndpointId, jobId: JobId): Promise<Job> {
@@ -415,10 +415,10 @@ export class Jobs {
     const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
     this.moved('timeOut', late)
     const records = this.#records.keptMs === 0 ? undefined : this.#records
-    const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP, records)
-    this.removed(gone.jobs)
-    this.moved('cancel', gone.cancelled)
-    return late.length === SWEEP || gone.more
+    const expired = await store.jobOutcomes.removeExpired(clock.now(), SWEEP, records)
+    this.removed(expired.jobs)
+    this.moved('cancel', expired.cancelled)
+    return late.length === SWEEP || expired.more
   }
 
   /**

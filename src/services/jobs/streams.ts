@@ -68,20 +68,20 @@ export class Streams {
     }
     let job = first
     const read = async () => {
-      const found = await this.#find(endpointId, jobId)
-      if (found === null) return this.#end(job)
-      job = found
+      const stored = await this.#find(endpointId, jobId)
+      if (stored === null) return this.#end(job)
+      job = stored
       return this.#readPart(job)
     }
     const topics = [`job:${jobId}`, `deleted:${endpointId}`] as const
-    const found = await this.#longPoll.until({ topics, forMs: holdMs, signals }, read)
-    return found ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
+    const answer = await this.#longPoll.until({ topics, forMs: holdMs, signals }, read)
+    return answer ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
   }
 
   /** The end of a job that was removed while a client waited for it. */
   async #end(job: Job): Promise<StreamAnswer> {
-    const gone = await this.#jobs.gone(job)
-    return { job: gone, status: gone.status, chunks: [], attempt: gone.attempt, settle: () => {} }
+    const ended = await this.#jobs.gone(job)
+    return { job: ended, status: ended.status, chunks: [], attempt: ended.attempt, settle: () => {} }
   }
 
   async #readPart(job: Job): Promise<StreamAnswer | null> {

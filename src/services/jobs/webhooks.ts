@@ -78,10 +78,10 @@ export class Webhooks {
   /** The key that signs the deliveries of an endpoint; created when it is first needed. */
   async key(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
     const { store } = this.#ports
-    const known = await store.webhooks.key(endpointId)
+    const key = await store.webhooks.key(endpointId)
     return this.#readable(
       endpointId,
-      known ?? (await store.webhooks.ensureKey(endpointId, owner, this.#newKey(endpointId))),
+      key ?? (await store.webhooks.ensureKey(endpointId, owner, this.#newKey(endpointId))),
     )
   }
 
@@ -142,8 +142,9 @@ export class Webhooks {
   /** Says to which receivers due deliveries go whose URLs are sealed, a bounded number of one account. */
   async nameReceivers(owner: OwnerId, nowMs: number): Promise<void> {
     const { webhooks } = this.#ports.store
-    const found = await webhooks.unnamed(owner, nowMs, MAX_NAMED)
-    if (found.length > 0) await webhooks.setReceivers(found.map(({ id, url }) => ({ id, receiver: receiverOf(url) })))
+    const unnamed = await webhooks.unnamed(owner, nowMs, MAX_NAMED)
+    if (unnamed.length > 0)
+      await webhooks.setReceivers(unnamed.map(({ id, url }) => ({ id, receiver: receiverOf(url) })))
   }
 
   async #call({ id }: DueWebhook, signal: AbortSignal): Promise<CallOutcome | null> {

@@ -34,22 +34,27 @@ export class FailedStarts {
    */
   async take(worker: Worker, jobId: JobId, { failure, workerId }: StartReport): Promise<boolean> {
     if (workerId !== null && workerId !== worker.id) return false
-    const now = await this.#ports.store.workers.find(worker.id)
-    if (now === null || now.jobsFinished > 0) return false
+    const stored = await this.#ports.store.workers.find(worker.id)
+    if (stored === null || stored.jobsFinished > 0) return false
     const { fleet } = this.#parts
     // First, so that the worker cannot claim the job again.
     if (failure === null) await fleet.drain(worker.id, 'refresh')
     else await fleet.endFaulty(worker, 'failed_start', failure)
     if (failure !== null && !this.#count(jobId)) return false
-    const said = failure === null ? 'it was asked to end before its prestart hooks were over' : problemText(failure)
-    await this.#giveBack(worker, jobId, said)
+    const reason = failure === null ? 'it was asked to end before its prestart hooks were over' : problemText(failure)
+    await this.#giveBack(worker, jobId, reason)
     return true
   }
 
-  async #giveBack(worker: Worker, jobId: JobId, said: string): Promise<void> {
+  async #giveBack(worker: Worker, jobId: JobId, reason: string): Promise<void> {
     const { store, clock } = this.#ports
-    if (!(await this.#parts.jobs.giveBack(worker, jobId, { reason: said }))) return
-    await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `given back by a worker that did not start: ${said}`)
+    if (!(await this.#parts.jobs.giveBack(worker, jobId, { reason }))) return
+    await store.jobs.addDiagnostic(
+      jobId,
+      clock.now(),
+      worker.id,
+      `given back by a worker that did not start: ${reason}`,
+    )
   }
 
   /** False when the job was given back often enough. */

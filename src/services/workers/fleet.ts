@@ -181,8 +181,8 @@ export class Fleet {
       return
     }
     // A stop during the start found no process to end.
-    const now = await store.workers.find(worker.id)
-    if (now?.state === 'STOPPING') await driver.terminate(worker.id)
+    const stored = await store.workers.find(worker.id)
+    if (stored?.state === 'STOPPING') await driver.terminate(worker.id)
   }
 
   /** Wakes the health checker, which has to know of a new serving worker at once. */

@@ -103,13 +103,13 @@ export class Prestarts {
       const { lines, position } = await this.#ports.logs.since(running.id, prestart.position)
       prestart.position = position
       for (const { line } of lines) {
-        const said = readPrestartOutput(line)
-        if (said?.kind === 'started') prestart.state = 'running'
-        else if (said?.kind === 'hook') prestart.hook = said.hook
-        else if (said?.kind === 'ready') prestart.state = 'over'
-        else if (said?.kind === 'failed') {
+        const report = readPrestartOutput(line)
+        if (report?.kind === 'started') prestart.state = 'running'
+        else if (report?.kind === 'hook') prestart.hook = report.hook
+        else if (report?.kind === 'ready') prestart.state = 'over'
+        else if (report?.kind === 'failed') {
           prestart.state = 'failed'
-          prestart.failure = said.failure
+          prestart.failure = report.failure
         }
       }
     })

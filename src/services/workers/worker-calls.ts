@@ -94,8 +94,8 @@ export class WorkerCalls {
           ? readResult(content)
           : await this.#ports.bodies.read(worker.owner, 'result', content)
     if (reading.kind === 'progress') {
-      const kept = await this.#ports.store.jobs.setProgress(jobId, worker.id, reading.output)
-      if (kept) this.#ports.notifier.publish(`job:${jobId}`)
+      const isStored = await this.#ports.store.jobs.setProgress(jobId, worker.id, reading.output)
+      if (isStored) this.#ports.notifier.publish(`job:${jobId}`)
       return
     }
     this.#ports.logs.mark(worker.id, 'end')
@@ -147,8 +147,8 @@ export class WorkerCalls {
           ? readChunk(content)
           : await bodies.read(worker.owner, 'chunk', content)
     const items = reading !== null && 'items' in reading ? reading.items : null
-    const kept = items !== null && (await this.#append(worker, jobId, items, copies))
-    if (kept) {
+    const isStored = items !== null && (await this.#append(worker, jobId, items, copies))
+    if (isStored) {
       tracing?.streamed(jobId, items.length)
       notifier.publish(`job:${jobId}`)
       return

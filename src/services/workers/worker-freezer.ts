@@ -142,9 +142,9 @@ export class WorkerFreezer {
       this.#awake(worker.id)
       return
     }
-    const now = await this.#ports.store.workers.find(worker.id)
-    if (now === null || running.hasEnded || !takesJobs(now)) return
-    await this.#failed(now, { kind: 'wake_failed', path: url, said: problem })
+    const stored = await this.#ports.store.workers.find(worker.id)
+    if (stored === null || running.hasEnded || !takesJobs(stored)) return
+    await this.#failed(stored, { kind: 'wake_failed', path: url, said: problem })
   }
 
   /**
