@@ -1,7 +1,7 @@
 import { CorsOrigins } from './api/cors.ts'
 import { type Fetch, SURFACE_NAMES, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
-import { type AppAddresses, type AppConfig, Stopping } from './app/config.ts'
+import { type AppAddresses, type AppConfig, StopSignals } from './app/config.ts'
 import { Loops } from './app/loops.ts'
 import { type AppServices, createServices } from './app/services.ts'
 import { createSurfaces } from './app/surfaces.ts'
@@ -57,11 +57,13 @@ export interface App {
   start(): Promise<void>
   /**
    * Stops in order: no new work, held requests answered, workers drained for at most the configured time, their
-   * unfinished jobs given back, what still passes to load-balancing endpoints ended. `hurry` ends the draining at once.
+   * unfinished jobs given back, what still passes to load-balancing endpoints ended. `hurry` ends the draining at
+   * once.
    */
   stop(hurry: AbortSignal): Promise<void>
   /**
-   * Stops as {@link stop} does, but leaves all workers and their jobs to the next server; load-balanced requests may finish for `forMs`.
+   * Stops as {@link stop} does, but leaves all workers and their jobs to the next server; load-balanced requests may
+   * finish for `forMs`.
    */
   handOver(forMs: number, hurry: AbortSignal): Promise<void>
   /**
@@ -73,16 +75,16 @@ export interface App {
   abandon(): Promise<void>
 }
 
-/** How long open calls of webhooks may take to end when the server stops. */
+/** Maximum time in which open calls of webhooks end when the server stops. */
 const DISPATCH_END_MS = 2_000
 
 /**
  * The only wiring: ports in, surfaces and loops out. Each group of services is made of those above it.
- * @param requests where requests of load-balancing endpoints are counted, and who has to know of workers; the request queues of
- *   the result unless given
+ * @param requests where requests of load-balancing endpoints are counted, and who has to know of workers; the
+ *   request queues of the result unless given
  */
 export function createApp(given: Ports, config: AppConfig, addresses: AppAddresses, requests?: Targets & Traffic): App {
-  const signals = new Stopping()
+  const signals = new StopSignals()
   const services = createServices(given, config, addresses, signals, requests)
   const { ports, access, audit, fleet, balancing, requestQueues, gateway, recorders } = services
   const loops = new Loops(services, config)

@@ -16,36 +16,41 @@ import type { HostInspection } from '../ports/host-inspection.ts'
 import type { SharingRules } from '../services/accounts/sharing.ts'
 import type { WorkerAddresses } from '../services/workers/worker-addresses.ts'
 
-/** What the application needs besides the ports. */
+/** The settings of the application. */
 export interface AppConfig {
   readonly rateWindows: readonly RateWindow[]
-  /** Whether calls of job operations are limited per endpoint; false when left out. */
+  /** True to limit calls of job operations per endpoint; false when left out. */
   readonly limitJobs?: boolean
-  /** Whether GraphQL deletes endpoints that may still have workers; false when left out, unless their account says so. */
+  /**
+   * True to let GraphQL delete endpoints that may still have workers; false when left out, unless their account says
+   * so.
+   */
   readonly deleteRunningEndpoints?: boolean
   /** Names of the server, which no endpoint can have as its domain; empty by default. */
   readonly isServerName?: IsServerName
-  /** How long workers may finish their jobs when the server stops. */
+  /** Maximum time in which workers finish their jobs when the server stops. */
   readonly drainTimeoutMs: number
-  /** Whether everybody may read the metrics; otherwise a key with the right to read management is needed. */
+  /** True when everybody may read the metrics; otherwise a key with the right to read management is needed. */
   readonly metricsPublic?: boolean
   /** Origins of the web pages that may call job operations, `*` for all; none when left out. */
   readonly corsOrigins?: readonly string[]
-  /** How workers share the machine; the rest is as in PLACEMENT_RULES. */
+  /** Rules by which workers share the machine; the rest is as in PLACEMENT_RULES. */
   readonly placing?: Partial<PlacementRules> | undefined
-  /** How long frozen workers are kept; the rest is as in FREEZE_RULES. */
+  /** Time for which frozen workers are kept; the rest is as in FREEZE_RULES. */
   readonly freezing?: Partial<FreezeRules> | undefined
   /** Maximum bytes of clients' request bodies in memory, and the same again for results of workers. */
   readonly bodyBytes?: number
-  /** Whether QUEUE_DELAY counts from when a further worker could be ready; false when left out. */
+  /** True when QUEUE_DELAY counts from the time at which a further worker could be ready; false when left out. */
   readonly startAware?: boolean
-  /** True when a release is stopped whose failure rate is clearly above that of the last good one; true when left out. */
+  /**
+   * True when a release is stopped whose failure rate is clearly above that of the last good one; true when left out.
+   */
   readonly judgesRollouts?: boolean
-  /** What hardware costs; nothing when left out. */
+  /** Prices of hardware; none when left out. */
   readonly prices?: PriceList | undefined
-  /** Whether load-balancing endpoints admit requests without a key, and trusted proxies; none unless given. */
+  /** Load-balancing endpoints that admit requests without a key, and trusted proxies; none unless given. */
   readonly admission?: AdmissionRules
-  /** How many requests for load-balancing endpoints may wait, and how long; the rest is as in REQUEST_QUEUE_LIMITS. */
+  /** Maximum number and wait of requests for load-balancing endpoints; the rest is as in REQUEST_QUEUE_LIMITS. */
   readonly requestQueueLimits?: Partial<RequestQueueLimits>
   /** Rules for several accounts on one machine; the rest is as in SHARING_RULES. */
   readonly sharing?: Partial<SharingRules>
@@ -55,23 +60,26 @@ export interface AppConfig {
   readonly accountLimits?: AccountLimits
   /** The version of the server, for people; unknown when left out. */
   readonly version?: string
-  /** What is kept of jobs when their results are removed; the rest is as in JOB_RECORD_RULES. */
+  /** Rules for records of jobs whose results are removed; the rest is as in JOB_RECORD_RULES. */
   readonly jobRecords?: Partial<JobRecordRules>
-  /** How long the audit log is kept; the rest is as in AUDIT_RULES. */
+  /** Time for which the audit log is kept; the rest is as in AUDIT_RULES. */
   readonly audit?: Partial<AuditRules>
   /** Settings that differ from their defaults, without secrets, for the audit log; none when left out. */
   readonly settings?: AuditDetail
-  /** What this server says of itself and of the active one; nothing when left out. */
+  /** The state of this server and of the active one; none when left out. */
   readonly status?: (() => Promise<ServerStatus>) | undefined
   /** The note of the head of the audit log outside of the database; none when left out. */
   readonly auditHead?: AuditHeadNote | undefined
-  /** What makes backups of the server; none are made when left out. */
+  /** The maker of backups of the server; none are made when left out. */
   readonly backups?: Backups | undefined
-  /** Where backups are made again and again; none are when left out. */
+  /** The folder of scheduled backups; none are made when left out. */
   readonly backupFolder?: BackupFolder | undefined
-  /** Begins a new term of this server, which takes an accepted time of the machine's clock; the next start does when left out. */
+  /**
+   * Begins a new term of this server, which takes an accepted time of the machine's clock; the next start does when
+   * left out.
+   */
   readonly renewTerm?: (() => void) | undefined
-  /** What can be found out about the host; nothing when left out. */
+  /** The inspection of the host; none when left out. */
   readonly inspection?: HostInspection | undefined
 }
 
@@ -79,7 +87,7 @@ export interface AppConfig {
 export interface AppAddresses extends Addresses, WorkerAddresses {}
 
 /** The two steps of a stop, as signals. */
-export class Stopping {
+export class StopSignals {
   readonly #begun = new AbortController()
   readonly #over = new AbortController()
   /** Aborts when the server begins to stop: no new work. */

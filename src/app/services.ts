@@ -72,7 +72,7 @@ import { Takes } from '../services/workers/takes.ts'
 import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
 import { WorkerFreezer } from '../services/workers/worker-freezer.ts'
-import type { AppAddresses, AppConfig, Stopping } from './config.ts'
+import type { AppAddresses, AppConfig, StopSignals } from './config.ts'
 
 /** The services by their names, and the ports with the store and the event stream of the application. */
 export type AppServices = ReturnType<typeof createServices>
@@ -82,7 +82,7 @@ export function createServices(
   given: Ports,
   config: AppConfig,
   addresses: AppAddresses,
-  signals: Stopping,
+  signals: StopSignals,
   requests?: Targets & Traffic,
 ) {
   const base = baseOf(given, config)
@@ -184,7 +184,7 @@ function workerServices(
   ports: Ports,
   { jobs, longPoll, audit }: { readonly jobs: Jobs; readonly longPoll: LongPoll; readonly audit: AuditLog },
   addresses: AppAddresses,
-  signals: Stopping,
+  signals: StopSignals,
 ) {
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
@@ -207,7 +207,7 @@ function balancingServices(
   given: {
     readonly access: Access
     readonly addresses: AppAddresses
-    readonly signals: Stopping
+    readonly signals: StopSignals
     readonly requests: (Targets & Traffic) | undefined
   },
 ) {

@@ -10,7 +10,7 @@ import { restSurface } from '../api/rest/surface.ts'
 import { V1_ERRORS, v1Routes } from '../api/rest-v1/routes.ts'
 import type { Surface, SurfaceName } from '../api/surface.ts'
 import { workerSurface } from '../api/worker/routes.ts'
-import type { AppAddresses, AppConfig, Stopping } from './config.ts'
+import type { AppAddresses, AppConfig, StopSignals } from './config.ts'
 import type { AppServices } from './services.ts'
 
 /** Every surface by its name, and what the console is made of. */
@@ -25,7 +25,7 @@ export function createSurfaces(
   services: AppServices,
   config: AppConfig,
   addresses: AppAddresses,
-  { stopping }: Stopping,
+  { stopping }: StopSignals,
 ): Surfaces {
   const { ports, access, audit, auditViews, sessions, known, balancing, explaining, stories, streams } = services
   const { jobs, jobRecords, batches, webhooks } = services

@@ -90,7 +90,9 @@ function excessArgument(command: Command): UsageError {
   return new UsageError(`${name} takes no ${command.args.length > 1 ? 'further ' : ''}argument '${word}'`, command)
 }
 
-/** The library suggests options of a similar spelling; the name of a field of the API means the option that sets it. */
+/**
+ * The library suggests options of a similar spelling; the name of a field of the API means the option that sets it.
+ */
 function unknownOption(command: Command, said: string): UsageError {
   const typed = /^unknown option '--([\w-]{1,60})'$/.exec(said)?.[1]
   const option = typed === undefined ? null : flagNamedAsField(command, typed)

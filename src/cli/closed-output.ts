@@ -14,8 +14,9 @@ export function onlyShows([name = '', verb = '']: readonly string[]): boolean {
 }
 
 /**
- * Keeps the end of a reader, such as of `head`, or of `tee` at Ctrl-C, from ending the process: a server goes on, and so does a command that
- * changes something, to its end and with its exit code. A command that only shows things ends at once, with the code that it has by then.
+ * Keeps the end of a reader, such as of `head`, or of `tee` at Ctrl-C, from ending the process: a server goes on, and
+ * so does a command that changes something, to its end and with its exit code. A command that only shows things ends
+ * at once, with the code that it has by then.
  * @param words the name of the running command, and of its verb; asked when a stream cannot be written
  */
 export function surviveClosedOutput(words: () => readonly string[]): void {

@@ -1,4 +1,6 @@
-/** The settings of accounts: their limits, what they share, their calls, and what is kept of their jobs and changes. */
+/**
+ * The settings of accounts: their limits, what they share, their calls, and what is kept of their jobs and changes.
+ */
 import { ACCOUNT_LIMITS, type AccountLimitName, MAX_LIMIT } from '../core/accounts/quotas.ts'
 import { type RateWindow, readWindows, WINDOWS_PROBLEM } from '../core/accounts/rate-limit.ts'
 import { AUDIT_RULES } from '../core/audit/entry.ts'

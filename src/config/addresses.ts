@@ -117,8 +117,8 @@ export interface ClientNames {
 }
 
 /**
- * Why the console cannot be where the settings want it; null when it can. Only pages of the console may be at its host, on whatever
- * port: code of endpoints there would be taken for it, and no client with a key would be answered.
+ * The reason against the console at the address of the settings; null for none. Only pages of the console may be at
+ * its host, on any port: code of endpoints there would be taken for it, and no client with a key would be answered.
  */
 export function consoleClash(names: ClientNames): string | null {
   const { publicUrl, queueUrl, lbDomain, host, adminHost, allowedHosts } = names
@@ -149,7 +149,9 @@ function hostOf(url: string): string {
   return new URL(url).hostname.replace(/\.$/, '')
 }
 
-/** The settings of load-balancing endpoints. Addresses have colons, so commas separate several of them in a variable. */
+/**
+ * The settings of load-balancing endpoints. Addresses have colons, so commas separate several of them in a variable.
+ */
 export const GATEWAY_SETTINGS = {
   allowedHosts: many(
     '--allowed-host',
@@ -250,7 +252,7 @@ export const TLS_SETTINGS = {
   },
 }
 
-/** Where the certificate of the server comes from, and what HTTPS adds. */
+/** The source of the server's certificate, and further settings of HTTPS. */
 export interface TlsSettings {
   readonly certFile: string | null
   readonly keyFile: string | null
@@ -259,12 +261,12 @@ export interface TlsSettings {
   readonly hstsSeconds: number
 }
 
-/** Whether the listeners for clients and for management speak HTTPS. */
+/** True when the listeners for clients and for management speak HTTPS. */
 export function hasTls({ certFile, selfSigned }: TlsSettings): boolean {
   return certFile !== null || selfSigned
 }
 
-/** Where pods call the server. */
+/** The address at which pods call the server. */
 export interface CallsOfPods {
   readonly where: string
   readonly workerUrl: string | null
@@ -278,7 +280,7 @@ function calledInPlain({ where, workerUrl, workerPort }: CallsOfPods): boolean {
   return where !== 'off' && workerPort === 0 && workerUrl?.startsWith('https:') !== true
 }
 
-/** Why settings of HTTPS do not fit together; null when they do. */
+/** The conflict between settings of HTTPS; null for none. */
 export function tlsClash(tls: TlsSettings, pods: CallsOfPods): string | null {
   const { certFile, keyFile, selfSigned, redirectPort, hstsSeconds } = tls
   if ((certFile === null) !== (keyFile === null)) {

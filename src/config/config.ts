@@ -108,7 +108,7 @@ type Values = ValuesOf<typeof SETTING_TABLE>
 
 /** The settings of one run of the server, checked and frozen. */
 export interface Config extends Omit<Values, 'prices'> {
-  /** What hardware costs; null for nothing. */
+  /** The prices of hardware; null for none. */
   readonly prices: PriceList | null
   /** The API key to use instead of a generated one; null for none. */
   readonly apiKey: string | null
@@ -136,7 +136,9 @@ function optionName({ flag }: Setting): string {
   return flag.slice(2).replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Settings as they were given: option values by the names of {@link SETTINGS}, the environment, and where paths start. */
+/**
+ * Settings as they were given: option values by the names of {@link SETTINGS}, the environment, and where paths start.
+ */
 export interface GivenSettings {
   readonly options: Readonly<Record<string, unknown>>
   readonly env: Readonly<Record<string, string | undefined>>
@@ -146,7 +148,10 @@ export interface GivenSettings {
   readonly read?: (path: string) => string
 }
 
-/** Reads all settings, from the options first and then from the environment (`RUNYARD_...`), and finds all mistakes at once. */
+/**
+ * Reads all settings, from the options first and then from the environment (`RUNYARD_...`), and finds all mistakes at
+ * once.
+ */
 export function readConfig(given: GivenSettings): { config: Config } | { mistakes: readonly string[] } {
   const mistakes: string[] = []
   const texts = new Map<Setting, readonly string[]>()
@@ -225,7 +230,10 @@ const OTHER_VARIABLES = [
   'WORKING_FOLDER',
 ]
 
-/** Sentences about variables that look like settings and are none, with the setting that may be meant. They have no effect. */
+/**
+ * Sentences about variables that look like settings and are none, with the setting that may be meant. They have no
+ * effect.
+ */
 export function strayVariables(env: GivenSettings['env']): string[] {
   const known = [...Object.values(SETTINGS).map(({ variable }) => variable), ...OTHER_VARIABLES]
   const stray = Object.keys(env).flatMap(name => {
@@ -254,7 +262,9 @@ function mistakesIn({ flag, check, exposes, secret }: Setting, { texts, source }
   })
 }
 
-/** The prices of a file, or those of the hosted service for `catalog`. Adds what is wrong with them to the mistakes. */
+/**
+ * The prices of a file, or those of the hosted service for `catalog`. Adds what is wrong with them to the mistakes.
+ */
 function pricesOf(text: string | undefined, { absolute, read }: GivenSettings, mistakes: string[]): PriceList | null {
   if (text === 'catalog') return CATALOG_PRICES
   if (text === undefined || text === '' || read === undefined) return null

@@ -1,7 +1,7 @@
-/** What the table of settings is made of: kinds of values, and settings of such kinds. */
+/** The elements of the table of settings: kinds of values, and settings of such kinds. */
 import { withoutEnd } from '../core/text-parts.ts'
 
-/** What is wrong with a text, as the rest of a sentence behind the name of a setting; null when nothing is. */
+/** The problem of a text, as the rest of a sentence behind the name of a setting; null for none. */
 export type Check = (text: string) => string | null
 
 /** A kind of values: which texts stand for one, and for which. */
@@ -100,15 +100,15 @@ export interface Setting<Value = unknown> {
   readonly flag: string
   /** The environment variable, without `RUNYARD_`. */
   readonly variable: string
-  /** What the help shows for the value; null for a setting that is on or off. */
+  /** The placeholder of the value in the help; null for a setting that is on or off. */
   readonly argument: string | null
-  /** Whether it may be given several times. */
+  /** True for a setting that may be given several times. */
   readonly many?: true
-  /** What separates several values in the variable; a colon when left out. */
+  /** The separator of several values in the variable; a colon when left out. */
   readonly separator?: string
   /** Its value is never repeated in messages. */
   readonly secret?: true
-  /** Why a text may not stand in arguments, which everybody on the machine can read; null when it may. */
+  /** The reason against a text in arguments, which everybody on the machine can read; null for none. */
   readonly exposes?: Check
   /** The text when nothing is given; null for none. */
   readonly fallback: string | null

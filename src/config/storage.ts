@@ -41,7 +41,10 @@ function postgresProblem(text: string): string | null {
   return tlsProblem(new URL(text).searchParams)
 }
 
-/** The client of PostgreSQL passes over options that it does not know, so that a check of certificates would be missing. */
+/**
+ * The client of PostgreSQL passes over options that it does not know, so that a check of certificates would be
+ * missing.
+ */
 function tlsProblem(options: URLSearchParams): string | null {
   const mode = options.get('sslmode')
   if (mode !== null && !SSL_MODES.includes(mode)) return `has an unknown sslmode; give ${SSL_MODES.join(', ')}`
@@ -92,7 +95,9 @@ export const STANDBY_SETTINGS = {
   ),
 }
 
-/** Options in which servers of one database may differ: what belongs to one process, to its machine, or to one start. */
+/**
+ * Options in which servers of one database may differ: what belongs to one process, to its machine, or to one start.
+ */
 export const MAY_DIFFER: ReadonlySet<string> = new Set([
   ...['--port', '--host', '--admin-port', '--admin-host', '--advertise-host', '--http-redirect-port'],
   ...['--tls-cert', '--tls-key', '--tls-self-signed'],
@@ -154,7 +159,7 @@ export const BACKUP_SETTINGS = {
 
 type Given = ValuesOf<typeof BACKUP_SETTINGS>['backups']
 
-/** Where the passphrase of scheduled backups may come from. */
+/** The sources of the passphrase of scheduled backups. */
 export interface PassphraseSources {
   /** RUNYARD_BACKUP_PASSPHRASE. */
   readonly variable: string | undefined

@@ -1,10 +1,13 @@
-/** The variables of OpenTelemetry that the server reads itself; the exporter reads the others, among them headers, which may hold a token. */
+/**
+ * The variables of OpenTelemetry that the server reads itself; the exporter reads the others, among them headers,
+ * which may hold a token.
+ */
 import { TRACE_SAMPLERS, TRACE_SAMPLING, type TraceSampling } from '../core/observing/trace-sampling.ts'
 
 /** Ways to send traces. */
 export const TRACE_PROTOCOLS = ['http/protobuf', 'http/json'] as const
 
-/** How traces are recorded and sent. */
+/** The recording and the sending of traces. */
 export interface TracingConfig {
   readonly protocol: (typeof TRACE_PROTOCOLS)[number]
   readonly serviceName: string
@@ -21,7 +24,10 @@ export interface TracingConfig {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Reads the variables. Null when nothing says where traces go, or something says that there are to be none. Adds mistakes to the list. */
+/**
+ * Reads the variables. Null when nothing says where traces go, or something says that there are to be none. Adds
+ * mistakes to the list.
+ */
 export function readTracing(env: Environment, mistakes: string[]): TracingConfig | null {
   const endpoint = given(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? given(env, 'OTEL_EXPORTER_OTLP_ENDPOINT')
   const exporter = given(env, 'OTEL_TRACES_EXPORTER') ?? 'otlp'

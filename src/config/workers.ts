@@ -74,7 +74,7 @@ export const SCALING_SETTINGS = {
     oneOf(['on', 'off']),
     'stop a new release that fails clearly more jobs or requests than the last good one, and let that one go on',
   ),
-  /** How workers share the machine. */
+  /** The rules by which workers share the machine. */
   placing: {
     requireGpu: flag(
       '--require-gpu',
@@ -102,7 +102,7 @@ export const SCALING_SETTINGS = {
       'how many times the memory of the machine may be promised to containers',
     ),
   },
-  /** How long frozen workers are kept. */
+  /** The time for which frozen workers are kept. */
   freezing: {
     keepMs: setting(
       '--frozen-keep',

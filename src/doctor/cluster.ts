@@ -1,4 +1,4 @@
-/** What `runyard doctor` finds out about a cluster that runs the workers. */
+/** The checks of `runyard doctor` on a cluster that runs the workers. */
 import type { Config } from '../config/config.ts'
 import { toAppError } from '../core/errors.ts'
 import type { ClusterState } from '../core/observing/diagnosis.ts'
@@ -15,7 +15,7 @@ interface Right {
 
 const rights = (resource: string, verbs: string): Right[] => verbs.split(' ').map(verb => ({ verb, resource }))
 
-/** What the driver for pods calls. */
+/** Calls of the driver for pods. */
 const NEEDED = [
   ...rights('pods', 'get list watch create delete'),
   ...rights('pods/log', 'get'),

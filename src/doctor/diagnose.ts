@@ -23,7 +23,7 @@ import { suspendLack } from './gpu.ts'
 import { inspectDataDir, inspectGpus, inspectMemory, inspectPort } from './machine.ts'
 import { type Probed, probeReach } from './probe.ts'
 
-/** What is checked, and how. */
+/** The settings of a diagnosis. */
 export interface DiagnoseOptions {
   readonly config: Pick<
     Config,
@@ -45,7 +45,7 @@ export interface DiagnoseOptions {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Why a data directory cannot be looked at, without a full stop; null when it can. */
+/** The problem that keeps a data directory from being read, without a full stop; null for none. */
 export function refusalOfFolder({ dataDir }: Pick<Config, 'dataDir'>): string | null {
   return unfinishedRestore(dataDir)
 }
@@ -116,7 +116,7 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
   return { kind, ...found, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
 }
 
-/** What the machine's clock is ahead of the time of the server; null where no server has run. */
+/** The time by which the machine's clock is ahead of the server's time; null where no server has run. */
 async function timeFacts(dataDir: string, url: string | null): Promise<number | null> {
   const kept = url === null ? timeOfFile(join(dataDir, DATABASE_NAME)) : await timeOfPostgres(url)
   if (kept === null) return null

@@ -44,7 +44,7 @@ export function inspectMemory(): { totalBytes: number; freeBytes: number } {
   return { totalBytes, freeBytes: Math.min(freemem(), limit > 0 ? process.availableMemory() : freemem()) }
 }
 
-/** Whether the server runs and, if not, whether it could listen. */
+/** The check for a running server or, without one, for free addresses. */
 export async function inspectPort(dataDir: string, host: string, port: number): Promise<PortFacts> {
   const serverUrl = await runningServer(dataDir)
   const problem = serverUrl === null ? await bindingProblem(host, port) : null

@@ -25,7 +25,7 @@ export interface ProbeOptions {
 /** The result of the probe. */
 export interface Probed {
   readonly network: FoundNetwork | null
-  /** Why there is no network; null when there is one. */
+  /** The reason for a missing network; null when there is one. */
   readonly problem: string | null
   readonly reach: ContainerReach | null
   readonly outcome: ProbeOutcome

@@ -33,7 +33,7 @@ export function createNotifications(config: Config, log: Log): Notifications {
   return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
 }
 
-/** What is kept in folders of the data directory beside the store. */
+/** The ports of folders of the data directory beside the store. */
 export function storageIn({ dataDir, bodyDiskBytes: maxBytes }: Config, log: Log): Pick<Ports, 'volumes' | 'spill'> {
   const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
   return { volumes: volumesIn(dataDir, log), spill }
@@ -99,7 +99,7 @@ export function appConfigOf(config: Config): AppConfig {
   }
 }
 
-/** What the audit log says of the settings. */
+/** The settings in the audit log. */
 function settingsOf({ differing, apiKey, previousApiKey, metricsKey, masterKeys }: Config): AuditDetail {
   const given = {
     RUNYARD_API_KEY: apiKey !== null,

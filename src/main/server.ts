@@ -1,4 +1,7 @@
-/** One run of the server: it listens, acts when it may, and stands by while another server on its database acts, until a signal comes. */
+/**
+ * One run of the server: it listens, acts when it may, and stands by while another server on its database acts, until
+ * a signal comes.
+ */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -39,15 +42,15 @@ export interface RunningServer {
   /** Of GraphQL, REST and what commands use; the same unless --admin-port is given. */
   readonly managementUrl: string
   readonly apiKeyFile: string
-  /** Where the console is; null for none. */
+  /** The address of the console; null for none. */
   readonly consoleUrl: string | null
-  /** What it serves as the active server; null while it stands by. */
+  /** Its term as the active server; null while it stands by. */
   readonly acting: ActingServer | null
   /** Watches for changes of its role. @param changed is given what it serves from now on; null when it stands by */
   watch(changed: (acting: ActingServer | null) => void): void
   /** Rejects when it cannot act although no other server does; its process is to end. */
   readonly failed: Promise<never>
-  /** Where plain HTTP is led to HTTPS; null for nowhere. */
+  /** The address that leads plain HTTP to HTTPS; null for none. */
   readonly redirectUrl: string | null
   /** The certificate of its HTTPS; null for plain HTTP. */
   readonly certificate: ServedCertificate | null
@@ -145,7 +148,7 @@ function servedCertificate(certificate: CertificateInUse, { tls, dataDir }: Conf
   }
 }
 
-/** Whatever failed on a full disk, room is what it needs. */
+/** The reason of a failed start: on a full disk, the lack of room. */
 function startError(error: unknown, dataDir: string): StartError {
   if (error instanceof StartError) return error
   const problem = startProblem(error)

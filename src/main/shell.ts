@@ -1,4 +1,4 @@
-/** What a run of the server has from its start to its end, whichever server is active meanwhile. */
+/** The parts of a run of the server that it has from its start to its end, in all of its terms. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -55,7 +55,7 @@ export class Shell {
   readonly emit: Emit
   /** Damage of the database that this server has met. */
   readonly storeDamage: StoreDamageWatch
-  /** Whether its disk is full. */
+  /** A full disk of the database. */
   readonly storeRoom: StoreRoomWatch
   /** Threads for large bodies: those of clients and, as many bytes again, those of workers. */
   readonly bodies: BodyThreads
@@ -141,14 +141,14 @@ export interface LoadedTracing {
   readonly exporter: SpanExporter
 }
 
-/** What records traces. */
+/** The recorder of traces. */
 export interface Traces {
   readonly tracer: Tracer
   /** Sends the spans that wait, for some seconds at most. */
   close(): Promise<void>
 }
 
-/** How long spans may take to be sent when the server stops. */
+/** Maximum time in which spans are sent when the server stops. */
 const FLUSH_MS = 3_000
 
 /** Loads what sends traces. Null when none are asked for, or when its package is missing, which the log says. */
@@ -198,7 +198,10 @@ interface Bundler {
   buildConsole(): Promise<{ readonly files: readonly BuiltConsoleFile[]; readonly inputs: readonly string[] }>
 }
 
-/** Bundles the sources, again after a change, so that whoever works on the console sees it at the next load of the page. */
+/**
+ * Bundles the sources, again after a change, so that whoever works on the console sees it at the next load of the
+ * page.
+ */
 class BundledConsole implements ConsoleSource {
   #inputs: readonly string[] = []
   #readMs = 0

@@ -4,7 +4,10 @@ import { systemProblem } from '../disk/access-problem.ts'
 /** A reason for which the server cannot start, as a sentence for the person who started it. */
 export class StartError extends Error {}
 
-/** The sentence of a command about an error that ended it. An unexpected error has its stack: such a command has no log for the details. */
+/**
+ * The sentence of a command about an error that ended it. An unexpected error has its stack: such a command has no log
+ * for the details.
+ */
 export function startProblem(error: unknown): string {
   const { code, message } = toAppError(error)
   if (code !== 'internal' || error instanceof AppError) return message

@@ -43,16 +43,16 @@ import { podUrls } from './platform/kubernetes.ts'
 import type { Shell } from './shell.ts'
 import { isReadAlong, viewOnTerminal } from './terminal/terminal-view.ts'
 
-/** What a server serves while it is active. */
+/** The folders and addresses of a server while it is active. */
 export interface ActingServer {
   /** The addresses of a load-balancing endpoint for programs and browsers; null for no origin of its own. */
   addressesOf(endpoint: Pick<Endpoint, 'id' | 'domain'>): { readonly base: string; readonly browser: string | null }
   /** Makes an address of the console that signs in once, as the operator; null where there is no console. */
   consoleLink(): Promise<string | null>
   readonly folders: readonly ServedFolder[]
-  /** What GPUs there are and what that means, as a sentence for people. */
+  /** The GPUs of the machine and their consequence, as a sentence for people. */
   readonly hardware: string
-  /** How process workers are kept apart, as a sentence for people. */
+  /** The isolation of process workers, as a sentence for people. */
   readonly isolation: string
 }
 
@@ -63,19 +63,25 @@ export interface OpenTerm extends ActingServer {
    * @param hurry ends the draining at once
    */
   drain(hurry: AbortSignal): Promise<void>
-  /** The same, but all workers go on for the next server. Takes some seconds at most. @param hurry ends load-balanced requests at once */
+  /**
+   * The same, but all workers go on for the next server. Takes some seconds at most.
+   * @param hurry ends load-balanced requests at once
+   */
   handOver(hurry: AbortSignal): Promise<void>
-  /** The same at once, because another server acts: everything that is held ends, and the relay gets its calls again from that server. */
+  /**
+   * The same at once, because another server acts: everything that is held ends, and the relay gets its calls again
+   * from that server.
+   */
   letGo(): Promise<void>
   /** Releases everything, the store last. */
   close(): Promise<void>
 }
 
-/** How long load-balanced requests may take to finish at a hand-over: meanwhile no server takes new ones. */
+/** Maximum time in which load-balanced requests finish at a hand-over: no server takes new ones in this time. */
 const HAND_OVER_MS = 5_000
-/** How long a term that another server has ended may take to end what it does. */
+/** Maximum time in which a term that another server ended stops its work. */
 const LET_GO_MS = 2_000
-/** How long open connections of workers in containers may take to end. */
+/** Maximum time in which open connections of workers in containers end. */
 const GRACE_MS = 1_000
 
 /** The server around a term: its role among those on its database. */
@@ -104,7 +110,8 @@ export async function openTerm(shell: Shell, lease: FencedTerm | null, role: Rol
 }
 
 /**
- * The steps of a begin, each of which needs those before it: the ports, then the addresses, then the application, which knows both.
+ * The steps of a begin, each of which needs those before it: the ports, then the addresses, then the application,
+ * which knows both.
  * @param opened releases in reverse what the steps have opened
  */
 async function beginTerm(
@@ -213,7 +220,10 @@ async function beginTerm(
   }
 }
 
-/** The addresses by which clients and workers know the server. @param relay may end, and workers then call the server itself */
+/**
+ * The addresses by which clients and workers know the server.
+ * @param relay may end, and workers then call the server itself
+ */
 function addressesFor(
   config: Config,
   listeners: Listeners,
@@ -238,7 +248,10 @@ function servedAt(url: string, origins: Addresses): ActingServer['addressesOf'] 
   return endpoint => ({ base: balancedUrl(here, endpoint.id), browser: browserUrl(origins, endpoint) })
 }
 
-/** The store, whose calls are measured and whose errors are looked at, with its seals, and with it the time of the server before. */
+/**
+ * The store, whose calls are measured and whose errors are looked at, with its seals, and with it the time of the
+ * server before.
+ */
 async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack) {
   const { config, log, metrics, storeDamage, storeRoom, emit } = shell
   const { store, readyForLarge } = await openStore(config, lease?.fence ?? null, emit)
@@ -257,7 +270,9 @@ function hasRelay({ config }: Shell): boolean {
   return !config.directWorkers && isBoundToMachine(config)
 }
 
-/** The key of the server itself, made valid, and with it the one before and the one for metrics, where they are given. */
+/**
+ * The key of the server itself, made valid, and with it the one before and the one for metrics, where they are given.
+ */
 async function ownKey({ services }: App, { apiKeyFile, config, log }: Shell): Promise<string> {
   const isMade = knownApiKey(apiKeyFile, config.apiKey) === null
   const key = keepApiKey(apiKeyFile, config.apiKey)
@@ -279,7 +294,7 @@ const NEW_KEY =
 const PREVIOUS_KEY =
   'the previous API key is valid, too; leave RUNYARD_PREVIOUS_API_KEY out once all clients have the present one'
 
-/** How the operator gets into the console. */
+/** The operator's way into the console. */
 function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiKey: string) {
   return async () => {
     if (consoleUrl === null) return null
@@ -288,7 +303,9 @@ function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiK
   }
 }
 
-/** What the application gets of a driver that only the leader may use in full. PostgreSQL itself refuses the changes of others. */
+/**
+ * The driver for the application: only the leader may use it in full. PostgreSQL itself refuses the changes of others.
+ */
 function fenced(leader: FencedTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
   return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
 }

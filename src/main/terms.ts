@@ -1,4 +1,7 @@
-/** The role of a server among those on its database: it stands by until it may act, acts until another one does, and stands by again. */
+/**
+ * The role of a server among those on its database: it stands by until it may act, acts until another one does, and
+ * stands by again.
+ */
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -22,15 +25,15 @@ import type { Shell } from './shell.ts'
 import { StartError } from './start-error.ts'
 import { type OpenTerm, openTerm, type RoleOfServer } from './term.ts'
 
-/** How often a server that stands by looks who is active. */
+/** Interval at which a server that stands by reads the active one. */
 const LOOK_MS = 1_000
 /** Time before a term that could not begin is tried again. */
 const AGAIN_MS = 1_000
-/** How long open connections may take to end when the server stops. */
+/** Maximum time in which open connections end when the server stops. */
 const GRACE_MS = 1_000
 /** Time for the response to whoever asked for another term of the same server. */
 const ANSWER_MS = 200
-/** How long what a deposed server leaves may take to be released before it stands by again. */
+/** Maximum time in which a deposed server releases its term before it stands by again. */
 const RELEASE_MS = 5_000
 
 /** Leads a server through its terms. */
@@ -141,7 +144,10 @@ export class Terms {
     }
   }
 
-  /** Ends a term in order, for another one of this server: workers go on, and calls are answered with 503 meanwhile or wait in the relay. */
+  /**
+   * Ends a term in order, for another one of this server: workers go on, and calls are answered with 503 meanwhile or
+   * wait in the relay.
+   */
   async #leave(term: OpenTerm): Promise<void> {
     this.#renewal = Promise.withResolvers<void>()
     // Whoever asked for it gets an answer first.
@@ -313,7 +319,7 @@ function unless(signal: AbortSignal): (error: unknown) => null {
   }
 }
 
-/** What answers while another server is active. @param active that server, as far as it is known now */
+/** The answers while another server is active. @param active that server, as far as it is known now */
 function standbyOf(shell: Shell, { status }: RoleOfServer, active: () => ActiveServer | null): Standby {
   const { config, apiKeyFile, metrics } = shell
   return new Standby({

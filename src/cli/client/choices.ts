@@ -8,7 +8,10 @@ import { existing } from './names.ts'
 /** Maximum wait for the list of a server, in ms. */
 const PATIENCE_MS = 2_000
 
-/** Lines about the values of a missing argument: the existing things, where a server lists them, and the command that lists them. */
+/**
+ * Lines about the values of a missing argument: the existing things, where a server lists them, and the command that
+ * lists them.
+ */
 export async function choicesFor({ command, missing }: UsageError): Promise<string> {
   const help = `${commandName(command)} --help shows its options\n`
   const choice = missing === null ? null : choiceOf(command, missing)

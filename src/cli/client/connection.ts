@@ -152,7 +152,7 @@ export function refusalText({ error, detail, errors = [] }: Said, otherwise: str
   return [title, ...failures.map(failure => `  ${failure}`)].join('\n')
 }
 
-/** Whether to print JSON: only where it is asked for, so that a pipe gets what a terminal shows. */
+/** True to print JSON: only where it is asked for, so that a pipe gets the same as a terminal. */
 export function wantsJson(options: ConnectionOptions): boolean {
   return options.json === true
 }
@@ -194,7 +194,10 @@ function readServer(folder: string): { readonly url: string; readonly certificat
   return text === null ? null : JSON.parse(text)
 }
 
-/** Certificates that are trusted besides: those of a file that was given, or the one that a server with this data directory has made. */
+/**
+ * Certificates that are trusted besides: those of a file that was given, or the one that a server with this data
+ * directory has made.
+ */
 function extraTrust({ caFile = process.env.RUNYARD_CA_FILE }: ConnectionOptions, folder: string): string | null {
   if (caFile === undefined || caFile === '') return readText(join(folder, 'tls', 'certificate.pem'))
   const text = readText(caFile)

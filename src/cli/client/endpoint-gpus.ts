@@ -7,7 +7,7 @@ import { membersOf, plainValue } from './fields.ts'
 
 /** The word for an endpoint that runs on the CPU. */
 const NONE = 'none'
-/** What a worker without GPUs gets where nothing else is said. */
+/** The default hardware of a worker without GPUs. */
 const SMALL_CPU = { instanceIds: ['cpu3g-2-8'] }
 
 type Body = Readonly<Record<string, unknown>>
@@ -26,8 +26,8 @@ export async function withGpus(options: ConnectionOptions, body: Body, words: st
 }
 
 /**
- * The changes of an endpoint with what `--gpu` asks for. REST keeps endpoints on GPUs or on CPUs, so an endpoint that goes from one to the other is changed
- * here, through GraphQL.
+ * The changes of an endpoint with what `--gpu` asks for. REST keeps endpoints on GPUs or on CPUs, so an endpoint that
+ * goes from one to the other is changed here, through GraphQL.
  * @returns what is left to be changed through REST
  * @throws CliError as {@link withGpus}
  */

@@ -18,9 +18,9 @@ export interface Field {
   /** Path of the member in the body, such as `workers.max`. */
   readonly path: string
   /**
-   * `pairs` adds to the object at the path, or replaces there; `names` removes from it. `repeated` is a list with an option for each.
-   * `choice` is one of the words in capitals that the server accepts. `nullable` is a text, or the word none. `secret`
-   * is read from a file, from standard input, or from the terminal after a question.
+   * `pairs` adds to the object at the path, or replaces there; `names` removes from it. `repeated` is a list with an
+   * option for each. `choice` is one of the words in capitals that the server accepts. `nullable` is a text, or the
+   * word none. `secret` is read from a file, from standard input, or from the terminal after a question.
    */
   readonly kind:
     | 'text'
@@ -76,7 +76,10 @@ function isNone(given: readonly string[]): boolean {
   return given.length === 1 && given[0] === 'none'
 }
 
-/** The options with ids in place of the names of things. @throws CliError with candidates for a name of several things or none */
+/**
+ * The options with ids in place of the names of things.
+ * @throws CliError with candidates for a name of several things or none
+ */
 export async function withIds<Options extends BodyOptions & ConnectionOptions>(
   fields: readonly Field[],
   options: Options,
@@ -122,8 +125,10 @@ type Body = Record<string, unknown>
 type Variables = Map<string, string | null>
 
 /**
- * Builds the body from the options: the file first, then single options, then `--set`. Variables are added to those of the file.
- * @param isChange whether the body changes something: then single variables are a change of their own, which keeps the others
+ * Builds the body from the options: the file first, then single options, then `--set`. Variables are added to those of
+ * the file.
+ * @param isChange whether the body changes something: then single variables are a change of their own, which keeps
+ *   the others
  * @throws CliError for an unreadable file or an invalid value
  */
 export function bodyOf(fields: readonly Field[], options: BodyOptions, isChange = false): Body {
@@ -186,7 +191,10 @@ export function jsonArgument(given: string, what: string): JsonText {
   }
 }
 
-/** Text from an argument: the argument itself, the content of `@file`, or `-` for standard input without its last line end. */
+/**
+ * Text from an argument: the argument itself, the content of `@file`, or `-` for standard input without its last line
+ * end.
+ */
 function textArgument(text: string, keepsMark = false): string {
   if (text === '-') return withoutLineEnd(readText(null, { keepsMark }))
   return text.startsWith('@') ? readText(text.slice(1), { keepsMark }) : text

@@ -33,7 +33,8 @@ export function canBeAsked({ input }: SecretStreams = STANDARD()): boolean {
 /** The lines that come with the first Enter: several where text with line ends is pasted. */
 function typedLines(question: string, { input, output }: SecretStreams): Promise<string[]> {
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() })
-  // The line editor turns off the echo of the terminal, and its own output is discarded. The question follows after that.
+  // The line editor turns off the echo of the terminal, and its own output is discarded. The question follows after
+  // that.
   const reader = createInterface({ input, output: unseen, terminal: true, historySize: 0 })
   output.write(question)
   return new Promise((resolve, reject) => {

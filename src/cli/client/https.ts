@@ -5,11 +5,14 @@ import { Readable } from 'node:stream'
 import { checkServerIdentity, createSecureContext, getCACertificates } from 'node:tls'
 import { textBefore } from '../../core/text-parts.ts'
 
-/** Which certificate a server may show. */
+/** The certificates that a server may show. */
 export interface Trust {
   /** Certificates in PEM, besides the authorities that Node knows. */
   readonly extra: string | null
-  /** The only certificate, in PEM, at whatever address: a server on this machine has said that it is its own. Null where others will do. */
+  /**
+   * The only certificate, in PEM, at whatever address: a server on this machine has said that it is its own. Null
+   * where others will do.
+   */
   readonly pinned: string | null
 }
 
@@ -66,7 +69,7 @@ function agentFor({ extra, pinned }: Trust): Agent {
   return agent
 }
 
-/** Why a certificate is not trusted and what to do, as the rest of a sentence; null for another error. */
+/** The reason against a certificate and a remedy, as the rest of a sentence; null for another error. */
 export function trustProblem({ code = '', message }: NodeJS.ErrnoException): string | null {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'is for other names; give one of them in --url'
   if (code === 'CERT_HAS_EXPIRED') return 'has expired; its files have to be renewed'

@@ -1,4 +1,7 @@
-/** Names wherever a command takes an id. An id comes first: a name that is the id of another thing does not hide that one. */
+/**
+ * Names wherever a command takes an id. An id comes first: a name that is the id of another thing does not hide that
+ * one.
+ */
 import { nearest } from '../../core/nearest.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
@@ -11,10 +14,11 @@ const MOST_LISTED = 10
 const ID = /^[A-Za-z0-9_-]{1,191}$/
 
 /**
- * Acts on a thing of a kind, or on anything that has an id. A text that the server rejects as an id may be a name; only then
- * are the things listed.
+ * Acts on a thing of a kind, or on anything that has an id. A text that the server rejects as an id may be a name;
+ * only then are the things listed.
  * @param given an id or a name
- * @param act is called with the given text, and again with an id where that text was a name; the first call must print nothing then
+ * @param act is called with the given text, and again with an id where that text was a name; the first call must
+ *   print nothing then
  * @throws CliError the error of `act`; with candidates for a name of several things or of nothing
  */
 export async function withName<Result>(

@@ -1,4 +1,6 @@
-/** Options by the fields of requests that they become, so that a message about a field names the option that was typed. */
+/**
+ * Options by the fields of requests that they become, so that a message about a field names the option that was typed.
+ */
 import { type Command, Option } from 'commander'
 import { nearest } from '../../core/nearest.ts'
 import { CliError } from '../exit.ts'
@@ -46,7 +48,10 @@ export function fieldsOf(command: Command): Map<string, string> {
   return new Map(command.options.flatMap(option => (became.get(option)?.fields ?? []).map(f => [f, flagOf(option)])))
 }
 
-/** The flag that sets the field of this name, such as `--max` for `workers-max`, since the API has `workers.max`; null for no such field. */
+/**
+ * The flag that sets the field of this name, such as `--max` for `workers-max`, since the API has `workers.max`; null
+ * for no such field.
+ */
 export function flagNamedAsField(command: Command, name: string): string | null {
   const lettersOf = (text: string) => text.replaceAll(/[.-]/g, '').toLowerCase()
   const fields = [...fieldsOf(command)]
@@ -111,7 +116,9 @@ function partsOf(failure: string): Parts | null {
   return { place, path: rest.slice(0, at).replaceAll(/\[\d+\]/g, ''), said: rest.slice(at + 2) }
 }
 
-/** The parts of a sentence that begins with the field of an option: `"webhook" must be ...` or `status 'DONE' is ...`. */
+/**
+ * The parts of a sentence that begins with the field of an option: `"webhook" must be ...` or `status 'DONE' is ...`.
+ */
 function bareParts(command: Command, failure: string): Parts | null {
   const [, quoted, bare, said = ''] = /^(?:"([\w.]+)"|([\w.]+) '[^']*') (.*)$/s.exec(failure) ?? []
   const path = quoted ?? bare
@@ -174,7 +181,10 @@ function covers(path: string, field: string): boolean {
   return path === field || field.startsWith(`${path}.`)
 }
 
-/** A sentence with options in place of its fields: of all where it is about several, else only of those that are not plain words. */
+/**
+ * A sentence with options in place of its fields: of all where it is about several, else only of those that are not
+ * plain words.
+ */
 function inOptions(command: Command, said: string, isAboutSeveral: boolean): string {
   const flags = fieldsOf(command)
   return said.replaceAll(/\b[a-zA-Z]+(?:\.[a-zA-Z]+)*\b/g, word => {

@@ -38,7 +38,10 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   metrics: ['none', 'read'],
 }
 
-/** Rights such as `read-only` or `management=read,jobs=write`, as the scope of a key. An area that is left out has no rights. */
+/**
+ * Rights such as `read-only` or `management=read,jobs=write`, as the scope of a key. An area that is left out has no
+ * rights.
+ */
 export function scopeWords(flag: string, text: string): object {
   if (text === 'all' || text === 'read-only') return { type: text }
   const levels = text.split(',').map(part => part.split('=').map(word => word.trim()))
@@ -54,7 +57,10 @@ export function scopeWords(flag: string, text: string): object {
   )
 }
 
-/** Limits such as `gpus=2`, by their names: null for `none`, undefined for `default`, which is that of the installation. */
+/**
+ * Limits such as `gpus=2`, by their names: null for `none`, undefined for `default`, which is that of the
+ * installation.
+ */
 export function limitWords(flag: string, pairs: readonly string[]): Map<keyof GivenLimits, number | null | undefined> {
   return new Map(pairs.map(pair => limitWord(flag, pair)))
 }

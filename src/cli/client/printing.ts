@@ -1,4 +1,4 @@
-/** What commands print of the server's answers: for people, and JSON lines where these are asked for. */
+/** Output of the server's answers: for people, and JSON lines where these are asked for. */
 import { indentedJson } from '../../core/json/json-format.ts'
 import { type Column, type TableRow, table } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'

@@ -3,7 +3,7 @@ import { CliError, EXIT } from '../exit.ts'
 
 const FIRST_WAIT_MS = 250
 const MAX_WAIT_MS = 5_000
-/** How long to retry while the server is unavailable, in ms. */
+/** Time for which a command retries while the server is unavailable, in ms. */
 const MAX_AWAY_MS = 300_000
 
 /** Waits between retries while a server that has responded before is restarted. */

@@ -1,4 +1,4 @@
-/** What changed between two releases of an endpoint. */
+/** The differences between two releases of an endpoint. */
 
 /** A change of one field. */
 export interface ReleaseFieldChange {

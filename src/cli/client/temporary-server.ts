@@ -10,7 +10,7 @@ import type { ConnectionOptions } from './connection.ts'
 export interface TemporaryServer {
   /** The endpoint of the folder. */
   readonly endpointId: string
-  /** How to connect to it. */
+  /** The connection to it. */
   readonly connection: ConnectionOptions
   /** Stops its workers and the server, and removes their files. A second call stops at once. */
   stop(): Promise<void>
@@ -20,8 +20,8 @@ export interface TemporaryServer {
 const CAGE_SETTINGS = ['RUNYARD_WORKER_SANDBOX', 'RUNYARD_WORKER_READABLE', 'RUNYARD_WORKER_WRITABLE'] as const
 
 /**
- * Starts a server in this process that runs the worker of a folder, on a free loopback port, with an embedded database in a
- * temporary folder. It ignores settings of the environment, but those of cages.
+ * Starts a server in this process that runs the worker of a folder, on a free loopback port, with an embedded database
+ * in a temporary folder. It ignores settings of the environment, but those of cages.
  * @throws CliError when it cannot start
  */
 export async function startTemporaryServer(folder: string, inContainer: boolean): Promise<TemporaryServer> {

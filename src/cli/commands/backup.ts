@@ -27,7 +27,7 @@ interface RestoreOptions extends KeyOptions {
   readonly dataDir: string
 }
 
-/** What is said of a backup. */
+/** The report about a backup. */
 interface Header {
   readonly bytes: number
   readonly createdAt: string
@@ -84,7 +84,7 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
   for (const line of notesOn(header, path)) printText(`${line}\n`)
 }
 
-/** How many backups stay; null for all. @throws CliError when that means nothing */
+/** The number of backups that stay; null for all. @throws CliError for an option that has no effect */
 function keptOf({ keep }: BackupOptions, folder: string | null): number | null {
   if (keep === undefined) return null
   if (folder === null) throw new CliError('--keep needs a folder in place of the file', EXIT.usage)
@@ -92,7 +92,7 @@ function keptOf({ keep }: BackupOptions, folder: string | null): number | null {
   return Number(keep)
 }
 
-/** What people have to do besides. */
+/** Further steps for people. */
 function notesOn({ keys, keyIsGiven, postgres }: Header, path: string): string[] {
   return [
     ...(keys === 'sealed' ? [] : ['It has no keys: keep encryption-key of the data directory somewhere else']),

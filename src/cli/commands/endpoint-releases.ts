@@ -67,7 +67,10 @@ export function addRollback(group: Command): void {
   })
 }
 
-/** Adds `runyard endpoints promote <endpoint> [version]`: a canary, or a release that was stopped for its failures, replaces the release before it. */
+/**
+ * Adds `runyard endpoints promote <endpoint> [version]`: a canary, or a release that was stopped for its failures,
+ * replaces the release before it.
+ */
 export function addPromote(group: Command): void {
   const command = group
     .command('promote')
@@ -92,7 +95,7 @@ function pathOf(id: string): string {
   return `/v2/serverless/${encodeURIComponent(id)}/releases`
 }
 
-/** What the server answers of all releases. */
+/** The server's list of all releases. */
 interface ReleaseList {
   readonly rollout: {
     readonly state: string

@@ -68,7 +68,7 @@ function withFilter(command: Command): Command {
     .addOption(fieldOption('--fingerprint <id>', 'only those whose error has this fingerprint', 'fingerprint'))
 }
 
-/** Whether the options say which jobs of an endpoint are meant. */
+/** True when the options select jobs of an endpoint. */
 export function hasFilter(options: FilterOptions): boolean {
   return Object.keys(filterOf(options)).length > 0
 }

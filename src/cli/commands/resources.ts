@@ -45,7 +45,10 @@ const RESOURCES: readonly Resource[] = (Object.keys(KINDS) as KindName[]).map(na
   return { ...KINDS[name], name, columns: RESOURCE_COLUMNS[name], createFields: create, updateFields: update }
 })
 
-/** Adds `runyard endpoints|templates|secrets|keys|accounts|volumes|registries list|get|create|update|delete`; accounts stay. */
+/**
+ * Adds `runyard endpoints|templates|secrets|keys|accounts|volumes|registries list|get|create|update|delete`; accounts
+ * stay.
+ */
 export function addResources(program: Command): void {
   for (const resource of RESOURCES) {
     const group = program.command(resource.name).description(`list, show and change ${resource.name}`)
@@ -134,7 +137,12 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
   })
 }
 
-/** Says on standard error what a change was. @param who the resource @param body what was sent of it @param withGpus whether its hardware was changed beside that */
+/**
+ * Says on standard error what a change was.
+ * @param who the resource
+ * @param body what was sent of it
+ * @param withGpus whether its hardware was changed beside that
+ */
 function tellChange(
   who: string,
   before: TableRow,
@@ -155,7 +163,10 @@ function tellChange(
   printText(`${[`${who} ${what}`, ...[...lines, ...absent].map(line => `  ${line}`)].join('\n')}\n`, process.stderr)
 }
 
-/** The body of a new key with what `--jobs` and `--expires` say. @throws CliError for a time that is none, or an endpoint that is not there */
+/**
+ * The body of a new key with what `--jobs` and `--expires` say.
+ * @throws CliError for a time that is none, or an endpoint that is not there
+ */
 async function withKeyOptions(
   options: BodyOptions & ConnectionOptions,
   body: Readonly<Record<string, unknown>>,

@@ -112,7 +112,7 @@ export async function run(endpoint: string, options: RunOptions): Promise<void> 
 /** The exit code of a command that Ctrl-C ended. */
 const INTERRUPTED = 130
 
-/** What Ctrl-C does while a job is waited for. */
+/** The handling of Ctrl-C while a command waits for a job. */
 interface CancelOffer {
   /** Waits for the end of the process where the job is being cancelled. */
   cancelling(): Promise<unknown>

@@ -40,7 +40,10 @@ function optionOf(setting: (typeof SETTINGS)[keyof typeof SETTINGS]): Option {
   return option
 }
 
-/** The words behind `--` as the setting `--command`, a command line. @throws CliError when both are given, or there is no `--` */
+/**
+ * The words behind `--` as the setting `--command`, a command line.
+ * @throws CliError when both are given, or there is no `--`
+ */
 function withCommand(words: readonly string[], options: Record<string, unknown>): Record<string, unknown> {
   if (words.length === 0) return options
   if (!process.argv.includes('--'))
@@ -51,8 +54,8 @@ function withCommand(words: readonly string[], options: Record<string, unknown>)
 }
 
 /**
- * The right place of a word that is not an argument of `serve`: a folder, or a file in one, after `--worker`; the port that npm leaves of
- * `npm start --port`.
+ * The right place of a word that is not an argument of `serve`: a folder, or a file in one, after `--worker`; the port
+ * that npm leaves of `npm start --port`.
  */
 function placeOf(word: string): string {
   if (/^\d+$/.test(word)) return `a port goes behind --port: npm start -- --port ${word}`
@@ -93,12 +96,14 @@ async function serve(options: Record<string, unknown>): Promise<void> {
   }
   let certificate: RunningServer['certificate'] = null
   const isAtTerminal = process.stdout.isTTY === true
-  // A terminal that is closed sends it; nohup and service managers mean that the server goes on, and Node forgets what nohup said.
+  // A terminal that is closed sends it; nohup and service managers mean that the server goes on, and Node forgets what
+  // nohup said.
   process.on('SIGHUP', () => {
     if (!isAtTerminal) void certificate?.reload()
     else if (signals === 0) onSignal()
   })
-  // Before it listens, a signal ends the process; afterwards that would cut calls off, so that the start is finished first.
+  // Before it listens, a signal ends the process; afterwards that would cut calls off, so that the start is finished
+  // first.
   const server = await start(reading.config, () => {
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
@@ -133,7 +138,9 @@ async function start(config: Config, beforeListening: () => void): Promise<Runni
   }
 }
 
-/** How to get into the console. The address with a code is for a person at a terminal: files and logs keep what they get. */
+/**
+ * The way into the console. The address with a code is for a person at a terminal: files and logs keep their content.
+ */
 async function consoleLine({ consoleUrl }: RunningServer, { consoleLink }: ActingServer): Promise<string[]> {
   if (consoleUrl === null) return []
   if (!process.stdout.isTTY) return [`The console is at ${consoleUrl}`]
@@ -173,7 +180,7 @@ async function announce(server: RunningServer, acting: ActingServer | null, conf
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
-/** How clients come to trust a certificate that no authority has signed. */
+/** Steps by which clients trust a certificate that no authority has signed. */
 function trustLines(certificate: RunningServer['certificate']): string[] {
   if (certificate?.trustFile === undefined || certificate.trustFile === null) return []
   const { trustFile: file, fingerprint } = certificate

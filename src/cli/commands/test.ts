@@ -41,7 +41,7 @@ interface Result {
 const WAIT_MS = 5_000
 /** Minimum execution timeout of an endpoint or job, in ms. */
 const MIN_TIMEOUT_MS = 5_000
-/** How long a test may wait for a worker, in ms: images are downloaded and models loaded. */
+/** Maximum wait of a test for a worker, in ms: images are downloaded and models loaded. */
 const START_MS = 1_800_000
 /** A file of tests, for those who have none. */
 const EXAMPLE = '{"tests": [{"name": "greets", "input": {"name": "Ada"}}]}'
@@ -105,7 +105,7 @@ function readFile(folder: string): HubTests {
   throw new CliError(`${reading.mistakes.length} thing(s) are wrong in ${file}:${list}`, EXIT.data)
 }
 
-/** Where the tests run, and how results are printed. */
+/** The server of the tests, and the output of their results. */
 interface Run {
   readonly connection: ConnectionOptions
   readonly endpoint: string
@@ -145,7 +145,7 @@ async function runOne(test: HubTest, { connection, endpoint }: Run): Promise<Res
   }
 }
 
-/** Why the test failed; null if it passed. */
+/** The reason of a failed test; null if it passed. */
 function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number | null): string | null {
   if (status === 'COMPLETED') {
     return timeoutMs !== null && executionTime > timeoutMs
@@ -155,7 +155,7 @@ function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number 
   return readable(error ?? `its job ended as ${status}`)
 }
 
-/** Why no worker will ever claim the job; null while one may. */
+/** The reason for which no worker will ever claim the job; null while one may. */
 async function hopeless(connection: ConnectionOptions, path: string, ms: number): Promise<string | null> {
   const { cause, summary, action, evidence } = (await (await ask(connection, path)).json()) as ExplanationView
   if (!HOPELESS.has(cause) && ms < START_MS) return null

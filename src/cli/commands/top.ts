@@ -115,7 +115,7 @@ async function read(options: TopOptions, path: string, signal: AbortSignal): Pro
   }
 }
 
-/** Whether the server is only unavailable, such as during a restart. */
+/** True for a server that is only unavailable, such as during a restart. */
 function isAway(error: unknown): boolean {
   return error instanceof CliError && error.exitCode === EXIT.unavailable
 }

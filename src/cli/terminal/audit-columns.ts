@@ -18,7 +18,7 @@ function whoText({ account, keyId, session, address, surface }: TableRow): strin
   return surface === 'server' && address === null ? 'server' : String(address ?? account)
 }
 
-/** What was different, the facts about it, and why it was refused, on one line. */
+/** Differences, facts, and the reason of a refusal, on one line. */
 export function whatText({ changes, detail, problem }: TableRow): string {
   const facts = Object.entries((detail ?? {}) as Record<string, ShownValue>)
     .filter(([, value]) => value !== null)

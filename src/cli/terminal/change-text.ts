@@ -1,4 +1,7 @@
-/** Changes that a command made, for people: names and values as the audit log shows them, of variables and secrets no values. */
+/**
+ * Changes that a command made, for people: names and values as the audit log shows them, of variables and secrets no
+ * values.
+ */
 import { type AuditView, fieldChanges, type ShownValue } from '../../core/audit/field-change.ts'
 import { changeText } from './audit-columns.ts'
 import { onOneLine, type TableRow } from './table.ts'

@@ -1,4 +1,7 @@
-/** What becomes of a job, on standard error, while a command waits for it: a line in place on a terminal, plain lines in a pipe. */
+/**
+ * The progress of a job, on standard error, while a command waits for it: a line in place on a terminal, plain lines
+ * in a pipe.
+ */
 
 import { withoutControls } from '../../main/terminal/plain-text.ts'
 import { ask, type ConnectionOptions } from '../client/connection.ts'

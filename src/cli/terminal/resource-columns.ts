@@ -1,4 +1,6 @@
-/** The columns of lists of resources, which fit into 80 characters with names of ordinary length; JSON has everything. */
+/**
+ * The columns of lists of resources, which fit into 80 characters with names of ordinary length; JSON has everything.
+ */
 import { sizeText } from '../../core/models/model-problem.ts'
 import { ageText, type Column, column, durationText, memberAt, shown, type TableRow } from './table.ts'
 
@@ -13,7 +15,7 @@ function age(title: string, path: string): Column {
   }
 }
 
-/** What is left until an instant, or that it is over. */
+/** The time left until an instant, or a word for a past one. */
 function left(title: string, path: string): Column {
   return {
     title,

@@ -17,8 +17,9 @@ const MIN_WIDTH = 8
 const GAP = '  '
 
 /**
- * Rows under their titles, in columns as wide as needed, without control characters. If the terminal is too narrow, the widest
- * columns are cut, but never the first one, which people copy. If that is not enough, each row becomes a paragraph.
+ * Rows under their titles, in columns as wide as needed, without control characters. If the terminal is too narrow,
+ * the widest columns are cut, but never the first one, which people copy. If that is not enough, each row becomes a
+ * paragraph.
  * @param width characters per line; unlimited unless the output is a terminal
  */
 export function table(columns: readonly Column[], rows: readonly TableRow[], width = terminalWidth()): string {
@@ -81,7 +82,7 @@ export function timeText(ms: unknown): string {
   return typeof ms === 'number' ? new Date(ms).toISOString().slice(0, 19).replace('T', ' ') : '-'
 }
 
-/** How long ago an instant in milliseconds was, in its largest unit. */
+/** The time since an instant in milliseconds, in its largest unit. */
 export function ageText(ms: unknown, nowMs = Date.now()): string {
   if (typeof ms !== 'number') return '-'
   const seconds = Math.max(0, Math.floor((nowMs - ms) / 1_000))

@@ -14,8 +14,8 @@ const ENDING = ['q', 'Q', '\u0003']
 const SIZE = { columns: 80, rows: 24 }
 
 /**
- * Uses the alternate screen until {@link TerminalScreen.close}, the key q, Ctrl-C, a signal, or any end of the process.
- * Ctrl-Z restores the terminal while the command is stopped.
+ * Uses the alternate screen until {@link TerminalScreen.close}, the key q, Ctrl-C, a signal, or any end of the
+ * process. Ctrl-Z restores the terminal while the command is stopped.
  */
 export class TerminalScreen {
   readonly #ending = new AbortController()

@@ -1,8 +1,8 @@
 import { withoutControls } from '../../main/terminal/plain-text.ts'
 
 /**
- * Untrusted text, such as worker output, for a stream: without control characters for a terminal, unchanged for a file or
- * a pipe. Keeps line ends and tabs.
+ * Untrusted text, such as worker output, for a stream: without control characters for a terminal, unchanged for a file
+ * or a pipe. Keeps line ends and tabs.
  */
 export function forStream(text: string, stream: { readonly isTTY?: boolean } = process.stdout): string {
   return stream.isTTY === true ? withoutControls(text) : text

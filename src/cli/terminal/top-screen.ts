@@ -1,4 +1,4 @@
-/** What `runyard top` shows, as lines for a screen of a given size. */
+/** The content of `runyard top`, as lines for a screen of a given size. */
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import { counted } from '../../core/observing/explain-facts.ts'
@@ -56,12 +56,12 @@ export interface ScreenLine {
   readonly style: Style | null
 }
 
-/** What the screen shows besides the response. */
+/** The content of the screen besides the response. */
 export interface Around {
   readonly url: string
   /** Finished jobs per second, by endpoint id; missing if not known yet. */
   readonly rates: ReadonlyMap<string, number>
-  /** Why the last refresh failed; null if it succeeded. */
+  /** The problem of the last refresh; null if it succeeded. */
   readonly problem: string | null
   readonly columns: number
   readonly rows: number
@@ -147,7 +147,7 @@ function endpointLines(
   return lines
 }
 
-/** Why jobs wait, with notes. No reason while workers run or start normally. */
+/** The reason for which jobs wait, with notes. No reason while workers run or start normally. */
 function whyOf(explanation: ExplanationView | null, waiting: number): string[] {
   if (explanation === null) return []
   const { cause, summary: said, action, notes, actions } = explanation

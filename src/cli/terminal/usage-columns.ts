@@ -18,7 +18,7 @@ export function usageColumns(bucket: BucketSize, names: ReadonlyMap<unknown, str
   ]
 }
 
-/** How the requests of an endpoint ended and how long they took, by interval. */
+/** Results and durations of the requests of an endpoint, by interval. */
 export const TIMES_COLUMNS: readonly Column[] = [
   { title: 'FROM', text: row => String(row.at).slice(0, 16).replace('T', ' ') },
   { title: 'DONE', text: row => shown(memberAt(row, 'requests.completed')) },
@@ -30,7 +30,7 @@ export const TIMES_COLUMNS: readonly Column[] = [
   { title: 'GPU', text: row => percentText(memberAt(row, 'gpus.busyPercent.average')) },
 ]
 
-/** What the account has beside its limits. */
+/** The usage of the account beside its limits. */
 export const LIMIT_COLUMNS: readonly Column[] = [
   column('NAME', 'name'),
   column('USED', 'used'),

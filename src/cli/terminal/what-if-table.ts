@@ -25,7 +25,7 @@ interface Waits {
   readonly p99: number
 }
 
-/** What the server answers. */
+/** The answer of the server. */
 export interface WhatIfShown {
   readonly serverlessId: string
   readonly recorded: {
@@ -91,7 +91,7 @@ const COLUMNS: readonly Column[] = [
   column('OTHER', 'other'),
 ]
 
-/** What was played and taken for granted, for people. @param name what the caller called the endpoint */
+/** The simulated period and its assumptions, for people. @param name the endpoint, as the caller named it */
 export function whatIfHead({ recorded, assumed, notes }: WhatIfShown, name: string): string {
   const day = (at: string) => at.slice(0, 16).replace('T', ' ')
   const head = [
@@ -103,7 +103,9 @@ export function whatIfHead({ recorded, assumed, notes }: WhatIfShown, name: stri
   return `${head.map(wrapped).join('\n')}\n\n`
 }
 
-/** The figures of both replays beside what happened, and the settings in which they differ; at most 80 columns wide. */
+/**
+ * The figures of both replays beside what happened, and the settings in which they differ; at most 80 columns wide.
+ */
 export function whatIfTable({ recorded, today, other }: WhatIfShown): string {
   const changed = SETTINGS.filter(({ of }) => today !== null && other !== null && of(today) !== of(other))
   const row = (figure: Figure): TableRow => ({

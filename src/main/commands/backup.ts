@@ -28,7 +28,7 @@ export function backupsOf(config: Config): Backups {
   })
 }
 
-/** Where a server with these settings makes backups by itself; undefined for nowhere. */
+/** The folder of scheduled backups of a server with these settings; undefined for none. */
 export function backupFolderOf(config: Config, backups: Backups): BackupFolder | undefined {
   const { databaseUrl: url, backupPassphrase: passphrase } = config
   const { folder, everyMs, keep, withLogs, pgDump } = config.backups

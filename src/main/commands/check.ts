@@ -12,7 +12,7 @@ import { damageCommand } from '../database/postgres-commands.ts'
 import { acquire, type Lead, lead, refuseOtherDatabase, requireStoreOf } from '../database/store.ts'
 import { StartError, toStartError } from '../start-error.ts'
 
-/** What a check has found. */
+/** The findings of a check. */
 export interface Checked extends Audit {
   /** The command that looks for damage of the files themselves; null where this was done. */
   readonly damage: string | null

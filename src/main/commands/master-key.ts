@@ -9,16 +9,16 @@ import { createVault } from '../../system/keys/vault.ts'
 import { acquire, keyFile, type Lead, lead, openStore, requireStoreOf } from '../database/store.ts'
 import { StartError, toStartError } from '../start-error.ts'
 
-/** What a rotation came to, and which key there is now. */
+/** The result of a rotation, and the present key. */
 export interface Rotated extends ReEncryption {
   /** Null when the key comes from RUNYARD_MASTER_KEY. */
   readonly keyFile: string | null
 }
 
 /**
- * Replaces the encryption key of a server that is stopped: all that is sealed is sealed with a new key, in small steps, and
- * then the old one is dropped. When it ends before that, both keys stay and the next call goes on. A key that comes from
- * RUNYARD_MASTER_KEY is replaced there; this then seals everything with the first of its keys.
+ * Replaces the encryption key of a server that is stopped: all that is sealed is sealed with a new key, in small
+ * steps, and then the old one is dropped. When it ends before that, both keys stay and the next call goes on. A key
+ * that comes from RUNYARD_MASTER_KEY is replaced there; this then seals everything with the first of its keys.
  * @param report called with the progress
  * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
  */

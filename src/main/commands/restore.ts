@@ -28,9 +28,10 @@ export async function headerOf(file: string): Promise<BackupHeader> {
 }
 
 /**
- * Makes the data directory of a backup. Nothing but a lock is left of one that fails, and one that was killed can be repeated: until then
- * the directory is known as unfinished.
- * @throws AppError `conflict` when the directory has something, `invalid` when the backup cannot be used; StartError when it cannot be taken
+ * Makes the data directory of a backup. Nothing but a lock is left of one that fails, and one that was killed can be
+ * repeated: until then the directory is known as unfinished.
+ * @throws AppError `conflict` when the directory has something, `invalid` when the backup cannot be used;
+ *   StartError when it cannot be taken
  */
 export async function restoreBackup({ config, file, passphrase, report }: RestoreOptions): Promise<BackupHeader> {
   const { dataDir } = config

@@ -1,4 +1,7 @@
-/** Whether this server has the encryption key of its database. With another one it could read nothing that is sealed, and would seal what no other server reads. */
+/**
+ * The check for the encryption key of the database. With another one a server could read no sealed value, and no other
+ * server could read its own.
+ */
 import { existsSync } from 'node:fs'
 import type { Config } from '../../config/config.ts'
 import { KEY_CANARY, KEY_CANARY_PLACE } from '../../core/secrets/seal-place.ts'
@@ -8,7 +11,10 @@ import { loadMasterKeys } from '../../system/keys/master-key.ts'
 import { createVault } from '../../system/keys/vault.ts'
 import { StartError } from '../start-error.ts'
 
-/** Checks a canary before a store is opened. No key is made for a database that has one already. @param sealed null for a database without one */
+/**
+ * Checks a canary before a store is opened. No key is made for a database that has one already.
+ * @param sealed null for a database without one
+ */
 export function refuseOtherKey({ masterKeys }: Config, file: string, sealed: string | null): void {
   if (sealed === null) return
   if (masterKeys.length === 0 && !existsSync(file)) throw otherKey(file)

@@ -1,4 +1,4 @@
-/** What seals what is not to be read in the store, and what an earlier start has left to seal. */
+/** The vault of a server, and the sealing of values that an earlier start left open. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
@@ -52,8 +52,9 @@ async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, l
 }
 
 /**
- * Where payloads are to be sealed, those that stay for long are before anything else happens. The data directory notes whether some may be
- * sealed, so that a server that has never sealed any does not search for them; a database elsewhere may have been another server's.
+ * With `--seal-payloads`, payloads that stay for long are sealed before anything else happens. The data directory
+ * notes whether some may be sealed, so that a server that has never sealed any does not search for them; a database
+ * elsewhere may have been another server's.
  */
 async function withSealedPayloads(store: Store, vault: Vault, config: Config, log: Log): Promise<Store> {
   const note = join(config.dataDir, 'payloads-sealed')

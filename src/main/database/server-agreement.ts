@@ -28,7 +28,8 @@ export class OwnAgreement {
   }
 
   /**
-   * Why this server must not take over from one with these keys: credentials of clients, or what is sealed, would be lost.
+   * The reason against a takeover by this server from one with these keys: credentials of clients, or sealed values,
+   * would be lost.
    * @returns the rest of a sentence behind that server, with what to do about it; null when it may
    */
   problemWith({ apiKey, sealsWith }: ServerAgreement): string | null {

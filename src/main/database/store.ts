@@ -1,4 +1,4 @@
-/** Where a server keeps everything: its data directory, and the database that belongs to it. */
+/** The data directory of a server, and the database that belongs to it. */
 import { createHash } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -49,8 +49,9 @@ export function refuseUnfinishedRestore({ dataDir }: Config): void {
 }
 
 /**
- * Refuses a data directory whose restore was not finished, that belongs to another database, or whose database is lost, before anything is
- * written. With --new-database the latter two may; a warning says where that option does nothing.
+ * Refuses a data directory whose restore was not finished, that belongs to another database, or whose database is
+ * lost, before anything is written. With --new-database the latter two may; a warning says where that option does
+ * nothing.
  * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
  */
 export async function refuseOtherDatabase(config: Config, log?: Log): Promise<void> {
@@ -66,7 +67,10 @@ export async function refuseOtherDatabase(config: Config, log?: Log): Promise<vo
   log?.warn({ before: mismatch.problem }, 'the data directory gets another database')
 }
 
-/** Notes in the data directory that it belongs to the database, which has its schema by now. @throws as {@link refuseOtherDatabase} */
+/**
+ * Notes in the data directory that it belongs to the database, which has its schema by now.
+ * @throws as {@link refuseOtherDatabase}
+ */
 export async function keepDatabaseNote({ dataDir, databaseUrl, newDatabase }: Config): Promise<void> {
   const mismatch = await noteDatabase(dataDir, databaseUrl, newDatabase)
   if (mismatch !== null) throw new StartError(refusalOf(mismatch))
@@ -77,7 +81,8 @@ function refusalOf({ problem, remedy }: DatabaseMismatch): string {
 }
 
 /**
- * Refuses a data directory of another database, or of none: a command that changes what it finds there would leave the server's as it is.
+ * Refuses a data directory of another database, or of none: a command that changes what it finds there would leave the
+ * server's as it is.
  * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
  */
 export async function requireStoreOf(config: Config): Promise<void> {
@@ -133,7 +138,10 @@ function refuseClosedFolder(dataDir: string, use: Use): void {
 
 const CLOSED_REMEDY = 'run this as its owner, or give another --data-dir'
 
-/** The refusal of a data directory that cannot be made or locked, with what helps. @param error of the system, or of the database that is the lock */
+/**
+ * The refusal of a data directory that cannot be made or locked, with what helps.
+ * @param error of the system, or of the database that is the lock
+ */
 export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException): string {
   return `the data directory ${dataDir} cannot be used: ${troubleOf(dataDir, error)}`
 }
@@ -147,7 +155,7 @@ function troubleOf(dataDir: string, error: NodeJS.ErrnoException): string {
   return `${folderProblem(dataDir, error)}; give another --data-dir`
 }
 
-/** Why a folder cannot be made or written to. */
+/** The reason for which a folder cannot be made or written to. */
 function folderProblem(folder: string, { code, message }: NodeJS.ErrnoException): string {
   for (let path = folder; path !== dirname(path); path = dirname(path)) {
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === true) return `${path} is a file`
@@ -167,7 +175,8 @@ export interface OpenedStore {
  * Opens the database that the settings name, and brings it to the schema of this version.
  * @param fence of the term in which it is opened; null where there is none
  * @param emit is told before a database of an older version is changed, and after
- * @throws StartError when this version cannot use the database or may not change it, nothing was changed then; or when it is damaged
+ * @throws StartError when this version cannot use the database or may not change it, nothing was changed then; or
+ *   when it is damaged
  */
 export async function openStore(config: Config, fence: EpochFence | null, emit: Emit): Promise<OpenedStore> {
   try {
@@ -194,7 +203,9 @@ async function openSound(config: Config, fence: EpochFence | null, emit: Emit): 
   return opened
 }
 
-/** @throws StartError when changes are missing that were on stable storage: the files as they are may still have them */
+/**
+ * @throws StartError when changes are missing that were on stable storage: the files as they are may still have them
+ */
 function refuseLostChanges({ dataDir }: Config): void {
   const loss = lossIn(join(dataDir, DATABASE_NAME))
   if (loss === null) return
@@ -234,7 +245,7 @@ async function moveToThread(store: SqliteStore, note: string): Promise<void> {
   }
 }
 
-/** Whether the workers of a server live and die with its machine, as processes and containers do. */
+/** True when the workers of a server live and die with its machine, as processes and containers do. */
 export function isBoundToMachine(config: Config): boolean {
   const { processes, docker, kubernetes } = config
   if (kubernetes.where === 'off') return processes !== 'off' || docker !== 'off'
@@ -245,7 +256,8 @@ export function isBoundToMachine(config: Config): boolean {
 
 /**
  * The candidate of a server on PostgreSQL.
- * @param first whether the process before it that was the first in its data directory has ended, so that its lease is this one's
+ * @param first whether the process before it that was the first in its data directory has ended, so that its lease
+ *   is this one's
  * @throws StartError when the database has another encryption key; AppError `unavailable` when it cannot be reached
  */
 export async function openLease(config: Config, url: string, first: boolean): Promise<PostgresLease> {
@@ -267,7 +279,7 @@ export async function openLease(config: Config, url: string, first: boolean): Pr
   return candidate
 }
 
-/** How a relay knows a term; null where no other server can act on the database. */
+/** The term for a relay; null where no other server can act on the database. */
 export function relayTermOf(config: Config, lease: FencedTerm | null): ServerTerm | null {
   if (lease === null) return null
   return { database: createHash('sha256').update(storeName(config)).digest('hex').slice(0, 16), epoch: lease.epoch }

@@ -1,4 +1,7 @@
-/** What happens before a database of an older version is changed, and who may not use a database at all (docs/adr/0070-upgrades.md). */
+/**
+ * The steps before a database of an older version is changed, and the refusal of versions that cannot use a database
+ * (docs/adr/0070-upgrades.md).
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
@@ -17,7 +20,7 @@ import { systemClock } from '../../system/clock.ts'
 import { StartError } from '../start-error.ts'
 import { dumpCommand } from './postgres-commands.ts'
 
-/** How many copies from before a change stay. */
+/** Number of copies from before a change that stay. */
 const KEPT = 3
 
 /**
@@ -49,8 +52,9 @@ export async function readyPostgres(config: Config, url: string, emit: Emit): Pr
 }
 
 /**
- * Refuses a PostgreSQL that this version cannot use, or may not change: before it stands by, so that a rolling upgrade stops while the servers
- * of the older version go on, and at each takeover, since another server may have changed it meanwhile.
+ * Refuses a PostgreSQL that this version cannot use, or may not change: before it stands by, so that a rolling upgrade
+ * stops while the servers of the older version go on, and at each takeover, since another server may have changed it
+ * meanwhile.
  * @throws StartError then, AppError `unavailable` when it does not answer
  */
 export async function refusePostgres(config: Config, url: string): Promise<SchemaChange | null> {

@@ -1,4 +1,4 @@
-/** Packages of the folders that run in processes: whether they are there, and their installation. */
+/** Packages of the folders that run in processes, and their installation. */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -19,13 +19,13 @@ import {
 /** A program with its arguments. */
 type CommandWords = readonly string[]
 
-/** What a folder says about the packages of its handler. */
+/** The packages of a folder's handler, by its files. */
 export interface FolderPackages {
   /** The file that names them. */
   readonly file: string
-  /** The folder in which they are installed, and what notes of which file that was. */
+  /** The folder in which they are installed, beside the note of their fingerprint. */
   readonly environment: string
-  /** What installs them, in order. */
+  /** The commands that install them, in order. */
   readonly commands: readonly CommandWords[]
   /** Names what they were installed from: another text means another set of packages. */
   readonly fingerprint: string
@@ -33,7 +33,10 @@ export interface FolderPackages {
   readonly written: string
 }
 
-/** The result of {@link setUpFolder}: it installed packages, they were installed already, or the folder needs no packages. */
+/**
+ * The result of {@link setUpFolder}: it installed packages, they were installed already, or the folder needs no
+ * packages.
+ */
 export type SetUp = 'installed' | 'unchanged' | 'none'
 
 /** Beside the packages: the fingerprint of what they were installed from. */
@@ -80,8 +83,8 @@ export function packagesOf(folder: string, has: (program: string) => boolean): F
 const PYTHON_FILES = ['uv.lock', 'requirements.txt', 'pyproject.toml']
 
 /**
- * Installs the packages of a folder where they are missing or were installed from other files; the output of the installation goes to standard error.
- * Without `install` a line says what is missing.
+ * Installs the packages of a folder where they are missing or were installed from other files; the output of the
+ * installation goes to standard error. Without `install` a line says what is missing.
  * @throws StartError when the installation fails
  */
 export async function setUpFolder(folder: string, install: boolean, log: Log): Promise<SetUp> {
@@ -101,7 +104,8 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
     await run(words, folder)
   }
   const after = packagesOf(folder, inPath)
-  // The lock file that the installation wrote names the installed packages; a list that changed during the installation does not.
+  // The lock file that the installation wrote names the installed packages; a list that changed during the
+  // installation does not.
   keepDurably(note, after?.written === packages.written ? after.fingerprint : fingerprint)
   return 'installed'
 }
@@ -110,8 +114,9 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
 const GIVEN_ARCHIVE = 'node_modules/.runyard-worker.tgz'
 
 /**
- * Gives the installation of a folder the worker SDK, which no registry has: the missing archive that its `package.json` names; or, for a version
- * without the address in a lock file, the package that npm installs in its place.
+ * Gives the installation of a folder the worker SDK, which no registry has: the missing archive that its
+ * `package.json` names; or, for a version without the address in a lock file, the package that npm installs in its
+ * place.
  * @returns arguments for npm
  */
 async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
@@ -131,7 +136,10 @@ async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
   return wanted === 'archive' ? [] : ['--no-save', join(folder, path)]
 }
 
-/** True when all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm, or come from the server. */
+/**
+ * True when all dependencies of a folder with a package.json are in a node_modules above it, as in a workspace of npm,
+ * or come from the server.
+ */
 function hasPackagesAbove(folder: string): boolean {
   const names = Object.keys(dependenciesOf(folder))
   return names.every(name => name === WORKER_PACKAGE || isAbove(folder, name))
@@ -152,7 +160,7 @@ function hashOf(texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('hex')
 }
 
-/** What is the server's own: packages run code while they are installed, and keys are among it. */
+/** Variables of the server alone, keys among them: packages run code while they are installed. */
 const OWN = /^(?:RUNYARD|OTEL)_/
 
 function setupEnvironment(): NodeJS.ProcessEnv {
@@ -167,7 +175,8 @@ const OUTPUT_MS = 1_000
 /** Runs a command, and ends it with this process. */
 async function run(words: CommandWords, folder: string): Promise<void> {
   const [program = '', ...args] = words
-  // Through this process where it is no terminal: what reads there may end first, and the command would end at its next line.
+  // Through this process where it is no terminal: what reads there may end first, and the command would end at its
+  // next line.
   const output = process.stderr.isTTY === true ? 2 : 'pipe'
   const child = spawn(program, args, { cwd: folder, env: setupEnvironment(), stdio: ['ignore', output, output] })
   const outputs = [child.stdout, child.stderr].filter(stream => stream !== null)

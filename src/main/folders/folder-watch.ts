@@ -93,7 +93,7 @@ function tellPackages(folder: string, file: string, log: Log): void {
   if (run !== null) log.warn({ folder, file, run: `${run}, then runyard endpoints restart` }, 'folder.packages_changed')
 }
 
-/** What installs the packages that a file names; null for other files. */
+/** The command that installs the packages of a file; null for other files. */
 function packagesOf(folder: string, file: string): string | null {
   switch (basename(file)) {
     case 'requirements.txt': {

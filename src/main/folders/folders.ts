@@ -47,7 +47,10 @@ export interface FoldersToServe {
   readonly settings: FolderSettings
 }
 
-/** The folders that the settings name. @throws StartError when there is nothing to build, or one is named as two things */
+/**
+ * The folders that the settings name.
+ * @throws StartError when there is nothing to build, or one is named as two things
+ */
 export function foldersIn(config: Config, sampleFolder: string): FoldersToServe {
   const { workers, lbFolders, container: inContainer, sample, docker } = config
   const named = workers.length + lbFolders.length
@@ -71,7 +74,10 @@ export function foldersIn(config: Config, sampleFolder: string): FoldersToServe 
   return { all, inProcesses, setsUp: config.folderSetup, engine: docker, settings }
 }
 
-/** Folders that workers could not use, and the option that names each. @throws StartError for one that this user may not enter */
+/**
+ * Folders that workers could not use, and the option that names each.
+ * @throws StartError for one that this user may not enter
+ */
 function refuseClosedFolders({ processRoots, workerReadable, workerWritable, modelCache }: Config): void {
   const named: readonly (readonly [option: string, paths: readonly string[], use: Use])[] = [
     ['--process-root', processRoots, 'read'],

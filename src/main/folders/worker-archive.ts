@@ -1,4 +1,6 @@
-/** The worker SDK for JavaScript as an archive, for folders that name it and cannot get it from a registry (ADR 87). */
+/**
+ * The worker SDK for JavaScript as an archive, for folders that name it and cannot get it from a registry (ADR 87).
+ */
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -39,7 +41,10 @@ const UNNEEDED = {
   peerDependenciesMeta: undefined,
 }
 
-/** The package of this program. In a clone it is built first where it is older than its sources. @throws where that fails */
+/**
+ * The package of this program. In a clone it is built first where it is older than its sources.
+ * @throws where that fails
+ */
 export async function workerPackage(): Promise<WorkerPackage> {
   const folder = workerPackageFolder()
   const build = join(folder, 'build.mjs')
@@ -51,7 +56,10 @@ export async function workerPackage(): Promise<WorkerPackage> {
   return { version, folder, files, manifest, archive: await promisify(gzip)(await buffer(tar)) }
 }
 
-/** The dependency on the package in the `package.json` of a folder: the archive, or versions of a registry; null for anything else. */
+/**
+ * The dependency on the package in the `package.json` of a folder: the archive, or versions of a registry; null for
+ * anything else.
+ */
 export function wantedWorkerPackage(folder: string): 'archive' | 'registry' | null {
   const wanted = dependenciesOf(folder)[WORKER_PACKAGE]
   if (typeof wanted !== 'string') return null

@@ -36,9 +36,10 @@ export function hostsOf(settings: NamingSettings, ofMachine: readonly string[] =
   }
 }
 
-/** Where the console of a run of the server is. */
-
-/** The origin of the console; null where it is off, or nobody could reach it without --console-url. @param managementUrl where management listens */
+/**
+ * The origin of the console; null where it is off, or nobody could reach it without --console-url.
+ * @param managementUrl where management listens
+ */
 export function consoleUrlFor(
   { consoleUrl, adminPort, adminHost, host }: Pick<Config, 'consoleUrl' | 'adminPort' | 'adminHost' | 'host'>,
   managementUrl: string,
@@ -58,7 +59,7 @@ export function givenConsoleHost(config: Pick<Config, 'consoleUrl'>): string | n
   return url === null ? null : new URL(url).hostname
 }
 
-/** Whether what is typed at the console could be read on its way. */
+/** True when keys that are typed into the console could be read on their way. */
 export function isReadableOnItsWay(consoleUrl: string): boolean {
   const { protocol, hostname } = new URL(consoleUrl)
   return protocol === 'http:' && !hostname.endsWith('.localhost')

@@ -27,7 +27,8 @@ export async function certificateOf(config: Config): Promise<CertificateInUse | 
   if (!hasTls(tls)) return null
   if (certFile !== null && keyFile !== null)
     return await CertificateInUse.open(() => readPair({ certFile, keyFile }, Date.now()))
-  // By the server's time: a clock that is a year ahead would make one that is not valid yet. Its names are those of the start: with each network that comes and goes, clients would have to trust another certificate.
+  // By the server's time: a clock that is a year ahead would make one that is not valid yet. Its names are those of
+  // the start: with each network that comes and goes, clients would have to trust another certificate.
   const names = selfSignedNames(config, namesHere())
   return await CertificateInUse.open(() => ensureSelfSigned(dataDir, names, systemClock.now()))
 }
@@ -55,7 +56,7 @@ export function selfSignedNames(
   return [...new Set(names.map(name => name.toLowerCase().replace(/\.$/, '')).filter(isName))]
 }
 
-/** Whether a certificate can have it. */
+/** True for a name that a certificate can have. */
 function isName(text: string): boolean {
   return isIP(text) !== 0 || /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/.test(text)
 }

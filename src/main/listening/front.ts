@@ -1,4 +1,7 @@
-/** What the listeners of a server offer: the application of its term, and between terms what a server that stands by answers. */
+/**
+ * The switch of all listeners: to the application of the present term, and between terms to the answers of a server
+ * that stands by.
+ */
 import type { Fetch, SurfaceName } from '../../api/surface.ts'
 import type { App } from '../../app.ts'
 import type { EndpointId } from '../../core/ids.ts'
@@ -10,7 +13,7 @@ import type { Standby } from '../../server/standby.ts'
 /** The part of an application that listeners need. */
 export type Offered = Pick<App, 'fetch' | 'entrance'> & Pick<Front, 'endpointOf'>
 
-/** What a listener is for: all, or all but management, management alone, calls of workers alone. */
+/** The purpose of a listener: all, or all but management, management alone, calls of workers alone. */
 export type ListenerKind = 'all' | 'open' | 'management' | 'workers'
 
 /** Leads requests to the application of the present term. */
@@ -46,13 +49,13 @@ export class Front {
   /** The endpoint of the present application that has a name as its own domain; null without one. */
   readonly endpointOf = (name: string): EndpointId | null => this.#app?.services.domains.find(name) ?? null
 
-  /** What answers while there is no application. */
+  /** Answers with this while there is no application. */
   standsBy(standby: Standby): void {
     this.#standby = standby
     this.#standIns.clear()
   }
 
-  /** What a listener answers with instead of the application; null while there is one. */
+  /** The stand-in of a listener for the application; null while there is one. */
   readonly standIn = (kind: ListenerKind): StandIn | null => {
     if (this.#app !== null || this.#standby === null) return null
     const known = this.#standIns.get(kind) ?? this.#standby.for(kind)
@@ -60,7 +63,7 @@ export class Front {
     return known
   }
 
-  /** Whether a caller is a container of the present term, which has an address of its own to call. */
+  /** True for a container of the present term, which has an address of its own to call. */
   readonly refuses = (address: string | undefined): boolean => this.#containers?.isContainer(address) === true
 
   /** Requests go to this application from now on. Its domains are loaded before. */

@@ -1,4 +1,7 @@
-/** The socket that systemd has opened for this server. It outlives the server: connections wait in it while another one starts. */
+/**
+ * The socket that systemd has opened for this server. It outlives the server: connections wait in it while another one
+ * starts.
+ */
 import { AppError } from '../../core/errors.ts'
 
 /** The first descriptor that is passed on, by the convention of systemd (sd_listen_fds). */

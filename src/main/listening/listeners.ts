@@ -1,4 +1,4 @@
-/** Where a run of the server listens: for clients, and through the relay for workers. */
+/** The listeners of a run of the server: for clients, and through the relay for workers. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -34,7 +34,9 @@ import type { RelayLink } from './relay.ts'
 
 const STANDARD_CONNECTIONS = Number(SETTINGS.maxConnections?.fallback)
 
-/** The worker surface for workers in networks of their own; null where a relay has it, or no worker has such a network. */
+/**
+ * The worker surface for workers in networks of their own; null where a relay has it, or no worker has such a network.
+ */
 export async function openWorkerSocket(
   app: App,
   config: Config,
@@ -59,20 +61,20 @@ const FULL_LOG_MS = 60_000
 
 /** Limit of connections of a listener for management alone. */
 const ADMIN_CONNECTIONS = 1_000
-/** What the public listener has where management has one of its own. */
+/** The surfaces of the public listener where management has one of its own. */
 const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker']
-/** What that has; the job operations too, so that commands need one address. */
+/** The surfaces of that one; the job operations too, so that commands need one address. */
 const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops', 'console']
 
-/** Where a run of the server listens for clients. */
+/** The listeners of a run of the server. */
 export interface Listeners {
   /** Job operations, load-balancing endpoints, calls of workers; and management, unless that has its own. */
   readonly open: Listener
   /** Management; null where {@link open} has it. */
   readonly admin: Listener | null
-  /** Where calls of workers come from the relay, or from workers without one: {@link open}, or a listener of its own beside HTTPS. */
+  /** The listener for calls of the relay, or of workers without one: {@link open}, or one of its own beside HTTPS. */
   readonly workers: Listener
-  /** Where pods call, and nothing else is answered; null for nowhere. */
+  /** The listener for calls of pods, which answers nothing else; null for none. */
   readonly pods: Listener | null
   /** The listener that leads plain HTTP to HTTPS; null for none. */
   readonly redirect: Listener | null
@@ -157,12 +159,19 @@ export async function bind(
   }
 }
 
-/** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
+/**
+ * The addresses of the listeners for clients and for management, and the one that this machine reaches without a
+ * relay.
+ */
 export function addressesOf({ open, admin, workers }: Listeners) {
   return { url: open.url, managementUrl: admin?.url ?? open.url, direct: workers.url }
 }
 
-/** What answers call this server. @param url where it listens @param managementUrl where it does for management */
+/**
+ * The origins of this server in its answers.
+ * @param url of the listener for clients
+ * @param managementUrl of the one for management
+ */
 export function originsOf(config: Config, url: string, managementUrl: string): Addresses {
   const { publicUrl, queueUrl, lbDomain } = config
   const origin = publicUrl ?? url
@@ -176,7 +185,10 @@ export function originsOf(config: Config, url: string, managementUrl: string): A
   }
 }
 
-/** Where other servers reach the listeners. @param isBound whether they all run on this machine, because its workers do */
+/**
+ * The addresses of the listeners for other servers.
+ * @param isBound true when they all run on this machine, because its workers do
+ */
 export function advertisedOf({ open, admin, pods, workers }: Listeners, { advertiseHost }: Config, isBound: boolean) {
   const at = (url: string) => {
     if (advertiseHost === null) return url
@@ -189,7 +201,7 @@ export function advertisedOf({ open, admin, pods, workers }: Listeners, { advert
   return { openUrl: at(open.url), url: at(admin?.url ?? open.url), workersUrl: pods === null ? local : at(pods.url) }
 }
 
-/** How a listener for clients speaks HTTPS; nothing for plain HTTP. */
+/** The options of a listener for HTTPS; none for plain HTTP. */
 function secured({ tls: { hstsSeconds } }: Config, tls: CertificateInUse | null): Pick<ListenOptions, 'tls' | 'field'> {
   if (tls === null) return {}
   if (hstsSeconds === 0) return { tls }
@@ -223,8 +235,8 @@ function httpsPort({ publicUrl }: Config, open: Listener): number {
 }
 
 /**
- * The worker surface alone, in plain HTTP on loopback: neither the relay nor workers need the certificate. Workers without a relay know its
- * port, so it stays the same where that can be.
+ * The worker surface alone, in plain HTTP on loopback: neither the relay nor workers need the certificate. Workers
+ * without a relay know its port, so it stays the same where that can be.
  */
 async function listenForWorkers(front: Front, config: Config, opening: Promise<void>): Promise<Listener> {
   const { dataDir, directWorkers } = config
@@ -251,7 +263,7 @@ function inherited(): Pick<ListenOptions, 'inherited'> {
   return socket === null ? {} : { inherited: socket }
 }
 
-/** Where pods call this server, and nothing else is answered; null where no worker is a pod, or they call the port of clients. */
+/** The address for calls of pods alone; null where no worker is a pod, or they call the port of clients. */
 function podListenerOf({ kubernetes }: Config): { readonly host: string; readonly port: number } | null {
   const { where, workerHost: host, workerPort: port } = kubernetes
   return where === 'off' || port === 0 ? null : { host, port }
@@ -336,7 +348,7 @@ function mountOf({ entrance, endpointOf }: Offered, config: Config): Mount {
   }
 }
 
-/** How many connections a listener of this server may have. */
+/** Maximum number of connections of a listener of this server. */
 function connectionLimit(config: Config): number {
   const most = connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY)
   return Math.min(config.maxConnections, Number.isFinite(most) ? most - reservedBeside(most) : most)

@@ -12,7 +12,10 @@ import type { Log } from '../../system/observing/log.ts'
 const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
 const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
 
-/** Finds or starts the relay. A failure is in the log. @param term null where no other server can act on the database */
+/**
+ * Finds or starts the relay. A failure is in the log.
+ * @param term null where no other server can act on the database
+ */
 export async function openRelay(config: Config, term: ServerTerm | null, log: Log): Promise<RelayLink> {
   try {
     const relay = await superviseRelay({
@@ -55,7 +58,8 @@ export class RelayLink {
   /**
    * Connects the relay to the server, and sends it all tokens. A failure is in the log.
    * @param server the origin at which the server takes calls of workers
-   * @param answersLost called with the time in ms since which responses to workers may be lost, each time that another relay has replaced this one
+   * @param answersLost called with the time in ms since which responses to workers may be lost, each time that
+   *   another relay has replaced this one
    */
   async connect(server: string, { workers }: Store, answersLost: (sinceMs: number) => void): Promise<void> {
     const { hostname, port } = new URL(server)

@@ -9,7 +9,7 @@ import type { Log } from '../../system/observing/log.ts'
 
 /** The label. The chart in `deploy/helm/runyard` selects by it. */
 export const ROLE_LABEL = 'runyard.dev/role'
-/** How much a deployment would lose with a pod, in its own scale: of several, it ends the one that costs least. */
+/** The cost of a pod to its deployment: of several, it ends the one that costs least. */
 const DELETION_COST = 'controller.kubernetes.io/pod-deletion-cost'
 const COSTS: Readonly<Record<Role, string>> = { active: '100', standby: '0' }
 /** The labels that a pod has in common with the others of its deployment. */
@@ -17,7 +17,7 @@ const SHARED_LABELS = ['app.kubernetes.io/name', 'app.kubernetes.io/instance', '
 /** Pause after a call that failed. */
 const RETRY_MS = 1_000
 
-/** What a server is among those on its database. */
+/** The role of a server among those on its database. */
 export type Role = 'active' | 'standby'
 
 /** A pod, by its name. */
@@ -26,19 +26,25 @@ export interface PodName {
   readonly name: string
 }
 
-/** What {@link createActiveLabel} needs. */
+/** Dependencies of {@link createActiveLabel}. */
 export interface ActiveLabelOptions {
   readonly api: KubernetesApi
   /** The pod of this server. */
   readonly pod: PodName
   readonly clock: Clock
-  /** Called once for each role that could not be shown at once; it is tried again until it is, or until the role has changed. */
+  /**
+   * Called once for each role that could not be shown at once; it is tried again until it is, or until the role has
+   * changed.
+   */
   readonly onTrouble: (role: Role, problem: string) => void
 }
 
 /** The role of this server on its pod. */
 export interface ActiveLabel {
-  /** Shows a role from now on. Never throws. @returns when it is shown, or has been replaced by another, or all of it is closed */
+  /**
+   * Shows a role from now on. Never throws.
+   * @returns when it is shown, or has been replaced by another, or all of it is closed
+   */
   show(role: Role): Promise<void>
   /** Ends attempts that go on. What is shown stays. */
   close(): void
@@ -48,8 +54,9 @@ export interface ActiveLabel {
 const WAIT_MS = 2_000
 
 /**
- * Shows a role before others may rely on it: resolves when the label has it, and after 2 seconds in any case, because the role does not depend on
- * the label. Never throws. @param label null outside of a cluster
+ * Shows a role before others may rely on it: resolves when the label has it, and after 2 seconds in any case, because
+ * the role does not depend on the label. Never throws.
+ * @param label null outside of a cluster
  */
 export async function showRole(label: ActiveLabel | null, role: Role): Promise<void> {
   if (label === null) return
@@ -76,8 +83,8 @@ export function ownPod(env: Readonly<Record<string, string | undefined>>): PodNa
 }
 
 /**
- * Makes the label follow the role. A server that becomes active takes the label from the others first: one that was killed with its node, or that
- * is frozen, does not do so itself, and half of all calls would go there.
+ * Makes the label follow the role. A server that becomes active takes the label from the others first: one that was
+ * killed with its node, or that is frozen, does not do so itself, and half of all calls would go there.
  */
 export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOptions): ActiveLabel {
   const folder = `/api/v1/namespaces/${pod.namespace}/pods`

@@ -1,4 +1,4 @@
-/** What runs the workers of this server: processes of this machine, and containers of an engine. */
+/** The drivers of this server: processes of this machine, and containers of an engine or a cluster. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
@@ -35,20 +35,20 @@ import type { Log } from '../../system/observing/log.ts'
 import { systemRandom } from '../../system/random.ts'
 import { kubernetesDriver, usesKubernetes } from './kubernetes.ts'
 
-/** What drivers need of the rest. */
+/** Dependencies of drivers. */
 export interface DriverParts {
   readonly notifier: Notifier
   readonly logs: WorkerLogs
   readonly log: Log
   /** The address for workers in containers; null where there are none. */
   readonly containers: ContainerAddress | null
-  /** Whether this server acts. */
+  /** The role of this server. */
   readonly leader: Leader
 }
 
 /** The driver of a server. */
 export interface ServerDriver extends Driver {
-  /** How workers that are processes are kept apart, as a sentence for people. */
+  /** The isolation of workers that are processes, as a sentence for people. */
   readonly processIsolation: string
   /** Lets go of all workers, which go on. */
   close(): Promise<void>
@@ -73,7 +73,7 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
   })
 }
 
-/** What runs all images but folders. */
+/** The driver of all images but folders. */
 function containerDriver(config: Config, parts: DriverParts): Driver {
   if (usesKubernetes(config)) return kubernetesDriver(config, folderIn(config.dataDir, 'kubernetes'), parts)
   const { containers } = parts
@@ -140,11 +140,13 @@ interface CageOfServer {
   readonly isolation: string
   /** The reason why no worker may be a process; null when one may. */
   readonly refused: string | null
-  /** The reason why workers have no network of their own, against the settings; null where they follow the settings. */
+  /**
+   * The reason why workers have no network of their own, against the settings; null where they follow the settings.
+   */
   readonly lack: LackOfNetworks | null
 }
 
-/** What process workers run in, found out once by a trial. */
+/** The cage of process workers, found once by a trial. */
 function cageFor(config: Config): CageOfServer {
   const known = { dataDir: config.dataDir, isRoot: process.geteuid?.() === 0 }
   if (config.workerSandbox === 'off') {
@@ -208,7 +210,7 @@ function networkFor(
   return { network, text, lack: null }
 }
 
-/** Why no worker can be a process; null when some can. */
+/** The reason for which no worker can be a process; null when some can. */
 function noProcesses({ processes, processRoots }: Config, folders: readonly string[]): StartFailure | null {
   if (processes === 'off') return { kind: 'processes_off' }
   if (processRoots.length > 0 || folders.length > 0) return null

@@ -1,4 +1,4 @@
-/** What the server finds out about its host: the container engine, and what `runyard doctor` finds. */
+/** The server's inspection of its host: the container engine, and the findings of `runyard doctor`. */
 import { type ExecFileException, execFile } from 'node:child_process'
 import { type Config, SETTINGS } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'

@@ -20,21 +20,25 @@ import { systemClock } from '../../system/clock.ts'
 import { installationOf } from '../../system/coordination/installation.ts'
 import type { Log } from '../../system/observing/log.ts'
 
-/** What the driver for pods needs of the rest. */
+/** Dependencies of the driver for pods. */
 export interface KubernetesParts {
   readonly notifier: Notifier
   readonly logs: WorkerLogs
   readonly log: Log
-  /** Whether this server acts. */
+  /** The role of this server. */
   readonly leader: Leader
 }
 
-/** Whether workers are pods of a cluster. */
+/** True when workers are pods of a cluster. */
 export function usesKubernetes({ kubernetes }: Config): boolean {
   return kubernetes.where !== 'off'
 }
 
-/** The driver for pods. @param stateDir an existing folder for notes @throws AppError when the cluster is not configured */
+/**
+ * The driver for pods.
+ * @param stateDir an existing folder for notes
+ * @throws AppError when the cluster is not configured
+ */
 export function kubernetesDriver(config: Config, stateDir: string, parts: KubernetesParts): KubernetesDriver {
   const { kubernetes } = config
   refuseGaps(config)
@@ -145,7 +149,7 @@ function installationFor({ databaseUrl, dataDir }: Config): string {
   return createHash('sha256').update(`${hostname}:${port}${pathname}`).digest('hex').slice(0, 12)
 }
 
-/** Where pods call whichever server is active, with the worker surface alone; null where no worker is a pod. */
+/** The address at which pods call the active server, with the worker surface alone; null where no worker is a pod. */
 export function podUrls({ kubernetes: { where, workerUrl } }: Config): ContainerUrls | null {
   const url = workerUrl ?? ''
   return where === 'off' ? null : { knownUrl: url, url: async () => url }

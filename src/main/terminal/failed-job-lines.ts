@@ -17,7 +17,10 @@ export interface FailedJobParts {
   readonly after: (ms: number, callback: () => void) => void
 }
 
-/** Reads the stream of events for jobs of some endpoints that fail or time out. An event has no error, so it is read from the store. */
+/**
+ * Reads the stream of events for jobs of some endpoints that fail or time out. An event has no error, so it is read
+ * from the store.
+ */
 export class FailedJobLines {
   readonly #parts: FailedJobParts
   readonly #names: ReadonlyMap<EndpointId, string>

@@ -81,8 +81,8 @@ export interface ShownOutput {
 }
 
 /**
- * Shows the output of workers, each line after the name of its endpoint and, where several workers print, the id of its worker. Lines past the limit
- * are left out, and a line reports it.
+ * Shows the output of workers, each line after the name of its endpoint and, where several workers print, the id of
+ * its worker. Lines past the limit are left out, and a line reports it.
  * @returns a function that ends the showing
  */
 export function showOutput(parts: ShownOutput): () => void {
@@ -129,7 +129,10 @@ async function follow(
   }
 }
 
-/** Shows the lines of a stream up to the limit of a second. Returns the pause until the next line; 0 where the stream ended. */
+/**
+ * Shows the lines of a stream up to the limit of a second. Returns the pause until the next line; 0 where the stream
+ * ended.
+ */
 async function showUntilFull(
   stream: LogStream,
   { names, shared, write }: { names: LineNames; shared: SharedLines; write: (text: string) => void },
