@@ -8,6 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { changedFiles, compareVersions, isVersion } from './release/versions.ts'
+import { schemaText } from './schema.ts'
 
 const HELP = `./bin/node scripts/release.ts <version> [options]
 
@@ -84,6 +85,7 @@ function make({ version, folder, image, date }: Release): void {
     for (const [path, text] of Object.entries(files)) writeFileSync(join(ROOT, path), text)
     step('packages', () => pack(folder))
     if (image !== undefined) step('image', () => saveImage(image, version, folder))
+    writeFileSync(join(folder, 'schema.graphql'), schemaText())
     writeFileSync(join(folder, 'notes.md'), notes)
     writeFileSync(join(folder, 'SHA256SUMS'), sums(folder))
     step('commit and tag', () => {

@@ -7,6 +7,7 @@ import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { files, read } from '../test/tidy/files.ts'
+import { schemaText } from './schema.ts'
 import { apiPage } from './site/api.ts'
 import { frontPage } from './site/front-page.ts'
 import { llmsFullText, llmsText, makeSite, type Site, sitePath, summaryOf, titleOf } from './site/pages.ts'
@@ -46,6 +47,7 @@ function buildSite(folder: string, base: string): void {
   run(join(HOME, 'node_modules/.bin/vitepress'), 'build', 'source', '--outDir', folder)
   // What llms.txt leads to lies beside the pages.
   for (const [path, { text }] of site.pages) write(join(folder, path), text)
+  write(join(folder, 'reference/schema.graphql'), schemaText())
   write(join(folder, 'llms.txt'), llmsText(site, base))
   write(join(folder, 'llms-full.txt'), llmsFullText(site))
   process.stdout.write(`${site.pages.size} pages in ${folder}\n`)

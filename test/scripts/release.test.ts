@@ -67,7 +67,14 @@ describe('a release in a copy of the repository', () => {
     assert.equal(git('rev-parse', 'v7.8.9^{commit}'), git('rev-parse', 'HEAD'))
     assert.equal(git('cat-file', '-t', 'v7.8.9'), 'tag')
     assert.equal(git('status', '--porcelain'), '')
-    const names = ['SHA256SUMS', 'notes.md', 'runyard-7.8.9.tgz', 'runyard-worker-7.8.9.tgz', 'runyard.cdx.json']
+    const names = [
+      'SHA256SUMS',
+      'notes.md',
+      'runyard-7.8.9.tgz',
+      'runyard-worker-7.8.9.tgz',
+      'runyard.cdx.json',
+      'schema.graphql',
+    ]
     assert.deepEqual(readdirSync(made).sort(), names)
     execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: made })
     const bill = JSON.parse(readFileSync(join(made, 'runyard.cdx.json'), 'utf8'))
