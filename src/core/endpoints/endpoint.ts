@@ -97,10 +97,7 @@ export const ENDPOINT_FIELDS = {
   flashboot: released<FlashBoot>('OFF', 'flashboot'),
   /** Models that workers want to find on their disk, as they were given; see `core/models/model-reference.ts`. */
   modelReferences: released<readonly string[]>([], 'modelReferences', { check: modelProblems }),
-  /**
-   * Origins of the web pages that may call its job operations, besides those of the server; `*` for all. See {@link
-   * isPageOrigin}.
-   */
+  /** Origins of web pages that may call its job operations, besides the server's; `*` for all. {@link isPageOrigin} */
   corsOrigins: immediate<readonly string[]>([], { check: originProblems }),
   /** The own host name of a load-balancing endpoint, besides its usual addresses; see domain.ts. Null without one. */
   domain: immediate<string | null>(null, { applies: isLoadBalancing }),
