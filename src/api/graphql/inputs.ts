@@ -7,14 +7,26 @@ import {
   type Scaler,
 } from '../../core/endpoints/endpoint.ts'
 import { parseInstanceId } from '../../core/endpoints/instance-id.ts'
+import type { TemplateInput } from '../../core/endpoints/template.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import { listItems } from '../../core/text-parts.ts'
 import { readFields } from '../dialect.ts'
 import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
-import type { GivenTemplateInput, SaveTemplateFields } from './template-inputs.ts'
+import { TEMPLATE_MEMBERS } from '../template-fields.ts'
+
+/** Fields that may be left out or null. */
+export type GivenFields<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | null }
+
+/** The hand-made members of a template in saveTemplate and saveEndpoint, as clients send them. */
+export type SaveTemplateFields = GivenFields<{
+  id: string
+  volumeInGb: number
+  isServerless: boolean
+  startScript: string
+}>
 
 /** The hand-made members of the input of saveEndpoint as clients send it; empty strings mean "none". */
-export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
+export type EndpointInput = { readonly name: string } & GivenFields<{
   id: string
   type: string
   templateId: string
@@ -25,7 +37,7 @@ export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   allowedCudaVersions: string
   minCudaVersion: string
   networkVolumeId: string
-  networkVolumeIds: (GivenTemplateInput<{ networkVolumeId: string }> | null)[]
+  networkVolumeIds: (GivenFields<{ networkVolumeId: string }> | null)[]
   volumes: unknown[]
   scalerType: string
   scalerValue: number
@@ -35,7 +47,7 @@ export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   cloudStorageConfig: unknown
 }>
 
-/** The result of reading an input, with all problems of its form. */
+/** An endpoint as an input gives it, with all problems of its form. */
 export interface EndpointReading {
   readonly config: Partial<EndpointConfig>
   readonly failures: readonly string[]
@@ -144,3 +156,17 @@ function readVolumes({ networkVolumeId, networkVolumeIds }: EndpointInput): Volu
   if (networkVolumeId) return [networkVolumeId as VolumeId]
   return networkVolumeId == null && networkVolumeIds == null ? null : []
 }
+
+/** A template as an input gives it, with all problems of its form. */
+export interface TemplateReading {
+  readonly template: Partial<TemplateInput>
+  readonly failures: readonly string[]
+}
+
+/** The template fields of an input. Omitted fields stay omitted. */
+export function readTemplateFields(fields: SaveTemplateFields): TemplateReading {
+  const template = readFields<TemplateInput>(TEMPLATE_MEMBERS, 'graphql', fields)
+  return { template, failures: fields.startScript ? [NO_START_SCRIPT] : [] }
+}
+
+const NO_START_SCRIPT = 'startScript is not supported; put what it does into dockerArgs or the image'

@@ -6,8 +6,8 @@ import type { DataCenter } from '../../../core/hardware/catalog-types.ts'
 import type { TemplateId } from '../../../core/ids.ts'
 import type { Catalog, PricedGpu } from '../../../services/hardware/catalog.ts'
 import type { GraphqlContext } from '../context.ts'
+import type { GivenFields } from '../inputs.ts'
 import type { GraphqlParts } from '../parts.ts'
-import type { GivenTemplateInput } from '../template-inputs.ts'
 import { templateView } from '../views.ts'
 
 /** Requirements of a worker besides its GPU. */
@@ -18,7 +18,7 @@ export interface WantedGpus {
   readonly minVcpuCount: number
 }
 
-type Input<Fields> = { readonly input?: GivenTemplateInput<Fields> | null }
+type Input<Fields> = { readonly input?: GivenFields<Fields> | null }
 
 const STOCK: Readonly<Record<Availability, string | null>> = { NONE: null, LOW: 'Low', MEDIUM: 'Medium', HIGH: 'High' }
 /** vCPUs of the smallest worker of a flavor, used for the stock if no size is given. */
@@ -88,7 +88,7 @@ export function catalogFields({ catalog }: GraphqlParts) {
 }
 
 /** The share of a GPU type that one worker can have on this machine. It counts as secure cloud. There is no community cloud. */
-function lowestPrice(catalog: Catalog, gpu: PricedGpu, wanted: GivenTemplateInput<WantedGpus>) {
+function lowestPrice(catalog: Catalog, gpu: PricedGpu, wanted: GivenFields<WantedGpus>) {
   const { vcpusHere, memoryGbHere } = gpu
   const isHere = wanted.secureCloud !== false
   const isEnough =

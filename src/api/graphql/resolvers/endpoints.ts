@@ -6,9 +6,8 @@ import { type EndpointId, isEndpointId, type TemplateId, type VolumeId } from '.
 import type { Endpoints, SavedEndpoint } from '../../../services/endpoints/endpoints.ts'
 import { graphqlSentence } from '../../field-names.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
-import { type EndpointInput, readEndpointInput } from '../inputs.ts'
+import { type EndpointInput, readEndpointInput, readTemplateFields } from '../inputs.ts'
 import type { GraphqlParts } from '../parts.ts'
-import { readTemplateFields } from '../template-inputs.ts'
 import { type EndpointView, endpointView, queuedView, templateView, volumeView, workerView } from '../views.ts'
 
 /** Endpoint fields that are read only if requested. */

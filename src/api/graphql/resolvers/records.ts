@@ -4,8 +4,8 @@ import { invalidRequest } from '../../../core/errors.ts'
 import type { RegistryId, SecretId, TemplateId, VolumeId } from '../../../core/ids.ts'
 import type { SavedTemplate, Templates } from '../../../services/endpoints/templates.ts'
 import type { Writing } from '../context.ts'
+import { readTemplateFields, type SaveTemplateFields } from '../inputs.ts'
 import type { GraphqlParts } from '../parts.ts'
-import { readTemplateFields, type SaveTemplateFields } from '../template-inputs.ts'
 import { registryView, secretView, templateView, volumeView } from '../views.ts'
 
 /** Mutations on templates. */
