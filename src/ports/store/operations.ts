@@ -266,15 +266,16 @@ export type StoreCall = (...args: unknown[]) => Promise<unknown>
  */
 export type StoreLayer = (call: StoreCall, name: OperationName, operation: StoreOperation, store: Store) => StoreCall
 
-/** A store with a layer around its methods. Other members, such as `close`, stay as they are. */
+/** A store with a layer around its methods. It inherits those that the layer returns as they are. */
 export function layered<Whole extends Store>(store: Whole, layer: StoreLayer): Whole {
   const parts = Object.entries(OPERATIONS).map(([part, operations]) => {
     const methods = store[part as StorePart] as unknown as Record<string, StoreCall>
-    const entries = Object.entries<StoreOperation>(operations).map(([method, operation]) => {
+    const own = Object.entries<StoreOperation>(operations).flatMap(([method, operation]) => {
       const call = methods[method]!
-      return [method, layer(call, `${part}.${method}` as OperationName, operation, store)]
+      const around = layer(call, `${part}.${method}` as OperationName, operation, store)
+      return around === call ? [] : [[method, around] as const]
     })
-    return [part, Object.fromEntries(entries)]
+    return [part, own.length === 0 ? methods : Object.assign(Object.create(methods), Object.fromEntries(own))]
   })
   return { ...store, ...Object.fromEntries(parts) }
 }
