@@ -35,7 +35,6 @@ const { values } = parseArgs({
     worker: { type: 'string' },
     python: { type: 'string', default: process.env.RUNYARD_TEST_PYTHON ?? 'python3' },
     workers: { type: 'string' },
-    'at-once': { type: 'string', default: '8' },
     database: { type: 'string' },
     minutes: { type: 'string' },
   },
@@ -68,7 +67,8 @@ const jobs = whole('jobs', 1, 100_000)
 const freezes = whole('freezes', 0, 10_000)
 const kills = whole('kills', 0, 1_000, freezes > 0 ? 1_000 : 10)
 const workers = whole('workers', 1, 50, freezes > 0 ? 12 : 3)
-const atOnce = whole('at-once', 1, 100)
+// A wave wakes all workers.
+const atOnce = freezes > 0 ? 1 : 8
 const minutes = whole('minutes', 1, 600, freezes > 0 ? 10 : 5)
 const kind = values.worker ?? (hasRunpod(values.python) ? 'python' : 'node')
 if (kind !== 'python' && kind !== 'node') {
@@ -96,8 +96,7 @@ const { rows, faults } = await withSchema(values.database ?? null, database =>
     kills,
     freezes,
     workers,
-    // A wave wakes all workers.
-    atOnce: freezes > 0 ? 1 : atOnce,
+    atOnce,
     database,
     python: kind === 'python' ? values.python : null,
     limitMs: minutes * 60_000,
