@@ -52,10 +52,14 @@ export class Bench {
   /** Starts a peer of bench/peers, which is installed at its first use. @returns its side without the request's end */
   async peer(name: string, file: string, env: Readonly<Record<string, string>>): Promise<Started & { port: number }> {
     if (!existsSync(join(PEERS, 'node_modules')))
-      execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', '--ignore-scripts', '--omit=optional'], {
-        cwd: PEERS,
-        stdio: 'inherit',
-      })
+      execFileSync(
+        'npm',
+        ['install', '--silent', '--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--omit=optional'],
+        {
+          cwd: PEERS,
+          stdio: 'inherit',
+        },
+      )
     const started = await this.start(process.execPath, [join(PEERS, file)], env)
     if (!/^\d+$/.test(started.line)) throw new Error(`${name} printed '${started.line}', not its port`)
     return { ...started, port: Number(started.line) }
