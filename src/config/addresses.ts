@@ -106,7 +106,7 @@ export const ORIGIN_SETTINGS = {
 }
 
 /** The settings that have names by which clients call the server. */
-export interface ClientNames {
+interface ClientNames {
   readonly consoleUrl: string | null
   readonly publicUrl: string | null
   readonly queueUrl: string | null
@@ -267,7 +267,7 @@ export function hasTls({ certFile, selfSigned }: TlsSettings): boolean {
 }
 
 /** The address at which pods call the server. */
-export interface CallsOfPods {
+interface CallsOfPods {
   readonly where: string
   readonly workerUrl: string | null
   readonly workerPort: number

@@ -139,7 +139,7 @@ function optionName({ flag }: Setting): string {
 /**
  * Settings as they were given: option values by the names of {@link SETTINGS}, the environment, and where paths start.
  */
-export interface GivenSettings {
+interface GivenSettings {
   readonly options: Readonly<Record<string, unknown>>
   readonly env: Readonly<Record<string, string | undefined>>
   /** Makes a path absolute. */

@@ -183,7 +183,7 @@ function variableOf(flag: string): string {
 }
 
 /** A table of settings by the names of their values; a table inside is a group of values. */
-export interface SettingTable {
+interface SettingTable {
   readonly [name: string]: Setting | SettingTable
 }
 

@@ -160,7 +160,7 @@ export const BACKUP_SETTINGS = {
 type Given = ValuesOf<typeof BACKUP_SETTINGS>['backups']
 
 /** The sources of the passphrase of scheduled backups. */
-export interface PassphraseSources {
+interface PassphraseSources {
   /** RUNYARD_BACKUP_PASSPHRASE. */
   readonly variable: string | undefined
   /** Reads a file; throws when it cannot. Left out where no backup is made. */

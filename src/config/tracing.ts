@@ -5,7 +5,7 @@
 import { TRACE_SAMPLERS, TRACE_SAMPLING, type TraceSampling } from '../core/observing/trace-sampling.ts'
 
 /** Ways to send traces. */
-export const TRACE_PROTOCOLS = ['http/protobuf', 'http/json'] as const
+const TRACE_PROTOCOLS = ['http/protobuf', 'http/json'] as const
 
 /** The recording and the sending of traces. */
 export interface TracingConfig {

@@ -1,6 +1,9 @@
 /** All checks of `runyard doctor`, with and without a server that runs. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { hasTls, type TlsSettings } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
+import { toAppError } from '../core/errors.ts'
 import * as diagnosis from '../core/observing/diagnosis.ts'
 import { resumedTime } from '../core/server-time.ts'
 import { accessProblem } from '../disk/access-problem.ts'
@@ -13,10 +16,11 @@ import { DATABASE_NAME, databaseMismatch } from '../store/data-dir-database.ts'
 import { checkFile, checkPostgres, timeOfFile, timeOfPostgres } from '../store/database-check.ts'
 import { newestBackup } from '../system/backup/backup-folder.ts'
 import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
+import { readPair } from '../system/certificates/key-pair.ts'
+import { selfSignedFiles } from '../system/certificates/self-signed.ts'
 import { machineClocks } from '../system/clock.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
-import { inspectCertificate } from './certificate.ts'
 import { inspectCluster } from './cluster.ts'
 import { inspectEngine } from './engine.ts'
 import { suspendLack } from './gpu.ts'
@@ -24,7 +28,7 @@ import { inspectDataDir, inspectGpus, inspectMemory, inspectPort } from './machi
 import { type Probed, probeReach } from './probe.ts'
 
 /** The settings of a diagnosis. */
-export interface DiagnoseOptions {
+interface DiagnoseOptions {
   readonly config: Pick<
     Config,
     | 'dataDir'
@@ -138,4 +142,21 @@ function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.
 
 function workerNetworkHere(wanted: Config['workerNetwork'], bwrap: string): diagnosis.Finding {
   return diagnosis.ofWorkerNetwork(wanted, wanted === 'shared' ? null : tryOwnNetwork(bwrap, wanted === 'open'))
+}
+
+/**
+ * The certificate of the settings, as a server finds it; null for plain HTTP, and where the server makes one at its
+ * first start.
+ */
+async function inspectCertificate(dataDir: string, tls: TlsSettings): Promise<diagnosis.CertificateState | null> {
+  if (!hasTls(tls)) return null
+  const { certFile, keyFile } = tls
+  const { pair } = selfSignedFiles(dataDir)
+  if (tls.selfSigned && !existsSync(pair)) return null
+  try {
+    const files = { certFile: certFile ?? pair, keyFile: keyFile ?? pair }
+    return (await readPair(files, Date.now())).about
+  } catch (error) {
+    return { problem: toAppError(error).message }
+  }
 }

@@ -26,7 +26,7 @@ export { StartError } from './start-error.ts'
 export type { ActingServer } from './term.ts'
 
 /** The certificate of a server, for those who connect to it. */
-export interface ServedCertificate {
+interface ServedCertificate {
   /** SHA-256 of it. */
   readonly fingerprint: string
   /** The file to trust, of one that the server has made for itself; null for others. */

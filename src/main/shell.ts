@@ -29,7 +29,7 @@ import { Front } from './listening/front.ts'
 import { addressesOf, bind, type Listeners } from './listening/listeners.ts'
 
 /** The parts of a {@link Shell} that are opened before it. */
-export interface ShellParts {
+interface ShellParts {
   readonly config: Config
   readonly log: Log
   readonly lock: DataDirLock
@@ -136,7 +136,7 @@ function firstOf(pem: string): string {
 }
 
 /** The settings, and the exporter that was loaded for them. */
-export interface LoadedTracing {
+interface LoadedTracing {
   readonly config: TracingConfig
   readonly exporter: SpanExporter
 }
@@ -163,7 +163,7 @@ export async function loadTracing(config: TracingConfig | null, log: Log): Promi
 }
 
 /** Begins to record traces. */
-export function openTraces({ config, exporter }: LoadedTracing, metrics: CountingMetrics, log: Log): Traces {
+function openTraces({ config, exporter }: LoadedTracing, metrics: CountingMetrics, log: Log): Traces {
   const queue = new SpanQueue(systemClock, config.limits, exporter.send, {
     sent: count => metrics.spansPassed('sent', count),
     dropped: count => metrics.spansPassed('dropped', count),
@@ -182,7 +182,7 @@ export function openTraces({ config, exporter }: LoadedTracing, metrics: Countin
 }
 
 /** The source of the console for the program that runs. */
-export function consoleSource(): ConsoleSource {
+function consoleSource(): ConsoleSource {
   const folder = builtFolder('console')
   return folder === null ? new BundledConsole() : { hasChanged: () => false, read: async () => filesIn(folder) }
 }

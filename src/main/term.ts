@@ -316,7 +316,7 @@ const PATHS = ['/v2/openapi.json', '/v2/docs', '/graphql']
 const ENV: RequestEnv = { delivery: { onSettled() {} }, requestId: 'document' }
 
 /** Makes the public documents before the first request for them: each holds the event loop for about 0.1 s, once. */
-export function prepareDocuments(app: App): void {
+function prepareDocuments(app: App): void {
   setTimeout(() => void prepare(app), DELAY_MS).unref()
 }
 

@@ -4,13 +4,13 @@ import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { withEndpointName } from '../client/names.ts'
-import { printList } from '../client/printing.ts'
+import { print, printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
+import { storyText, type ToldStory } from '../terminal/story-text.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { addJobList, changeMany, hasFilter, type ManyOptions, type ManyVerb, showJob, withMany } from './job-history.ts'
-import { showStory } from './job-story.ts'
 import { type SubmitOptions, submission, withInput, withSubmission } from './run.ts'
 
 /** `runyard jobs list|get|create|cancel|retry|replay|story|webhooks|purge|delete`. */
@@ -107,4 +107,11 @@ async function printJob(options: ConnectionOptions, answer: Response): Promise<v
   const job = await answerValue<{ id: string; status: string }>(answer)
   const more = job.status === 'IN_QUEUE' ? `; runyard jobs get ${job.id} shows its output once it has ended` : ''
   printText(wantsJson(options) ? `${lineOf(job)}\n` : `job ${job.id} is ${job.status}${more}\n`)
+}
+
+/** Tells what happened to a job. @param path of the job operations of its endpoint */
+async function showStory(options: ConnectionOptions, path: string, id: string): Promise<void> {
+  const answer = await ask(options, `${path}/requests/${id}/story`)
+  if (wantsJson(options)) return print(options, answer)
+  printText(storyText((await answer.json()) as ToldStory, Date.now()))
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { type AuditView, fieldChanges, type ShownValue } from '../../core/audit/field-change.ts'
 import { UsageError } from '../cli-command.ts'
 import { answerValue } from '../client/answers.ts'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
@@ -22,9 +23,9 @@ import { pages } from '../client/pages.ts'
 import { print, printList, printValue } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
-import { changeLines } from '../terminal/change-text.ts'
+import { changeText } from '../terminal/audit-columns.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
-import { type Column, shown, type TableRow } from '../terminal/table.ts'
+import { type Column, onOneLine, shown, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { addDeletion } from './deletion.ts'
 import { addPromote, addReleases, addRollback } from './endpoint-releases.ts'
@@ -273,4 +274,34 @@ function addEndpointKeyVerbs(group: Command, resource: Resource): void {
         ask(options, `${resource.path}/${encodeURIComponent(known)}/rotate-key`, { method: 'POST' })
       await print(options, await withName(options, resource, id, rotate))
     })
+}
+
+/** Members whose values may be secret. */
+const HIDDEN = new Set(['args', 'description'])
+
+/**
+ * The differences of a resource before and after a change, a line each; empty for none.
+ * @param members those that were changed; null for any
+ */
+function changeLines(before: TableRow, after: TableRow, members: readonly string[] | null): string[] {
+  const chosen = (row: TableRow) =>
+    viewOf(Object.entries(row).filter(([name]) => members === null || members.includes(name)))
+  return fieldChanges(chosen(before), chosen(after)).map(change => onOneLine(changeText(change)))
+}
+
+function viewOf(members: readonly (readonly [name: string, value: unknown])[]): AuditView {
+  const isHidden = ([name]: readonly [string, unknown]) => HIDDEN.has(name)
+  const plain = members.filter(([name]) => name !== 'env')
+  const env = Object.fromEntries(members).env as Readonly<Record<string, string>> | undefined
+  return {
+    shown: Object.fromEntries(plain.filter(member => !isHidden(member)).flatMap(flattened)),
+    hidden: Object.fromEntries(plain.filter(isHidden)) as AuditView['hidden'],
+    variables: env === undefined ? {} : { env },
+  }
+}
+
+/** The members of an object by themselves, as `workers.max`. */
+function flattened([name, value]: readonly [string, unknown]): [string, ShownValue][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[name, value as ShownValue]]
+  return Object.entries(value).map(([inner, one]) => [`${name}.${inner}`, one as ShownValue])
 }

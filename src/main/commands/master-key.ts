@@ -10,7 +10,7 @@ import { acquire, keyFile, type Lead, lead, openStore, requireStoreOf } from '..
 import { StartError, toStartError } from '../start-error.ts'
 
 /** The result of a rotation, and the present key. */
-export interface Rotated extends ReEncryption {
+interface Rotated extends ReEncryption {
   /** Null when the key comes from RUNYARD_MASTER_KEY. */
   readonly keyFile: string | null
 }

@@ -165,7 +165,7 @@ function folderProblem(folder: string, { code, message }: NodeJS.ErrnoException)
 }
 
 /** A store, and what is to be awaited before the first large body is handed on. */
-export interface OpenedStore {
+interface OpenedStore {
   readonly store: Store
   /** Moves an engine that runs in the loop to a thread; at once where it need not move or has moved. Never throws. */
   readonly readyForLarge: () => Promise<void>

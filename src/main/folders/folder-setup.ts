@@ -20,7 +20,7 @@ import {
 type CommandWords = readonly string[]
 
 /** The packages of a folder's handler, by its files. */
-export interface FolderPackages {
+interface FolderPackages {
   /** The file that names them. */
   readonly file: string
   /** The folder in which they are installed, beside the note of their fingerprint. */

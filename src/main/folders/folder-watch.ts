@@ -13,12 +13,12 @@ const MAX_NAMED = 5
 const IGNORED = /^(?:\..*|node_modules|__pycache__|venv|env|.*\.pyc|.*~)$/
 
 /** A watch that runs. */
-export interface FolderWatch {
+interface FolderWatch {
   close(): void
 }
 
 /** Reactions to a change of a folder. Failures are logged. */
-export interface FolderChanges {
+interface FolderChanges {
   /** Replaces the workers. */
   readonly restart: () => Promise<unknown>
   /** Installs the packages again; null where people do that. */

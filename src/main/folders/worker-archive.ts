@@ -16,7 +16,7 @@ export const WORKER_PACKAGE = '@runyard/worker'
 export const WORKER_ARCHIVE = 'vendor/runyard-worker.tgz'
 
 /** The package as in the archive. */
-export interface WorkerPackage {
+interface WorkerPackage {
   readonly version: string
   /** An archive as `npm pack` makes it, the same for the same version. */
   readonly archive: Buffer

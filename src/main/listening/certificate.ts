@@ -11,7 +11,7 @@ import { machineNames } from '../../system/hardware/machine-names.ts'
 import type { NamingSettings } from './addresses.ts'
 
 /** The names of this machine that its user has not given. */
-export interface MachineNames {
+interface MachineNames {
   readonly names: readonly string[]
   /** Addresses at which others reach it. */
   readonly addresses: readonly string[]

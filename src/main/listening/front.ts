@@ -14,7 +14,7 @@ import type { Standby } from '../../server/standby.ts'
 export type Offered = Pick<App, 'fetch' | 'entrance'> & Pick<Front, 'endpointOf'>
 
 /** The purpose of a listener: all, or all but management, management alone, calls of workers alone. */
-export type ListenerKind = 'all' | 'open' | 'management' | 'workers'
+type ListenerKind = 'all' | 'open' | 'management' | 'workers'
 
 /** Leads requests to the application of the present term. */
 export class Front {

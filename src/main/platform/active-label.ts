@@ -21,13 +21,13 @@ const RETRY_MS = 1_000
 export type Role = 'active' | 'standby'
 
 /** A pod, by its name. */
-export interface PodName {
+interface PodName {
   readonly namespace: string
   readonly name: string
 }
 
 /** Dependencies of {@link createActiveLabel}. */
-export interface ActiveLabelOptions {
+interface ActiveLabelOptions {
   readonly api: KubernetesApi
   /** The pod of this server. */
   readonly pod: PodName

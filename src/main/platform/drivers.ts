@@ -47,7 +47,7 @@ export interface DriverParts {
 }
 
 /** The driver of a server. */
-export interface ServerDriver extends Driver {
+interface ServerDriver extends Driver {
   /** The isolation of workers that are processes, as a sentence for people. */
   readonly processIsolation: string
   /** Lets go of all workers, which go on. */

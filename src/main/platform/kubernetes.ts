@@ -21,7 +21,7 @@ import { installationOf } from '../../system/coordination/installation.ts'
 import type { Log } from '../../system/observing/log.ts'
 
 /** Dependencies of the driver for pods. */
-export interface KubernetesParts {
+interface KubernetesParts {
   readonly notifier: Notifier
   readonly logs: WorkerLogs
   readonly log: Log

@@ -10,7 +10,7 @@ const MAX_NAMED = 5
 const PERIOD_MS = 1_000
 
 /** Dependencies of {@link FailedJobLines}. */
-export interface FailedJobParts {
+interface FailedJobParts {
   /** The error of a job; null without one, and for an unknown job. */
   readonly errorOf: (endpoint: EndpointId, job: JobId) => Promise<string | null>
   readonly log: { error(fields: object, name: string): void }
