@@ -4,6 +4,7 @@ import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import type { MetDamage } from '../../../src/core/observing/store-damage.ts'
 import { StoreFull } from '../../../src/ports/store/store-full.ts'
+import { openSqliteStore } from '../../../src/store/engines/sqlite.ts'
 import { StoreRoomWatch } from '../../../src/system/observing/store-room-watch.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 import { RigProgram } from '../../support/rig-program.ts'
@@ -79,14 +80,20 @@ test('a page of explanations has as many as are asked for, within the limit', as
 })
 
 test('an endpoint that is deleted while all are explained is left out', async t => {
-  const rig = await openRig(t)
-  const [first, second] = [await rig.endpoint(), await rig.endpoint()]
-  const { list } = rig.store.endpoints
-  rig.store.endpoints.list = async (...args) => {
-    const found = await list(...args)
-    await rig.store.endpoints.remove(first, rig.clock.now())
-    return found
+  let removed: EndpointId | null = null
+  const openStore = async () => {
+    const store = await openSqliteStore({ file: ':memory:', host: 'inline' })
+    const { endpoints } = store
+    const list: typeof endpoints.list = async (...args) => {
+      const listed = await endpoints.list(...args)
+      if (removed !== null) await endpoints.remove(removed, rig.clock.now())
+      return listed
+    }
+    return { ...store, endpoints: { ...endpoints, list } }
   }
+  const rig = await openRig(t, { openStore })
+  const [first, second] = [await rig.endpoint(), await rig.endpoint()]
+  removed = first
   const { explanations } = await page(rig)
   assert.deepEqual(
     explanations.map(({ id }) => id),
