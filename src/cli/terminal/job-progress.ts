@@ -85,8 +85,8 @@ export class JobProgress {
     this.clear()
     const lines = [`${cause}: ${summary}`]
     if (action !== null) {
-      lines.push(`  -> ${action}`, ...commands.map(command => `     $ ${command}`))
-      lines.push(...evidence.slice(-MAX_EVIDENCE).map(line => `  | ${line}`))
+      lines.push(`  -> ${action}`, ...evidence.slice(-MAX_EVIDENCE).map(line => `  | ${line}`))
+      lines.push(...commands.map(command => `  $ ${command}`))
     }
     printText(`${lines.join('\n')}\n`, process.stderr)
   }
