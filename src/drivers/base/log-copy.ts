@@ -9,6 +9,7 @@ import type { ByteBudget, ByteRate } from '../../core/byte-budget.ts'
 import { OutputWriter } from '../../disk/worker-output.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { BEGIN, type LogEntry, LogPosition, type OutputPlace } from './log-position.ts'
+import { LoopPause } from './loop-pause.ts'
 
 /** Place up to which an output was copied. */
 interface Note extends OutputPlace {
@@ -64,10 +65,11 @@ export class LogCopy {
   /** True once the worker has ended: a stream that ends then was read to its end. */
   #over = false
   readonly #finished: Promise<void>
-  #wake: () => void = () => {}
+  readonly #pause: LoopPause
 
   constructor(options: LogCopyOptions) {
     this.#options = options
+    this.#pause = new LoopPause(options.clock)
     this.#finished = this.#run()
   }
 
@@ -79,7 +81,7 @@ export class LogCopy {
   /** The worker has ended: resolves when all of its output is copied, after that time at the latest. */
   async finish(forMs: number): Promise<void> {
     this.#over = true
-    this.#wake()
+    this.#pause.wake()
     const waited = Promise.withResolvers<void>()
     const cancel = this.#options.clock.after(forMs, waited.resolve)
     await Promise.race([this.#finished, waited.promise])
@@ -89,13 +91,13 @@ export class LogCopy {
 
   /** Asks for the output again at once, such as after an absence. */
   resume(): void {
-    this.#wake()
+    this.#pause.wake()
   }
 
   /** Stops copying; another server may go on. Resolves when nothing is written any more. */
   close(): Promise<void> {
     this.#closed.abort()
-    this.#wake()
+    this.#pause.close()
     return this.#finished
   }
 
@@ -109,7 +111,7 @@ export class LogCopy {
         const wasOver = this.#over
         const read = await this.#copy().catch(() => false)
         if (signal.aborted || (wasOver && read)) break
-        if (!this.#over) await this.#pause(this.#options.pauseMs?.() ?? AGAIN_MS)
+        if (!this.#over) await this.#pause.wait(this.#options.pauseMs?.() ?? AGAIN_MS)
         else if (!read) break
       }
     } finally {
@@ -135,7 +137,7 @@ export class LogCopy {
         const nowMs = clock.monotonic()
         if (nowMs - sinceMs >= GATHER_MS) [sinceMs, pieceCount] = [nowMs, 0]
         pieceCount += 1
-        if (bytes < SMALL_BYTES && pieceCount > AT_ONCE && !this.#over) await this.#pause(GATHER_MS)
+        if (bytes < SMALL_BYTES && pieceCount > AT_ONCE && !this.#over) await this.#pause.wait(GATHER_MS)
       }
       return true
     } finally {
@@ -166,17 +168,6 @@ export class LogCopy {
     } catch {
       // A full disk costs the note; some lines may then stand there twice after a restart.
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    if (this.#closed.signal.aborted) return Promise.resolve()
-    return new Promise(resolve => {
-      const cancel = this.#options.clock.after(ms, resolve)
-      this.#wake = () => {
-        cancel()
-        resolve()
-      }
-    })
   }
 }
 

@@ -3,6 +3,7 @@
  * no longer exist. A list is the truth; events may be missed, repeated or out of order.
  */
 import type { Clock } from '../../ports/clock.ts'
+import { LoopPause } from '../base/loop-pause.ts'
 import { type KubernetesApi, KubernetesError, type KubernetesObject, kubernetesError, type ObjectList } from './api.ts'
 
 /** Options of {@link ListWatch}. */
@@ -53,22 +54,23 @@ export class ListWatch<Item extends KubernetesObject> {
   #version: string | null = null
   #listedMs = Number.NEGATIVE_INFINITY
   #problem: string | null | undefined = undefined
-  #wake: () => void = () => {}
+  readonly #pause: LoopPause
 
   constructor(options: ListWatchOptions<Item>) {
     this.#options = options
+    this.#pause = new LoopPause(options.clock)
     void this.#live()
   }
 
   /** Looks again at once, where it waits because the API was away. */
   hurry(): void {
-    this.#wake()
+    this.#pause.wake()
   }
 
   /** Ends it; nothing is called any more. */
   close(): void {
     this.#closed.abort()
-    this.#wake()
+    this.#pause.close()
   }
 
   async #live(): Promise<void> {
@@ -83,7 +85,7 @@ export class ListWatch<Item extends KubernetesObject> {
         const isStale = error.status === 410
         if (isStale) this.#version = null
         else this.#tell(error.message)
-        await this.#pause(Math.max(waitMs, error.retryAfterMs))
+        await this.#pause.wait(Math.max(waitMs, error.retryAfterMs))
         waitMs = Math.min(waitMs * 2, RETRY_MS.most)
       }
     }
@@ -164,7 +166,7 @@ export class ListWatch<Item extends KubernetesObject> {
     }
     const lasted = clock.monotonic() - startedMs >= RETRY_MS.most
     // An API that ends each watch at once must not be asked in a circle.
-    if (count === 0 && !lasted) await this.#pause(RETRY_MS.first)
+    if (count === 0 && !lasted) await this.#pause.wait(RETRY_MS.first)
     return count > 0 || lasted
   }
 
@@ -184,17 +186,6 @@ export class ListWatch<Item extends KubernetesObject> {
     if (this.#problem === problem || this.#closed.signal.aborted) return
     this.#problem = problem
     this.#options.onAway(problem)
-  }
-
-  #pause(ms: number): Promise<void> {
-    if (this.#closed.signal.aborted) return Promise.resolve()
-    return new Promise(resolve => {
-      const cancel = this.#options.clock.after(ms, resolve)
-      this.#wake = () => {
-        cancel()
-        resolve()
-      }
-    })
   }
 }
 

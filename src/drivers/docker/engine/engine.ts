@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import { type EngineAbsence, startFailureText } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
+import { LoopPause } from '../../base/loop-pause.ts'
 import type { EngineAddress } from './engine-address.ts'
 import { EngineClient, type EngineRequest } from './engine-client.ts'
 import { EngineAway, EngineError, engineError } from './engine-error.ts'
@@ -74,11 +75,13 @@ export class Engine {
   /** True where the last entry of the log says that it is up; null before the first entry. */
   #logged: boolean | null = null
   #closed = false
-  #wake: () => void = () => {}
+  readonly #pause: LoopPause
+  #endEvents: () => void = () => {}
   readonly #tried = Promise.withResolvers<void>()
 
   constructor(options: ContainerEngineOptions) {
     this.#options = options
+    this.#pause = new LoopPause(options.clock)
     void this.#live()
   }
 
@@ -100,7 +103,8 @@ export class Engine {
   close(): void {
     this.#closed = true
     this.#tried.resolve()
-    this.#wake()
+    this.#pause.close()
+    this.#endEvents()
   }
 
   /** Calls the engine. @throws EngineError */
@@ -158,7 +162,7 @@ export class Engine {
         if (this.#closed) return
         this.#options.onAway()
       }
-      await this.#pause(waitMs)
+      await this.#pause.wait(waitMs)
       waitMs = Math.min(waitMs * 2, RETRY_MS.most)
     }
   }
@@ -232,7 +236,7 @@ export class Engine {
       })
     }
     ping(0)
-    this.#wake = () => events.destroy()
+    this.#endEvents = () => events.destroy()
     try {
       await this.#options.onUp()
       let rest = ''
@@ -257,17 +261,6 @@ export class Engine {
     }
     if (event.Action === undefined || event.Actor?.ID === undefined) return
     this.#options.onEvent({ action: event.Action, container: event.Actor.ID, attributes: event.Actor.Attributes ?? {} })
-  }
-
-  #pause(ms: number): Promise<void> {
-    if (this.#closed) return Promise.resolve()
-    return new Promise(resolve => {
-      const cancel = this.#options.clock.after(ms, resolve)
-      this.#wake = () => {
-        cancel()
-        resolve()
-      }
-    })
   }
 }
 
