@@ -253,10 +253,14 @@ class CardChecks {
     try {
       await until(() => readProcess(worker.pid)?.stopped === true, REST_MS)
       await pause(PAUSE_MS)
-    } finally {
+    } catch (error) {
       signal(worker.pid, 'SIGCONT')
+      throw error
     }
-    const restoreMs = await this.#resume(suspended)
+    const restoreMs = await this.#resume(suspended, async () => {
+      signal(worker.pid, 'SIGCONT')
+      await until(() => readProcess(worker.pid)?.stopped === false, REST_MS)
+    })
     const launches = await work
     if ((await worker.checksum()) !== before) throw new CheckFailed('its memory has other contents after the pause')
     if (pausedAfter === launches) throw new CheckFailed('the work ended before it was paused')
@@ -299,11 +303,18 @@ class CardChecks {
   }
 
   /** @returns milliseconds of the restore */
-  async #resume({ card, processes }: SuspendOutcome & { outcome: 'suspended' }): Promise<number> {
-    const outcome = await this.#options.suspender.resume(card, processes)
+  async #resume(
+    { card, processes }: SuspendOutcome & { outcome: 'suspended' },
+    thaw?: () => Promise<void>,
+  ): Promise<number> {
+    const outcome = await this.#options.suspender.resume(card, processes, thaw)
     if (outcome.outcome === 'resumed') return outcome.restoreMs
     const why =
-      'problem' in outcome ? outcome.problem : `it needs ${gib(outcome.neededBytes)} of ${gib(outcome.freeBytes)} free`
+      outcome.outcome === 'no_room'
+        ? `it needs ${gib(outcome.neededBytes)} of ${gib(outcome.freeBytes)} free`
+        : outcome.outcome === 'stopped'
+          ? `process ${outcome.pid} is stopped`
+          : outcome.problem
     throw new CheckFailed(`resume failed (${outcome.outcome}): ${why}`)
   }
 

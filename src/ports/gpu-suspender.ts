@@ -22,11 +22,15 @@ export interface GpuSuspender {
   /** The state of a process. Takes seconds where it is stopped. */
   state(pid: number): Promise<SuspendState>
   /**
-   * Suspends all CUDA processes of a family, which must not be stopped or frozen: a stopped process does not answer the driver. They block in their next
-   * call of CUDA until {@link resume}; what they do on processors goes on. Takes a second for each GB or two.
+   * Suspends all CUDA processes of a family, which must not be stopped or frozen: a stopped process does not answer the driver. A call of CUDA that has
+   * begun waits until {@link resume}; one that begins meanwhile may end its process, so the caller freezes the family afterwards. Takes a second for
+   * each GB or two.
    * @param lockMs time for the work on the card that has begun
    */
   suspend(family: ProcessFamily, lockMs: number): Promise<SuspendOutcome>
-  /** Gives processes their memory on the card back, and lets them go on. They must not be stopped or frozen. */
-  resume(card: string, processes: readonly SuspendedProcess[]): Promise<ResumeOutcome>
+  /**
+   * Gives processes their memory on the card back, and lets them go on. Until then a call of CUDA that one of them begins may end it.
+   * @param thaw called right before, once all is ready and there is room; lets go on what is stopped or frozen, which would not answer the driver
+   */
+  resume(card: string, processes: readonly SuspendedProcess[], thaw?: () => Promise<void>): Promise<ResumeOutcome>
 }

@@ -28,7 +28,7 @@ export type FamilyLack =
   /** Its memory cannot be measured, as in a container that does not see the pids of the host. */
   | { readonly why: 'not_listed'; readonly pid: number }
   | { readonly why: 'another_user'; readonly pid: number }
-  /** A stopped process does not answer the driver: it has to be thawed first. */
+  /** A stopped or frozen process does not answer the driver: it has to be thawed first. */
   | { readonly why: 'stopped'; readonly pid: number }
   | { readonly why: 'host_memory' | 'group_memory'; readonly neededBytes: number; readonly availableBytes: number }
 
@@ -86,6 +86,8 @@ export type ResumeOutcome =
   | { readonly outcome: 'resumed'; readonly restoreMs: number; readonly unlockMs: number }
   /** The card has too little free memory; nothing was tried, since a restore that fails can never be repeated. */
   | { readonly outcome: 'no_room'; readonly neededBytes: number; readonly freeBytes: number }
+  /** A process is stopped or frozen, and does not answer the driver; nothing was tried. */
+  | { readonly outcome: 'stopped'; readonly pid: number }
   /** It could not be found out whether there is room; nothing was tried. */
   | { readonly outcome: 'unknown_room'; readonly problem: string }
   /** The processes cannot go on and have to end. */

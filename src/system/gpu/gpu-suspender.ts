@@ -20,7 +20,7 @@ import type { GpuSuspender, ProcessFamily, SuspendState } from '../../ports/gpu-
 import type { ToolOptions } from '../hardware/vendor-tool.ts'
 import type { HelperRequest } from './helper-messages.ts'
 import { askHelper, Helpers, problemOfReply, type Reply } from './helper-process.ts'
-import { familyLack, readReadiness } from './suspend-readiness.ts'
+import { familyLack, isHeld, readReadiness } from './suspend-readiness.ts'
 
 /** Time for calls that do not copy. A helper takes tenths of a second to start, more on a busy machine. */
 const CALL_MS = 10_000
@@ -96,7 +96,8 @@ class DriverSuspender implements GpuSuspender {
   async suspend(family: ProcessFamily, lockMs: number): Promise<SuspendOutcome> {
     const { lack } = await this.readiness()
     if (lack !== null) return { outcome: 'refused', lack }
-    const processes = await this.#withCuda(await family.members())
+    const { processes, lackOfHelper } = await this.#withCuda(await family.members())
+    if (lackOfHelper !== null) return { outcome: 'refused', lack: { why: 'no_helper', problem: lackOfHelper } }
     if (processes.length === 0) return { outcome: 'nothing' }
     using helpers = new Helpers(this.#tool)
     helpers.start(processes)
@@ -121,16 +122,20 @@ class DriverSuspender implements GpuSuspender {
     }
   }
 
-  async resume(card: string, processes: readonly SuspendedProcess[]): Promise<ResumeOutcome> {
+  async resume(card: string, processes: readonly SuspendedProcess[], thaw = async () => {}): Promise<ResumeOutcome> {
     const gone = processes.find(one => !lives(one))
     if (gone !== undefined) return { outcome: 'lost', problem: `process ${gone.pid} has ended` }
     using helpers = new Helpers(this.#tool)
-    helpers.start(processes)
+    const ready = Promise.all(processes.map(({ pid }) => helpers.ready(pid, this.#callMs)))
     const neededBytes = processes.reduce((sum, { bytes }) => sum + bytes + ROOM_BYTES, 0)
     const { cards, problem } = await this.#meter.measure(new Set())
     const found = cards.find(({ uuid }) => uuid === card)
     if (found === undefined) return { outcome: 'unknown_room', problem: problem ?? `GPU ${card} is not listed` }
     if (found.freeBytes < neededBytes) return { outcome: 'no_room', neededBytes, freeBytes: found.freeBytes }
+    await ready
+    await thaw()
+    const held = processes.find(({ pid }) => isHeld(pid))
+    if (held !== undefined) return { outcome: 'stopped', pid: held.pid }
     const begunMs = this.#clock.monotonic()
     const restores = await Promise.all(processes.map(one => this.#restore(helpers, one)))
     const restoreMs = this.#clock.monotonic() - begunMs
@@ -229,16 +234,21 @@ class DriverSuspender implements GpuSuspender {
   }
 
   /** Those of some processes that use CUDA. The driver answers this for stopped ones, too. */
-  async #withCuda(members: readonly ProcessStart[]): Promise<ProcessStart[]> {
-    if (members.length === 0) return []
+  async #withCuda(
+    members: readonly ProcessStart[],
+  ): Promise<{ readonly processes: ProcessStart[]; readonly lackOfHelper: string | null }> {
+    if (members.length === 0) return { processes: [], lackOfHelper: null }
     const request = { op: 'find', pids: members.map(({ pid }) => pid) } as const
-    const { pids = [] } = await askHelper(this.#tool, request, this.#callMs)
-    return members.filter(one => pids.includes(one.pid) && lives(one))
+    const reply = await askHelper(this.#tool, request, this.#callMs)
+    const { pids = [] } = reply
+    const processes = members.filter(one => pids.includes(one.pid) && lives(one))
+    return { processes, lackOfHelper: problemOfReply(reply) }
   }
 
   async #newcomers(family: ProcessFamily, known: readonly ProcessStart[]): Promise<ProcessStart[]> {
     const pids = new Set(known.map(({ pid }) => pid))
-    return this.#withCuda((await family.members()).filter(({ pid }) => !pids.has(pid)))
+    const others = (await family.members()).filter(({ pid }) => !pids.has(pid))
+    return (await this.#withCuda(others)).processes
   }
 
   /** The cards on which some processes have memory. */

@@ -121,6 +121,11 @@ export class Helpers implements Disposable {
     for (const { pid } of processes) this.#of(pid)
   }
 
+  /** Waits until the one of a process is up. */
+  async ready(pid: number, withinMs: number): Promise<void> {
+    await this.#of(pid).ask({ op: 'about' }, withinMs)
+  }
+
   /** Asks one thing about a process; the answer to the one before has come. Afterwards a helper that failed is replaced by another one. */
   async ask(request: HelperRequest & { readonly pid: number }, withinMs: number): Promise<Reply> {
     const reply = await this.#of(request.pid).ask(request, withinMs)

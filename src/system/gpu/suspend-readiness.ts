@@ -1,5 +1,7 @@
 /** Whether processes can be suspended: what the driver, the cards, the machine and the processes themselves have to be. */
+import { readFileSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { CardMemory } from '../../core/hardware/gpu-memory.ts'
 import {
   type FamilyLack,
@@ -76,12 +78,30 @@ export async function familyLack(
   const listed = new Set(cards.flatMap(card => card.processes).map(({ pid }) => pid))
   for (const { pid } of processes) {
     if (!listed.has(pid)) return { why: 'not_listed', pid }
-    if (readProcess(pid)?.stopped === true) return { why: 'stopped', pid }
+    if (isHeld(pid)) return { why: 'stopped', pid }
     const owner = await stat(`/proc/${pid}`).catch(() => null)
     const me = process.geteuid?.() ?? 0
     if (owner !== null && me !== 0 && owner.uid !== me) return { why: 'another_user', pid }
   }
   return memoryLack(processes, cards)
+}
+
+/** Whether a process is stopped by a signal, or frozen with its control group. */
+export function isHeld(pid: number): boolean {
+  if (readProcess(pid)?.stopped === true) return true
+  const group = /^0::(.*)$/m.exec(textOf(`/proc/${pid}/cgroup`))?.[1]
+  if (group === undefined) return false
+  // Beside groups of version 1, those of version 2 are in a folder of their own.
+  const roots = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
+  return roots.some(root => textOf(join(root, group, 'cgroup.events')).includes('frozen 1'))
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
 }
 
 /** The copies count as memory of the processes and so for their control groups. */

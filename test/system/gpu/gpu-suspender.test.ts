@@ -69,8 +69,13 @@ describe('suspending', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const worker = await gpus.worker(100)
     const { card, processes } = await suspended(gpus, worker)
     process.kill(worker.pid, 'SIGSTOP')
-    process.kill(worker.pid, 'SIGCONT')
-    assert.equal((await gpus.suspender().resume(card, processes)).outcome, 'resumed')
+    while (readProcess(worker.pid)?.stopped !== true) await new Promise(setImmediate)
+    assert.deepEqual(await gpus.suspender().resume(card, processes), { outcome: 'stopped', pid: worker.pid })
+    const thaw = async () => {
+      process.kill(worker.pid, 'SIGCONT')
+      while (readProcess(worker.pid)?.stopped !== false) await new Promise(setImmediate)
+    }
+    assert.equal((await gpus.suspender().resume(card, processes, thaw)).outcome, 'resumed')
     await assertRuns(worker)
   })
 
