@@ -12,7 +12,7 @@ const WIDTH = 6
 
 /**
  * A story for people: one line for each event, with its time in UTC and how long it took, so far where it goes on.
- * What is ahead comes last, with the time until then.
+ * Future entries come last, with the time until then.
  */
 export function storyText({ id, status, events }: ToldStory, nowMs: number): string {
   const lines = events.map(({ at, until, text }) => {
