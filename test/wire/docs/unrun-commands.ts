@@ -7,7 +7,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
   'runyard init my-model': 'the folder of the test has one; test/wire/first-hour/init makes another',
   'runyard init my-api --lb': 'as above',
   'runyard serve --worker my-python --setup': 'test/wire/first-hour/setup installs packages',
-  'npm ci && npm test': 'this is that test',
+  'git clone <repository> runyard && cd runyard': 'the test runs in a clone',
   'iptables -I INPUT -i ry-+ -p tcp -m multiport --dports 22,5432 -j REJECT': 'it changes the firewall of this machine',
   'runyard build ./my-model -t my-model:1': 'test/wire/docker/docker-images builds images',
   "runyard test ./my-model --container      # the same, from the folder's Dockerfile":
