@@ -26,12 +26,12 @@ import type { Targets, Traffic } from './ports/targets.ts'
 import type { Access } from './services/accounts/access.ts'
 import type { Keys } from './services/accounts/keys.ts'
 import type { Sessions } from './services/accounts/sessions.ts'
-import type { Sharing } from './services/accounts/sharing.ts'
+import type { SharingGuard } from './services/accounts/sharing-guard.ts'
 import type { AuditLog } from './services/audit/audit-log.ts'
 import type { EndpointDomains } from './services/endpoints/endpoint-domains.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import type { JobRecords } from './services/jobs/job-records.ts'
-import type { LogReading } from './services/observing/log-reading.ts'
+import type { LogFinder } from './services/observing/log-finder.ts'
 
 export type { AppAddresses, AppConfig } from './app/config.ts'
 
@@ -40,9 +40,9 @@ export interface Services {
   readonly access: Access
   readonly keys: Keys
   readonly sessions: Sessions
-  readonly sharing: Pick<Sharing, 'problem'>
+  readonly sharing: Pick<SharingGuard, 'problem'>
   /** The output of workers. */
-  readonly logs: Pick<LogReading, 'open'>
+  readonly logs: Pick<LogFinder, 'open'>
   readonly jobRecords: Pick<JobRecords, 'find'>
   /** The domains of endpoints, to be loaded before requests come. */
   readonly domains: Pick<EndpointDomains, 'find' | 'load'>

@@ -13,7 +13,7 @@ import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
 import type { AuditHeadNote } from '../ports/audit-head.ts'
 import type { BackupFolder, Backups } from '../ports/backups.ts'
 import type { HostInspection } from '../ports/host-inspection.ts'
-import type { SharingRules } from '../services/accounts/sharing.ts'
+import type { SharingRules } from '../services/accounts/sharing-guard.ts'
 import type { WorkerAddresses } from '../services/workers/worker-addresses.ts'
 
 /** The settings of the application. */

@@ -21,14 +21,14 @@ import { Accounts } from '../services/accounts/accounts.ts'
 import { Keys } from '../services/accounts/keys.ts'
 import { Quotas } from '../services/accounts/quotas.ts'
 import { Sessions } from '../services/accounts/sessions.ts'
-import { SHARING_RULES, Sharing } from '../services/accounts/sharing.ts'
+import { SHARING_RULES, SharingGuard } from '../services/accounts/sharing-guard.ts'
 import { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import { AuditLog } from '../services/audit/audit-log.ts'
-import { AuditReading } from '../services/audit/audit-reading.ts'
+import { AuditReader } from '../services/audit/audit-reader.ts'
 import { AuditViews } from '../services/audit/audit-views.ts'
-import { Balancing } from '../services/balancing/balancing.ts'
 import { canResume } from '../services/balancing/can-resume.ts'
-import { Billing } from '../services/billing/billing.ts'
+import { LoadBalancer } from '../services/balancing/load-balancer.ts'
+import { BillCalculator } from '../services/billing/bill-calculator.ts'
 import { EndpointDomains } from '../services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
 import { KnownEndpoints } from '../services/endpoints/known-endpoints.ts'
@@ -51,15 +51,15 @@ import { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import { EventFeed } from '../services/observing/event-feed.ts'
 import { Explainer } from '../services/observing/explainer.ts'
 import { JobStories } from '../services/observing/job-stories.ts'
-import { LogReading } from '../services/observing/log-reading.ts'
-import { MachineReading } from '../services/observing/machine-reading.ts'
+import { LogFinder } from '../services/observing/log-finder.ts'
+import { MachineReader } from '../services/observing/machine-reader.ts'
 import { MetricRecorder } from '../services/observing/metric-recorder.ts'
 import { MetricSeries } from '../services/observing/metric-series.ts'
 import { MetricsReader } from '../services/observing/metrics-reader.ts'
 import { Overview } from '../services/observing/overview.ts'
 import { holdingRemovals, TimeKeeper } from '../services/observing/server-time.ts'
 import { WhatIf } from '../services/observing/what-if.ts'
-import { WorkerReading } from '../services/observing/worker-reading.ts'
+import { WorkerReader } from '../services/observing/worker-reader.ts'
 import { Registries } from '../services/secrets/registries.ts'
 import { Secrets } from '../services/secrets/secrets.ts'
 import { FailedStarts } from '../services/workers/failed-starts.ts'
@@ -137,7 +137,7 @@ function baseOf(given: Ports, config: AppConfig) {
     known,
     audit,
     auditViews: new AuditViews(uncached),
-    auditReading: new AuditReading(uncached, note),
+    auditReader: new AuditReader(uncached, note),
     auditKeeper: new AuditKeeper(uncached, audit, { ...AUDIT_RULES, ...config.audit }, note),
   }
 }
@@ -145,7 +145,7 @@ function baseOf(given: Ports, config: AppConfig) {
 /** Callers, their rights and quotas, and billing. */
 function accountServices(ports: Ports, config: AppConfig) {
   const access = new Access(ports, config.rateWindows, config.limitJobs)
-  const sharing = new Sharing(ports, { ...SHARING_RULES, ...config.sharing })
+  const sharing = new SharingGuard(ports, { ...SHARING_RULES, ...config.sharing })
   const quotas = new Quotas(ports, config.accountLimits ?? NO_LIMITS)
   return {
     access,
@@ -154,7 +154,7 @@ function accountServices(ports: Ports, config: AppConfig) {
     accounts: new Accounts(ports, sharing, quotas),
     keys: new Keys(ports, access),
     sessions: new Sessions(ports, access),
-    billing: new Billing(ports, config.prices ?? NO_PRICES),
+    billing: new BillCalculator(ports, config.prices ?? NO_PRICES),
   }
 }
 
@@ -216,7 +216,7 @@ function balancingServices(
     limits: config.requestQueueLimits ?? {},
     canResume: (endpointId, workerId) => canResume(store, endpointId, workerId),
   })
-  const balancing = new Balancing(ports, given.requests ?? requestQueues, config.startAware ?? false)
+  const balancing = new LoadBalancer(ports, given.requests ?? requestQueues, config.startAware ?? false)
   const nextTurn = (callback: () => void) => void clock.after(0, callback)
   const forwarding = new Forwarder(
     { clock, reservations: requestQueues, nextTurn },
@@ -270,7 +270,7 @@ function recordingServices(
   { events, uncached, auditKeeper }: ReturnType<typeof baseOf>,
   emit: Emit,
   config: AppConfig,
-  { balancing }: { readonly balancing: Balancing },
+  { balancing }: { readonly balancing: LoadBalancer },
 ) {
   const metrics = new MetricRecorder(uncached, loads => balancing.loaded(loads))
   const attemptTimes = new AttemptRecorder(uncached)
@@ -298,10 +298,10 @@ function observingServices(ports: Ports, config: AppConfig, services: ObservedSe
     freezeRules,
     explaining,
     overview: new Overview(ports, { balancing, explaining, recent: metrics.recent }),
-    machineReading: new MachineReading(ports, config.inspection ?? null),
+    machineReader: new MachineReader(ports, config.inspection ?? null),
     stories: new JobStories(ports, { jobRecords, explaining }),
-    workers: new WorkerReading(ports, { running, models, balancing, explaining }),
-    logs: new LogReading(ports),
+    workers: new WorkerReader(ports, { running, models, balancing, explaining }),
+    logs: new LogFinder(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),
     series: new MetricSeries(ports, metrics),
     whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, config.prices ?? NO_PRICES, freezeRules),

@@ -7,7 +7,7 @@ import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/ro
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Balancing } from '../services/balancing/balancing.ts'
+import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { EndpointModels } from '../services/models/endpoint-models.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { Freezer } from './freezer.ts'
@@ -28,7 +28,7 @@ export interface AutoscalerParts {
   readonly fleet: Fleet
   readonly models: Pick<EndpointModels, 'forget'>
   readonly placer: Placer
-  readonly balancing: Balancing
+  readonly balancing: LoadBalancer
   readonly freezer: Freezer
   readonly served: WorkerUsageMeter
   readonly rules: KeepRule
@@ -43,7 +43,7 @@ export class Autoscaler {
   readonly #fleet: Fleet
   readonly #models: Pick<EndpointModels, 'forget'>
   readonly #placer: Placer
-  readonly #balancing: Balancing
+  readonly #balancing: LoadBalancer
   readonly #freezer: Freezer
   readonly #served: WorkerUsageMeter
   readonly #rules: KeepRule

@@ -3,7 +3,7 @@ import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import { frozenLongest, isMemoryShort } from '../core/scaling/memory-relief.ts'
 import { isFrozen, type Worker, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Balancing } from '../services/balancing/balancing.ts'
+import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { WorkerUsageMeter } from './worker-usage-meter.ts'
@@ -15,7 +15,7 @@ const MEMORY_CHECK_MS = 1_000
 export interface FreezerParts {
   readonly fleet: Fleet
   readonly workerFreezer: WorkerFreezer
-  readonly balancing: Balancing
+  readonly balancing: LoadBalancer
   readonly served: WorkerUsageMeter
 }
 

@@ -14,7 +14,7 @@ import type { ServedAt } from '../core/workers/socket-address.ts'
 import { isFrozen } from '../core/workers/worker.ts'
 import { problemText } from '../core/workers/worker-problem.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
+import type { KnownWorker, LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 
@@ -34,7 +34,7 @@ type CheckerPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emi
  */
 export class HealthChecker {
   readonly #ports: CheckerPorts
-  readonly #balancing: Balancing
+  readonly #balancing: LoadBalancer
   readonly #fleet: Fleet
   readonly #workerFreezer: WorkerFreezer
   readonly #wake: () => void
@@ -47,7 +47,7 @@ export class HealthChecker {
   /** @param wake asks for a step soon */
   constructor(
     ports: CheckerPorts,
-    parts: { readonly balancing: Balancing; readonly fleet: Fleet; readonly workerFreezer: WorkerFreezer },
+    parts: { readonly balancing: LoadBalancer; readonly fleet: Fleet; readonly workerFreezer: WorkerFreezer },
     wake: () => void,
   ) {
     this.#ports = ports

@@ -18,7 +18,7 @@ import { isHopeless, MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../
 import { hasSleepHooks, isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
-import type { Balancing } from '../services/balancing/balancing.ts'
+import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { Freezer } from './freezer.ts'
@@ -65,7 +65,7 @@ export class Placer {
   readonly #fleet: Fleet
   readonly #freezer: Pick<Freezer, 'freeze' | 'thaw'>
   readonly #workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
-  readonly #balancing: Balancing
+  readonly #balancing: LoadBalancer
   readonly #rules: PlacementRules
   readonly #quotas: Pick<Quotas, 'limitsOf'>
   readonly #known = new Map<EndpointId, KnownEndpoint>()
@@ -80,7 +80,7 @@ export class Placer {
       readonly fleet: Fleet
       readonly freezer: Pick<Freezer, 'freeze' | 'thaw'>
       readonly workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
-      readonly balancing: Balancing
+      readonly balancing: LoadBalancer
       readonly quotas: Pick<Quotas, 'limitsOf'>
     },
     rules: PlacementRules,

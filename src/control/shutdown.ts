@@ -1,6 +1,6 @@
 import type { WorkerId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Balancing } from '../services/balancing/balancing.ts'
+import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import { LongPoll } from '../services/long-poll.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 
@@ -17,7 +17,7 @@ const GOODBYE_MS = 5_000
  */
 export async function drainAll(
   ports: Ports,
-  { fleet, balancing }: { readonly fleet: Fleet; readonly balancing: Balancing },
+  { fleet, balancing }: { readonly fleet: Fleet; readonly balancing: LoadBalancer },
   forMs: number,
   hurry: AbortSignal,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import type { WorkerId } from '../core/ids.ts'
 import { isFrozen } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { ServedTime as Served } from '../ports/store/usage-store.ts'
-import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
+import type { KnownWorker, LoadBalancer } from '../services/balancing/load-balancer.ts'
 
 /** How often the use of workers is noted. */
 const NOTE_MS = 10_000
@@ -23,11 +23,11 @@ interface Mark {
  */
 export class WorkerUsageMeter {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #balancing: Balancing
+  readonly #balancing: LoadBalancer
   readonly #marks = new Map<WorkerId, Mark>()
   #dueAtMs = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, balancing: Balancing) {
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, balancing: LoadBalancer) {
     this.#ports = ports
     this.#balancing = balancing
   }

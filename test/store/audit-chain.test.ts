@@ -11,7 +11,7 @@ import { DEFAULT_OWNER } from '../../src/core/ids.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import { AuditKeeper } from '../../src/services/audit/audit-keeper.ts'
 import { AuditLog } from '../../src/services/audit/audit-log.ts'
-import { AuditReading } from '../../src/services/audit/audit-reading.ts'
+import { AuditReader } from '../../src/services/audit/audit-reader.ts'
 import { type Audit, auditFile, auditPostgres } from '../../src/store/database-audit.ts'
 import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
@@ -107,7 +107,7 @@ function noting(store: Store) {
     note,
   )
   const caller: Caller = callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE }))
-  const reading = new AuditReading(ports, note)
+  const reading = new AuditReader(ports, note)
   const verify = async () => (await reading.verify(caller, new AbortController().signal)).broken
   return { note, step: () => keeper.step(ENTRY.atMs), verify }
 }

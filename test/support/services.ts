@@ -5,7 +5,7 @@ import { Access } from '../../src/services/accounts/access.ts'
 import { Accounts } from '../../src/services/accounts/accounts.ts'
 import { Keys } from '../../src/services/accounts/keys.ts'
 import { Quotas } from '../../src/services/accounts/quotas.ts'
-import { Sharing } from '../../src/services/accounts/sharing.ts'
+import { SharingGuard } from '../../src/services/accounts/sharing-guard.ts'
 import { AuditLog } from '../../src/services/audit/audit-log.ts'
 import { EndpointDomains } from '../../src/services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../../src/services/endpoints/endpoints.ts'
@@ -38,7 +38,7 @@ export function servicesOf({ ports }: Rig) {
     access,
     fleet,
     running,
-    accounts: new Accounts(ports, new Sharing(ports), quotas),
+    accounts: new Accounts(ports, new SharingGuard(ports), quotas),
     keys: new Keys(ports, access),
     endpoints,
     templates: new Templates(ports, quotas),

@@ -3,7 +3,7 @@ import type { Store } from '../../ports/store/store.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { Accounts } from '../../services/accounts/accounts.ts'
 import type { Keys } from '../../services/accounts/keys.ts'
-import type { Billing } from '../../services/billing/billing.ts'
+import type { BillCalculator } from '../../services/billing/bill-calculator.ts'
 import type { Endpoints } from '../../services/endpoints/endpoints.ts'
 import type { Templates } from '../../services/endpoints/templates.ts'
 import type { Volumes } from '../../services/endpoints/volumes.ts'
@@ -16,7 +16,7 @@ import type { AuditParts } from '../audited.ts'
 export interface GraphqlParts extends AuditParts {
   readonly access: Access
   readonly accounts: Accounts
-  readonly billing: Billing
+  readonly billing: BillCalculator
   readonly catalog: Catalog
   readonly endpoints: Endpoints
   readonly keys: Keys

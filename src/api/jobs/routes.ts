@@ -15,7 +15,7 @@ import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import type { Balancing } from '../../services/balancing/balancing.ts'
+import type { LoadBalancer } from '../../services/balancing/load-balancer.ts'
 import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import type { Batches } from '../../services/jobs/batches.ts'
 import type { JobRecords } from '../../services/jobs/job-records.ts'
@@ -48,7 +48,7 @@ export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
 
 /** Dependencies of the job surface. */
 export interface JobSurfaceParts extends AuditParts {
-  readonly balancing: Balancing
+  readonly balancing: LoadBalancer
   readonly clock: Clock
   readonly access: Access
   readonly addresses: Addresses

@@ -3,14 +3,14 @@ import { invalidRequest } from '../../core/errors.ts'
 import { parseInstant } from '../../core/instants.ts'
 import { type LastEvent, readEventId } from '../../core/observing/log-cursor.ts'
 import type { LogSource } from '../../services/observing/log-feed.ts'
-import { type LogQuery, type LogReading, MAX_TAIL } from '../../services/observing/log-reading.ts'
+import { type LogFinder, type LogQuery, MAX_TAIL } from '../../services/observing/log-finder.ts'
 import type { LogEvent } from '../../services/observing/log-stream.ts'
 import { asEvents, asLines, streamedAnswer } from '../event-stream.ts'
 import type { SurfaceCall } from '../surface.ts'
 
 /** Dependencies of the logs route. */
 export interface LogParts {
-  readonly logs: LogReading
+  readonly logs: LogFinder
   readonly stopping: AbortSignal
 }
 

@@ -12,10 +12,10 @@ import type { Access } from '../../services/accounts/access.ts'
 import type { Endpoints } from '../../services/endpoints/endpoints.ts'
 import type { ModelOperations } from '../../services/models/model-operations.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
-import type { LogReading } from '../../services/observing/log-reading.ts'
+import type { LogFinder } from '../../services/observing/log-finder.ts'
 import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
 import type { TimeKeeper } from '../../services/observing/server-time.ts'
-import type { WorkerReading } from '../../services/observing/worker-reading.ts'
+import type { WorkerReader } from '../../services/observing/worker-reader.ts'
 import { type AuditParts, audited } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
@@ -31,8 +31,8 @@ import { watchView } from './watch.ts'
 export interface OpsParts extends AuditParts, AccountJobParts {
   readonly access: Access
   readonly explaining: Explainer
-  readonly workers: WorkerReading
-  readonly logs: LogReading
+  readonly workers: WorkerReader
+  readonly logs: LogFinder
   readonly restarting: Pick<Endpoints, 'restart'>
   readonly clock: Clock
   readonly scraping: MetricsReader

@@ -2,7 +2,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import { isEndpointId } from '../../core/ids.ts'
 import { explanationView } from '../../core/observing/explanation.ts'
-import type { WatchedEndpoint, WorkerReading } from '../../services/observing/worker-reading.ts'
+import type { WatchedEndpoint, WorkerReader } from '../../services/observing/worker-reader.ts'
 import { common } from '../rest/worker-view.ts'
 
 /**
@@ -10,7 +10,7 @@ import { common } from '../rest/worker-view.ts'
  * @param only the id of one endpoint; null for all of them
  * @throws AppError `not_found`
  */
-export async function watchView(workers: WorkerReading, caller: Caller, only: string | null, nowMs: number) {
+export async function watchView(workers: WorkerReader, caller: Caller, only: string | null, nowMs: number) {
   if (only !== null && !isEndpointId(only)) throw new AppError('not_found', `endpoint ${only} not found`)
   const { endpoints, more } = await workers.watch(caller.owner, only)
   return { atMs: nowMs, endpoints: endpoints.map(one => endpointView(one, nowMs)), more }

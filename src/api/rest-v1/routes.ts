@@ -5,7 +5,7 @@ import { TEMPLATE_DEFAULTS, type Template } from '../../core/endpoints/template.
 import { type AppError, invalidRequest } from '../../core/errors.ts'
 import type { EndpointId, RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
-import type { Billing } from '../../services/billing/billing.ts'
+import type { BillCalculator } from '../../services/billing/bill-calculator.ts'
 import type { Endpoints } from '../../services/endpoints/endpoints.ts'
 import type { Templates } from '../../services/endpoints/templates.ts'
 import type { Volumes } from '../../services/endpoints/volumes.ts'
@@ -26,7 +26,7 @@ import { type V1LogParts, workerLogRoutes } from './worker-logs.ts'
 
 /** Dependencies of the routes of version 1. */
 export interface V1Parts extends V1LogParts {
-  readonly billing: Billing
+  readonly billing: BillCalculator
   readonly endpoints: Endpoints
   readonly templates: Templates
   readonly registries: Registries

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { parseInstant } from '../../core/instants.ts'
-import type { LogReading } from '../../services/observing/log-reading.ts'
+import type { LogFinder } from '../../services/observing/log-finder.ts'
 import type { LogEvent, LogStream } from '../../services/observing/log-stream.ts'
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../event-stream.ts'
 import { type RestRoute, route } from '../rest/route.ts'
@@ -9,7 +9,7 @@ import { LogQuery } from '../rest/schemas/logs.ts'
 
 /** Dependencies of the logs of workers. */
 export interface V1LogParts {
-  readonly logs: LogReading
+  readonly logs: LogFinder
   /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal
 }

@@ -1,6 +1,6 @@
 import { gpuCountOf } from '../../core/workers/placement.ts'
 import { exitText } from '../../core/workers/worker.ts'
-import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reading.ts'
+import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reader.ts'
 import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
 
 /** The workers of an endpoint as REST shows them. @param withEnded whether ended workers were requested */

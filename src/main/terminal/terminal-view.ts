@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { EventStream } from '../../events.ts'
-import type { LogReading } from '../../services/observing/log-reading.ts'
+import type { LogFinder } from '../../services/observing/log-finder.ts'
 import type { LogEvent, LogStream } from '../../services/observing/log-stream.ts'
 import { type Log, writeBesideLog } from '../../system/observing/log.ts'
 
@@ -69,7 +69,7 @@ const FROM_NOW = {
 
 /** Dependencies of {@link showOutput}. */
 export interface ShownOutput {
-  readonly logs: Pick<LogReading, 'open'>
+  readonly logs: Pick<LogFinder, 'open'>
   /** The endpoints whose workers are shown. */
   readonly endpoints: readonly Pick<Endpoint, 'id' | 'name' | 'owner'>[]
   /** Writes whole lines; must not wait for a reader. */

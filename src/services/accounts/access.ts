@@ -17,7 +17,7 @@ import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import type { RefusedRight } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { type AddressOf, FailedKeys, failureOf, InvalidKeyError } from './failed-keys.ts'
-import { JobLimiting } from './job-limiting.ts'
+import { JobLimiter } from './job-limiter.ts'
 import { OpenUses } from './open-uses.ts'
 
 const CACHE_MS = 5_000
@@ -43,7 +43,7 @@ export class Access {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #windows: readonly RateWindow[]
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
-  readonly #jobLimiting: JobLimiting
+  readonly #jobLimiter: JobLimiter
   readonly #uses: OpenUses
   readonly #used = new Map<KeyId, number>()
   /** Grows with each change of a key, so that nothing read before it is kept after it. */
@@ -61,7 +61,7 @@ export class Access {
   ) {
     this.#ports = ports
     this.#windows = windows
-    this.#jobLimiting = new JobLimiting(ports, limitJobs)
+    this.#jobLimiter = new JobLimiter(ports, limitJobs)
     this.#uses = new OpenUses(ports)
     this.failedKeys = new FailedKeys(ports)
   }
@@ -204,7 +204,7 @@ export class Access {
    * @throws AppError `rate_limited`
    */
   countJobs(caller: Caller, endpoint: EndpointId, operation: LimitedOperation): Promise<() => void> {
-    return this.#jobLimiting.begin(caller, endpoint, operation)
+    return this.#jobLimiter.begin(caller, endpoint, operation)
   }
 
   /**

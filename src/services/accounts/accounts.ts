@@ -7,12 +7,12 @@ import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { shortId } from '../short-id.ts'
 import type { Quotas } from './quotas.ts'
-import type { Sharing } from './sharing.ts'
+import type { SharingGuard } from './sharing-guard.ts'
 
 /** Accounts, which only the operator manages. */
 export class Accounts {
   readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
-  readonly #sharing: Sharing
+  readonly #sharing: SharingGuard
   readonly #quotas: Pick<Quotas, 'setLimits' | 'readLimits'>
 
   /**
@@ -21,7 +21,7 @@ export class Accounts {
    */
   constructor(
     ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>,
-    sharing: Sharing,
+    sharing: SharingGuard,
     quotas: Pick<Quotas, 'setLimits' | 'readLimits'>,
   ) {
     this.#ports = ports

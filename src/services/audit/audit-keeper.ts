@@ -4,7 +4,7 @@ import type { Emit, Events } from '../../events.ts'
 import type { AuditHeadNote } from '../../ports/audit-head.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { AuditLog } from './audit-log.ts'
-import { problemOfNote } from './audit-reading.ts'
+import { problemOfNote } from './audit-reader.ts'
 
 /** Attempts of one caller at one operation that were refused for one reason, since they were written last. */
 interface Attempts {

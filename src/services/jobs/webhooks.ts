@@ -16,7 +16,7 @@ import { webhookKeyPlace } from '../../core/secrets/seal-place.ts'
 import type { OutboundResult } from '../../ports/outbound.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/store.ts'
-import { Sharing } from '../accounts/sharing.ts'
+import { SharingGuard } from '../accounts/sharing-guard.ts'
 import type { Jobs } from './jobs.ts'
 
 const KEY_BYTES = 32
@@ -66,10 +66,10 @@ interface CallOutcome {
 export class Webhooks {
   readonly #ports: NeededPorts
   readonly #jobs: Jobs
-  readonly #sharing: Sharing
+  readonly #sharing: SharingGuard
 
   /** @param sharing says which addresses receivers may have */
-  constructor(ports: NeededPorts, jobs: Jobs, sharing = new Sharing(ports)) {
+  constructor(ports: NeededPorts, jobs: Jobs, sharing = new SharingGuard(ports)) {
     this.#ports = ports
     this.#jobs = jobs
     this.#sharing = sharing

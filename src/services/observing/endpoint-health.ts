@@ -2,7 +2,7 @@ import { notFound } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { countWorkers, isReady, shownWorkers } from '../../core/observing/worker-status.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
-import type { Balancing } from '../balancing/balancing.ts'
+import type { LoadBalancer } from '../balancing/load-balancer.ts'
 
 /** Counts of jobs, or of running and queued requests, and of workers of an endpoint, in the words of clients. */
 export interface EndpointHealth {
@@ -21,7 +21,7 @@ export interface EndpointHealth {
  * The health of an endpoint. Reading it starts no worker.
  * @throws AppError `not_found`
  */
-export async function readEndpointHealth(balancing: Balancing, id: EndpointId): Promise<EndpointHealth> {
+export async function readEndpointHealth(balancing: LoadBalancer, id: EndpointId): Promise<EndpointHealth> {
   const snapshot = await balancing.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
   return healthOf(snapshot)
@@ -36,7 +36,7 @@ export interface WorkerMetrics extends EndpointHealth {
  * As {@link readEndpointHealth}, with the workers that are ready.
  * @throws AppError `not_found`
  */
-export async function readWorkerMetrics(balancing: Balancing, id: EndpointId): Promise<WorkerMetrics> {
+export async function readWorkerMetrics(balancing: LoadBalancer, id: EndpointId): Promise<WorkerMetrics> {
   const snapshot = await balancing.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
   const ready = shownWorkers(snapshot).filter(isReady)

@@ -3,8 +3,8 @@ import { Holdings } from '../../core/fair-share.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Emit } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { type EventQuery, EventReading } from './event-reading.ts'
 import { type LiveEvent, liveEventOf } from './live-event.ts'
+import { type EventQuery, LiveEventStream } from './live-event-stream.ts'
 import { RecentEvents } from './recent-events.ts'
 
 /** Maximum number of readings of events that an account may have open at once. */
@@ -63,7 +63,7 @@ export class EventFeed {
    * Starts to read. The caller closes the reading.
    * @throws AppError `rate_limited` when the account reads too many at once
    */
-  open(owner: OwnerId, query: EventQuery): EventReading {
+  open(owner: OwnerId, query: EventQuery): LiveEventStream {
     if (this.openBy(owner) >= MAX_EVENT_READINGS) {
       const problem = `${MAX_EVENT_READINGS} readings of events are open already`
       throw new AppError('rate_limited', problem, { retryAfterSeconds: 5 })
@@ -74,7 +74,7 @@ export class EventFeed {
       const recent = this.#recent.get(owner)
       if (left === 0 && recent?.size === 0) this.#recent.delete(owner)
     }
-    return new EventReading(this.#ports.clock, this.#recentOf(owner), query, onClose)
+    return new LiveEventStream(this.#ports.clock, this.#recentOf(owner), query, onClose)
   }
 
   #recentOf(owner: OwnerId): RecentEvents {

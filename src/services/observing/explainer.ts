@@ -19,7 +19,7 @@ import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { PortConflict } from '../../core/workers/worker-exit.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { Balancing } from '../balancing/balancing.ts'
+import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import type { EndpointModels } from '../models/endpoint-models.ts'
 import { onePage } from '../paging.ts'
@@ -47,7 +47,7 @@ export class Explainer {
   readonly #fleet: Fleet
   readonly #running: RunningWorkers
   readonly #models: Pick<EndpointModels, 'progress'>
-  readonly #balancing: Balancing
+  readonly #balancing: LoadBalancer
   readonly #placing: Partial<PlacementRules>
   readonly #timeKeeper: Pick<TimeKeeper, 'note'> | null
 
@@ -58,7 +58,7 @@ export class Explainer {
       readonly fleet: Fleet
       readonly running: RunningWorkers
       readonly models: Pick<EndpointModels, 'progress'>
-      readonly balancing: Balancing
+      readonly balancing: LoadBalancer
       /** Null where the server's time is that of the machine's clock. */
       readonly timeKeeper: Pick<TimeKeeper, 'note'> | null
     },

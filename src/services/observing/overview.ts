@@ -10,7 +10,7 @@ import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { isFrozen } from '../../core/workers/worker.ts'
 import { crashCauseOf } from '../../core/workers/worker-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { Balancing } from '../balancing/balancing.ts'
+import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import type { Explainer } from './explainer.ts'
 import type { RecentResults } from './recent-results.ts'
@@ -57,13 +57,13 @@ interface Row extends Omit<OverviewRow, 'state' | 'why' | 'rate'> {
 /** All endpoints of an owner, a row each: read in few statements, so that a page of 1,000 can be read again often. */
 export class Overview {
   readonly #store: Ports['store']
-  readonly #balancing: Balancing
+  readonly #balancing: LoadBalancer
   readonly #explaining: Explainer
   readonly #recent: RecentResults
 
   constructor(
     { store }: Pick<Ports, 'store'>,
-    parts: { readonly balancing: Balancing; readonly explaining: Explainer; readonly recent: RecentResults },
+    parts: { readonly balancing: LoadBalancer; readonly explaining: Explainer; readonly recent: RecentResults },
   ) {
     this.#store = store
     this.#balancing = parts.balancing

@@ -25,7 +25,7 @@ import { Replay, type ReplayedJob, type ReplaySettings } from '../../core/scalin
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { typicalConcurrency } from '../../core/scaling/worker-concurrency.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { Balancing } from '../balancing/balancing.ts'
+import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import type { AttemptRecorder } from './attempt-recorder.ts'
 
 const DAY_MS = 86_400_000
@@ -76,7 +76,7 @@ export interface WhatIfRequest {
 /** Tells what other settings of an endpoint would have done with the attempts that were recorded. */
 export class WhatIf {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #balancing: Pick<Balancing, 'snapshot'>
+  readonly #balancing: Pick<LoadBalancer, 'snapshot'>
   readonly #recorder: Pick<AttemptRecorder, 'pending'>
   readonly #prices: PriceList
   readonly #freezing: KeepRule
@@ -84,7 +84,7 @@ export class WhatIf {
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock'>,
-    parts: { readonly balancing: Pick<Balancing, 'snapshot'>; readonly recorder: Pick<AttemptRecorder, 'pending'> },
+    parts: { readonly balancing: Pick<LoadBalancer, 'snapshot'>; readonly recorder: Pick<AttemptRecorder, 'pending'> },
     prices: PriceList,
     freezing: KeepRule,
   ) {

@@ -8,7 +8,7 @@ import { DEFAULT_OWNER, type OwnerId } from '../../../src/core/ids.ts'
 import type { Ports } from '../../../src/ports/ports.ts'
 import { Accounts } from '../../../src/services/accounts/accounts.ts'
 import { Quotas } from '../../../src/services/accounts/quotas.ts'
-import { SHARING_RULES, Sharing, type SharingRules } from '../../../src/services/accounts/sharing.ts'
+import { SHARING_RULES, SharingGuard, type SharingRules } from '../../../src/services/accounts/sharing-guard.ts'
 
 const OPERATOR = { owner: DEFAULT_OWNER, keyId: 'k', operator: true } as unknown as Caller
 
@@ -23,7 +23,7 @@ function installation(reason: string | null, rules: Partial<SharingRules> = {}) 
     clock: { now: () => 0 },
     emit: () => {},
   } as unknown as Ports
-  const sharing = new Sharing(ports, { ...SHARING_RULES, ...rules })
+  const sharing = new SharingGuard(ports, { ...SHARING_RULES, ...rules })
   return { sharing, accounts: new Accounts(ports, sharing, new Quotas(ports, NO_LIMITS)), kept }
 }
 

@@ -5,7 +5,7 @@ import { NO_TRAFFIC } from '../../../src/core/balancing/traffic.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
-import { Balancing } from '../../../src/services/balancing/balancing.ts'
+import { LoadBalancer } from '../../../src/services/balancing/load-balancer.ts'
 import { balancedEndpoint } from '../../support/balanced.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -34,7 +34,7 @@ async function openLooks(t: TestContext) {
     },
   } as unknown as Store
   const told: string[] = []
-  const balancing = new Balancing(
+  const balancing = new LoadBalancer(
     { store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier },
     {
       keep: (_, targets) => void told.push(`keep ${targets.length}`),

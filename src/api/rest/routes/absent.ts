@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { dollars } from '../../../core/billing/prices.ts'
-import type { Amounts, Billing } from '../../../services/billing/billing.ts'
+import type { Amounts, BillCalculator } from '../../../services/billing/bill-calculator.ts'
 import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import { type RestRoute, route } from '../route.ts'
 import { BillingTimeQuery } from '../schemas/billing.ts'
@@ -10,7 +10,7 @@ import { endpointId } from './serverless.ts'
 
 /** Dependencies of {@link absentRoutes}. */
 export interface AbsentParts {
-  readonly billing: Billing
+  readonly billing: BillCalculator
   readonly endpoints: Endpoints
 }
 
@@ -121,7 +121,7 @@ function wholeBill({ billing }: AbsentParts): RestRoute {
   )
 }
 
-function spanBody({ size, startMs, endMs }: ReturnType<Billing['span']>) {
+function spanBody({ size, startMs, endMs }: ReturnType<BillCalculator['span']>) {
   return { startTime: timeText(startMs), endTime: timeText(endMs), bucketSize: size }
 }
 

@@ -1,13 +1,13 @@
 import type { AuditFilter, KeptEntry } from '../../../core/audit/entry.ts'
 import { parseInstant } from '../../../core/instants.ts'
-import type { AuditReading } from '../../../services/audit/audit-reading.ts'
+import type { AuditReader } from '../../../services/audit/audit-reader.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { AuditPage, AuditQuery, AuditVerification } from '../schemas/audit.ts'
 import { pagination } from '../schemas/common.ts'
 
 /** Dependencies of the audit routes. */
 export interface AuditRouteParts {
-  readonly auditReading: AuditReading
+  readonly auditReader: AuditReader
   /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal
 }
@@ -28,7 +28,7 @@ const wholeExport: Rule<typeof AuditQuery> = (given, sent) =>
     : []
 
 /** Additions to the public contract: the audit log, for the operator. */
-export function auditRoutes({ auditReading, stopping }: AuditRouteParts): RestRoute[] {
+export function auditRoutes({ auditReader, stopping }: AuditRouteParts): RestRoute[] {
   return [
     route(
       {
@@ -48,11 +48,11 @@ export function auditRoutes({ auditReading, stopping }: AuditRouteParts): RestRo
         const asksLines = request.headers.get('accept')?.includes(LINES) === true
         if (query.format === 'jsonl' || (query.format === undefined && asksLines)) {
           const headers = { 'content-type': LINES, 'cache-control': 'no-store' }
-          const parts = auditReading.all(caller)
+          const parts = auditReader.all(caller)
           if (request.method === 'HEAD') return new Response(null, { headers })
           return new Response(linesOf(parts, [request.signal, stopping, held()]), { headers })
         }
-        const { items, nextCursor } = await auditReading.page(caller, filterOf(query), query)
+        const { items, nextCursor } = await auditReader.page(caller, filterOf(query), query)
         return { entries: items, pagination: pagination(nextCursor) }
       },
     ),
@@ -69,7 +69,7 @@ export function auditRoutes({ auditReading, stopping }: AuditRouteParts): RestRo
       },
       async ({ caller, request, held }): Promise<object> => {
         const signal = AbortSignal.any([request.signal, stopping, held()])
-        const { anchor, head, broken } = await auditReading.verify(caller, signal)
+        const { anchor, head, broken } = await auditReader.verify(caller, signal)
         return { intact: broken === null, anchor, head, broken }
       },
     ),

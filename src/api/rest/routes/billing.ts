@@ -2,13 +2,13 @@ import type { BillingTime, BucketSize } from '../../../core/billing/billing.ts'
 import { LAST_N_EXCLUDES } from '../../../core/billing/billing.ts'
 import { dollars } from '../../../core/billing/prices.ts'
 import type { EndpointId } from '../../../core/ids.ts'
-import type { Amounts, Billing, BillingRecord } from '../../../services/billing/billing.ts'
+import type { Amounts, BillCalculator, BillingRecord } from '../../../services/billing/bill-calculator.ts'
 import { restSentence } from '../../field-names.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
 
 /** Routes of usage and cost of endpoints. */
-export function billingRoutes({ billing }: { readonly billing: Billing }): RestRoute[] {
+export function billingRoutes({ billing }: { readonly billing: BillCalculator }): RestRoute[] {
   return [
     route(
       {
@@ -64,7 +64,7 @@ export function timeOf({
  * Checks the time range of a query against the current time.
  * @param billing called only when there is a request
  */
-export function timeRule(billing: () => Billing): Rule<typeof BillingTimeQuery> {
+export function timeRule(billing: () => BillCalculator): Rule<typeof BillingTimeQuery> {
   return (given, sent) => {
     const problems = billing().problems(timeOf(given))
     const wrong = Object.keys(BillingTimeQuery).some(name => sent.has(name) && !(name in given))

@@ -1,12 +1,12 @@
 import { gpuKey } from '../../../core/hardware/inventory.ts'
 import type { EngineState } from '../../../core/observing/diagnosis.ts'
-import type { HeldGpu, MachineReading, MachineReport } from '../../../services/observing/machine-reading.ts'
+import type { HeldGpu, MachineReader, MachineReport } from '../../../services/observing/machine-reader.ts'
 import { type RestRoute, route } from '../route.ts'
 import { DiagnosisBody, MachineBody } from '../schemas/machine.ts'
 
 /** Dependencies of the machine routes. */
 export interface MachineRouteParts {
-  readonly machineReading: MachineReading
+  readonly machineReader: MachineReader
 }
 
 const TAG = 'Machine'
@@ -14,7 +14,7 @@ const BYTES_PER_MB = 2 ** 20
 const MB_PER_GB = 1024
 
 /** Additions to the public contract: the machine, for its operator. */
-export function machineRoutes({ machineReading }: MachineRouteParts): RestRoute[] {
+export function machineRoutes({ machineReader }: MachineRouteParts): RestRoute[] {
   return [
     route(
       {
@@ -27,7 +27,7 @@ export function machineRoutes({ machineReading }: MachineRouteParts): RestRoute[
           'What the machine has, who has its GPUs, and which workers wait for what; for keys with all rights of the operator',
         success: { status: 200, schema: MachineBody },
       },
-      async ({ caller }): Promise<MachineBody> => machineBody(await machineReading.report(caller)),
+      async ({ caller }): Promise<MachineBody> => machineBody(await machineReader.report(caller)),
     ),
     route(
       {
@@ -42,7 +42,7 @@ export function machineRoutes({ machineReading }: MachineRouteParts): RestRoute[
         problems: [409],
       },
       async ({ caller }): Promise<DiagnosisBody> => {
-        const { atMs, findings } = await machineReading.diagnosis(caller)
+        const { atMs, findings } = await machineReader.diagnosis(caller)
         return { at: new Date(atMs).toISOString(), findings: [...findings] }
       },
     ),

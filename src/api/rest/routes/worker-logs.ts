@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { parseInstant } from '../../../core/instants.ts'
 import { readEventId } from '../../../core/observing/log-cursor.ts'
 import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import type { LogReading } from '../../../services/observing/log-reading.ts'
+import type { LogFinder } from '../../../services/observing/log-finder.ts'
 import type { LogEvent } from '../../../services/observing/log-stream.ts'
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
 import { type RestRoute, route } from '../route.ts'
@@ -13,7 +13,7 @@ import { endpointId } from './serverless.ts'
 /** Dependencies of the worker logs route. */
 export interface WorkerLogParts {
   readonly endpoints: Endpoints
-  readonly logs: LogReading
+  readonly logs: LogFinder
   /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal
 }

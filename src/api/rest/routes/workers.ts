@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { WorkerId } from '../../../core/ids.ts'
 import type { Clock } from '../../../ports/clock.ts'
-import type { WorkerReading } from '../../../services/observing/worker-reading.ts'
+import type { WorkerReader } from '../../../services/observing/worker-reader.ts'
 import { type RestRoute, route } from '../route.ts'
 import { IdParam } from '../schemas/common.ts'
 import { WorkerDetail, WorkerList } from '../schemas/worker.ts'
@@ -10,7 +10,7 @@ import { endpointId } from './serverless.ts'
 
 /** Dependencies of the worker routes. */
 export interface WorkerParts {
-  readonly workers: WorkerReading
+  readonly workers: WorkerReader
   readonly clock: Clock
 }
 

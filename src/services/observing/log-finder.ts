@@ -39,7 +39,7 @@ const CLOCK_MS = 1_000
 type ReadingPorts = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
 
 /** Finds and reads the output of workers by the id of an endpoint, a worker or a job. */
-export class LogReading {
+export class LogFinder {
   readonly #ports: ReadingPorts
   readonly #open = new Holdings<OwnerId>()
 

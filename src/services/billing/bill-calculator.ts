@@ -54,7 +54,7 @@ function boundsOf(time: BillingTime, nowMs: number): readonly number[] {
 }
 
 /** What usage costs, at the prices that are in force now. */
-export class Billing {
+export class BillCalculator {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #prices: PriceList
 

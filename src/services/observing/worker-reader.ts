@@ -11,7 +11,7 @@ import type { QueuedWorker } from '../../core/workers/placement.ts'
 import { exitText, type Worker } from '../../core/workers/worker.ts'
 import { type PhaseNow, phaseOf, queuedTimeLineOf, type TimeStep, timeLineOf } from '../../core/workers/worker-phase.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { Balancing } from '../balancing/balancing.ts'
+import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import type { EndpointModels } from '../models/endpoint-models.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
 import type { Explainer } from './explainer.ts'
@@ -68,11 +68,11 @@ const MAX_HELD = 200
 const CONCURRENCY = 8
 
 /** Reports workers, also ended ones, for the APIs and `runyard top`. */
-export class WorkerReading {
+export class WorkerReader {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
   readonly #running: RunningWorkers
   readonly #models: Pick<EndpointModels, 'progress'>
-  readonly #balancing: Balancing
+  readonly #balancing: LoadBalancer
   readonly #explaining: Explainer
 
   constructor(
@@ -80,7 +80,7 @@ export class WorkerReading {
     parts: {
       readonly running: RunningWorkers
       readonly models: Pick<EndpointModels, 'progress'>
-      readonly balancing: Balancing
+      readonly balancing: LoadBalancer
       readonly explaining: Explainer
     },
   ) {

@@ -62,7 +62,7 @@ interface Refreshes {
  * the loops the requests as the load of those workers. The health of workers is in memory only, so after a restart of the server no
  * worker gets requests before its first health check.
  */
-export class Balancing {
+export class LoadBalancer {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
   readonly #variables: ServingVariables
   readonly #targets: Targets

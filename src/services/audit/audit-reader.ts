@@ -32,7 +32,7 @@ export interface ChainReport {
 const READ = 500
 
 /** The operator's view of the audit log. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
-export class AuditReading {
+export class AuditReader {
   readonly #store: Ports['store']
   readonly #note: AuditHeadNote | null
 

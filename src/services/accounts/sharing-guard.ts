@@ -18,7 +18,7 @@ export interface SharingRules {
 export const SHARING_RULES: SharingRules = { acceptSharedHost: false, webhookPrivate: 'auto' }
 
 /** Whether several accounts share this installation, and the rules for that. */
-export class Sharing {
+export class SharingGuard {
   readonly #ports: Pick<Ports, 'store' | 'driver'>
   readonly #rules: SharingRules
   /** Accounts are never removed, so true stays true. */

@@ -71,22 +71,22 @@ const ENGINE_MS = 10_000
 const DIAGNOSIS_MS = 30_000
 
 /** The operator's view of the machine. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
-export class MachineReading {
+export class MachineReader {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>
   readonly #inspection: HostInspection | null
-  readonly #engine: KeptReading<EngineState | null>
-  readonly #diagnosis: KeptReading<Diagnosis>
+  readonly #engine: ResultCache<EngineState | null>
+  readonly #diagnosis: ResultCache<Diagnosis>
 
   /** @param inspection null where the host cannot be inspected */
   constructor(ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>, inspection: HostInspection | null) {
     this.#ports = ports
     this.#inspection = inspection
-    this.#engine = new KeptReading(
+    this.#engine = new ResultCache(
       ports.clock,
       { keepMs: ENGINE_MS, servesOld: true },
       async () => (await inspection?.engine()) ?? null,
     )
-    this.#diagnosis = new KeptReading(ports.clock, { keepMs: DIAGNOSIS_MS }, async () => {
+    this.#diagnosis = new ResultCache(ports.clock, { keepMs: DIAGNOSIS_MS }, async () => {
       if (inspection === null) throw new AppError('conflict', 'this server cannot inspect its machine')
       return { findings: await inspection.diagnose(), atMs: ports.clock.now() }
     })
@@ -171,7 +171,7 @@ function assignedTo(workers: readonly Worker[]): MachineReport['assigned'] {
 }
 
 /** Bounds of the age of a result. */
-interface KeptReadingRule {
+interface ResultCacheRule {
   /** Time for which a result counts, from the end of its reading. */
   readonly keepMs: number
   /** True when callers get an older result during the next reading, so that only the first caller waits. */
@@ -179,14 +179,14 @@ interface KeptReadingRule {
 }
 
 /** A costly reading: one at a time, and for a while all callers get the last result. A failure is not kept. */
-class KeptReading<Result> {
+class ResultCache<Result> {
   readonly #clock: Pick<Clock, 'monotonic'>
-  readonly #rule: KeptReadingRule
+  readonly #rule: ResultCacheRule
   readonly #read: () => Promise<Result>
   #kept: { readonly result: Result; readonly endedAtMs: number } | null = null
   #reading: Promise<Result> | null = null
 
-  constructor(clock: Pick<Clock, 'monotonic'>, rule: KeptReadingRule, read: () => Promise<Result>) {
+  constructor(clock: Pick<Clock, 'monotonic'>, rule: ResultCacheRule, read: () => Promise<Result>) {
     this.#clock = clock
     this.#rule = rule
     this.#read = read

@@ -21,7 +21,7 @@ export interface EventBatch {
 }
 
 /** The events of an account for one reader, as fast as the reader asks for them. */
-export class EventReading {
+export class LiveEventStream {
   readonly #clock: Clock
   readonly #endpointId: string | null
   readonly #onClose: () => void

@@ -19,7 +19,7 @@ const MAX_KNOWN = 10_000
 const nothing = () => {}
 
 /** Limits on the job operations of each endpoint, counted by this process alone. */
-export class JobLimiting {
+export class JobLimiter {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #on: boolean
   readonly #counts = new Map<string, JobCount>()
