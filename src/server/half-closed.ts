@@ -27,7 +27,7 @@ export function answerHalfClosed(server: Server): void {
       const latest = socket[LATEST]
       if (latest === undefined || latest.socket !== socket) return
       if (hasBegun(latest)) writeZeros(socket, latest, 0)
-      else if (isUnbegun(latest, socket)) new EarlyBeginning(socket, latest).next()
+      else if (isUnbegun(latest, socket)) new EarlyWriter(socket, latest).next()
     })
   })
 }
@@ -58,7 +58,7 @@ function writeZeros(socket: Socket, outgoing: ServerResponse, written: number): 
 }
 
 /** Writes the beginning of one answer, and leaves it out when the answer itself is written. */
-class EarlyBeginning {
+class EarlyWriter {
   readonly #socket: Socket
   readonly #outgoing: ServerResponse
   readonly #write: Socket['write']
