@@ -1,13 +1,13 @@
-/** A rate of bytes that several share in turn. */
+/** A rate of bytes that several callers share. */
 
 /** Limit of the bytes that may pass. */
 export interface ByteRate {
   readonly bytesPerSecond: number
-  /** Bytes that may pass at once after a time of less. */
+  /** Bytes that may pass at once after a pause. */
   readonly burstBytes: number
 }
 
-/** The part of a clock that a budget needs. */
+/** Part of a clock that a budget needs. */
 export interface BudgetClock {
   /** Milliseconds of a monotonic clock. */
   monotonic(): number
@@ -16,8 +16,8 @@ export interface BudgetClock {
 }
 
 /**
- * Lets bytes pass at a rate. Callers wait in the order in which they come, so one that is busy waits for all others between two pieces of its
- * own, and one that says little waits at most for one piece of each.
+ * Lets bytes pass at a rate. Callers wait in the order of their calls: a busy one waits for all others between two of
+ * its pieces, and one with few bytes waits at most for one piece of each.
  */
 export class ByteBudget {
   readonly #rate: ByteRate
@@ -27,7 +27,7 @@ export class ByteBudget {
   #atMs: number
   #isWaiting = false
 
-  /** @param clock measures the rate */
+  /** @param clock clock that measures the rate */
   constructor(rate: ByteRate, clock: BudgetClock) {
     this.#rate = rate
     this.#clock = clock
@@ -35,7 +35,7 @@ export class ByteBudget {
     this.#atMs = clock.monotonic()
   }
 
-  /** Takes bytes that have passed. Resolves when the next ones of the same caller may. */
+  /** Takes bytes that passed. Resolves when the next bytes of the same caller may pass. */
   take(bytes: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.push({ bytes, pass: resolve })

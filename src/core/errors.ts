@@ -1,8 +1,8 @@
 import { type FieldProblem, problemSentence } from './field-problem.ts'
 
 /**
- * Every way in which Runyard refuses a request, with its HTTP status and the title of its REST problem. One table for
- * all surfaces; each surface has one renderer.
+ * Codes of all refusals of Runyard, with the HTTP status and the title of the REST problem. One table for all
+ * surfaces; each surface has one renderer.
  */
 export const ERROR_CODES = {
   invalid: { status: 400, title: 'Bad Request' },
@@ -18,7 +18,7 @@ export const ERROR_CODES = {
   unavailable: { status: 503, title: 'Service Unavailable' },
 } as const satisfies Record<string, { status: number; title: string }>
 
-/** Seconds after which a call that is `unavailable` may be repeated, where nobody knows better: every such answer says when. */
+/** Retry-After of an `unavailable` refusal that gives no time of its own, in seconds. */
 export const RETRY_UNAVAILABLE_S = 5
 
 /** A key of {@link ERROR_CODES}. */
@@ -26,24 +26,27 @@ export type ErrorCode = keyof typeof ERROR_CODES
 
 /** Data of an {@link AppError} besides its message. */
 export interface ErrorExtras {
-  /** One sentence per failed check, when a request failed several at once. */
+  /** One sentence per failed check, if a request failed several checks. */
   readonly failures?: readonly string[]
   /** The failed checks as data, for surfaces that render them with their own names of fields. */
   readonly problems?: readonly FieldProblem[]
-  /** Whole seconds after which a retry makes sense; becomes `Retry-After`. {@link RETRY_UNAVAILABLE_S} where left out of an `unavailable`. */
+  /**
+   * Whole seconds after which a retry makes sense; becomes `Retry-After`. {@link RETRY_UNAVAILABLE_S} by default if
+   * the code is `unavailable`.
+   */
   readonly retryAfterSeconds?: number
-  /** The methods that the path does take; becomes `Allow`. */
+  /** Methods that the path takes; becomes `Allow`. */
   readonly allow?: readonly string[]
-  /** What caused it; for logs, never shown to a caller. */
+  /** Cause of the error, for logs; never shown to a caller. */
   readonly cause?: unknown
 }
 
-/** The one error that crosses layers on purpose. Its message is a sentence for the person who made the request. */
+/** The one error that crosses layers on purpose. Its message is a sentence for the sender of the request. */
 export class AppError extends Error {
   readonly code: ErrorCode
   /** One sentence per failed check. */
   readonly failures: readonly string[]
-  /** The failed checks of fields as data; empty where the sentences are all there is. */
+  /** The failed checks of fields as data; empty if only the sentences exist. */
   readonly problems: readonly FieldProblem[]
   readonly retryAfterSeconds: number | undefined
   readonly allow: readonly string[]
@@ -58,40 +61,43 @@ export class AppError extends Error {
     this.allow = extras.allow ?? []
   }
 
-  /** The HTTP status that the code stands for. */
+  /** HTTP status of the code. */
   get status(): number {
     return ERROR_CODES[this.code].status
   }
 }
 
 /**
- * An error for several failed checks of a request at once, whose sentences name its parts as the caller knows them.
- * @param failures at least one
+ * An error for several failed checks of a request. Its sentences use the caller's names of the request's parts.
+ * @param failures at least one sentence
  */
 export function invalidRequest(failures: readonly string[]): AppError {
   return new AppError('invalid', failures.join('; '), { failures })
 }
 
 /**
- * An error for several wrong fields at once. Its sentences have the model's names until a surface renders it with its own.
- * @param problems at least one
+ * An error for several wrong fields. Its sentences have the model's names until a surface renders it with its own.
+ * @param problems at least one problem
  */
 export function invalidFields(problems: readonly FieldProblem[]): AppError {
   const failures = problems.map(problem => problemSentence(problem))
   return new AppError('invalid', failures.join('; '), { failures, problems })
 }
 
-/** An error as a surface shows it. @param render a problem as a sentence with the surface's names of fields */
+/**
+ * An error as a surface shows it.
+ * @param render returns the sentence of a problem, with the surface's names of fields
+ */
 export function renderFields(error: AppError, render: (problem: FieldProblem) => string): AppError {
   return error.problems.length === 0 ? error : invalidRequest(error.problems.map(render))
 }
 
-/** The error for something that does not exist, with its kind and name; clients search for the words "not found". */
+/** Error for something that does not exist, with its kind and name. Clients search for the words "not found". */
 export function notFound(kind: string, id: string): AppError {
   return new AppError('not_found', `${kind} ${id} not found`)
 }
 
-/** What a machine lacks when the system answers with one of these codes. */
+/** Resource that the machine lacks, by the error code of the system. */
 const LACKS: Readonly<Record<string, string>> = {
   ENOSPC: 'its disk is full',
   EDQUOT: 'its disk quota is used up',
@@ -102,8 +108,8 @@ const LACKS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Any thrown value as an AppError: `unavailable` where the machine lacks something that it may have again, such as space on a disk; any other
- * unknown one becomes `internal` with a message without details.
+ * Any thrown value as an AppError: `unavailable` if the machine lacks a resource that can come back, such as disk
+ * space; any other unknown value becomes `internal`, with a message without details.
  */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown

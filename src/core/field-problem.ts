@@ -20,7 +20,10 @@ export function fieldProblem(field: string, problem: string, item?: string): Fie
   return item === undefined ? { field, problem } : { field, item, problem }
 }
 
-/** A problem between two fields. @param problem in which `{other}` stands for the name of the other one */
+/**
+ * A problem between two fields.
+ * @param problem sentence in which `{other}` stands for the name of the second field
+ */
 export function pairProblem(field: string, other: string, problem: string): FieldProblem {
   return { field, other, problem }
 }
@@ -37,19 +40,19 @@ export function problemSentence(found: FieldProblem, names: FieldNames = {}): st
   return item === undefined ? `${subject} ${text}` : `${name}: ${item} ${text}`
 }
 
-/** A problem without the name of its field, for surfaces that put a path in front. */
+/** A problem without the name of its field, for surfaces that print a path before it. */
 export function problemWithoutField(found: FieldProblem, names: FieldNames = {}): string {
   const subject = found.item ?? found.value
   const text = withOther(found.problem, found.other, names)
   return subject === undefined ? text : `${subject} ${text}`
 }
 
-/** Problems without those that say the same. */
+/** Problems without duplicates. */
 export function distinctProblems(problems: readonly FieldProblem[]): FieldProblem[] {
   return [...new Map(problems.map(problem => [problemSentence(problem), problem])).values()]
 }
 
-/** Problems of a name that people give: it must have 1 to 191 characters, and not be blank. */
+/** Problems of a name that a user chose: it must have 1 to 191 characters, and not be blank. */
 export function nameProblems(name: string): FieldProblem[] {
   if (name.trim() === '') return [fieldProblem('name', 'must not be empty')]
   return name.length > MAX_NAME ? [fieldProblem('name', `must have at most ${MAX_NAME} characters`)] : []

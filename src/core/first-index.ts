@@ -1,5 +1,6 @@
 /**
- * The first index whose value passes; the length when none does. Values that pass come behind those that do not, as `value > 5` in sorted ones.
+ * The first index whose value passes; the length if no value passes. All values that pass must come last, as with
+ * `value > 5` in sorted values.
  */
 export function firstIndex(values: ArrayLike<number>, passes: (value: number) => boolean): number {
   let low = 0

@@ -5,7 +5,7 @@ export type Brand<Name extends string> = string & { readonly __brand: Name }
 export type OwnerId = Brand<'owner'>
 /** An endpoint: lower-case letters and digits, since it is also a host name. */
 export type EndpointId = Brand<'endpoint'>
-/** A template, which describes what a worker runs. */
+/** A template: the description of a worker. */
 export type TemplateId = Brand<'template'>
 /** A worker: one process or container that runs jobs of one endpoint. */
 export type WorkerId = Brand<'worker'>
@@ -48,36 +48,37 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'docs',
 ])
 
-/** Ids are names of hosts, too: those that belong to the server itself. */
+/** Host names of the server itself: endpoint ids are host names too. */
 const RESERVED_HOSTS: ReadonlySet<string> = new Set(['console'])
 
-/** Whether a path segment can be an endpoint id at all; false for reserved words and foreign characters. */
+/** True if a path segment can be an endpoint id: it is no reserved word and has only the characters of ids. */
 export function isEndpointId(text: string): text is EndpointId {
   return /^[a-z0-9]{1,63}$/.test(text) && !RESERVED_SEGMENTS.has(text) && !RESERVED_HOSTS.has(text)
 }
 
 /**
- * A UUID that begins with the time (version 7, RFC 9562, section 5.7), made of a random one. Rows with such keys are neighbours in an
- * index, so that jobs of one commit change few pages: an insert costs half of one with random keys.
+ * A UUID that begins with the time (version 7, RFC 9562, section 5.7), made of a random one. Rows with such keys are
+ * neighbors in an index, so that the jobs of one commit change few pages: an insert costs half of one with random
+ * keys.
  */
 export function timeOrderedUuid(random: string, nowMs: number): string {
   const time = nowMs.toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice('xxxxxxxx-xxxx-v'.length)}`
 }
 
-/** The instant of an id that {@link timeOrderedUuid} made, whatever is around it; null for any other id. */
+/** Time of an id from {@link timeOrderedUuid}, with any text around it; null for any other id. */
 export function timeOfId(id: string): number | null {
   const [, high, low] = /(?:^|-)([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/.exec(id) ?? []
   return high === undefined ? null : Number.parseInt(`${high}${low}`, 16)
 }
 
-/** The end of each id of a job that this server makes, in place of a region. */
+/** End of each job id that this server makes, in place of a region. */
 export const JOB_ID_END = '-u1'
 
-/** True for a path segment in the form of a job id that this server could have given out. */
+/** True for a path segment in the form of a job id of this server. */
 export function isJobId(text: string): text is JobId {
   return /^[A-Za-z0-9_-]{1,128}$/.test(text)
 }
 
-/** The first account: the operator's, who manages all others. */
+/** The first account: the operator's. It manages all others. */
 export const DEFAULT_OWNER = 'owner' as OwnerId

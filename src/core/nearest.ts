@@ -1,7 +1,7 @@
 /** Names longer than this are not compared: the cost grows with the square of their length. */
 const MAX_LENGTH = 64
 
-/** The known name that a mistyped one is closest to, for "did you mean"; null where none is close. Case does not count. */
+/** The known name closest to a mistyped one, for "did you mean"; null if no name is close. Case is ignored. */
 export function nearest(typed: string, known: readonly string[]): string | null {
   if (typed.length > MAX_LENGTH) return null
   const wanted = typed.toLowerCase()

@@ -3,7 +3,7 @@
 /** Lines of output that are kept with the exit of a worker. */
 const LAST_LINES = 20
 
-/** Lines that are read for them: a stack is longer than its kept part. */
+/** Lines of output that are read to find these: a stack is longer than its kept part. */
 export const READ_LINES = 60
 
 /** Frames of one stack that are kept: the place of the error, and its callers. */
@@ -15,7 +15,10 @@ const NODE_VERSION = /^Node\.js v\d/
 /** Prefixes of lines that hold the message of an error, in Python and in JavaScript. */
 const ERROR_LINE = /^(?:Uncaught )?[\w.]*(?:Error|Exception|Exit|Interrupt)(?: \[\w+\])?:/
 
-/** The last lines of an output. Of each stack of JavaScript only the first frames count, so that its message is among the lines. */
+/**
+ * The last lines of an output. Only the first frames of each JavaScript stack count, so that its message is among the
+ * lines.
+ */
 export function endOfOutput(lines: readonly { readonly line: string }[]): string[] {
   let frames = 0
   const kept = lines.filter(({ line }) => {
@@ -25,7 +28,9 @@ export function endOfOutput(lines: readonly { readonly line: string }[]): string
   return kept.slice(-LAST_LINES).map(({ line }) => line)
 }
 
-/** The line with the message of the error at the end of an output, else its last line; null without lines. */
+/**
+ * The line with the message of the error at the end of an output, else its last line; null if the output is empty.
+ */
 export function messageLine(lines: readonly string[]): string | null {
   const said = lines
     .map(line => line.trim())

@@ -3,9 +3,9 @@ import { type FieldProblem, fieldProblem } from './field-problem.ts'
 
 /** The requested part of a list. */
 export interface PageRequest {
-  /** The cursor of the page before; null or left out for the first page. */
+  /** The cursor of the previous page; null or left out for the first page. */
   readonly cursor?: string | null | undefined
-  /** Maximum number of items, 1 to the limit of the list, mostly {@link MAX_PAGE}; that limit when left out. */
+  /** Maximum number of items, 1 to the limit of the list (usually {@link MAX_PAGE}); that limit by default. */
   readonly limit?: number | undefined
 }
 
@@ -31,7 +31,7 @@ export interface Slice {
 /** Limit of items of one page. */
 export const MAX_PAGE = 1_000
 
-/** Everything wrong with the request for a page. @param most limit of items of a page of this list */
+/** All problems of the request for a page. @param most limit of items of a page of this list */
 export function pageProblems({ cursor, limit = 1 }: PageRequest, most = MAX_PAGE): FieldProblem[] {
   const problems: FieldProblem[] = []
   if (!Number.isInteger(limit) || limit < 1 || limit > most) {
@@ -47,9 +47,9 @@ export function pageProblems({ cursor, limit = 1 }: PageRequest, most = MAX_PAGE
 export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
 
 /**
- * The slice that holds a page and one more item, which shows whether there is a next page.
- * @param most how many items a page of this list may have, and has where no limit is asked for
- * @throws AppError `invalid` for a limit out of bounds and for a cursor that no page had
+ * The slice for a page: its items and one more, which shows if a next page exists.
+ * @param most largest and default number of items of a page of this list
+ * @throws AppError `invalid` for a limit out of bounds and for a malformed cursor
  */
 export function sliceOf(request: PageRequest, most = MAX_PAGE): Slice {
   const problems = pageProblems(request, most)
@@ -84,8 +84,8 @@ export interface ListPart<Item> {
 }
 
 /**
- * A page of several lists as one, newest first. It ends at the first end of a part that was not read completely, so it may be short, or empty,
- * without being the last.
+ * A page of several lists as one, newest first. It ends at the first end of a part that was not read completely, so
+ * it can be short or empty without being the last.
  * @param limit maximum number of items
  */
 export function joinedPage<Item extends Position>(parts: readonly ListPart<Item>[], limit: number): Page<Item> {

@@ -14,7 +14,7 @@ export function withSingleSlashes(target: string): string {
   return `${target.slice(0, start)}${target.slice(start, end).replace(/\/{2,}/g, '/')}${target.slice(end)}`
 }
 
-/** The host of an absolute target, and what follows it; null for a target in another form (RFC 9112, 3.2.2). */
+/** The host of an absolute target, and the rest of it; null for a target in another form (RFC 9112, 3.2.2). */
 export function absoluteTarget(target: string): { readonly host: string; readonly rest: string } | null {
   const match = target.startsWith('/') ? null : /^https?:\/\/([^/?#]*)/i.exec(target)
   return match === null ? null : { host: match[1]!, rest: target.slice(match[0].length) }

@@ -1,18 +1,18 @@
 /** The server's time across restarts, takeovers and steps of the machine's clock (docs/adr/0079). */
 
-/** A difference of the machine's clock above this one is a step. A smaller one is made up for, little by little. */
+/** A difference of the machine's clock above this one is a step. A smaller one is corrected gradually. */
 export const CLOCK_STEP_MS = 2_000
-/** A gap above this one before a start may be a wrong clock, and a step that lasts so long may be none: 24 hours. */
+/** Gap above which the clock at a start can be wrong, and above which a lasting step is not trusted: 24 hours. */
 export const CLOCK_DOUBT_MS = 24 * 60 * 60_000
 
-/** Time that an earlier server has left, as the store has it. */
+/** Time that an earlier server stored. */
 export interface KeptTime {
-  /** The start of the machine's system that it was read in; empty where that has no name. */
+  /** Boot id of the machine at the time; empty if the system has no boot id. */
   readonly boot: string
   readonly sinceBootMs: number
-  /** Its time then, in epoch milliseconds. */
+  /** Time of that server then, in epoch milliseconds. */
   readonly nowMs: number
-  /** Milliseconds since then by the clock of the database; null where the database has none of its own. */
+  /** Milliseconds since then by the clock of the database; null if the database has no clock. */
   readonly databaseAgoMs: number | null
 }
 
@@ -25,8 +25,9 @@ export interface ClocksAtStart {
 }
 
 /**
- * The time with which a server goes on. In the same run of the machine's system that is known exactly. After another start, or on another machine, the clock of the
- * database says how much time has passed, and where it has none, the machine's clock. The time never goes back.
+ * The time with which a server continues. Exact in the same boot of the machine. After another boot, or on another
+ * machine, the clock of the database measures the elapsed time; without such a clock, the machine's clock does. The
+ * time never goes back.
  * @returns epoch milliseconds
  */
 export function resumedTime(kept: KeptTime, here: ClocksAtStart): number {
@@ -35,12 +36,15 @@ export function resumedTime(kept: KeptTime, here: ClocksAtStart): number {
   const machineAgoMs = Math.max(0, here.machineMs - kept.nowMs)
   if (kept.databaseAgoMs === null) return kept.nowMs + machineAgoMs
   const databaseAgoMs = Math.max(0, kept.databaseAgoMs)
-  // Of two clocks that say so much, one may be wrong: the smaller time ends nothing early.
+  // If both clocks show such a gap, one of them can be wrong: the smaller gap expires nothing early.
   const agoMs = databaseAgoMs > CLOCK_DOUBT_MS ? Math.min(databaseAgoMs, machineAgoMs) : databaseAgoMs
   return kept.nowMs + agoMs
 }
 
-/** A difference of clocks for people, such as `2 h 5 min ahead`. @param byMs above zero where the machine's clock is ahead */
+/**
+ * A difference of clocks for people, such as `2 h 5 min ahead`.
+ * @param byMs above zero if the machine's clock is ahead
+ */
 export function clockDifference(byMs: number): string {
   return `${spanText(Math.abs(byMs))} ${byMs >= 0 ? 'ahead of' : 'behind'}`
 }

@@ -1,4 +1,4 @@
-/** A word as a shell reads it: in single quotes unless it has only characters without a meaning. */
+/** A word quoted for a shell: in single quotes unless all of its characters are plain. */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -1,23 +1,23 @@
-/** Parts of texts from outside, found in time that grows with the text alone. */
+/** Parts of texts from outside, found in linear time. */
 import { invalidRequest } from './errors.ts'
 
-/** Maximum items of a list that comes as one text. */
+/** Maximum number of items of a list in one text. */
 const MAX_ITEMS = 1_000
 
-/** A text without the run of a character at its end. */
+/** A text without the repeated character at its end. */
 export function withoutEnd(text: string, character: string): string {
   let end = text.length
   while (end > 0 && text[end - 1] === character) end -= 1
   return text.slice(0, end)
 }
 
-/** The text before the first of some characters; all of it where there is none. */
+/** The text before the first of some marks; the whole text if it has no mark. */
 export function textBefore(text: string, ...marks: readonly string[]): string {
   const found = marks.map(mark => text.indexOf(mark)).filter(at => at !== -1)
   return found.length === 0 ? text : text.slice(0, Math.min(...found))
 }
 
-/** True when a text has these words, each behind the previous one. */
+/** True if a text has these words in this order. */
 export function hasInOrder(text: string, ...words: readonly string[]): boolean {
   let at = 0
   return words.every(word => {
@@ -27,7 +27,7 @@ export function hasInOrder(text: string, ...words: readonly string[]): boolean {
   })
 }
 
-/** The parts of a list that comes as one text, trimmed and without empty ones. @throws AppError `invalid` if there are too many */
+/** Parts of a list in one text, trimmed and without empty ones. @throws AppError `invalid` if there are too many */
 export function listItems(text: string, separator: ',' | '\n'): string[] {
   const items = text.split(separator, MAX_ITEMS + 1)
   if (items.length > MAX_ITEMS) throw invalidRequest([`a list has more than ${MAX_ITEMS} items`])
