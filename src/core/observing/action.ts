@@ -1,8 +1,11 @@
-/** Actions: the things that a person can do about a cause, as data. The command line prints them as commands, the console makes buttons of them. */
+/**
+ * Actions: steps that a person can take to end a cause, as data. The command line prints them as commands, the
+ * console makes buttons of them.
+ */
 import type { EndpointId, WorkerId } from '../ids.ts'
 import { shellWord } from '../shell-word.ts'
 
-/** The pages that an action may lead to. `settings` and `requests` are those of the endpoint. */
+/** The pages that an action can open. `settings` and `requests` are those of the endpoint. */
 export const ACTION_PAGES = [
   ...(['settings', 'requests', 'secrets', 'registries', 'volumes', 'machine', 'usage', 'batches'] as const),
 ] as const
@@ -12,7 +15,7 @@ export type ActionPage = (typeof ACTION_PAGES)[number]
 /** The value of a field, as REST v2 takes it. */
 export type ActionValue = string | number | readonly string[] | Readonly<Record<string, string | number>>
 
-/** One thing that a person can do. Its title says what it does, in the words of a button. */
+/** One step that a person can take. Its title names the step in the words of a button. */
 export type Action = { readonly title: string } & (
   | SetField
   | { readonly kind: 'rollback' | 'promote'; readonly version: number }
@@ -22,13 +25,13 @@ export type Action = { readonly title: string } & (
   | { readonly kind: 'logs'; readonly worker: WorkerId | null }
   | { readonly kind: 'download'; readonly model: string }
   /**
-   * `part` is a part of the page: a section of the settings, the name of a new secret, `findings` or `workers` of the machine, `failed` of the
-   * requests; null for the whole page.
+   * `part` is a part of the page: a section of the settings, the name of a new secret, `findings` or `workers` of the
+   * machine, `failed` of the requests; null for the whole page.
    */
   | { readonly kind: 'open'; readonly page: ActionPage; readonly part: string | null }
   /**
-   * A program with its arguments, for the machine of the server or, where the operator need not do it, for any one; `<...>` stands for what a person
-   * has to choose.
+   * A program with its arguments, for the machine of the server or, if the operator need not run it, for any machine;
+   * `<...>` stands for a value that the person chooses.
    */
   | { readonly kind: 'run'; readonly words: readonly string[]; readonly place: 'server' | 'client' }
 )
@@ -37,10 +40,10 @@ export type Action = { readonly title: string } & (
 interface SetField {
   readonly kind: 'set'
   readonly field: string
-  /** The present value; null where there is none, or it is not shown. */
+  /** The present value; null if it has no value, or the value is not shown. */
   readonly from: ActionValue | null
   readonly value: ActionValue
-  /** True where this makes a new release, whose workers replace the present ones. */
+  /** True if this makes a new release, whose workers replace the present ones. */
   readonly isRelease: boolean
 }
 
@@ -52,7 +55,10 @@ const SETTINGS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   models: ['--model', '<owner/name>'],
 }
 
-/** The command line of an action, as it can be pasted; null where no command does it. `<...>` stands for what a person has to choose. */
+/**
+ * The command line of an action, ready to paste; null if no command does it. `<...>` stands for a value that the
+ * person chooses.
+ */
 export function commandOf(action: Action, endpoint: EndpointId): string | null {
   const words = wordsOf(action, endpoint)
   return words === null ? null : words.map(word => (/^<[\w/= ]+>$/.test(word) ? word : shellWord(word))).join(' ')

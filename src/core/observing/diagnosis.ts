@@ -1,4 +1,4 @@
-/** What is wrong with a machine that is to run workers, decided from what was found on it. */
+/** Findings about a machine for workers, from facts that were collected on it. */
 import { CLOCK_STEP_MS, clockDifference } from '../server-time.ts'
 import type { ContainerReach, EngineFacts } from '../workers/container-reach.ts'
 import { sharedPortsProblem, strayProblem } from '../workers/isolation.ts'
@@ -6,67 +6,67 @@ import { sharedPortsProblem, strayProblem } from '../workers/isolation.ts'
 /** One line of a diagnosis. */
 export interface Finding {
   readonly check: string
-  /** `skip` where it could not be tested. */
+  /** `skip` if the check could not run. */
   readonly state: 'ok' | 'warn' | 'fail' | 'skip'
   /** A sentence without a full stop. */
   readonly message: string
-  /** What to do; null for nothing. */
+  /** The remedy; null if none is needed. */
   readonly action: string | null
 }
 
-/** A data directory and the disk that it is on. */
+/** A data directory and its disk. */
 export interface DataDirFacts {
   readonly path: string
   readonly kind: 'folder' | 'missing' | 'other'
-  /** The reason why this user may not use it or make it, as a clause; null when nothing is refused. */
+  /** The reason why this user may not use or create it, as a clause; null if this user may. */
   readonly refusal: string | null
-  /** Permission bits; null where it is missing. */
+  /** Permission bits; null if it does not exist. */
   readonly mode: number | null
-  /** Null where the system does not say. */
+  /** Null if the system does not report it. */
   readonly freeBytes: number | null
 }
 
-/** What listens where the server is to listen. */
+/** The listener at the address of the server. */
 export interface PortFacts {
   readonly host: string
   readonly port: number
-  /** Where the server of the data directory answers; null when it does not run. */
+  /** URL of the running server of the data directory; null if it does not run. */
   readonly serverUrl: string | null
-  /** Code of what keeps it from being bound; null when it is free. */
+  /** Error code of binding the port; null if the port is free. */
   readonly problem: string | null
-  /** The process that has it, as "pid 1 (name)". */
+  /** The process that uses the port, as "pid 1 (name)". */
   readonly holder: string | null
 }
 
-/** A database as it was found. */
+/** State of a database. */
 export interface DatabaseFacts {
   readonly kind: 'file' | 'PostgreSQL'
-  /** Null when all is well. */
+  /** Null if the database works. */
   readonly problem: string | null
-  /** The remedy of the problem, where it is not the same as for every problem of such a database; null else. */
+  /** The remedy of the problem; null for the general remedy of such a database. */
   readonly remedy: string | null
-  /** Null for a database that is not there yet. */
+  /** Null if the database does not exist yet. */
   readonly version: string | null
-  /** Its clock minus that of this machine; null where it has none of its own. */
+  /** Its clock minus that of this machine; null if it has no clock. */
   readonly skewMs: number | null
 }
 
-/** The folder in which the server makes backups by itself. */
+/** The folder of the server's scheduled backups. */
 export interface BackupFacts {
   readonly folder: string
   readonly everyMs: number
-  /** What keeps it from being read; null when nothing does. */
+  /** Problem of reading the folder; null if it can be read. */
   readonly problem: string | null
-  /** How old the newest whole backup in it is; null for none. */
+  /** Age of the newest complete backup in it; null if it has no complete backup. */
   readonly newestAgeMs: number | null
-  /** Names of newer files that are no whole backups, the newest first. */
+  /** Names of newer files that are not complete backups, the newest first. */
   readonly broken: readonly string[]
 }
 
 /** A container engine as it describes itself. */
 export interface EngineState {
   readonly address: string
-  /** What keeps it from being called, by a code such as EACCES where there is one; null when it answers. */
+  /** Problem of calling it, with an error code such as EACCES if there is one; null if it answers. */
   readonly problem: string | null
   readonly product: 'docker' | 'podman'
   readonly version: string
@@ -75,9 +75,9 @@ export interface EngineState {
   readonly storageDriver: string
   readonly cgroupVersion: string
   readonly rootless: boolean
-  /** Limits that it cannot hold containers to: `memory`, `cpu`, `pids`. */
+  /** Limits that it cannot enforce on containers: `memory`, `cpu`, `pids`. */
   readonly missingLimits: readonly string[]
-  /** Of the disk with its images; null where that cannot be seen from here. */
+  /** Free bytes of the disk with its images; null if this server cannot see that disk. */
   readonly freeBytes: number | null
   readonly skewMs: number | null
   readonly hasNvidiaRuntime: boolean
@@ -85,14 +85,14 @@ export interface EngineState {
 
 /** A cluster that runs the workers, as this server sees it. */
 export interface ClusterState {
-  /** Why it cannot be called; null when it answers. */
+  /** Problem of calling it; null if it answers. */
   readonly problem: string | null
   readonly address: string
   readonly version: string
   readonly namespace: string
-  /** What this server may not do there and has to, as "create pods". */
+  /** Required permissions that this server lacks, as "create pods". */
   readonly missing: readonly string[]
-  /** What it may not do there and can go without. */
+  /** Optional permissions that this server lacks. */
   readonly lacking: readonly string[]
 }
 
@@ -100,16 +100,16 @@ export interface ClusterState {
 export interface GpuFacts {
   /** Names of NVIDIA cards, as the vendor's tool lists them. */
   readonly nvidia: readonly string[]
-  /** What keeps cards from being read, or is wrong with single ones, as a sentence; null for nothing. */
+  /** Problem of reading the cards, or of single cards, as a sentence; null without a problem. */
   readonly problem: string | null
-  /** Whether NVIDIA's driver is loaded. */
+  /** True if NVIDIA's driver is loaded. */
   readonly nvidiaDriver: boolean
   readonly amd: boolean
-  /** Whether devices are described for engines (CDI) on this machine. */
+  /** True if devices are described for engines (CDI) on this machine. */
   readonly hasCdi: boolean
 }
 
-/** What came of calling a listener from inside of a container. */
+/** Outcome of a call from inside a container to a listener. */
 export type ProbeOutcome =
   | { readonly what: 'reached'; readonly image: string }
   | { readonly what: 'unreached'; readonly image: string; readonly said: string }
@@ -117,7 +117,7 @@ export type ProbeOutcome =
 
 const GB = 1_000_000_000
 const HOUR_MS = 3_600_000
-/** After so many intervals a backup is missed. */
+/** Number of intervals after which a backup is missed. */
 const MISSED = 2
 const OLDEST_API = 40
 const NEWEST_NODE = 26
@@ -125,12 +125,15 @@ const SKEW = { warnMs: 2_000, failMs: 30_000 }
 const DISK = { warnGb: 5, failGb: 1 }
 const ENGINE_DISK = { warnGb: 20, failGb: 2 }
 const MEMORY = { warnMb: 512, failMb: 128 }
-/** Those who renew certificates do so a month before their end. */
+/**
+ * Time before the expiry of a certificate at which a warning starts: renewal normally happens a month before the
+ * expiry.
+ */
 const CERTIFICATE_DAYS = 14
 const DAY_MS = 24 * 60 * 60_000
 const FILES = { warn: 4_096, fail: 512 }
 
-/** @param version as `26.10.0` */
+/** The finding about the version of Node. @param version as `26.10.0` */
 export function ofNode(version: string): Finding {
   const isOld = Number(version.split('.')[0]) < NEWEST_NODE
   return isOld
@@ -138,7 +141,7 @@ export function ofNode(version: string): Finding {
     : ok('node', `Node ${version}`)
 }
 
-/** Whether the data directory can be used and is for its owner alone, and the disk has room. */
+/** The finding about the data directory: it must be usable and private to its owner, and the disk must have room. */
 export function ofDataDir({ path, kind, refusal, mode, freeBytes }: DataDirFacts): Finding[] {
   return [folderFinding(), diskFinding('disk', freeBytes, DISK, 'database, logs and network volumes')]
 
@@ -157,7 +160,10 @@ export function ofDataDir({ path, kind, refusal, mode, freeBytes }: DataDirFacts
   }
 }
 
-/** Whether there is memory for workers. @param totalBytes what this process may use of the machine */
+/**
+ * The finding about memory for workers.
+ * @param totalBytes the part of the machine's memory that this process may use
+ */
 export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBytes: number }): Finding {
   const free = Math.floor(freeBytes / 2 ** 20)
   const message = `${free} MiB of ${Math.floor(totalBytes / 2 ** 20)} MiB are free`
@@ -168,10 +174,10 @@ export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBy
 }
 
 /**
- * The finding about cages, which keep workers that are processes apart.
+ * The finding about cages, which isolate workers that are processes.
  * @param wanted the setting
- * @param lack null where a cage was made; else why not, and what to do
- * @param limits what a cage would hold them to, as a clause
+ * @param lack null if a cage was made; else the problem and its remedy
+ * @param limits limits that a cage would enforce, as a clause
  */
 export function ofCage(
   wanted: 'auto' | 'required' | 'off',
@@ -191,8 +197,8 @@ export function ofCage(
 }
 
 /**
- * Whether all that workers without a cage have started ends with them.
- * @param lack null where their processes get a mark; else why not, and what to do
+ * The finding about stray processes: those that workers without a cage started must end with them.
+ * @param lack null if their processes get a mark; else the problem and its remedy
  */
 export function ofStrays(lack: { readonly problem: string; readonly action: string } | null): Finding {
   if (lack === null) return ok('strays', 'what a worker has started ends with it, also what has left its session')
@@ -200,9 +206,9 @@ export function ofStrays(lack: { readonly problem: string; readonly action: stri
 }
 
 /**
- * Whether workers in cages can have networks of their own.
- * @param wanted what they are to reach
- * @param lack null where such a network was made; else why not, and what to do
+ * The finding about networks of workers in cages.
+ * @param wanted the part of the network that they should reach
+ * @param lack null if such a network was made; else the problem and its remedy
  */
 export function ofWorkerNetwork(
   wanted: 'open' | 'server' | 'shared',
@@ -213,7 +219,7 @@ export function ofWorkerNetwork(
   return warn('cage network', sharedPortsProblem(lack), lack.action)
 }
 
-/** Whether there may be connections enough. @param limit null where the system does not say */
+/** The finding about the limit of connections. @param limit null if the system does not report it */
 export function ofOpenFiles(limit: number | null): Finding {
   if (limit === null) return skip('open files', 'this system does not say how many files may be open')
   const message = `${limit} files and connections may be open`
@@ -222,13 +228,13 @@ export function ofOpenFiles(limit: number | null): Finding {
   return limit < FILES.warn ? warn('open files', message, action) : ok('open files', message)
 }
 
-/** The certificate of HTTPS: whose it is and when it expires, or why it cannot be used. */
+/** The certificate of HTTPS: its names and its expiry, or its problem. */
 export type CertificateState =
   | { readonly subject: string; readonly expiresAtMs: number }
   /** A sentence. */
   | { readonly problem: string }
 
-/** Whether the server can speak HTTPS, and for how long. */
+/** The finding about HTTPS, and the expiry of its certificate. */
 export function ofCertificate(state: CertificateState, nowMs: number): Finding {
   if ('problem' in state) return fail('certificate', state.problem, 'give files that fit in --tls-cert and --tls-key')
   const { subject, expiresAtMs } = state
@@ -238,7 +244,7 @@ export function ofCertificate(state: CertificateState, nowMs: number): Finding {
   return warn('certificate', message, 'renew its files; a running server takes them up by itself')
 }
 
-/** Whether the server can listen, or does. */
+/** The finding about the port of the server. */
 export function ofPort({ host, port, serverUrl, problem, holder }: PortFacts): Finding {
   if (serverUrl !== null) return ok('server', `it runs and answers at ${serverUrl}`)
   if (problem === null) return ok('port', `${host} port ${port} is free; no server runs`)
@@ -253,7 +259,7 @@ export function ofPort({ host, port, serverUrl, problem, holder }: PortFacts): F
   return fail('port', `cannot listen on ${host} port ${port}: ${problem}`, 'give another --host or --port')
 }
 
-/** Whether the database answers, and its clock is right. */
+/** The finding about the database and its clock. */
 export function ofDatabase({ kind, problem, remedy, version, skewMs }: DatabaseFacts): Finding[] {
   const name = kind === 'file' ? 'the embedded database' : 'PostgreSQL'
   if (problem !== null) {
@@ -264,7 +270,10 @@ export function ofDatabase({ kind, problem, remedy, version, skewMs }: DatabaseF
   return [ok('database', message), ...(skewMs === null ? [] : [clockFinding('PostgreSQL', skewMs)])]
 }
 
-/** Whether the clock of the machine shows the time of the server. @param aheadMs by how much it is ahead; null where no server has run */
+/**
+ * The finding about the clock of the machine against the time of the server.
+ * @param aheadMs difference by which it is ahead; null if no server has run
+ */
 export function ofServerTime(aheadMs: number | null): Finding[] {
   if (aheadMs === null) return []
   const agrees = Math.abs(aheadMs) <= CLOCK_STEP_MS
@@ -273,7 +282,7 @@ export function ofServerTime(aheadMs: number | null): Finding[] {
   return [warn('clock', message, 'set the clock right, or let the server take its time: runyard clock accept')]
 }
 
-/** Whether the newest backup is as new as it should be. */
+/** The finding about the age of the newest backup. */
 export function ofBackups({ folder, everyMs, problem, newestAgeMs, broken }: BackupFacts): Finding {
   if (problem !== null) return fail('backups', `${folder} cannot be read: ${problem}`, 'see --backup-folder')
   const cause = 'the log of the server says why at backup.failed'
@@ -291,7 +300,7 @@ function hoursOf(ms: number): string {
   return `${Math.round(ms / HOUR_MS)} hours`
 }
 
-/** Whether a cluster answers, and lets this server do what it has to. */
+/** The finding about a cluster: it must answer, and permit the required actions. */
 export function ofCluster({ problem, address, version, namespace, missing, lacking }: ClusterState): Finding[] {
   if (problem !== null) {
     const action = 'see that kubectl reaches it with the same configuration (kubectl get pods)'
@@ -312,7 +321,7 @@ export function ofCluster({ problem, address, version, namespace, missing, lacki
   return findings
 }
 
-/** Whether an engine is there and can do what workers need. @param state null when none was found */
+/** The findings about an engine and its features that workers need. @param state null if no engine was found */
 export function ofEngine(state: EngineState | null): Finding[] {
   if (state === null) {
     return [
@@ -357,8 +366,9 @@ const GPUS_ELSEWHERE = 'none here; workers of GPU endpoints run on nodes of the 
 const GPUS_NOWHERE = 'none; workers of GPU endpoints run on the CPU'
 
 /**
- * Whether containers can be given the GPUs that there are.
- * @param isElsewhere whether containers run on a platform with machines of its own, whose GPUs are not those of this machine
+ * The finding about GPUs for containers.
+ * @param isElsewhere true if containers run on a platform with machines of its own, whose GPUs are not those of this
+ * machine
  */
 export function ofGpus(
   { nvidia, problem, nvidiaDriver, amd, hasCdi }: GpuFacts,
@@ -384,13 +394,19 @@ export function ofGpus(
   return fail('gpu', `${names}, which the engine cannot give to containers`, action)
 }
 
-/** Whether the driver can suspend processes. Nothing is wrong where it cannot. @param lack why not, as a clause; null where it can */
+/**
+ * The finding about suspending processes. Missing support is no problem.
+ * @param lack the reason, as a clause; null if the driver can suspend
+ */
 export function ofGpuSuspend(lack: string | null): Finding {
   if (lack === null) return ok('gpu suspend', 'the driver can suspend processes; runyard doctor --gpu tries it')
   return ok('gpu suspend', `processes keep their memory on the GPU while they are frozen: ${lack}`)
 }
 
-/** Whether there is a way from containers to the server. @param network null with a reason when there is none */
+/**
+ * The finding about the network from containers to the server.
+ * @param network null with a reason if no network was found
+ */
 export function ofNetwork(
   reach: ContainerReach | null,
   network: { readonly name: string; readonly isolated: boolean } | null,
@@ -411,7 +427,7 @@ export function ofNetwork(
   return ok('network', `containers call ${reach.host}, and do not reach each other`)
 }
 
-/** Whether a container has reached a listener of this machine. */
+/** The finding about a container's call to a listener of this machine. */
 export function ofProbe(outcome: ProbeOutcome, facts: Pick<EngineFacts, 'platform'> | null): Finding {
   if (outcome.what === 'untested') return skip('reachability', `not tested: ${outcome.why}`)
   if (outcome.what === 'reached') return ok('reachability', `a container of ${outcome.image} reached this machine`)

@@ -5,9 +5,9 @@ import type { WaitCause } from './explanation.ts'
 import type { WorkerCounts } from './worker-status.ts'
 
 /**
- * `PROBLEM`: something has to be mended. `PAUSED`: `workersMax` is 0. `ROLLING_OUT`: workers of two releases run. `READY`: a worker works or waits
- * for work. `STARTING`: one is on its way, and none is ready. `WAITING`: jobs, requests or workers wait, and no worker is on its way.
- * `SCALED_TO_ZERO`: there is no worker and nothing waits.
+ * `PROBLEM`: something has to be fixed. `PAUSED`: `workersMax` is 0. `ROLLING_OUT`: workers of two releases run.
+ * `READY`: a worker works or waits for work. `STARTING`: a worker starts, and no worker is ready. `WAITING`: jobs,
+ * requests or workers wait, and no worker starts. `SCALED_TO_ZERO`: no worker exists and nothing waits.
  */
 export const ENDPOINT_STATES = [
   'PROBLEM',
@@ -21,18 +21,18 @@ export const ENDPOINT_STATES = [
 /** One of {@link ENDPOINT_STATES}. */
 export type EndpointState = (typeof ENDPOINT_STATES)[number]
 
-/** What the state is decided from. */
+/** Facts that decide the state. */
 export interface EndpointFacts {
   readonly endpoint: Pick<Endpoint, 'workersMax'>
   readonly counts: WorkerCounts
-  /** Jobs or requests that wait. */
+  /** Number of jobs or requests that wait. */
   readonly waiting: number
   readonly rollout: RolloutState
-  /** Why something waits; null where that was not asked. */
+  /** Cause of the wait; null if it was not computed. */
   readonly cause: WaitCause | null
 }
 
-/** Causes that end only when somebody does something. */
+/** Causes that last until somebody acts. */
 const PROBLEMS: ReadonlySet<WaitCause> = new Set([
   ...(['image_error', 'model_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
   ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),

@@ -9,13 +9,16 @@ import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
 import { wordsOf } from './explain-words.ts'
 
-/** Workers that may get jobs or requests: those of the current version, and older ones until one of it has been ready. */
+/**
+ * Workers that can get jobs or requests: those of the current version, and older ones until one of the current
+ * version has been ready.
+ */
 export function currentWorkers({ workers, endpoint, rollout }: EndpointSnapshot): WorkerLoad[] {
   const isOldReady = ({ state, problem }: WorkerLoad) => !rollout.wasReady && state === 'READY' && problem === null
   return workers.filter(worker => takesJobs(worker) && (worker.version === endpoint.version || isOldReady(worker)))
 }
 
-/** Download progress of a worker's image in percent; null when that is not known. */
+/** Download progress of a worker's image in percent; null if unknown. */
 export type PullPercent = (id: WorkerId) => number | null
 
 /** Limit of facts that are listed one by one. */
@@ -38,7 +41,7 @@ export function executionText(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : roughDuration(ms)
 }
 
-/** What a worker does in a phase. */
+/** Activity of a worker in each phase. */
 const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
   queued: 'waits for a place on a machine',
   downloading: 'waits for its models, which are downloaded',
@@ -53,7 +56,7 @@ const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
   exited: 'has ended',
 }
 
-/** The phases with other words for a worker that serves requests. */
+/** Phases with different words for a worker that serves requests. */
 const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
   initializing: 'runs and has not said that it is well yet',
   draining: 'finishes its requests and ends',
@@ -73,7 +76,7 @@ export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPe
   return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}${why}`
 }
 
-/** Workers of a release that has stopped are newer than the one that is explained. */
+/** Workers of a stopped release are newer than the explained release. */
 function versionText(version: number, explained: number): string {
   if (version === explained) return ''
   return version > explained

@@ -1,4 +1,4 @@
-/** Why one job waits, runs or ended the way it did. */
+/** Explains the wait, the run or the end of one job. */
 import type { BatchId } from '../ids.ts'
 import { errorLine } from '../jobs/error-groups.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
@@ -9,16 +9,19 @@ import { notesOn } from './explain-notes.ts'
 import { leavingText } from './explain-place.ts'
 import { type Explanation, plain } from './explanation.ts'
 
-/** Limit to which the requests of a batch that come before a job are counted: a batch may have a million. */
+/** Limit of counted requests of a batch that come before a job: a batch may have a million. */
 export const MAX_REQUESTS_BEFORE = 1_000
 
-/** The batch for whose turn a job waits, and how many of its requests come before the job, counted to {@link MAX_REQUESTS_BEFORE}. */
+/**
+ * The batch whose turn a job waits for, and the number of its requests that come before the job, counted to {@link
+ * MAX_REQUESTS_BEFORE}.
+ */
 export interface BatchWait {
   readonly batchId: BatchId
   readonly before: number
 }
 
-/** Why one job waits, runs or ended the way it did. @param batch null for a job that is in no batch */
+/** The explanation of the wait, the run or the end of one job. @param batch null for a job that is in no batch */
 export function explainJob(
   job: Job,
   snapshot: EndpointSnapshot,
@@ -50,7 +53,7 @@ export function explainJob(
   return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
 }
 
-/** Where workers work, the job waits for its batch. What keeps workers from working is the same for all jobs. */
+/** If workers work, the job waits for its batch. A problem of the workers is the same for all jobs. */
 function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
   const count = batch.before < MAX_REQUESTS_BEFORE ? batch.before : `at least ${MAX_REQUESTS_BEFORE}`

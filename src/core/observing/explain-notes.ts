@@ -1,4 +1,4 @@
-/** What people should know besides the cause of a wait, one sentence each. */
+/** Notes for people besides the cause of a wait, one sentence each. */
 
 import { type Endpoint, MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
 import type { WorkerId } from '../ids.ts'
@@ -17,13 +17,13 @@ import { settingAdvice } from './setting-advice.ts'
 
 /** Facts for {@link notesOn} besides the snapshot. */
 export interface NotesContext extends ActionFacts {
-  /** True where workers of GPU endpoints run without a GPU, since the machine has no GPU. */
+  /** True if workers of GPU endpoints run without a GPU, since the machine has no GPU. */
   readonly noGpus?: boolean
   /** The newest attempts of the endpoint. */
   readonly attempts?: readonly AttemptTimes[]
-  /** True where its workers run on a platform. */
+  /** True if its workers run on a platform. */
   readonly isElsewhere?: boolean
-  /** Ports that its workers wanted and others have. */
+  /** Conflicts over ports that its workers wanted, by worker. */
   readonly portConflicts?: ReadonlyMap<WorkerId, PortConflict>
 }
 
@@ -47,7 +47,10 @@ function onPlatform(endpoint: Endpoint): string[] {
   return [...(freezesIdle(endpoint) ? [frozen] : []), ...(endpoint.modelReferences.length > 0 ? [models] : [])]
 }
 
-/** One setting at most: the one that pays most by the waits of the attempts, else the one that the ends of workers advise. */
+/**
+ * At most one setting: the one with the largest effect on the waits of the attempts, else the one that the exits of
+ * workers suggest.
+ */
 function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[], facts: ActionFacts): Note[] {
   const advice = settingAdvice(snapshot, attempts)
   if (advice === null) return onIdleTimeout(snapshot)
@@ -77,7 +80,7 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
   ]
 }
 
-/** Running workers whose wanted port is in use: another program answers there. */
+/** Running workers whose wanted port is in use: another program answers at it. */
 function onTakenPorts(
   conflicts: ReadonlyMap<WorkerId, PortConflict>,
   snapshot: EndpointSnapshot,
@@ -89,7 +92,7 @@ function onTakenPorts(
   })
 }
 
-/** Workers that crash beside working ones, because the port that they want is in use. */
+/** Workers that crash beside working ones, because their wanted port is in use. */
 function onPorts(snapshot: EndpointSnapshot, facts: ActionFacts): Note[] {
   const { last } = backoffOf(snapshot)
   if (last === null || last.exit?.suspicion === undefined) return []
@@ -99,7 +102,7 @@ function onPorts(snapshot: EndpointSnapshot, facts: ActionFacts): Note[] {
   return [{ text: `another worker ${exitText(last, last.exit)}: ${advice}`, actions }]
 }
 
-/** Workers that end sooner without work than the next one needs to start. */
+/** Idle workers that end sooner than a new one starts. */
 function onIdleTimeout(snapshot: EndpointSnapshot): Note[] {
   const { name } = snapshot.endpoint
   const ends = startsAfterIdleEnds(snapshot)
@@ -113,7 +116,7 @@ function onIdleTimeout(snapshot: EndpointSnapshot): Note[] {
   return [{ text, actions: [keepIdle(snapshot, enoughS)] }]
 }
 
-/** How many queued jobs are suspects, which run alone; null when none is. */
+/** Number of queued jobs that are suspects, which run alone; null for zero. */
 export function onSuspects({ queue: { suspectsQueued: count } }: EndpointSnapshot): string | null {
   if (count === 0) return null
   const [run, their, they] = count === 1 ? ['runs', 'its worker was', 'it'] : ['run', 'their workers were', 'they']

@@ -1,4 +1,7 @@
-/** Why workers have no place on their platform, which finds one for them: the causes of a wait and what helps. */
+/**
+ * Explains why workers have no place on their platform, which finds one for them: the causes of a wait and their
+ * remedies.
+ */
 import type { WorkerId } from '../ids.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { reclaimText, type WaitForPlace, waitForPlaceText } from '../workers/platform-report.ts'
@@ -10,7 +13,7 @@ import { machine, run, settings } from './fix-actions.ts'
 
 /** The causes of {@link placeWaitOf} and {@link lostNodeOf}. */
 export const PLACE_CAUSES = ['unschedulable', 'cluster_quota', 'cluster_away', 'volume_pending', 'node_lost'] as const
-/** One of {@link PLACE_CAUSES}, or one that a machine without room has, too. */
+/** One of {@link PLACE_CAUSES}, or a cause that a machine without room shares. */
 export type PlaceCause = (typeof PLACE_CAUSES)[number] | 'no_capacity' | 'throttled'
 
 /** The part of an explanation that the wait for a place decides. */
@@ -63,8 +66,8 @@ const ACTIONS: Readonly<Record<WaitForPlace['kind'], readonly Action[]>> = {
 }
 
 /**
- * That all workers that start wait for a place; null where another one is on its way, or those that are ready are enough. The one that has
- * waited longest is named.
+ * The wait for a place, if all starting workers wait for one; null if another one starts, or the ready ones are
+ * enough. It names the worker that has waited longest.
  */
 export function placeWaitOf(snapshot: EndpointSnapshot, nowMs: number): PlaceWait | null {
   const current = currentWorkers(snapshot)
@@ -91,7 +94,7 @@ export function placeWaitOf(snapshot: EndpointSnapshot, nowMs: number): PlaceWai
   }
 }
 
-/** That workers on a lost node keep new ones from starting; null where none does. */
+/** The wait because of a lost node, whose workers keep new ones from starting; null if no node is lost. */
 export function lostNodeOf(snapshot: EndpointSnapshot): PlaceWait | null {
   const { workers } = snapshot
   const lost = workers.filter(({ platform }) => platform?.leaves?.kind === 'node_lost')
@@ -112,7 +115,7 @@ export function lostNodeOf(snapshot: EndpointSnapshot): PlaceWait | null {
   }
 }
 
-/** That the platform takes the worker of a running job away, as a clause that follows its name; empty where it does not. */
+/** A clause, to follow the name of a worker with a running job, if the platform takes it away; else empty. */
 export function leavingText({ workers }: EndpointSnapshot, worker: WorkerId | null): string {
   const leaves = workers.find(({ id }) => id === worker)?.platform?.leaves ?? null
   if (leaves === null) return ''

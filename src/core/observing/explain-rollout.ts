@@ -1,4 +1,4 @@
-/** What people should know of a release that does not work, beside why jobs or requests wait. */
+/** Explains a release that does not work, besides the wait of jobs or requests. */
 
 import {
   isUnproven,
@@ -16,10 +16,10 @@ import type { Action } from './action.ts'
 import type { Explanation, Note, WaitCause } from './explanation.ts'
 import { type ActionFacts, actionsOnFailure, distinct, rollbackFor } from './fix-actions.ts'
 
-/** Causes beside which a stopped rollout is what people should mend. */
+/** Causes beside which a stopped rollout is the thing to fix. */
 const FINE: ReadonlySet<WaitCause> = new Set(['nothing_waits', 'running', 'about_to_start', 'worker_starting'])
 
-/** The snapshot that explains why work waits. Workers of a canary take it as those of its base do. */
+/** The snapshot that explains why work waits. Workers of a canary take work as those of its base do. */
 export function explainedSnapshot({ snapshot, canary }: PlannedRelease): EndpointSnapshot {
   if (canary === null) return snapshot
   const { version } = snapshot.endpoint
@@ -28,10 +28,11 @@ export function explainedSnapshot({ snapshot, canary }: PlannedRelease): Endpoin
 }
 
 /**
- * An explanation with the rollout of the newest release: as the cause where it has stopped and nothing else is wrong, else as a note.
+ * An explanation with the rollout of the newest release: as the cause if the rollout has stopped and nothing else is
+ * wrong, else as a note.
  * @param explanation of the release whose workers are started
  * @param snapshot of the newest release
- * @param startFailure why no worker of the newest release can be started now; null when one can
+ * @param startFailure reason why no worker of the newest release can be started now; null if one can
  * @param facts of the newest release
  */
 export function withRollout(
@@ -101,14 +102,14 @@ function afterCrashes(snapshot: EndpointSnapshot, startFailure: StartFailure | n
     back.length === 0 ? 'change the endpoint' : `go back to release ${rollout.working!.version}, or change the endpoint`
   return {
     advice: advice === null ? change : `${change}: ${advice}`,
-    // Without a try the next start is checked again once its failure has ended.
+    // Without a retry action: the next start is checked again once its failure has ended.
     actions: distinct([...back, ...others, ...(startFailure === null ? [AGAIN] : [])]),
     sinceMs: exit == null ? null : last!.exitedAtMs,
     facts: exit == null ? [] : exit.lastLines,
   }
 }
 
-/** The way back to the release that goes on, where its configuration may help. */
+/** The rollback to the release that continues, if its configuration may help. */
 function wayBack(fixes: readonly Fix[], snapshot: EndpointSnapshot, facts: ActionFacts): readonly Action[] {
   const back = rollbackFor(fixes, snapshot, facts)
   return back === null ? [] : [back]

@@ -7,11 +7,11 @@ import type { Resource } from '../workers/placement.ts'
 export interface Words {
   /** One piece of work. */
   readonly thing: 'job' | 'request'
-  /** What follows the number of jobs or requests in progress. */
+  /** Words after the number of jobs or requests in progress. */
   readonly underWay: 'running' | 'in flight'
-  /** What happens to new ones while the endpoint is paused. */
+  /** Effect of the pause of the endpoint on new jobs or requests. */
   readonly whilePaused: string
-  /** What happens to a worker that has a problem. */
+  /** Effect of a problem of a worker. */
   readonly unhealthy: string
 }
 
@@ -33,7 +33,7 @@ export function wordsOf({ requests }: Pick<EndpointSnapshot, 'requests'>): Words
   return requests === undefined ? JOBS : REQUESTS
 }
 
-/** The advice where a resource of the machine is lacking. */
+/** The advice if the machine lacks a resource. */
 export function placeAdvice(resource: Resource): string {
   switch (resource) {
     case 'gpu':

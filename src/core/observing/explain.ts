@@ -41,27 +41,30 @@ import { settingAdvice } from './setting-advice.ts'
 /** Facts for {@link explainEndpoint} besides the snapshot. */
 export interface ExplainContext extends ActionFacts {
   readonly capacity: Capacity
-  /** Why no worker of this endpoint can be started, from the driver or the secrets; null when it can. */
+  /** Reason why no worker of this endpoint can be started, from the driver or the secrets; null if one can. */
   readonly startFailure: StartFailure | null
   readonly nowMs: number
   /** Download progress of images; unknown unless given. */
   readonly pullPercent?: PullPercent
-  /** How far the models of the endpoint are; null, or left out, where none are being downloaded. */
+  /** Progress of the models of the endpoint; null, or left out, if no download runs. */
   readonly download?: DownloadProgress | null
-  /** Whether workers of GPU endpoints run without one here, since the machine has none. */
+  /** True if workers of GPU endpoints run without a GPU here, since the machine has no GPU. */
   readonly noGpus?: boolean
-  /** Whether its workers run on a platform; false unless given. */
+  /** True if its workers run on a platform; false by default. */
   readonly isElsewhere?: boolean
-  /** Ports that workers of the endpoint wanted and others have; empty by default. */
+  /** Conflicts over ports that workers of the endpoint wanted; empty by default. */
   readonly portConflicts?: ReadonlyMap<WorkerId, PortConflict>
-  /** The newest attempts of a queue endpoint, for advice; none unless given. */
+  /** The newest attempts of a queue endpoint, for advice; empty by default. */
   readonly attempts?: readonly AttemptTimes[]
 }
 
 /** Age from which a start that is not healthy yet gets advice. Most starts just take a while. */
 const LATE_MS = 20_000
 
-/** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first whose repair would change something. */
+/**
+ * The cause of the wait of an endpoint's jobs or requests, or the state `nothing`. Exactly one cause: the first whose
+ * fix would change something.
+ */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
   const notes = notesOn(snapshot, context)
@@ -98,7 +101,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
   return { ...runsAlone(found, alone), facts, notes }
 }
 
-/** Where workers work, a suspect waits for one without jobs. The obstacle of workers that do not work is the same for all jobs. */
+/** If workers work, a suspect waits for one without jobs. A problem of the workers is the same for all jobs. */
 export function runsAlone(reason: Explanation, alone: string): Explanation {
   if (!BUSY.has(reason.cause)) return { ...reason, summary: `${reason.summary}; ${alone}` }
   const summary = `${reason.summary}; ${alone}: that takes a worker without other jobs`
@@ -113,14 +116,17 @@ export function runsAlone(reason: Explanation, alone: string): Explanation {
 
 const BUSY: ReadonlySet<WaitCause> = new Set(['max_reached', 'throttled', 'running'])
 
-/** Why requests were refused. They wait for minutes at most, and at a paused endpoint not at all, so none may be waiting now. */
+/**
+ * The cause of refused requests. They wait for minutes at most, and at a paused endpoint not at all, so the queue may
+ * be empty now.
+ */
 function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
   const isPaused = paused(snapshot)
   if (isPaused !== null || running) return isPaused
   return wrongWith(snapshot, context) ?? starting(snapshot, context, false) ?? downloading(snapshot, context)
 }
 
-/** What keeps workers from working, whether or not something waits for them. */
+/** The obstacle that keeps workers from working, even if nothing waits for them. */
 function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   return cannotStart(snapshot, context) ?? unhealthyWorker(snapshot, context) ?? crashing(snapshot, context)
 }
@@ -145,7 +151,7 @@ function cannotStart(snapshot: EndpointSnapshot, context: ExplainContext): Expla
   return { ...plain(cause, `no worker can be started: ${text}`), advice, actions, facts: [text] }
 }
 
-/** A start is checked again by itself, so that no try is needed after the repair. */
+/** A start is checked again automatically, so that no retry is needed after the fix. */
 function actionsOnStartFailure(
   failure: StartFailure,
   snapshot: EndpointSnapshot,
@@ -159,7 +165,7 @@ function actionsOnStartFailure(
   return [...actions, { kind: 'download', title: `Download ${model} now`, model }]
 }
 
-/** A worker with a problem, where no other one can work in its place. */
+/** A worker with a problem, if no other worker can take its work. */
 function unhealthyWorker(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   const { nowMs, pullPercent = unknown } = context
   const current = currentWorkers(snapshot)
@@ -218,7 +224,7 @@ function nextTry(backoff: CrashBackoff, snapshot: EndpointSnapshot, { nowMs, pul
 /** The phases of a start in which a worker prints something. */
 const WITH_OUTPUT: ReadonlySet<WorkerPhase> = new Set(['starting', 'initializing'])
 
-/** @param besides true where other workers may be ready */
+/** @param besides true if other workers may be ready */
 function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: boolean): Explanation | null {
   const { nowMs, pullPercent = unknown } = context
   const current = currentWorkers(snapshot)
@@ -336,7 +342,7 @@ function maxReached(snapshot: EndpointSnapshot, context: ExplainContext): Explan
   }
 }
 
-/** As many workers as the waits of the last attempts ask for, else one more. */
+/** The number of workers that the waits of the last attempts ask for, else one more. */
 function wantedMax({ endpoint, ...snapshot }: EndpointSnapshot, { attempts = [] }: ExplainContext): number {
   const advised = settingAdvice({ endpoint, ...snapshot }, attempts)
   return advised?.setting === 'workersMax' ? advised.value : endpoint.workersMax + 1
@@ -352,7 +358,7 @@ function adviceAtMax(snapshot: EndpointSnapshot, context: ExplainContext, mayHav
   return isFull ? 'wait; the GPUs of this machine take no further worker' : 'wait; no endpoint has more workers'
 }
 
-/** Workers are wanted whose models are still on their way. */
+/** Workers are wanted whose models are still downloading. */
 function downloading(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   const { nowMs, download = null } = context
   const [waiting] = snapshot.queuedWorkers
@@ -415,13 +421,19 @@ function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   }
 }
 
-/** True where a smaller value of the scaler starts a worker for the jobs that wait. Requests are about to get the workers that there are. */
+/**
+ * True if a smaller value of the scaler starts a worker for the waiting jobs. Requests are about to get the existing
+ * workers.
+ */
 function mayStartSooner(snapshot: EndpointSnapshot, nowMs: number): boolean {
   if (snapshot.requests !== undefined) return false
   return overdueDelay(snapshot, nowMs) === null || desiredWorkers(snapshot, nowMs).wakeAtMs !== null
 }
 
-/** Why no further worker is wanted although jobs or requests wait. @param they "it is" or "they are", of the ready workers */
+/**
+ * Reason why no further worker is wanted although jobs or requests wait.
+ * @param they "it is" or "they are", of the ready workers
+ */
 function whyEnough(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: string): string {
   if (snapshot.requests !== undefined) return `${they} about to get them`
   const overdue = overdueDelay(snapshot, nowMs)
@@ -431,7 +443,10 @@ function whyEnough(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: 
   return `${overdue}; another one is started in ${Math.ceil((wakeAtMs - nowMs) / 1000)} s if it still waits`
 }
 
-/** That the first job has waited longer than the queue delay of the endpoint, as a clause; null when it has not. */
+/**
+ * The excess of the first job's wait over the queue delay of the endpoint, as a clause; null if it has not waited
+ * longer.
+ */
 function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): string | null {
   if (endpoint.scaler.type !== 'QUEUE_DELAY' || queue.headQueuedAtMs === null) return null
   const { queueDelayS } = endpoint.scaler
@@ -460,7 +475,7 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
   }
 }
 
-/** Why an endpoint with workersMin has no worker ready, although nothing waits. */
+/** Reason why an endpoint with workersMin has no ready worker, although nothing waits. */
 function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): Note[] {
   if (snapshot.endpoint.workersMin === 0) return []
   const found = wrongWith(snapshot, context)

@@ -1,4 +1,4 @@
-/** Explanations: why something waits, with the actions that end it. */
+/** Explanations: the causes of waits, with the actions that end them. */
 import type { EndpointId } from '../ids.ts'
 import { type Action, commandOf } from './action.ts'
 import { PLACE_CAUSES } from './explain-place.ts'
@@ -26,19 +26,19 @@ export type WaitCause = (typeof WAIT_CAUSES)[number]
 export interface Explanation {
   readonly cause: WaitCause
   readonly summary: string
-  /** What to do, for people; null when there is nothing to do but wait. */
+  /** The advice for people; null if only waiting helps. */
   readonly advice: string | null
-  /** The beginning of the cause in epoch milliseconds; null where it has none. */
+  /** The beginning of the cause in epoch milliseconds; null if it has no beginning. */
   readonly sinceMs: number | null
-  /** The last lines of a worker's output, or the state of workers and queue; empty where nothing waits. */
+  /** The last lines of a worker's output, or the state of workers and queue; empty if nothing waits. */
   readonly facts: readonly string[]
-  /** The things that a person can do, the main one first; empty where waiting is all that there is to do. */
+  /** The steps that a person can take, the main one first; empty if only waiting helps. */
   readonly actions: readonly Action[]
   /** Facts beside the cause: workers that run without a GPU although the endpoint asks for one, failed starts. */
   readonly notes: readonly Note[]
 }
 
-/** A fact beside the cause, as a sentence, with the actions that it asks for. */
+/** A fact beside the cause, as a sentence, with the actions for it. */
 export interface Note {
   readonly text: string
   readonly actions: readonly Action[]
@@ -56,13 +56,19 @@ export function plainNote(text: string): Note {
 
 /** An action with its command. */
 export type ActionView = Action & {
-  /** The command line that does it, or shows more, as it can be pasted; null where none does. `<...>` stands for what a person has to choose. */
+  /**
+   * The command line of the action, or of more details, ready to paste; null if no command exists. `<...>` stands for
+   * a value that the person chooses.
+   */
   readonly command: string | null
-  /** The index of the note that it follows from; null where it follows from the cause. */
+  /** The index of the note of the action; null if the action is for the cause. */
   readonly note: number | null
 }
 
-/** An explanation as JSON. `action`, `commands` and `evidence` are the advice, the commands of the actions of the cause, and the facts. */
+/**
+ * An explanation as JSON. `action`, `commands` and `evidence` are the advice, the commands of the actions of the
+ * cause, and the facts.
+ */
 export interface ExplanationView extends Pick<Explanation, 'cause' | 'summary' | 'sinceMs'> {
   readonly action: string | null
   readonly commands: readonly string[]
@@ -72,7 +78,7 @@ export interface ExplanationView extends Pick<Explanation, 'cause' | 'summary' |
   readonly actions: readonly ActionView[]
 }
 
-/** The JSON of an explanation. @param endpoint that the commands name */
+/** The JSON of an explanation. @param endpoint the endpoint that the commands name */
 export function explanationView(explanation: Explanation, endpoint: EndpointId): ExplanationView {
   const { cause, summary, advice, sinceMs, facts, notes } = explanation
   const viewOf = (action: Action, note: number | null) =>

@@ -1,4 +1,7 @@
-/** The actions that end a cause: chosen from the fixes of its remedy, from the releases that worked, and from the GPUs of the machine. */
+/**
+ * The actions that end a cause: chosen from the fixes of its remedy, from the releases that worked, and
+ * from the GPUs of the machine.
+ */
 import { MAX_WORKERS } from '../endpoints/endpoint.ts'
 import { isInitTimeout, MAX_INIT_S } from '../endpoints/init-timeout.ts'
 import type { PastRelease, ReleasedTemplate } from '../endpoints/release.ts'
@@ -13,33 +16,34 @@ import type { Fix } from '../workers/start-remedy.ts'
 import { INIT_MS } from '../workers/worker-liveness.ts'
 import type { Action } from './action.ts'
 
-/** The part of a release that decides whether a rollback to it may help. */
+/** The part of a release that decides if a rollback to it can help. */
 export type OlderRelease = Pick<PastRelease, 'version' | 'restores' | 'diff' | 'image' | 'hasWorked'>
 
-/** Facts by which actions are chosen. An unknown one leaves actions out. */
+/** Facts for the choice of actions. An unknown fact leaves actions out. */
 export interface ActionFacts {
-  /** The releases of the endpoint, newest first; unknown unless given. */
+  /** The releases of the endpoint, newest first; unknown by default. */
   readonly releases?: readonly OlderRelease[] | undefined
-  /** The template that its workers run; unknown unless given. */
+  /** The template of its workers; unknown by default. */
   readonly template?: Pick<ReleasedTemplate, 'image' | 'env'> | undefined
-  /** The machine of the workers; null, or left out, where they run elsewhere or without GPUs. */
+  /** The machine of the workers; null, or left out, if they run elsewhere or without GPUs. */
   readonly parts?: MachineParts | null
 }
 
-/** Facts about the failure for which actions are chosen. */
+/** Facts about the failure for the choice of actions. */
 export interface Failure {
   readonly fixes: readonly Fix[]
-  /** The worker whose output shows it; null for none. */
+  /** The worker whose output shows it; null if no worker shows it. */
   readonly worker: WorkerId | null
-  /** True where the next start waits for the end of a back-off or for a change, which a restart ends. */
+  /** True if the next start waits for the end of a back-off or for a change, which a restart ends. */
   readonly isRetried: boolean
 }
 
 const TRY_AGAIN: Action = { kind: 'restart', title: 'Try again now' }
 
 /**
- * The actions for a failure, the main one first. A change of the endpoint or the server that is known to help comes first, then the way back, then
- * another try; the output comes before a change of the image, since it says what to change.
+ * The actions for a failure, the main one first. A change of the endpoint or the server that is known to help comes
+ * first, then the rollback, then another try; the output comes before a change of the image, since it shows the
+ * needed change.
  */
 export function actionsOnFailure(failure: Failure, snapshot: EndpointSnapshot, facts: ActionFacts): readonly Action[] {
   const { fixes, worker, isRetried } = failure
@@ -71,7 +75,7 @@ export function settings(part: 'image' | 'env' | 'hardware' | 'volumes' | 'model
   return { kind: 'open', title, page: 'settings', part }
 }
 
-/** Opens the page of the machine. @param part `findings` for the things that are wrong with it, `workers` for those who have it */
+/** Opens the page of the machine. @param part `findings` for its problems, `workers` for the workers on it */
 export function machine(title: string, part: 'findings' | 'workers' = 'findings'): Action {
   return { kind: 'open', title, page: 'machine', part }
 }
@@ -146,16 +150,16 @@ function isFolder({ template }: ActionFacts): boolean {
   return template?.image.startsWith('dir:') === true
 }
 
-/** A folder is repaired where it lies, so that nothing of the endpoint changes. */
+/** A folder is repaired in place, so that nothing of the endpoint changes. */
 function programActions({ endpoint }: EndpointSnapshot, facts: ActionFacts): readonly Action[] {
   if (endpoint.workersMax === 0 || isFolder(facts)) return []
   return [settings('image', 'Change the image')]
 }
 
-/** Fields of a release that do not change the program of its workers, nor what it reads. */
+/** Fields of a release that change neither the program of its workers nor its input. */
 const HARDWARE: ReadonlySet<string> = new Set(['gpu', 'cpu', 'disk', 'dataCenterIds', 'flashboot'])
 
-/** Fields of a release in which a fix may lie. */
+/** True if a fix may lie in this field of a release. */
 function mayMatter(fix: Fix, field: string): boolean {
   const isVariable = field.startsWith('env.')
   switch (fix) {
@@ -196,8 +200,8 @@ function mayMatter(fix: Fix, field: string): boolean {
 }
 
 /**
- * The way back to the newest older release that has worked and differs in a field that may matter; null for none. A release that the present one
- * restored was tried, and so were those after it.
+ * The rollback to the newest older release that has worked and differs in a field that may matter; null without such
+ * a release. A release that the present one restored was tried, and so were those after it.
  */
 export function rollbackFor(
   fixes: readonly Fix[],
@@ -233,14 +237,17 @@ function fieldsChangedSince(
     for (const { field, old: before, new: now } of diff)
       changes.set(field, { before: JSON.stringify(before), now: changes.get(field)?.now ?? JSON.stringify(now) })
   const fields = [...changes].filter(([, { before, now }]) => before !== now).map(([field]) => field)
-  // The name of an image may have come to mean another one.
+  // The name of an image can point to a new image.
   const isOther = old.image !== null && present.image !== null && old.image !== present.image
   return isOther && !fields.includes('image') ? ['image', ...fields] : fields
 }
 
 const INIT_TIMEOUT = 'RUNPOD_INIT_TIMEOUT'
 
-/** Twice the time for the start of a worker. A value that comes from a secret, or is the longest already, is changed by hand. */
+/**
+ * Doubles the time for the start of a worker. A value that comes from a secret, or is at its maximum, is changed by
+ * hand.
+ */
 function longerStart({ endpoint }: EndpointSnapshot, { template }: ActionFacts): Action {
   const byHand = settings('env', `Allow more time (${INIT_TIMEOUT})`)
   const set = savedEnv(endpoint, { env: template?.env ?? {} })[INIT_TIMEOUT]
@@ -269,14 +276,17 @@ function setMax({ endpoint }: Pick<EndpointSnapshot, 'endpoint'>, value: number)
   return { kind: 'set', title, field: 'workers.max', from: endpoint.workersMax, value, isRelease: false }
 }
 
-/** Allows more workers; none where the endpoint has as many as an endpoint may have, or as the GPUs of the machine can take. */
+/** Allows more workers; no action if the endpoint has the maximum of endpoints, or of the GPUs of the machine. */
 export function moreWorkers(snapshot: EndpointSnapshot, facts: ActionFacts, wanted: number): readonly Action[] {
   const { endpoint } = snapshot
   const value = Math.min(wanted, MAX_WORKERS, mostOnMachine(snapshot, facts))
   return value > endpoint.workersMax ? [setMax(snapshot, value)] : []
 }
 
-/** The number of workers of an endpoint that all suitable GPUs of the machine can take; unlimited where nothing is known of them. */
+/**
+ * The number of workers of an endpoint that fit on all suitable GPUs of the machine; unlimited if the machine is
+ * unknown.
+ */
 export function mostOnMachine({ endpoint }: Pick<EndpointSnapshot, 'endpoint'>, { parts }: ActionFacts): number {
   const { compute } = endpoint
   if (parts == null || parts.gpus.length === 0 || compute.kind === 'cpu') return Number.POSITIVE_INFINITY
@@ -297,7 +307,7 @@ export function keepIdle({ endpoint }: Pick<EndpointSnapshot, 'endpoint'>, secon
   return { kind: 'set', title, field: 'workers.idleTimeout', from, value: seconds, isRelease: false }
 }
 
-/** Lets jobs wait less before another worker starts; none where there is nothing smaller. */
+/** Shortens the wait of jobs before another worker starts; no action at the smallest value. */
 export function startSooner({ endpoint }: EndpointSnapshot): readonly Action[] {
   const { scaler } = endpoint
   const from = scaler.type === 'QUEUE_DELAY' ? scaler.queueDelayS : scaler.requestCount
@@ -323,7 +333,7 @@ export function createSecrets(names: readonly string[]): readonly Action[] {
 const MAX_SECRETS = 10
 const HOLDERS = machine('See who holds the machine', 'workers')
 
-/** The actions where a resource of the machine is lacking. */
+/** The actions if the machine lacks a resource. */
 export function placeActions(resource: Resource, snapshot: EndpointSnapshot, facts: ActionFacts): readonly Action[] {
   switch (resource) {
     case 'gpu':
@@ -347,14 +357,14 @@ export function placeActions(resource: Resource, snapshot: EndpointSnapshot, fac
   }
 }
 
-/** The GPUs of the machine that the endpoint does not choose yet; null where nothing is known of the machine. */
+/** The GPUs of the machine that the endpoint does not choose yet; null if the machine is unknown. */
 function unchosenGpus({ endpoint: { compute } }: EndpointSnapshot, { parts }: ActionFacts) {
   if (parts == null || compute.kind === 'cpu') return null
   const chosen = new Set(chosenGpus(parts, compute).map(({ type }) => type))
   return parts.gpus.map(cataloged).filter(({ type, gpu }) => gpu.problem === null && !chosen.has(type))
 }
 
-/** None where the machine has no GPU that the endpoint does not choose already. */
+/** Empty if the endpoint already chooses all GPUs of the machine. */
 function otherGpus(snapshot: EndpointSnapshot, facts: ActionFacts): readonly Action[] {
   const others = unchosenGpus(snapshot, facts)
   return others === null || others.length > 0 ? [settings('hardware', 'Choose other GPUs')] : []
@@ -375,7 +385,7 @@ function moreGpuMemory(snapshot: EndpointSnapshot, facts: ActionFacts): readonly
   return isMore ? [settings('hardware', 'Give workers more GPUs')] : []
 }
 
-/** The pools of the machine in place of pools that it does not have. */
+/** Replaces pools that the machine lacks with its own pools. */
 function usePoolsHere({ endpoint: { compute } }: EndpointSnapshot, { parts }: ActionFacts): readonly Action[] {
   if (parts == null || compute.kind === 'cpu') return [settings('hardware', 'Choose other GPUs')]
   const pools = [...new Set(parts.gpus.map(gpu => cataloged(gpu).pool))]
@@ -395,7 +405,9 @@ function fewerGpus({ endpoint: { compute } }: EndpointSnapshot, { parts }: Actio
   return [{ kind: 'set', title, field: 'gpu.count', from: compute.count, value, isRelease: true }]
 }
 
-/** True where releases and template are worth a read: something is wrong with the workers, or with the newest release. */
+/**
+ * True if releases and template are worth a read: something is wrong with the workers, or with the newest release.
+ */
 export function isInTrouble(snapshot: EndpointSnapshot): boolean {
   const { workers, rollout } = snapshot
   const isCrashing = backoffOf(snapshot).last !== null || rollout.crashes > 0

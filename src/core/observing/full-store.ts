@@ -1,4 +1,4 @@
-/** Words for people about a store whose disk is full. */
+/** Sentences about a store whose disk is full. */
 import type { Explanation } from './explanation.ts'
 import { machine } from './fix-actions.ts'
 
@@ -6,9 +6,10 @@ import { machine } from './fix-actions.ts'
 const ADVICE = 'make room on the disk of the database; everything goes on by itself then'
 
 /**
- * An explanation whose cause is that the store refuses changes: jobs are neither accepted nor taken, and no worker starts. A finished job stays
- * finished.
- * @param full the reason, such as `its disk is full`, and since when in Unix milliseconds; null while the store takes changes
+ * An explanation whose cause is that the store refuses changes: jobs are neither accepted nor taken, and no worker
+ * starts. A finished job stays finished.
+ * @param full the reason, such as `its disk is full`, and the start in Unix milliseconds; null while the store takes
+ * changes
  */
 export function withFullStore(
   explanation: Explanation,

@@ -1,16 +1,16 @@
 /** The checks of a card by `runyard doctor --gpu`. */
 import type { Finding } from './diagnosis.ts'
 
-/** One line: what was tried on a card, and what came of it. */
+/** One check of a card, with its result. */
 export interface GpuCheck {
-  /** Index of the card; null for what is about the machine. */
+  /** Index of the card; null for a check of the machine. */
   readonly gpu: number | null
   readonly check: string
-  /** `untested` where it could not be tried here. */
+  /** `untested` if the check could not run here. */
   readonly result: 'works' | 'fails' | 'untested'
   /** A clause without a full stop. */
   readonly message: string
-  /** What was measured, by names with their units. */
+  /** Measured values, by names with their units. */
   readonly figures: Readonly<Record<string, number | string | boolean>>
 }
 

@@ -1,4 +1,4 @@
-/** The trace of a job: what its ids are, and which spans end when it moves. */
+/** The trace of a job: its ids, and the spans that end with each of its moves. */
 import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
 import { isFinal, type JobStatus, type Transition } from '../jobs/job.ts'
 import { traceContextOf, traceparentOf } from '../jobs/trace-context.ts'
@@ -6,7 +6,10 @@ import { hasMessage } from '../jobs/webhook.ts'
 import { SPAN_NAMES, type Span, type SpanAttributes, type SpanLink, spanOf, type TraceIds } from './span.ts'
 import { isSampled, type TraceSampling } from './trace-sampling.ts'
 
-/** What the trace of a job follows from. It is kept with the job, so every server makes the same trace of it at any time. */
+/**
+ * The fields of a job from which its trace is derived. They are kept with the job, so every server makes the same
+ * trace of it at any time.
+ */
 export interface TracedJob {
   readonly endpointId: EndpointId
   readonly jobId: JobId
@@ -14,11 +17,11 @@ export interface TracedJob {
   readonly queuedAtMs: number
   /** Its place in the queue. */
   readonly position: number
-  /** The context that the client gave. */
+  /** The context that the client sent. */
   readonly traceparent: string | null
 }
 
-/** An attempt of a job, as the ids of its span tell it from others. */
+/** An attempt of a job, with the fields that make the id of its span unique. */
 export interface TracedAttempt {
   readonly workerId: WorkerId
   readonly attempt: number
@@ -31,24 +34,24 @@ export interface TracedMove extends TracedJob {
   readonly to: JobStatus | 'expired'
   readonly workerId: WorkerId | null
   readonly attempt: number
-  /** How long it waited for this claim, or for the end that comes without one. */
+  /** Time that it waited for this claim, or for the end without a claim. */
   readonly waitedMs: number
-  /** How long the attempt took that ends. */
+  /** Duration of the attempt that ends. */
   readonly ranMs: number
 }
 
-/** When chunks of a stream were stored. */
+/** Times of the stored chunks of a stream. */
 export interface ChunkTimes {
   readonly firstMs: number
   readonly lastMs: number
   readonly count: number
 }
 
-/** What is known of the attempt and its worker, where the server has seen them begin. */
+/** Facts about the attempt and its worker, if the server has seen them begin. */
 export interface MoveFacts {
   /** A number that no other move has at this server since it started. */
   readonly nth: number
-  /** The attempt that is given back: the job itself forgets it. */
+  /** The attempt that is given back: the job itself drops it. */
   readonly held?: (TracedAttempt & { readonly startedAtMs: number; readonly isUndelivered: boolean }) | undefined
   /** The chunks that the worker has sent in the attempt that ends. */
   readonly stream?: ChunkTimes | undefined
@@ -58,7 +61,7 @@ export interface MoveFacts {
   readonly release?: number | undefined
 }
 
-/** What the spans of jobs are made with. */
+/** Helpers and settings for the spans of jobs. */
 export interface TraceRules {
   readonly ids: TraceIds
   readonly sampling: TraceSampling
@@ -71,21 +74,21 @@ const GOOD_ENDS: ReadonlySet<string> = new Set(['completed', 'cancelled', 'given
 interface JobTrace {
   readonly traceId: string
   readonly sampled: boolean
-  /** The span of the client; null where the trace begins here. */
+  /** The span of the client; null if the trace begins here. */
   readonly clientSpanId: string | null
   /** The span of the job up to its first end. */
   readonly rootId: string
-  /** The span that waits and attempts of now belong to: the root, or that of the last retry. */
+  /** The parent of present waits and attempts: the root, or the span of the last retry. */
   readonly lifeId: string
 }
 
-/** The `traceparent` that a worker gets with a job: its spans are children of that of the attempt. */
+/** The `traceparent` that a worker gets with a job: its spans are children of the span of the attempt. */
 export function attemptContext(job: TracedJob, attempt: TracedAttempt, rules: TraceRules): string {
   const { traceId, sampled } = traceOf(job, rules)
   return traceparentOf({ traceId, sampled, spanId: attemptId(job, attempt, rules.ids) })
 }
 
-/** The spans that end with a move of a job. @param atMs when it moved */
+/** The spans that end with a move of a job. @param atMs time of the move */
 export function jobSpans(move: TracedMove, facts: MoveFacts, rules: TraceRules, atMs: number): Span[] {
   const trace = traceOf(move, rules)
   if (!trace.sampled || move.transition === 'retry') return []
@@ -116,7 +119,7 @@ class MoveSpans {
     this.#atMs = atMs
   }
 
-  /** The wait in the queue that is over. */
+  /** The finished wait in the queue. */
   wait(outcome: string): Span {
     const { jobId, queuedAtMs, waitedMs } = this.#move
     const { coldStart, nth } = this.#facts
@@ -128,16 +131,16 @@ class MoveSpans {
     return this.#child(SPAN_NAMES.queue, spanId, startMs, outcome, { ...cold }, links)
   }
 
-  /** The attempt that has ended. */
+  /** The ended attempt. */
   attempt(): Span[] {
     const { workerId, attempt, ranMs } = this.#move
-    // Only a job that is given back forgets its worker.
+    // Only a job that is given back loses its worker.
     const of = { workerId: workerId ?? ('' as WorkerId), attempt }
     const outcome = this.#move.transition === 'requeue' ? 'lost' : outcomeOf(this.#move)
     return this.#ofAttempt(of, attemptId(this.#move, of, this.#ids), this.#atMs - ranMs, outcome)
   }
 
-  /** The attempt that does not count; nothing is known of one that began before this server. */
+  /** The attempt that does not count; nothing if it began before this server started. */
   givenBack(): Span[] {
     const { held } = this.#facts
     if (held === undefined) return []
@@ -238,7 +241,7 @@ export function webhookContext(tried: TracedTry, rules: TraceRules): string {
   return traceparentOf({ traceId, sampled, spanId: tryId(tried, rules.ids) })
 }
 
-/** The span of a try. @param answer its status, null for none */
+/** The span of a try. @param answer status of the response; null without a response */
 export function webhookSpans(
   tried: TracedTry & { readonly atMs: number; readonly tookMs: number; readonly status: number | null },
   rules: TraceRules,
@@ -282,8 +285,8 @@ function traceOf(job: TracedJob, { ids, sampling }: TraceRules): JobTrace {
 }
 
 /**
- * Whether a client has queued the job again. A job is queued at the time in its id. That of a batch gets its id earlier, but a place that
- * counts its batch alone; a retry gives a job a place that is far behind that.
+ * True if a client has queued the job again. A job is queued at the time in its id. That of a batch gets its id
+ * earlier, but a place that counts its batch alone; a retry gives a job a place that is far behind that.
  */
 function isRetried({ jobId, queuedAtMs, position }: TracedJob): boolean {
   return position > queuedAtMs && queuedAtMs !== timeOfId(jobId)

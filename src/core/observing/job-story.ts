@@ -1,4 +1,4 @@
-/** The story of a job: all that is known of what happened to it, as one list. */
+/** The story of a job: all known events of a job, as one list. */
 import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
 import { errorLine } from '../jobs/error-groups.ts'
 import { isFinal, type JobStatus } from '../jobs/job.ts'
@@ -9,7 +9,7 @@ import type { Worker } from '../workers/worker.ts'
 import { COLD_START_PHASES, type ColdStartPhase, timeLineOf } from '../workers/worker-phase.ts'
 import type { Explanation, WaitCause } from './explanation.ts'
 
-/** What an event of a story is about. */
+/** The kinds of events of a story. */
 export const STORY_KINDS = [
   'accepted',
   'queued',
@@ -26,19 +26,19 @@ export const STORY_KINDS = [
 /** One of {@link STORY_KINDS}. */
 export type StoryKind = (typeof STORY_KINDS)[number]
 
-/** One event of a story. Instants are epoch milliseconds, and may be ahead. */
+/** One event of a story. Times are epoch milliseconds, and may be in the future. */
 export interface StoryEvent {
   readonly kind: StoryKind
   readonly atMs: number
-  /** The end of what takes time, `atMs` for a moment, null while it goes on. */
+  /** The end of an event with a duration; `atMs` for a single moment, null while it continues. */
   readonly untilMs: number | null
   /** A clause for people. */
   readonly text: string
-  /** The worker that it is about; null where it is about none, or which one is not known. */
+  /** The worker of the event; null without a worker, or if it is unknown. */
   readonly workerId: WorkerId | null
-  /** The number of the attempt; null where it is about none. */
+  /** The number of the attempt; null if the event is part of no attempt. */
   readonly attempt: number | null
-  /** Why the job waits; null for everything but a wait that goes on. */
+  /** Cause of a wait that continues; null for every other event. */
   readonly cause: WaitCause | null
 }
 
@@ -50,18 +50,18 @@ export interface JobStory {
   readonly events: readonly StoryEvent[]
 }
 
-/** What a story is made of. */
+/** Sources of a story. */
 export interface StorySources {
   readonly job: JobRecord
-  /** The worker that has the job, or had it last; null where it is not known any more. */
+  /** The worker that has the job, or had it last; null if its record is gone. */
   readonly worker: Worker | null
-  /** All that are kept, also of ends before a retry. */
+  /** All that are kept, including those of ends before a retry. */
   readonly deliveries: readonly WebhookDelivery[]
-  /** Why the job waits; null unless it does. */
+  /** Explanation of the wait; null if the job does not wait. */
   readonly wait: Pick<Explanation, 'cause' | 'summary'> | null
 }
 
-/** What the worker of an attempt did while the job waited for it. */
+/** Activity of the worker of an attempt while the job waited for it. */
 const STARTING: Readonly<Record<ColdStartPhase, string>> = {
   queued: 'the new worker waited for a place',
   downloading: 'the models of the endpoint were downloaded',
@@ -71,8 +71,9 @@ const STARTING: Readonly<Record<ColdStartPhase, string>> = {
 }
 
 /**
- * What happened to a job. Nothing is written for it: it is made of the job or its record, its notes, the worker of the last attempt, and
- * the deliveries of its webhook. So earlier attempts have an end and no beginning, and a read of the result is not in it.
+ * The events of a job. They are not stored: they come from the job or its record, its notes, the worker of the last
+ * attempt, and the deliveries of its webhook. So earlier attempts have an end and no beginning, and a read of the
+ * result is not among them.
  */
 export function jobStory(sources: StorySources): JobStory {
   const { id, endpointId, status } = sources.job
@@ -95,7 +96,7 @@ function event(kind: StoryKind, atMs: number, text: string, rest: Rest = {}): St
   return { kind, atMs, untilMs: atMs, text, workerId: null, attempt: null, cause: null, ...rest }
 }
 
-/** The id of a job has the instant at which it was made. */
+/** The id of a job contains its creation time. */
 function acceptedAtMs({ id, queuedAtMs }: JobRecord): number {
   return Math.min(timeOfId(id) ?? queuedAtMs, queuedAtMs)
 }
@@ -117,7 +118,7 @@ function notesOf({ job }: StorySources): StoryEvent[] {
   })
 }
 
-/** Since when the job has waited for its last attempt, or waits for its next one. */
+/** Start of the job's wait for its last or next attempt. */
 function waitingSinceMs({ notes, queuedAtMs, startedAtMs }: JobRecord): number {
   const lost = notes.filter(({ atMs, text }) => noteKind(text).kind === 'lost' && atMs <= (startedAtMs ?? atMs))
   return Math.max(queuedAtMs, ...lost.map(({ atMs }) => atMs))
@@ -138,7 +139,7 @@ function waitOf({ job, worker, wait }: StorySources): StoryEvent[] {
   return [event('waited', sinceMs, text, { untilMs }), ...steps]
 }
 
-/** What the worker did until its first take, as far as the job waited for that. */
+/** Events of the worker until its first take, as far as the job waited for them. */
 function startOf(worker: Worker, sinceMs: number, untilMs: number): StoryEvent[] {
   const { id, readyAtMs, thawedAtMs } = worker
   const steps: StoryEvent[] = []
@@ -167,7 +168,7 @@ function attemptOf({ job }: StorySources): StoryEvent[] {
 
 function endsOf({ job, deliveries }: StorySources): StoryEvent[] {
   const { queuedAtMs, finishedAtMs, status, error, outputBytes, startedAtMs, workerId, attempt } = job
-  // A job that was retried has forgotten its earlier ends; the messages about them have not.
+  // A retried job no longer has its earlier ends; the messages about them do.
   const earlier = deliveries.filter(({ createdAtMs }) => createdAtMs < queuedAtMs)
   const ends = earlier.map(({ createdAtMs, jobStatus }) => event('finished', createdAtMs, jobStatus))
   if (finishedAtMs === null || !isFinal(status)) return ends
@@ -205,7 +206,7 @@ function isRetryAt({ atMs, text }: JobRecord['notes'][number], queuedAtMs: numbe
   return atMs === queuedAtMs && noteKind(text).kind === 'retried'
 }
 
-/** The store has '' for a worker that there was not. */
+/** The store has '' for no worker. */
 function workerIn(id: WorkerId | null): WorkerId | null {
   return id === '' ? null : id
 }

@@ -1,13 +1,13 @@
 /**
- * The place of a reader in logs, as the ids of server-sent events hold it: `<instant>/<number>` for one worker, and
- * `<instant>/<worker>.<number>,...` for several. The number holds the position in the worker's output and, in its last two
- * digits, the number of lines of its history, so that a reader resumes exactly, in whatever order the two came.
+ * The position of a reader in logs, as the ids of server-sent events hold it: `<instant>/<number>` for one worker,
+ * and `<instant>/<worker>.<number>,...` for several. The number holds the position in the worker's output and, in its
+ * last two digits, the number of lines of its history, so that a reader resumes exactly, in any order of the two.
  */
 
 import type { WorkerId } from '../ids.ts'
 import { parseInstant } from '../instants.ts'
 
-/** How far one worker's output and history were read. */
+/** Read part of one worker's output and history. */
 export interface LogPlace {
   /** Bytes of its whole output. */
   readonly position: number
@@ -15,21 +15,21 @@ export interface LogPlace {
   readonly historyRead: number
 }
 
-/** How far each worker was read; one that is not in it was not read. */
+/** Read part of each worker's logs; a worker that is not in it was not read. */
 export type LogCursor = ReadonlyMap<WorkerId, LogPlace>
 
-/** What a `Last-Event-ID` says: places, or an instant alone. */
+/** Meaning of a `Last-Event-ID`: places, or a time alone. */
 export type LastEvent =
   | { readonly kind: 'place'; readonly place: LogPlace }
   | { readonly kind: 'places'; readonly places: LogCursor }
   | { readonly kind: 'instant'; readonly ms: number }
 
-/** Limit on the lines of a history that a reader gets. */
+/** Limit of the lines of a history that a reader gets. */
 export const MAX_HISTORY = 99
 const HISTORY_ROOM = MAX_HISTORY + 1
 const MAX_WORKERS = 64
 
-/** The id of an event about one worker. @param tsMs the instant of its line */
+/** The id of an event about one worker. @param tsMs time of its line */
 export function eventId(tsMs: number, place: LogPlace): string {
   return `${new Date(tsMs).toISOString()}/${String(numberOf(place)).padStart(12, '0')}`
 }
@@ -40,7 +40,7 @@ export function eventIdOfMany(tsMs: number, places: LogCursor): string {
   return `${new Date(tsMs).toISOString()}/${list.join(',')}`
 }
 
-/** What an id means that this server or an earlier run of it has given out; null for anything else. */
+/** The meaning of an id from this server or an earlier run of it; null for anything else. */
 export function readEventId(text: string): LastEvent | null {
   const slash = text.indexOf('/')
   const ms = parseInstant(slash === -1 ? text : text.slice(0, slash))
@@ -49,7 +49,7 @@ export function readEventId(text: string): LastEvent | null {
   const rest = text.slice(slash + 1)
   if (/^\d{1,15}$/.test(rest)) return { kind: 'place', place: placeOf(Number(rest)) }
   const places = new Map<WorkerId, LogPlace>()
-  // There were no workers yet.
+  // No worker existed yet.
   if (rest === '') return { kind: 'places', places }
   const parts = rest.split(',')
   if (parts.length > MAX_WORKERS) return null

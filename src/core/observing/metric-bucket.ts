@@ -1,15 +1,21 @@
 /**
- * What is counted of an endpoint in one span of time: how its requests ended, how long they waited and ran, how many workers it had, and how busy
- * their GPUs were. Buckets add up: those of the minutes of an hour are the bucket of the hour.
+ * Counts of an endpoint in one span of time: results of its requests, their times of waiting and running, numbers of
+ * its workers, and the use of their GPUs. Buckets add up: those of the minutes of an hour are the bucket of the hour.
  */
 import type { GpuUse } from './gpu-use.ts'
 
-/** How requests end. Of a load-balancing endpoint a response of the worker below 500 is `completed`, and a client that went away `cancelled`. */
+/**
+ * Results of requests. Of a load-balancing endpoint a response of the worker below 500 is `completed`, and a client
+ * that left `cancelled`.
+ */
 export const METRIC_RESULTS = ['completed', 'failed', 'timedOut', 'cancelled', 'expired'] as const
 /** One of {@link METRIC_RESULTS}. */
 export type MetricResult = (typeof METRIC_RESULTS)[number]
 
-/** Times that are measured: of requests in the queue, of requests at a worker, and of workers from their place to their first request. */
+/**
+ * Measured times: of requests in the queue, of requests at a worker, and of workers from their place to their first
+ * request.
+ */
 export const METRIC_TIMES = ['delay', 'execution', 'coldStart'] as const
 /** One of {@link METRIC_TIMES}. */
 export type MetricTime = (typeof METRIC_TIMES)[number]
@@ -19,7 +25,10 @@ export const METRIC_WORKERS = ['starting', 'idle', 'running', 'frozen'] as const
 /** One of {@link METRIC_WORKERS}. */
 export type MetricWorkers = (typeof METRIC_WORKERS)[number]
 
-/** What is measured of the GPUs of workers, in percent: the time in which they computed, and the part of their memory in use. */
+/**
+ * Measured uses of the GPUs of workers, in percent: the time in which they computed, and the used part of their
+ * memory.
+ */
 export const METRIC_GPU_USES = ['busy', 'memory'] as const
 /** One of {@link METRIC_GPU_USES}. */
 export type MetricGpuUse = (typeof METRIC_GPU_USES)[number]
@@ -32,7 +41,7 @@ export interface MetricBucket {
   readonly results: Record<MetricResult, number>
   readonly times: Record<MetricTime, TimeClasses>
   readonly workers: {
-    /** How often workers were counted. */
+    /** Number of counts of workers. */
     samples: number
     readonly sum: Record<MetricWorkers, number>
     readonly max: Record<MetricWorkers, number>
@@ -41,12 +50,12 @@ export interface MetricBucket {
   readonly gpus: Record<MetricGpuUse, { samples: number; sum: number; max: number }>
 }
 
-/** Each size class reaches a fifth farther than the one before, so a percentile is off by a tenth at most. */
+/** Each size class reaches a fifth farther than the previous one, so a percentile is off by a tenth at most. */
 const GROWTH = 1.2
-/** The class of 30 days; longer times are in it. */
+/** The class of 30 days; longer times count in it too. */
 const LAST_CLASS = 120
 
-/** A bucket in which nothing is counted. */
+/** A bucket without counts. */
 export function emptyBucket(): MetricBucket {
   const zeros = () => ({ starting: 0, idle: 0, running: 0, frozen: 0 })
   const unmeasured = () => ({ samples: 0, sum: 0, max: 0 })
@@ -66,7 +75,7 @@ export function countTime(bucket: MetricBucket, time: MetricTime, ms: number): v
   classes[index] = classes[index]! + 1
 }
 
-/** Counts the workers that there are at one instant. */
+/** Counts the present workers. */
 export function countWorkers(bucket: MetricBucket, now: Readonly<Record<MetricWorkers, number>>): void {
   bucket.workers.samples += 1
   for (const state of METRIC_WORKERS) {
@@ -110,13 +119,14 @@ export function addBucket(to: MetricBucket, from: MetricBucket): void {
   }
 }
 
-/** How many times were counted. */
+/** Number of counted times. */
 export function countOf(classes: TimeClasses): number {
   return classes.reduce((sum, count) => sum + count, 0)
 }
 
 /**
- * The time, in whole milliseconds, within which this part of the counted ones lies: right to a tenth. Null where none was counted.
+ * The time, in whole milliseconds, within which this part of the counted times lies: right to a tenth. Null without
+ * counts.
  * @param part above 0, up to 1
  */
 export function percentile(classes: TimeClasses, part: number): number | null {
@@ -141,7 +151,7 @@ export function bucketText({ results, times, workers, gpus }: MetricBucket): str
   return JSON.stringify([counts, ...classes, [workers.samples, ...states], ...measured])
 }
 
-/** The bucket of such a text. What an older version of the server did not count is 0. */
+/** The bucket of such a text. A field that an older version of the server did not count is 0. */
 export function readBucket(text: string): MetricBucket {
   const bucket = emptyBucket()
   const [counts = [], ...rest] = JSON.parse(text) as number[][]

@@ -5,7 +5,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-/** Spans of which buckets are kept, each with its length and how long its buckets are kept, in milliseconds. */
+/** Spans of the stored buckets, each with its length and its retention, in milliseconds. */
 export const METRIC_SPANS = {
   minute: { lengthMs: MINUTE_MS, keptMs: 7 * DAY_MS },
   hour: { lengthMs: HOUR_MS, keptMs: 90 * DAY_MS },
@@ -13,7 +13,7 @@ export const METRIC_SPANS = {
 /** One of {@link METRIC_SPANS}. */
 export type MetricSpan = keyof typeof METRIC_SPANS
 
-/** Intervals in which metrics are read: the span of which they are made, their length, and the time that is read when none is asked for. */
+/** Intervals of metrics: the span of their buckets, their length, and the default range of a read. */
 export const METRIC_INTERVALS = {
   '1m': { span: 'minute', lengthMs: MINUTE_MS, standardMs: HOUR_MS },
   '1h': { span: 'hour', lengthMs: HOUR_MS, standardMs: DAY_MS },
@@ -22,17 +22,17 @@ export const METRIC_INTERVALS = {
 /** A name of {@link METRIC_INTERVALS}. */
 export type MetricInterval = keyof typeof METRIC_INTERVALS
 
-/** Limit of intervals that are read at once. */
+/** Limit of intervals of one read. */
 export const MAX_INTERVALS = 1_500
 
-/** Which metrics are asked for. Instants are epoch milliseconds, undefined where they were left out. */
+/** The requested metrics. Times are epoch milliseconds, undefined if they were left out. */
 export interface MetricRequest {
   readonly interval: MetricInterval
   readonly fromMs: number | undefined
   readonly toMs: number | undefined
 }
 
-/** The bounds of the intervals that are read: `fromMs` is the beginning of one. */
+/** The bounds of a read: `fromMs` is the beginning of an interval. */
 export interface MetricRange {
   readonly interval: MetricInterval
   readonly fromMs: number
@@ -45,7 +45,7 @@ export interface MetricPoint {
   readonly bucket: MetricBucket
 }
 
-/** The range of a request, or what is wrong with it. */
+/** The range of a request, or its problems. */
 export function metricRange(
   { interval, fromMs, toMs }: MetricRequest,
   nowMs: number,
@@ -61,12 +61,12 @@ export function metricRange(
   return { interval, fromMs: startMs, toMs: endMs }
 }
 
-/** The beginning of the span that an instant falls into. */
+/** The beginning of the span that contains a time. */
 export function startOf(atMs: number, lengthMs: number): number {
   return Math.floor(atMs / lengthMs) * lengthMs
 }
 
-/** Buckets of a span as points of an interval, in order, without those in which nothing was counted. */
+/** Buckets of a span as points of an interval, in order, without empty ones. */
 export function pointsOf(buckets: readonly MetricPoint[], interval: MetricInterval): MetricPoint[] {
   const { lengthMs } = METRIC_INTERVALS[interval]
   const points = new Map<number, MetricBucket>()

@@ -1,7 +1,7 @@
-/** How the requests of an endpoint ended lately, for lists of many endpoints: fewer numbers than metrics have. */
+/** Recent results of the requests of an endpoint, for lists of many endpoints: fewer numbers than metrics have. */
 import type { MetricBucket, MetricResult } from './metric-bucket.ts'
 
-/** Requests that ended, however they did, and those of them that were cancelled or went wrong. */
+/** Requests that ended with any result, and those of them that were cancelled or failed. */
 export interface ResultCounts {
   readonly ended: number
   readonly failed: number
@@ -10,16 +10,19 @@ export interface ResultCounts {
 
 /** Requests of an endpoint in the last hour. */
 export interface RequestRate {
-  /** Requests that ended in a minute, on average over the last five. */
+  /** Requests that ended per minute, averaged over the last five. */
   readonly perMinute: number
-  /** The part of the last hour's requests that failed, timed out or expired, from 0 to 1; null where none ended but cancelled ones. */
+  /**
+   * Part of the last hour's requests that failed, timed out or expired, from 0 to 1; null if only cancelled ones
+   * ended.
+   */
   readonly errorShare: number | null
   /** Requests that ended in each {@link POINT_MINUTES} of the last hour, oldest first; the last one is not over. */
   readonly points: readonly number[]
 }
 
 const MINUTE_MS = 60_000
-/** Minutes of the last hour, with the one that is not over. */
+/** Minutes of the last hour, including the present one. */
 export const RECENT_MINUTES = 60
 /** Minutes of a point of {@link RequestRate}. */
 export const POINT_MINUTES = 2
@@ -45,7 +48,10 @@ export function sumOf(a: ResultCounts, b: ResultCounts): ResultCounts {
   return { ended: a.ended + b.ended, failed: a.failed + b.failed, cancelled: a.cancelled + b.cancelled }
 }
 
-/** The rate of an endpoint. @param minutes its {@link RECENT_MINUTES}, oldest first; undefined where nothing ended */
+/**
+ * The rate of an endpoint.
+ * @param minutes its {@link RECENT_MINUTES}, oldest first; undefined for a minute without an ended request
+ */
 export function rateOf(minutes: readonly (ResultCounts | undefined)[], nowMs: number): RequestRate {
   const points: number[] = []
   let [ended, failed] = [0, 0]

@@ -7,7 +7,7 @@ import { isSampled, type TraceSampling } from './trace-sampling.ts'
 export interface RequestTrace {
   readonly traceId: string
   readonly spanId: string
-  /** The span of the client; null where the trace begins here. */
+  /** The span of the client; null if the trace begins here. */
   readonly clientSpanId: string | null
   /** The span of the wait in the request queue. */
   readonly queueSpanId: string
@@ -18,7 +18,11 @@ export interface RequestTrace {
   readonly traceparent: string
 }
 
-/** @param header the `traceparent` of the request @param unique a text that no other request has */
+/**
+ * The ids of a request's trace.
+ * @param header the `traceparent` of the request
+ * @param unique a text that no other request has
+ */
 export function requestTraceOf(
   header: string | undefined,
   unique: string,

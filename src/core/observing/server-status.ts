@@ -1,33 +1,36 @@
-/** `unsure`: it is active as far as it knows, and cannot reach its database now. */
+/** `unsure`: by its own state it is active, and cannot reach its database now. */
 export type ServerRole = 'active' | 'unsure' | 'standby'
 
-/** What a server says of itself and of the active one. Every server of a database says the same of that. */
+/** Status of a server, and of the active one. All servers of a database report the same active server. */
 export interface ServerStatus {
   readonly role: ServerRole
   readonly version: string
   readonly pid: number
   readonly host: string
-  /** Where this server is reached for management. */
+  /** Address of this server for management. */
   readonly url: string
   /** The name of the database, without a password. */
   readonly database: string
-  /** The damage of the database that this server has met, with the path of its file and the remedy; null for none, and left out by older servers. */
+  /**
+   * The damage of the database that this server has met, with the path of its file and the remedy; null without
+   * damage, and left out by older servers.
+   */
   readonly damage?: string | null
-  /** Null for none that is known. */
+  /** Null if no active server is known. */
   readonly active: ActiveStatus | null
 }
 
 /** The active server. */
 export interface ActiveStatus {
-  /** Counts the servers that have acted on the database; null for the embedded one, which has one server. */
+  /** Number of the servers that have acted on the database; null for the embedded one, which has one server. */
   readonly epoch: number | null
   readonly pid: number
   readonly host: string
   /** Null while it starts. */
   readonly url: string | null
-  /** Since when it is active, as in RFC 3339. */
+  /** Time at which it became active, as in RFC 3339. */
   readonly since: string
-  /** Time until its lease runs out unless it is renewed, below zero once it has run out; null where there is no lease. */
+  /** Time until its lease ends unless it is renewed, below zero once it has ended; null without a lease. */
   readonly leaseLeftMs: number | null
 }
 

@@ -1,4 +1,7 @@
-/** The one setting whose change pays most for the waits that were recorded. Nothing is played for it: it is read from some attempts. */
+/**
+ * Advice on the one setting with the largest effect on the recorded waits. It is read from some attempts, without a
+ * simulation.
+ */
 import { hasIdleTimeout, idleTimeoutMs, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../endpoints/endpoint.ts'
 import { firstIndex } from '../first-index.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
@@ -6,30 +9,29 @@ import type { EndpointSnapshot } from '../scaling/scale.ts'
 import { presentStartMs } from '../scaling/start-time.ts'
 import { typicalConcurrency } from '../scaling/worker-concurrency.ts'
 
-/** A setting to change, to which value, and the waits that speak for it. */
+/** A setting to change, its new value, and the waits that support it. */
 export interface SettingAdvice {
   readonly setting: 'workersMax' | 'idleTimeout'
   /** Number of workers, or seconds. */
   readonly value: number
-  /** How many attempts waited for it, and how long in all; of how many. */
+  /** Number of attempts that waited for it, their total wait, and the number of all attempts. */
   readonly waited: number
   readonly waitedMs: number
   readonly attempts: number
 }
 
-/** From fewer waits, or a smaller part of the attempts, nothing is concluded. */
+/** With fewer waits, or a smaller part of the attempts, no advice is given. */
 const LEAST = { waited: 5, part: 0.05 }
-/** Shorter waits are no reason for anything. */
+/** Shorter waits do not count. */
 const SHORT_MS = 1_000
-/** How much more of workersMax is advised at once, at most. */
+/** Largest advised increase of workersMax, as a factor. */
 const MOST_GROWTH = 2
 
 /**
- * The advice for which attempts waited longest in all; null where none applies.
- *
- * `workersMax` is the limit for an attempt that waited longer than the scaler lets it while as many ran as there may be. `idleTimeout` is too short for one
- * that waited for the start of a worker within the time of a start after everything had ended: keeping the last worker for that long costs at most
- * what the start costs.
+ * The advice whose attempts have the longest total wait; null if no advice applies. `workersMax` is the limit of an
+ * attempt that waited longer than the scaler permits while the maximum number of attempts ran. `idleTimeout` is too
+ * short for one that waited for the start of a worker within the time of a start after all workers ended: keeping the
+ * last worker for that long costs at most as much as the start.
  * @param attempts the newest ones of a queue endpoint, some hundreds
  */
 export function settingAdvice(
@@ -65,7 +67,7 @@ function forMax({ endpoint, workers, exits }: Facts, attempts: readonly AttemptT
     waitedMs += waitMs
     wanted.push(Math.ceil((countUntil(queued, middleMs) - ended) / concurrency))
   }
-  // Most of them would have begun with so many; a worker for the last of a burst is not worth its start.
+  // Most of them would have begun with this number; a worker for the last of a burst is not worth its start.
   const enough = wanted.sort((a, b) => a - b)[Math.floor((wanted.length - 1) / 2)] ?? 0
   const most = Math.min(MAX_WORKERS, MOST_GROWTH * workersMax)
   const value = Math.min(most, Math.max(workersMax + 1, enough))
@@ -98,7 +100,7 @@ function instants(attempts: readonly AttemptTimes[], of: (attempt: AttemptTimes)
   return Float64Array.from(attempts, of).sort()
 }
 
-/** How many of sorted instants are not after another one. */
+/** Number of sorted times that are not after another one. */
 function countUntil(sorted: Float64Array, atMs: number): number {
   return firstIndex(sorted, instant => instant > atMs)
 }

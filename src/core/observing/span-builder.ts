@@ -1,14 +1,17 @@
-/** From what happens to jobs and workers to spans. What it keeps is bounded, and when it is forgotten only details are missing. */
+/**
+ * Makes spans from the events of jobs and workers. Its memory is bounded; a dropped entry only costs details of
+ * spans.
+ */
 import type { EndpointId, JobId, WorkerId } from '../ids.ts'
 import type { ColdStartPhase } from '../workers/worker-phase.ts'
 import { type ChunkTimes, jobSpans, type MoveFacts, type TracedMove, type TraceRules } from './job-spans.ts'
 import type { Span } from './span.ts'
 import { failedStartSpans, startOf, startSpans } from './worker-spans.ts'
 
-/** Limits of workers that are known, and of attempts that go on; past them the oldest are forgotten. */
+/** Limits of remembered workers and of running attempts; above them the oldest are dropped. */
 const MAX_KNOWN = 20_000
 
-/** What is known of a worker that has not ended. */
+/** Facts about a worker that has not ended. */
 interface KnownWorker {
   readonly release: number
   readonly createdAtMs: number
@@ -16,7 +19,7 @@ interface KnownWorker {
   readonly readyAtMs: number | null
 }
 
-/** An attempt that goes on. */
+/** An attempt in progress. */
 interface HeldJob {
   readonly workerId: WorkerId
   readonly attempt: number
@@ -34,8 +37,9 @@ export interface StartedWorkerTimes {
 }
 
 /**
- * Makes spans once they have ended. All that they need comes with the event that ends them, but for details that this server has to
- * have seen: which release a worker is of, whether a job waited for its start, when chunks came, and when an attempt began that is given back.
+ * Makes spans once they have ended. The event that ends a span has all of its data, except details that this server
+ * must have seen: the release of a worker, a job's wait for its start, the times of chunks, and the beginning of an
+ * attempt that is given back.
  */
 export class SpanBuilder {
   readonly #rules: TraceRules
@@ -47,19 +51,19 @@ export class SpanBuilder {
     this.#rules = rules
   }
 
-  /** A worker was created. */
+  /** Records a created worker. */
   created(workerId: WorkerId, release: number, atMs: number): void {
     remember(this.#workers, workerId, { release, createdAtMs: atMs, readyAtMs: null })
   }
 
-  /** A worker has asked for its first job, or is healthy for the first time. */
+  /** Ends the start of a worker: it has asked for its first job, or is healthy for the first time. */
   ready({ endpointId, workerId, coldStartMs: tookMs, phases }: StartedWorkerTimes, atMs: number): Span[] {
     const known = this.#workers.get(workerId)
     if (known !== undefined) this.#workers.set(workerId, { ...known, readyAtMs: atMs })
     return startSpans({ endpointId, workerId, release: known?.release, tookMs }, phases, this.#rules, atMs)
   }
 
-  /** A worker has ended, or could not be started. @param error a word for how */
+  /** Ends a worker that has ended, or could not be started. @param error the reason in a word */
   ended(endpointId: EndpointId, workerId: WorkerId, error: string, atMs: number): Span[] {
     const known = this.#workers.get(workerId)
     this.#workers.delete(workerId)
@@ -69,7 +73,7 @@ export class SpanBuilder {
     return failedStartSpans(worker, error, this.#rules, atMs)
   }
 
-  /** Chunks of a job were stored. */
+  /** Records stored chunks of a job. */
   streamed(jobId: JobId, chunks: number, atMs: number): void {
     const held = this.#held.get(jobId)
     if (held === undefined) return
@@ -77,7 +81,10 @@ export class SpanBuilder {
     this.#held.set(jobId, { ...held, stream: { firstMs, lastMs: atMs, count: count + chunks } })
   }
 
-  /** A job has moved. @param isUndelivered whether it is given back because it never reached its worker */
+  /**
+   * Makes the spans of a job's move.
+   * @param isUndelivered true if the job is given back because it never reached its worker
+   */
   moved(move: TracedMove, isUndelivered: boolean, atMs: number): Span[] {
     const { jobId, transition, workerId, attempt, waitedMs } = move
     const held = this.#held.get(jobId)

@@ -1,11 +1,11 @@
-/** Words for people about a database that is damaged. */
+/** Sentences about a damaged database. */
 import type { Explanation } from './explanation.ts'
 import { machine, run } from './fix-actions.ts'
 
 /** The remedy for damage of the database, as the end of a sentence. */
 export const DAMAGE_ACTION = 'stop the server, look with runyard check, and restore a backup'
 
-/** Damage that was met: the damaged thing, what the database says of it, and since when. */
+/** Damage that the server met: the damaged part, the message of the database, and the time. */
 export interface MetDamage {
   /** Such as `the database file runyard.sqlite`. */
   readonly where: string
@@ -20,7 +20,10 @@ export function damageText({ where, said }: Pick<MetDamage, 'where' | 'said'>): 
   return `${where} is damaged (${said})`
 }
 
-/** An explanation whose cause is the damage, where some was met: what else it says may come from what is left. A finished job stays finished. */
+/**
+ * An explanation whose cause is the damage, if the server met damage: the rest of the explanation may come from
+ * incomplete data. A finished job stays finished.
+ */
 export function withDamage(explanation: Explanation, damage: MetDamage | null): Explanation {
   if (damage === null || explanation.cause === 'finished') return explanation
   return {

@@ -1,6 +1,6 @@
 /**
- * What other settings would have done: the recorded attempts of an endpoint, played through the planning of workers once with the settings of today
- * and once with others.
+ * Effects of other settings: the recorded attempts of an endpoint, replayed through the planning of workers once with
+ * the present settings and once with others.
  */
 import {
   type Endpoint,
@@ -15,22 +15,22 @@ import type { ReplayedJob, ReplayResult } from '../scaling/replay.ts'
 import { measuredStartMs, presentStartMs } from '../scaling/start-time.ts'
 import type { Worker } from '../workers/worker.ts'
 
-/** Limit of attempts that are played: the newest ones. */
+/** Limit of replayed attempts: the newest ones. */
 export const MAX_PLAYED = 200_000
-/** How many days may be asked for, and are unless something else is said. */
+/** Largest and default number of days of a replay. */
 export const WHAT_IF_DAYS = ATTEMPT_TIMES_KEPT_MS / 86_400_000
-/** How long the thaw of a frozen worker is taken to last until its next take; bench/thaw measures 10 to 30 ms. */
+/** Assumed time from the thaw of a frozen worker to its next take; bench/thaw measures 10 to 30 ms. */
 export const ASSUMED_THAW_MS = 20
-/** Fewer attempts than this say little about percentiles. */
+/** Percentiles of fewer attempts are not reliable. */
 const FEW_ATTEMPTS = 50
 
-/** Settings that decide how many workers there are. */
+/** Settings that decide the number of workers. */
 export type ScalingSettings = Pick<
   EndpointConfig,
   'workersMin' | 'workersMax' | 'idleTimeoutS' | 'scaler' | 'flashboot'
 > & { readonly startAware: boolean }
 
-/** What is asked about; what is left out is as it is today. */
+/** The changed settings; a setting that is left out keeps its present value. */
 export interface SettingChanges {
   readonly workersMin?: number | undefined
   readonly workersMax?: number | undefined
@@ -42,13 +42,16 @@ export interface SettingChanges {
   readonly startAware?: boolean | undefined
 }
 
-/** The settings of an endpoint. @param startAware as the server has it for all endpoints */
+/** The settings of an endpoint. @param startAware the server's setting for all endpoints */
 export function settingsOf(endpoint: EndpointConfig, startAware: boolean): ScalingSettings {
   const { workersMin, workersMax, idleTimeoutS, scaler, flashboot } = endpoint
   return { workersMin, workersMax, idleTimeoutS, scaler, flashboot, startAware }
 }
 
-/** Settings with changes, or everything that is wrong with them: what an update of the endpoint would refuse, and what nothing can be played with. */
+/**
+ * Settings with changes, or all of their problems: those that an update of the endpoint would refuse, and those that
+ * a replay cannot use.
+ */
 export function changedSettings(
   today: ScalingSettings,
   changes: SettingChanges,
@@ -68,7 +71,7 @@ export function changedSettings(
   return problems.length > 0 ? { problems } : { settings }
 }
 
-/** @returns null where the value of another type is missing */
+/** The scaler with the changes. @returns null if the value of another type is missing */
 function changedScaler(today: Scaler, type: Scaler['type'] = today.type, value?: number): Scaler | null {
   if (value === undefined) return type === today.type ? today : null
   return type === 'QUEUE_DELAY' ? { type, queueDelayS: value } : { type, requestCount: value }
@@ -81,25 +84,25 @@ export interface WaitPercentiles {
   readonly p99: number
 }
 
-/** What was recorded, as it is played. */
+/** The recorded load of a replay. */
 export interface RecordedLoad {
   readonly jobs: readonly ReplayedJob[]
   /** The time that it covers. */
   readonly fromMs: number
   readonly untilMs: number
-  /** Whether older attempts were left out, since there are too many. */
+  /** True if older attempts were left out, since the limit was reached. */
   readonly isCut: boolean
-  /** What happened: waits, null without attempts, and attempts that waited for the start of their worker. */
+  /** Recorded waits, null without attempts, and the number of attempts that waited for the start of their worker. */
   readonly waitMs: WaitPercentiles | null
   readonly cold: number
-  /** The median wait of these; null where there is none. */
+  /** Median wait of these; null if the number is zero. */
   readonly coldWaitMs: number | null
 }
 
 /**
- * The load of recorded attempts. An attempt that was lost is load as any other: it waited, and kept a worker busy.
+ * The load of recorded attempts. A lost attempt counts like any other: it waited, and kept a worker busy.
  * @param attempts in any order
- * @param span the time that is asked about; what was queued before it is left out
+ * @param span the requested time; attempts that were queued before it are left out
  */
 export function recordedLoad(
   attempts: readonly AttemptTimes[],
@@ -135,14 +138,16 @@ function percentileOf(sorted: Float64Array, part: number): number | null {
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? null
 }
 
-/** How long a worker starts in a replay, and where that comes from. */
+/** Assumed time of a worker's start in a replay, and its source. */
 export interface AssumedStart {
   readonly ms: number
-  /** Measured of workers that are there or ended lately, else of recorded attempts that waited for a start, else nothing is known. */
+  /**
+   * Measured of workers that exist or ended lately, else of recorded attempts that waited for a start, else unknown.
+   */
   readonly from: 'WORKERS' | 'COLD_ATTEMPTS' | 'UNKNOWN'
 }
 
-/** The start time of an endpoint's workers, as far as anything is known of it. */
+/** The start time of an endpoint's workers, from the best known source. */
 export function assumedStart(
   known: { readonly endpoint: Endpoint; readonly workers: readonly Worker[]; readonly exits: readonly Worker[] },
   { coldWaitMs }: Pick<RecordedLoad, 'coldWaitMs'>,
@@ -152,7 +157,7 @@ export function assumedStart(
   return coldWaitMs === null ? { ms: 0, from: 'UNKNOWN' } : { ms: coldWaitMs, from: 'COLD_ATTEMPTS' }
 }
 
-/** What came of one replay; times of workers are sums in milliseconds. */
+/** Results of one replay; times of workers are sums in milliseconds. */
 export interface WhatIfFigures {
   readonly workers: {
     readonly startingMs: number
@@ -166,14 +171,14 @@ export interface WhatIfFigures {
   readonly mostWorkers: number
 }
 
-/** The figures of a replay that is over. Its waits are sorted in place. */
+/** The figures of a finished replay. Its waits are sorted in place. */
 export function figuresOf(result: ReplayResult): WhatIfFigures {
   const { waitsMs, startingMs, idleMs, runningMs, frozenMs, coldStarts, thaws, mostWorkers } = result
   const workers = { startingMs, idleMs, runningMs, frozenMs }
   return { workers, waitMs: waitPercentiles(waitsMs), coldStarts, thaws, mostWorkers }
 }
 
-/** What the reader of the figures should know, one sentence each. */
+/** Notes for the reader of the figures, one sentence each. */
 export function whatIfNotes({ jobs, isCut }: RecordedLoad, start: AssumedStart): string[] {
   const notes: string[] = []
   if (jobs.length === 0) notes.push('no job ran in this time, so nothing is known of waits')

@@ -1,4 +1,7 @@
-/** The trace of the start of a worker, which many jobs may wait for and which belongs to none of them; and of downloads of models. */
+/**
+ * The trace of the start of a worker, which many jobs may wait for and which belongs to no job; and of downloads of
+ * models.
+ */
 import type { EndpointId, WorkerId } from '../ids.ts'
 import { COLD_START_PHASES, type ColdStartPhase } from '../workers/worker-phase.ts'
 import type { TraceRules } from './job-spans.ts'
@@ -18,20 +21,23 @@ export const PHASE_SPANS: Readonly<Record<ColdStartPhase, string>> = {
 export interface StartedWorker {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId
-  /** Its release; undefined where it was created before this server. */
+  /** Its release; undefined if it was created before this server started. */
   readonly release: number | undefined
-  /** How long the start took. */
+  /** Duration of the start. */
   readonly tookMs: number
 }
 
-/** What the jobs that waited for a worker point at. A worker that made room may start again under its id. @param atMs when the start was over */
+/**
+ * The link from the jobs that waited for a worker to its start. A worker that made room may start again under its id.
+ * @param atMs end of the start
+ */
 export function startOf(workerId: WorkerId, atMs: number, ids: TraceIds): SpanLink {
   return { traceId: ids.trace('worker', workerId, atMs), spanId: ids.span('worker', workerId, atMs) }
 }
 
 /**
- * The spans of a start that succeeded: the whole, and its phases one after another, each with all the time that it took.
- * @param atMs when the worker became ready
+ * The spans of a start that succeeded: the whole start, and its phases one after another, each with its total time.
+ * @param atMs time at which the worker became ready
  */
 export function startSpans(
   worker: StartedWorker,
@@ -53,12 +59,16 @@ export function startSpans(
   return [whole, ...parts]
 }
 
-/** The span of a start that failed. @param atMs when it did @param error what went wrong, as a word */
+/**
+ * The span of a failed start.
+ * @param atMs time of the failure
+ * @param error the error in a word
+ */
 export function failedStartSpans(worker: StartedWorker, error: string, rules: TraceRules, atMs: number): Span[] {
   return areStartsSampled(rules.sampling) ? [startSpan(worker, rules.ids, atMs, error)] : []
 }
 
-/** The span of a download of the models of an endpoint. @param atMs when it was over */
+/** The span of a download of the models of an endpoint. @param atMs end of the download */
 export function downloadSpans(
   download: { readonly endpointId: EndpointId; readonly models: string; readonly bytes: number; readonly ms: number },
   rules: TraceRules,

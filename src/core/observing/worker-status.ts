@@ -5,7 +5,7 @@ import { reclaimText, waitForPlaceText } from '../workers/platform-report.ts'
 import { crashed, exitText, type Worker, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
 import { problemText } from '../workers/worker-problem.ts'
 
-/** The statuses of a worker that clients know. */
+/** The statuses of a worker that clients see. */
 export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY'] as const
 /** One of {@link WORKER_STATUSES}. */
 export type WorkerStatus = (typeof WORKER_STATUSES)[number]
@@ -13,26 +13,26 @@ export type WorkerStatus = (typeof WORKER_STATUSES)[number]
 /** The workers of an endpoint at one instant. */
 export type WorkersOfEndpoint = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits' | 'queuedWorkers'>
 
-/** A worker as every surface shows and counts it. */
+/** A worker as all surfaces show and count it. */
 export interface ShownWorker {
   readonly id: WorkerId
   readonly version: number
   readonly status: WorkerStatus
-  /** Whether its endpoint has a newer version. */
+  /** True if its endpoint has a newer version. */
   readonly isStale: boolean
   /** Jobs that it holds or still has to stop. */
   readonly held: number
-  /** As stored; null for one without a place. */
+  /** The stored record; null for one without a place. */
   readonly worker: Worker | null
   /** Null unless it waits for a place. */
   readonly queued: QueuedWorker | null
-  /** What keeps it from working, as a clause; null where nothing does. */
+  /** Obstacle that keeps it from working, as a clause; null without an obstacle. */
   readonly reason: string | null
 }
 
 /**
- * The workers of an endpoint that people see, oldest first: those that have not ended, those without a place, and the last one that
- * crashed until another one is ready in its place.
+ * The workers of an endpoint that people see, oldest first: those that have not ended, those without a place, and the
+ * last one that crashed until another one is ready in its place.
  */
 export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
   const { endpoint, workers, queuedWorkers } = of
@@ -57,7 +57,7 @@ export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
   return shown
 }
 
-/** How many workers of each kind there are; they sum to `total`. `ready` are those of them that work or wait for work. */
+/** Number of workers of each kind; they sum to `total`. `ready` are those of them that work or wait for work. */
 export interface WorkerCounts {
   readonly running: number
   readonly idle: number
@@ -82,12 +82,12 @@ export function countWorkers(shown: readonly ShownWorker[]): WorkerCounts {
   }
 }
 
-/** Whether the worker works, or may get work. */
+/** True if the worker works, or may get work. */
 export function isReady({ status, worker }: ShownWorker): boolean {
   return status === 'RUNNING' || (status === 'IDLE' && worker?.state === 'READY')
 }
 
-/** What the platform of a worker says that keeps it from working. */
+/** The obstacle that the platform of a worker reports. */
 function platformReason(worker: WorkerLoad): string | null {
   const { platform } = worker
   if (platform === null) return null
@@ -96,8 +96,8 @@ function platformReason(worker: WorkerLoad): string | null {
 }
 
 /**
- * The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a frozen one is idle. One that
- * waits for a place on its platform is as one that waits for a place on the machine.
+ * The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a
+ * frozen one is idle. One that waits for a place on its platform is as one that waits for a place on the machine.
  */
 function statusOf(worker: WorkerLoad): WorkerStatus {
   const { state, held, problem, readyAtMs } = worker
