@@ -1,18 +1,22 @@
 /**
- * Which worker gets which part of the machine. Pure: the same inventory, workers and demands give the same decision.
+ * Places workers on the machine. Pure: the same inventory, workers and demands give the same decision.
  *
- * Workers are placed one at a time. Each turn goes to the account with the fewest workers, and to its endpoint with the least: first those
- * below workersMin, then by the part of the wanted workers that they have, then by their wait. An endpoint that cannot be placed may get
- * room: frozen workers of other endpoints end, those frozen longest first and those of PRIORITY_FLASHBOOT last; else an idle worker of another endpoint that has stayed its minimum time is asked to end. If that is not enough, an endpoint without
- * any worker reserves the free part of what it needs, so that smaller demands do not always overtake it, and after a longer wait the
- * endpoint with the most workers gives up one when its job is done.
+ * Workers are placed one at a time. Each turn goes to the account with the fewest workers, and to its endpoint with
+ * the least: first those below workersMin, then by the part of the wanted workers that they have, then by their wait.
  *
- * A sleeping worker has given its GPUs back to its account (ADR 54). Its wake is placed in the same turns as a start, before the starts of its
- * endpoint, on these GPUs only. An idle worker that can sleep makes room for one of its account by sleeping. Where its GPUs do not become free
- * soon and a new worker has room on others, the sleeping one ends.
+ * An endpoint that cannot be placed may get room: frozen workers of other endpoints end, those frozen longest first
+ * and those of PRIORITY_FLASHBOOT last; else an idle worker of another endpoint that has stayed its minimum time is
+ * asked to end. If that is not enough, an endpoint without any worker reserves the free part of what it needs, so
+ * that smaller demands do not always overtake it, and after a longer wait the endpoint with the most workers gives up
+ * one after its job.
  *
- * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all workers. Nothing else holds it
- * back: not this machine, and not those that wait for a place on the platform.
+ * A sleeping worker has given its GPUs back to its account (ADR 54). Its wake is placed in the same turns as a start,
+ * before the starts of its endpoint, on these GPUs only. An idle worker that can sleep makes room for one of its
+ * account by sleeping. If its GPUs do not become free soon and a new worker has room on others, the sleeping one
+ * ends.
+ *
+ * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all
+ * workers. Nothing else holds it back: neither this machine, nor workers that wait for a place on the platform.
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import { isHopeless, type Placement } from '../workers/placement.ts'
@@ -31,10 +35,13 @@ import type {
   Woken,
 } from './placement-input.ts'
 
-/** Number of dwells that an endpoint without a worker waits before a busy worker of another one makes room after its job. */
+/**
+ * Number of dwells that an endpoint without a worker waits before a busy worker of another
+ * one makes room after its job.
+ */
 export const TURN_DWELLS = 10
 
-/** Decides. */
+/** Decides the placement of all wanted workers. */
 export function placeWorkers(input: PlacementInput): PlacementDecision {
   return new Placing(input).decide()
 }
@@ -55,16 +62,16 @@ interface Standing {
 interface Way {
   readonly room: PlacementFit
   readonly victims: readonly Victim[]
-  /** Whether the victims may be busy. */
+  /** True if the victims may be busy. */
   readonly afterJob: boolean
-  /** Whether it is the room of a worker that goes to sleep. */
+  /** True if the room comes from a worker that goes to sleep. */
   readonly sleeps: boolean
 }
 
 /** A worker that makes room. */
 interface Victim {
   readonly worker: Occupant
-  /** Whether it sleeps, which frees its GPUs, and does not end. */
+  /** True if it sleeps, which frees its GPUs, and does not end. */
   readonly sleeps: boolean
 }
 
@@ -113,7 +120,7 @@ class Placing {
           next.wanted = 0
         } else {
           this.#makeRoomAgain(next, wake)
-          // Others of its sleeping workers wait for the same reason; new ones may have room on other cards.
+          // Its other sleeping workers wait for the same reason; new ones may have room on other cards.
           next.wakes = []
         }
       }
@@ -177,11 +184,11 @@ class Placing {
     const way = soon ?? this.#turnWay(standing)
     this.#unwoken.push({ ...woken(tenant, wake), reason: `${reason}${hopeOf(way)}` })
     for (const victim of way?.victims ?? []) this.#evict(victim, tenant.id, way!.afterJob)
-    // Without a way others may use the cards meanwhile: they are of its own account.
+    // Without a way, others may use the cards in the meantime: they belong to its own account.
     if (way !== null) this.#takeAgain(wake, 'kept')
   }
 
-  /** Whether a new worker has room now, once this sleeping one has ended. */
+  /** True if a new worker has room now, once this sleeping one has ended. */
   #hasRoomInstead(standing: Standing, sleeper: Occupant): boolean {
     const fresh = this.#searchOf({ ...standing, wakes: [] }, 1)
     const others = this.#all().filter(worker => worker !== sleeper)
@@ -197,14 +204,14 @@ class Placing {
     this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hopeOf(way)}` })
   }
 
-  /** Room that ending workers will free, and those that fall asleep. */
+  /** Room that ending workers will free, and workers that fall asleep. */
   #leavingWay(standing: Standing): Way | null {
     const { owner } = standing.tenant
     const isComing = this.#occupants.some(worker => worker.phase === 'leaving' || isFallingFor(worker, owner))
     return isComing ? this.#without(standing, [], false) : null
   }
 
-  /** Room of frozen workers of other endpoints: they stay for nobody. */
+  /** Room of frozen workers of other endpoints: no minimum time protects them. */
   #frozenWay(standing: Standing): Way | null {
     const frozen = this.#occupants
       .filter(worker => worker.phase === 'frozen' && !isFallingFor(worker, standing.tenant.owner))
@@ -246,7 +253,7 @@ class Placing {
     return this.#victims(standing, ready, true)
   }
 
-  /** When a worker has stayed its minimum time. */
+  /** Time at which a worker has stayed its minimum time. */
   #ripeAtMs({ readyAtMs }: Occupant): number {
     return readyAtMs === null ? Number.POSITIVE_INFINITY : readyAtMs + this.#input.rules.dwellMs
   }
@@ -277,7 +284,7 @@ class Placing {
       if (this.#without(standing, chosen, afterJob) !== null) break
     }
     if (this.#without(standing, chosen, afterJob) === null) return null
-    // The first ones may not have been needed.
+    // The first victims may not have been needed.
     let needed: readonly Victim[] = chosen
     for (const victim of chosen) {
       const fewer = needed.filter(other => other !== victim)
@@ -286,7 +293,9 @@ class Placing {
     return this.#without(standing, needed, afterJob)
   }
 
-  /** Whether there is room after the end or sleep of the victims, of all leaving workers, and of those that fall asleep. */
+  /**
+   * True if room exists after the end or sleep of the victims, of all leaving workers, and of those that fall asleep.
+   */
   #without(standing: Standing, victims: readonly Victim[], afterJob: boolean): Way | null {
     const gone = new Set(this.#leaving())
     const asleep = new Set(this.#occupants.filter(({ sleep }) => sleep === 'falling'))
@@ -299,7 +308,9 @@ class Placing {
     return { room, victims, afterJob, sleeps: gone.size === 0 && asleep.size > 0 }
   }
 
-  /** Reserves the free part of what an endpoint without a worker needs, after a wait, if others can free the rest. */
+  /**
+   * Reserves the free part of the needs of an endpoint without a worker, after a wait, if others can free the rest.
+   */
   #keepFree(standing: Standing): void {
     const { nowMs, rules } = this.#input
     if (standing.have > 0) return
@@ -369,7 +380,8 @@ class Placing {
   }
 
   /**
-   * Whether another account has so many more workers that its workersMin makes room too, for waiting work and not for another workersMin.
+   * True if another account has so many more workers that its workersMin makes room too, for waiting work and not for
+   * another workersMin.
    */
   #isOverShare(owner: OwnerId, has: number, { tenant, have }: Standing): boolean {
     const forWork = tenant.hasWork || have >= tenant.workersMin
@@ -392,7 +404,7 @@ class Placing {
     return this.#occupants.filter(({ phase }) => phase === 'leaving')
   }
 
-  /** Made anew only where it may have changed: a platform may get thousands of workers in one decision. */
+  /** Rebuilt only after a change: a platform may get thousands of workers in one decision. */
   #all(): readonly Occupant[] {
     const known = this.#everyone
     if (known?.occupants === this.#occupants) {
@@ -410,12 +422,12 @@ class Placing {
   }
 }
 
-/** Whether a worker counts as one that its endpoint and account have: a frozen one only keeps its place. */
+/** True if a worker counts as one of its endpoint and account: a frozen one only keeps its place. */
 function counts(phase: Occupant['phase']): boolean {
   return phase !== 'leaving' && phase !== 'frozen'
 }
 
-/** Whether its end helps an account at its limit, without an end on this machine for a worker that runs elsewhere. */
+/** True if its end helps an account at its limit, without an end on this machine for a worker that runs elsewhere. */
 function isOfSameKind({ owner, placement }: Occupant, tenant: Tenant): boolean {
   return owner === tenant.owner && (tenant.placedBy === 'machine' || placement?.asked !== undefined)
 }
@@ -429,7 +441,7 @@ function woken({ id }: Tenant, { workerId }: WantedWake): Woken {
   return { endpointId: id, workerId }
 }
 
-/** Whether the GPUs of a worker become free for this account, because it falls asleep. */
+/** True if the GPUs of a worker become free for this account, because it falls asleep. */
 function isFallingFor({ sleep, owner }: Occupant, asker: OwnerId): boolean {
   return sleep === 'falling' && owner === asker
 }

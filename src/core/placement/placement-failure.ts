@@ -1,4 +1,4 @@
-/** Why a worker has no place, as precisely as the machine can be read. See place.ts. */
+/** Reasons why a worker has no place, as precisely as the machine can be read. See place.ts. */
 import type { Compute } from '../endpoints/endpoint.ts'
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
 import type { Placement, Resource } from '../workers/placement.ts'
@@ -16,21 +16,21 @@ import {
 } from './placement-fit.ts'
 import type { Occupant, Tenant } from './placement-input.ts'
 
-/** What is lacking. */
+/** The missing resource. */
 export interface PlacementFailure {
   readonly resource: Resource
-  /** A clause for people. Names endpoints of the same owner only. */
+  /** A clause for people. It names endpoints of the same owner only. */
   readonly reason: string
 }
 
 type GpuCompute = Extract<Compute, { kind: 'gpu' }>
-/** The account that asks. It sees only amounts of what other accounts have. */
+/** The account that wants a place. It sees only totals of other accounts. */
 type Asker = Pick<Tenant, 'id' | 'owner'>
 
 /** Limit of endpoints that are named in one reason. */
 const MAX_NAMES = 5
 
-/** Why there is no room for a worker beside these others. To be asked only where there is none. */
+/** The reason for no room beside these other workers. Call it only if no room exists. */
 export function placementFailureOf(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { compute, placedBy } = search.tenant
   if (search.again !== undefined) return cardsBusy(search, search.again, others, asker)
@@ -44,7 +44,7 @@ export function placementFailureOf(search: Search, others: readonly Occupant[], 
   return compute.kind === 'gpu' ? gpusBusy(search, compute, others, asker) : promisesGiven(search, others, asker)
 }
 
-/** Why a sleeping worker cannot have its GPUs again. */
+/** The reason why a sleeping worker cannot get its GPUs back. */
 function cardsBusy(search: Search, again: Placement, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const lost = lostGpu(search, again)
   if (lost !== null) return { resource: 'gpu', reason: lost }

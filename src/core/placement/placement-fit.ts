@@ -1,4 +1,4 @@
-/** Whether there is room for one worker of an endpoint beside others, and where. See place.ts. */
+/** Finds room for one worker of an endpoint beside others. See place.ts. */
 
 import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from '../hardware/catalog.ts'
@@ -15,13 +15,16 @@ export interface Search {
   readonly rules: PlacementRules
   /** Number of further workers that the driver takes. */
   readonly slots: number
-  /** Why it takes no more, for messages. */
+  /** Reason why the driver takes no more workers, for messages. */
   readonly bound: string
-  /** Limits of the account; none when left out. */
+  /** Limits of the account; unlimited when left out. */
   readonly quota?: WorkerQuota | undefined
   /** Workers whose GPUs are chosen last within a pool. */
   readonly preferFreeOf?: readonly Occupant[]
-  /** The place of a sleeping worker that is to wake: it needs its GPUs again and has the rest. Left out for a new worker. */
+  /**
+   * The place of a sleeping worker that should wake: it needs its GPUs again and has the rest. Left out for a new
+   * worker.
+   */
   readonly again?: Placement
 }
 
@@ -40,7 +43,7 @@ export interface Promises {
 
 type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 
-/** The first wanted place that is free beside the other workers; null for none. */
+/** The first wanted place that is free beside the other workers; null if no place is free. */
 export function findFit(search: Search, others: readonly Occupant[]): PlacementFit | null {
   if (search.slots < 1 || quotaReached(search, others) !== null) return null
   if (search.again !== undefined) return roomAgain(search, search.again, others)
@@ -51,7 +54,7 @@ export function findFit(search: Search, others: readonly Occupant[]): PlacementF
   return gpuRoom(search, compute, others)
 }
 
-/** The limit of the account that one more worker would exceed; null for none. */
+/** The limit of the account that one more worker would exceed; null if it fits. */
 export function quotaReached(
   search: Pick<Search, 'tenant' | 'quota' | 'parts' | 'rules' | 'again'>,
   others: readonly Occupant[],
@@ -73,12 +76,15 @@ export function wantedGpus(search: Pick<Search, 'tenant' | 'parts' | 'rules' | '
   return compute.kind === 'gpu' && (placedBy === 'platform' || !withoutGpus(search)) ? compute.count : 0
 }
 
-/** Whether no worker of the account can get the GPUs of this worker: those of a sleeping one are free for others of its own account only. */
+/**
+ * True if no worker of the account can get the GPUs of this worker: those of a sleeping one are free only for others
+ * of its account.
+ */
 export function bindsGpus({ sleep, owner }: Pick<Occupant, 'sleep' | 'owner'>, asker: OwnerId): boolean {
   return sleep !== 'asleep' || owner !== asker
 }
 
-/** Whether the end of this worker could make room for one of the endpoint. */
+/** True if the end of this worker could make room for one of the endpoint. */
 export function helps(search: Search, worker: Occupant): boolean {
   const { placement } = worker
   const { compute, limited, owner, placedBy } = search.tenant
@@ -94,7 +100,7 @@ export function helps(search: Search, worker: Occupant): boolean {
   return bindsGpus(worker, owner) && placement.gpus.some(gpu => keys.has(gpuKey(gpu)))
 }
 
-/** Whether workers of a GPU endpoint run without a GPU, because this machine has never had one. */
+/** True if workers of a GPU endpoint run without a GPU, because this machine never had one. */
 export function withoutGpus({ parts, rules }: Pick<Search, 'parts' | 'rules'>): boolean {
   return !rules.requireGpu && !parts.hadGpus && parts.gpus.length === 0
 }
@@ -120,7 +126,7 @@ export function suitableGpus(parts: MachineParts, compute: GpuCompute): Cataloge
   )
 }
 
-/** Whether a CUDA version fits the endpoint; an unknown version fits. */
+/** True if a CUDA version fits the endpoint; an unknown version fits. */
 export function hasCuda(cuda: string | null, { minCudaVersion, allowedCudaVersions }: GpuCompute): boolean {
   if (cuda === null) return true
   if (minCudaVersion !== null && compareVersions(cuda, minCudaVersion) < 0) return false
@@ -137,7 +143,10 @@ export function gpusInUse(others: readonly Occupant[], asker: OwnerId): Readonly
   return keys
 }
 
-/** The first of the GPUs of a sleeping worker that the machine has no more, or that cannot be used, as a clause; null for none. */
+/**
+ * The first GPU of a sleeping worker that the machine lost, or that cannot be used, as a clause; null if all are
+ * usable.
+ */
 export function lostGpu({ parts }: Pick<Search, 'parts'>, { gpus }: Placement): string | null {
   for (const gpu of gpus) {
     const here = parts.gpus.find(other => gpuKey(other) === gpuKey(gpu))
@@ -154,7 +163,10 @@ function roomAgain(search: Search, again: Placement, others: readonly Occupant[]
   return again.gpus.some(gpu => used.has(gpuKey(gpu))) ? null : { placement: again, clamped: null }
 }
 
-/** GPUs of a pool that are chosen last: those that sleeping workers need again, and those of {@link Search.preferFreeOf}. */
+/**
+ * GPUs of a pool that are chosen last: those that sleeping workers need again, and those of
+ * {@link Search.preferFreeOf}.
+ */
 function gpusForLater({ tenant, preferFreeOf = [] }: Search, others: readonly Occupant[]): ReadonlySet<string> {
   const keys = new Set(gpusInUse(preferFreeOf, tenant.owner) ?? [])
   for (const { sleep, placement } of others) {
@@ -200,7 +212,7 @@ function clampedOf({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promis
   )
 }
 
-/** The pools in their order; all GPUs of one pool, and where that is possible of one type. */
+/** The first pool with enough free GPUs; all GPUs are of one pool, and if possible of one type. */
 function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[]): PlacementFit | null {
   const used = gpusInUse(others, search.tenant.owner)
   if (used === null) return null
@@ -217,7 +229,10 @@ function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[
   return null
 }
 
-/** Chooses GPUs of the type of which least is left over, so that larger groups stay whole; of several types only if necessary. */
+/**
+ * Chooses GPUs of the type that has the fewest left over, so that larger groups stay whole; of several types only if
+ * necessary.
+ */
 function pickGpus(all: readonly CatalogedGpu[], count: number, later: ReadonlySet<string>): CatalogedGpu[] {
   const isLater = ({ gpu }: CatalogedGpu) => (later.has(gpuKey(gpu)) ? 1 : 0)
   const gpus = [...all].sort((a, b) => isLater(a) - isLater(b))

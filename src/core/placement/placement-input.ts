@@ -7,7 +7,7 @@ import type { Placement, Resource } from '../workers/placement.ts'
 
 /** Settings of placement; times in milliseconds. */
 export interface PlacementRules {
-  /** Whether workers of GPU endpoints wait on a machine without GPUs, instead of running without one. */
+  /** True if workers of GPU endpoints wait on a machine without GPUs, instead of running without one. */
   readonly requireGpu: boolean
   /** Minimum time that a ready worker stays before it makes room for another endpoint. */
   readonly dwellMs: number
@@ -30,20 +30,23 @@ export interface Tenant {
   readonly owner: OwnerId
   readonly name: string
   readonly compute: Compute
-  /** Whether its workers get a part of this machine, or a place of their platform, which then needs turns, slots and quotas alone. */
+  /**
+   * `machine` if its workers get a part of this machine; `platform` if their platform places them: then only turns,
+   * slots and quotas limit them.
+   */
   readonly placedBy: 'machine' | 'platform'
   readonly workersMin: number
-  /** Whether its workers have limits of vCPUs and memory, as containers do. */
+  /** True if its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean
   /** Number of further workers that it wants now. */
   readonly wanted: number
   /** Its sleeping workers that are wanted again, in their order; they come before further ones. */
   readonly wakes: readonly WantedWake[]
-  /** Since when it wants a worker and gets none; now for an endpoint that has just begun to want one. */
+  /** Start of its wait for a worker; the present time for an endpoint that has just begun to want one. */
   readonly sinceMs: number
-  /** Whether jobs wait, which its idle workers are about to take. */
+  /** True if jobs wait, which its idle workers are about to take. */
   readonly hasWork: boolean
-  /** Whether what it wants is for no work: it gets free room only, and nobody makes room for it. */
+  /** True if its wanted workers are for no work: it gets free room only, and nobody makes room for it. */
   readonly isSpare: boolean
 }
 
@@ -54,8 +57,9 @@ export interface WantedWake {
 }
 
 /**
- * What sleep is to a worker with GPUs whose server can give their memory back (ADR 54). `able`: it sleeps when it has to make room. `falling`:
- * it is being put to sleep. `asleep`: its GPUs are free for other workers of its account, and it needs them again to wake.
+ * Sleep state of a worker with GPUs whose server can give their memory back (ADR 54). `able`: it sleeps when it has
+ * to make room. `falling`: it goes to sleep now. `asleep`: its GPUs are free for other workers of its account, and it
+ * needs them again to wake.
  */
 export type OccupantSleep = 'able' | 'falling' | 'asleep'
 
@@ -67,19 +71,19 @@ export interface Occupant {
   readonly endpointName: string
   /** Null for a worker of an older version, whose resources are unknown. */
   readonly placement: Placement | null
-  /** `leaving` was asked to end; `kept` is no worker but the reservation of a waiting endpoint. */
+  /** `leaving` was asked to end; `kept` is the reservation of a waiting endpoint, not a worker. */
   readonly phase: 'starting' | 'idle' | 'busy' | 'frozen' | 'leaving' | 'kept'
-  /** Since when it is ready; null before that. */
+  /** Time at which it became ready; null before that. */
   readonly readyAtMs: number | null
-  /** Since when it has no job; null while it has. */
+  /** Start of its idle time; null while it has a job. */
   readonly idleSinceMs: number | null
-  /** Since when it is frozen, and whether its endpoint has PRIORITY_FLASHBOOT; null for one that is not frozen. */
+  /** Time of its freeze, and true if its endpoint has PRIORITY_FLASHBOOT; null for one that is not frozen. */
   readonly frozen: { readonly sinceMs: number; readonly hasPriority: boolean } | null
   /** See {@link OccupantSleep}; null for a worker that cannot sleep. */
   readonly sleep: OccupantSleep | null
 }
 
-/** Limits of workers of an account and of their GPUs; null for none. */
+/** Limits of workers of an account and of their GPUs; null is unlimited. */
 export interface WorkerQuota {
   readonly workers: number | null
   readonly gpus: number | null
@@ -93,7 +97,7 @@ export interface PlacementInput {
   /** All endpoints that want workers, and those of all occupants. */
   readonly tenants: readonly Tenant[]
   readonly rules: PlacementRules
-  /** Limits of accounts; those that are left out have none. */
+  /** Limits of accounts; those that are left out are unlimited. */
   readonly quotas?: ReadonlyMap<OwnerId, WorkerQuota>
   readonly nowMs: number
 }
@@ -102,7 +106,7 @@ export interface PlacementInput {
 export interface Placed {
   readonly endpointId: EndpointId
   readonly placement: Placement
-  /** A sentence with the wanted and the given resources, where the machine has less than wanted. */
+  /** A sentence with the wanted and the given resources, if the machine has less than wanted. */
   readonly clamped: string | null
 }
 
@@ -118,9 +122,9 @@ export interface Eviction {
   readonly endpointId: EndpointId
   /** Its own endpoint for a sleeping worker that ends because a new one has room on another card. */
   readonly for: EndpointId
-  /** Whether it sleeps for that and does not end. */
+  /** True if it sleeps to make room and does not end. */
   readonly sleeps: boolean
-  /** Whether it may be busy and ends after its job; else it stays if it has become busy. */
+  /** True if it may be busy and ends after its job; else it stays if it has become busy. */
   readonly afterJob: boolean
 }
 
@@ -137,7 +141,7 @@ export interface Unwoken extends Woken {
   readonly reason: string
 }
 
-/** The decision. `wakeAtMs` is when it may change without an event; null for never. */
+/** The decision. `wakeAtMs` is the time at which it may change without an event; null for never. */
 export interface PlacementDecision {
   readonly placed: readonly Placed[]
   readonly woken: readonly Woken[]

@@ -18,7 +18,9 @@ export function wishOf(compute: Compute): WorkerWish {
   return { gpuTypes, gpuCount: count, minCuda: minCudaVersion, cudaVersions: allowedCudaVersions, cpus: [] }
 }
 
-/** The placement of a worker that its platform places: nothing of this machine, and what it asks for. */
+/**
+ * The placement of a worker that its platform places: no part of this machine, and the resources that it asks for.
+ */
 export function askedPlacement(compute: Compute): Placement {
   const { gpuCount, cpus } = wishOf(compute)
   const pool = compute.kind === 'gpu' ? (compute.pools[0] ?? null) : null
