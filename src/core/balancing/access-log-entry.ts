@@ -1,6 +1,9 @@
 import type { EndpointId, WorkerId } from '../ids.ts'
 
-/** How a call of a load-balancing endpoint went, for the access log and the metrics. Times in milliseconds; null for what did not come to pass. */
+/**
+ * Result of a request to a load-balancing endpoint, for the access log and the metrics. Times in milliseconds; null
+ * for steps that did not happen.
+ */
 export interface AccessLogEntry {
   readonly kind: 'request' | 'socket'
   readonly endpointId: EndpointId
@@ -8,12 +11,12 @@ export interface AccessLogEntry {
   readonly method: string
   /** Without the query, which may hold secrets. */
   readonly path: string
-  /** 499 when the client went before there was an answer. */
+  /** 499 if the client left before a response existed. */
   readonly status: number
-  /** Whether everything of the answer came from the worker and was handed on. */
+  /** True if the whole response came from the worker and was passed on. */
   readonly complete: boolean
   readonly workerId: WorkerId | null
-  /** How many workers it was sent to. */
+  /** Number of workers that it was sent to. */
   readonly tries: number
   readonly waitMs: number
   readonly connectMs: number | null

@@ -1,20 +1,21 @@
 /**
- * Which worker of a load-balancing endpoint gets a request. Pure: the same workers and the same request give the same choice.
+ * Chooses the worker of a load-balancing endpoint for a request. Pure: the same workers and the same request give the
+ * same choice.
  *
- * The least loaded ready worker gets it. Workers of the endpoint's version come first until each has as many requests as it
- * should have; then older ones take what is above that, so that the first new worker of a release is not given the load of
- * all old ones. Among equals it is the turn of the one that was used longest ago.
+ * The least loaded ready worker gets it. Workers of the endpoint's version come first until each has its target of
+ * requests; then older ones take the excess, so that the first new worker of a release does not get the load of all
+ * old ones. Among equals the least recently used one is chosen.
  *
- * An ejected worker gets no requests (outlier-ejection.ts). Where no ready worker is in the rotation, all of them are used: a request
- * that may fail is better than one that surely waits.
+ * An ejected worker gets no requests (outlier-ejection.ts). If no ready worker is in the rotation, all of them are
+ * used: a request that may fail is better than one that surely waits.
  */
 import type { WorkerId } from '../ids.ts'
 import type { BalancedEndpoint, Target } from '../workers/socket-address.ts'
 import { type Ejection, isInRotation } from './outlier-ejection.ts'
 
 /**
- * Which worker a request wants, by its header `X-Runpod-Worker-Id`: `soft` takes another when that one is not to be had,
- * `strict` does not, `strict-resume` has it started again when it has ended.
+ * The worker that a request asks for with its header `X-Runpod-Worker-Id`: `soft` takes another if that one is
+ * unavailable, `strict` does not, `strict-resume` has it started again if it has ended.
  */
 export interface Affinity {
   readonly kind: 'soft' | 'strict' | 'strict-resume'
@@ -24,29 +25,32 @@ export interface Affinity {
 /** A worker as the choice sees it. */
 export interface Candidate extends Target {
   readonly inFlight: number
-  /** A counter over all workers, as it was when this one was last sent a request. */
+  /** Value of a counter over all workers at the last request to this one. */
   readonly usedAt: number
   readonly ejection: Ejection
 }
 
-/** What of the endpoint the choice depends on. */
+/** Fields of the endpoint that the choice depends on. */
 export type BalanceRules = Pick<BalancedEndpoint, 'version' | 'requestCount' | 'maxConcurrency' | 'paused'>
 
-/** What a request wants. */
+/** Wishes of a request. */
 export interface Preference {
   readonly affinity: Affinity | null
-  /** Workers that failed to serve it, which are taken only when no other is in the rotation. */
+  /** Workers that failed to serve it; they are taken only if no other is in the rotation. */
   readonly avoid: readonly WorkerId[]
 }
 
 /**
- * Why a request gets no worker now. It waits while `none_ready`, all are `full`, or the one that it insists on is `not_ready`,
- * `full` or, to be resumed after it, `ended`. It is refused when the endpoint is `paused` or the worker that it insists
- * on is `gone`, that is unknown or about to end.
+ * Reason why a request gets no worker now. It waits on `none_ready`, if all are `full`, or if the worker that it
+ * insists on is `not_ready`, `full` or, to be resumed, `ended`. It is refused if the endpoint is `paused` or that
+ * worker is `gone`: unknown or about to end.
  */
 export type NoWorker = 'none_ready' | 'full' | 'not_ready' | 'ended' | 'paused' | 'gone'
 
-/** The worker that gets the request now, or why none does. Allocates nothing: it is asked for every request. */
+/**
+ * The worker that gets the request now, or the reason for no worker. Allocates nothing, since it runs for every
+ * request.
+ */
 export function choose<Worker extends Candidate>(
   workers: readonly Worker[],
   rules: BalanceRules,
@@ -62,7 +66,7 @@ export function choose<Worker extends Candidate>(
   return chooseAny(workers, rules, avoid)
 }
 
-/** Whether it may be sent requests at all. */
+/** True if the worker may get requests at all. */
 export function isOpen({ state, servedAt }: Target): boolean {
   return state === 'ready' && servedAt !== null
 }
@@ -80,7 +84,7 @@ function findWorker<Worker extends Candidate>(workers: readonly Worker[], id: Wo
   return null
 }
 
-/** Also an ejected worker: the request takes no other. */
+/** An ejected worker too: the request takes no other. */
 function insist<Worker extends Candidate>(
   named: Worker | null,
   { kind }: Affinity,
@@ -125,7 +129,7 @@ function isBetter(a: Candidate, b: Candidate, rules: BalanceRules): boolean {
   return a.usedAt < b.usedAt
 }
 
-/** Below its target one of the current version comes first; above it only the load counts. */
+/** Below its target a worker of the current version comes first; above it only the load counts. */
 function tierOf({ inFlight, version }: Candidate, rules: BalanceRules): number {
   if (inFlight >= rules.requestCount) return 2
   return version === rules.version ? 0 : 1

@@ -1,6 +1,6 @@
 /**
- * Load-balancing endpoints in the words of all others: requests that wait are the queue, requests and sockets in flight are what
- * workers hold. So scaling, placing, showing and explaining need to know little of them.
+ * Load-balancing endpoints in the terms of queue endpoints: waiting requests are the queue, requests and sockets in
+ * flight are the jobs of workers. Scaling, placement, display and explanations therefore need few special cases.
  */
 
 import type { WorkerId } from '../ids.ts'
@@ -12,26 +12,29 @@ import type { WorkerHealth } from './health-check.ts'
 import { healthProblem } from './health-check.ts'
 import type { TrafficLoad, WorkerTraffic } from './traffic.ts'
 
-/** What is known of a worker that serves requests besides its record. */
+/** State of a worker that serves requests, besides its record. */
 export interface ServingWorker {
   readonly health: WorkerHealth
-  /** Null while it is not known. */
+  /** Null while unknown. */
   readonly servedAt: ServedAt | null
-  /** Which port its health is asked at, for people. */
+  /** Port of its health check, for people. */
   readonly port: number
 }
 
-/** What is known of the workers of an endpoint. */
+/** The state of the workers of an endpoint, by id. */
 export type ServingWorkers = (id: WorkerId) => ServingWorker | undefined
 
-/** What a worker may get of the requests. One that was well when it was frozen has to show that it is when it is thawed. */
+/**
+ * State of a worker for the choice of requests. A worker that was healthy when it was frozen has to pass a health
+ * check after its thaw.
+ */
 export function targetStateOf(worker: Pick<WorkerLoad, 'state'>, known: ServingWorker | undefined): TargetState {
   if (worker.state === 'DRAINING' || worker.state === 'STOPPING' || worker.state === 'EXITED') return 'draining'
   if (isFrozen(worker)) return 'starting'
   return known?.health.state === 'healthy' ? 'ready' : 'starting'
 }
 
-/** The workers that requests can be sent to, now or soon. */
+/** The workers that can get requests, now or soon. */
 export function targetsOf(workers: readonly WorkerLoad[], known: ServingWorkers): Target[] {
   return workers.flatMap(worker => {
     if (worker.serves === null) return []
@@ -41,7 +44,7 @@ export function targetsOf(workers: readonly WorkerLoad[], known: ServingWorkers)
   })
 }
 
-/** What of an endpoint concerns how its requests are spread. */
+/** Fields of an endpoint that concern the spread of its requests. */
 export function balancedEndpoint(
   { endpoint, rollout }: Pick<EndpointSnapshot, 'endpoint' | 'rollout'>,
   maxConcurrency: number | null,
@@ -56,7 +59,7 @@ export function balancedEndpoint(
 /** An endpoint with its requests. */
 export type BalancedSnapshot = EndpointSnapshot & { readonly requests: RequestFacts }
 
-/** An endpoint with its requests as the queue and as what workers hold. */
+/** An endpoint with its requests as the queue and as the work of its workers. */
 export function withTraffic(
   snapshot: EndpointSnapshot,
   traffic: TrafficLoad,
@@ -80,7 +83,9 @@ export function withTraffic(
   }
 }
 
-/** A worker that serves requests with those that it has, and with what its health check says; all others as they are. */
+/**
+ * A worker that serves requests, with its requests and the result of its health check; all other workers unchanged.
+ */
 export function withRequests(
   worker: WorkerLoad,
   traffic: WorkerTraffic | undefined,
@@ -91,7 +96,7 @@ export function withRequests(
   const held = traffic?.inFlight ?? 0
   const isIll = takesJobs(worker) && known?.health.state === 'unhealthy'
   const problem = worker.problem ?? (isIll ? healthProblem(known.health, worker.serves, known.port) : null)
-  // One that is out of rotation for a moment gets nothing, as one that has not come up.
+  // A worker out of the rotation gets nothing for a moment, as one that has not started.
   const waits = state === 'READY' && problem === null && known?.health.state !== 'healthy'
   return {
     ...worker,
@@ -102,7 +107,7 @@ export function withRequests(
   }
 }
 
-/** A thawed worker has its idle time anew. */
+/** A thawed worker begins its idle time again. */
 function idleSince({ thawedAtMs }: WorkerLoad, { idleSinceMs }: WorkerTraffic): number | null {
   return idleSinceMs === null || thawedAtMs === null ? idleSinceMs : Math.max(idleSinceMs, thawedAtMs)
 }

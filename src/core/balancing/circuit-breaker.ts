@@ -1,4 +1,7 @@
-/** When the requests of a load-balancing endpoint are refused instead of waiting, since no worker can start for them. */
+/**
+ * Decides when the requests of a load-balancing endpoint are refused instead of waiting, since no worker can start
+ * for them.
+ */
 import { type ExplainContext, explainEndpoint } from '../observing/explain.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { isHopeless } from '../workers/placement.ts'
@@ -7,25 +10,25 @@ import { isAwayCause } from '../workers/start-remedy.ts'
 import { isFrozen, takesJobs } from '../workers/worker.ts'
 import { isLastingStartFailure } from '../workers/worker-failure.ts'
 
-/** Why no worker can serve the requests of an endpoint. */
+/** Reason why no worker can serve the requests of an endpoint. */
 export interface OpenCircuit {
-  /** The sentence that {@link explainEndpoint} says of it. It may name secrets, images and folders of the endpoint's owner. */
+  /** The summary of {@link explainEndpoint}. It can name secrets, images and folders of the endpoint's owner. */
   readonly cause: string
-  /** When it makes sense to ask again. */
+  /** Time after which a retry makes sense. */
   readonly retryAfterSeconds: number
 }
 
 /** Maximum crash back-off for which requests wait: that of three crashes in a row. */
 const SHORT_BACKOFF_MS = 5_000
-/** Retry-After where a person has to change something. */
+/** Retry-After for causes that a person has to fix. */
 const LASTING_S = 30
 const MAX_CAUSE = 500
 
 /**
- * Why requests would wait in vain; null where there is a worker that may serve them, or may soon be one. A cause that lasts until
- * somebody changes something counts at once: a secret that is missing, an image that is not there, a GPU that the machine does not
- * have. A crash loop counts while its back-off is a long one, so that a request outlasts a cold start and a first crash. An
- * engine that is away or a registry that is not reached may be there again in seconds.
+ * The cause that makes waiting useless; null if a worker may serve the requests now or soon. A cause that lasts until
+ * somebody changes something counts at once: a missing secret, a missing image, a GPU that the machine lacks. A crash
+ * loop counts while its back-off is long, so that a request outlasts a cold start and a first crash. An unreachable
+ * engine or registry does not count: it can return in seconds.
  */
 export function openCircuitOf(
   snapshot: EndpointSnapshot,

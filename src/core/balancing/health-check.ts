@@ -1,35 +1,35 @@
 /**
- * Whether a serving worker is healthy, by the responses to its health checks: 200 is healthy, 204 initializing, anything else
- * unhealthy. The rules are in docs/guides/load-balancing.md. Instants are of a monotonic clock, in milliseconds.
+ * Health of serving workers, from the responses to their health checks: 200 is healthy, 204 initializing, anything
+ * else unhealthy. The rules are in docs/guides/load-balancing.md. Times are of a monotonic clock, in milliseconds.
  */
 import type { Serving } from '../endpoints/serving.ts'
 import type { FaultReason } from '../workers/worker.ts'
 import type { HealthProblem, WorkerProblem } from '../workers/worker-problem.ts'
 
 /**
- * The result of one health check: its status, or a phrase why there is none. `refused` means that no program listens there, as before a
- * server has started.
+ * Result of one health check: its status, or a phrase with the reason for no status. `refused` means that no program
+ * listens, as before a server has started.
  */
 export type HealthAnswer = { readonly status: number } | { readonly problem: string; readonly refused: boolean }
 
 /**
- * `starting`: it was never healthy, or responds that it initializes. `healthy`: it may get requests. `unhealthy`: it was healthy and is
- * not any more, or gives a wrong response.
+ * `starting`: never healthy yet, or it responds that it initializes. `healthy`: it may get requests. `unhealthy`: no
+ * longer healthy, or it gives a wrong response.
  */
 export type HealthState = 'starting' | 'healthy' | 'unhealthy'
 
 /** The health of one worker. */
 export interface WorkerHealth {
   readonly state: HealthState
-  /** When this state began. */
+  /** Start of this state. */
   readonly sinceMs: number
-  /** Whether it was ever healthy since this server checks it. */
+  /** True if it was healthy at any time since this server checks it. */
   readonly wasHealthy: boolean
   /** Number of results in a row other than 200 and 204. */
   readonly failures: number
   /** The last result; null before the first one. */
   readonly last: HealthAnswer | null
-  /** When the next check is due. */
+  /** Time of the next check. */
   readonly nextAtMs: number
 }
 
@@ -43,12 +43,15 @@ const HEALTHY_MS = 5_000
 const SUSPECT_MS = 1_000
 /** Interval between checks of a starting worker: a tenth of its time since the start, within these limits. */
 const STARTING_MS = { least: 100, most: 1_000 }
-/** How long a worker may be unhealthy without a request in flight before it is replaced. */
+/** Longest time that a worker may be unhealthy without a request in flight before it is replaced. */
 export const UNHEALTHY_MS = 60_000
-/** The same with requests in flight: a program that does one thing at a time cannot respond meanwhile. */
+/** The same with requests in flight: a program that does one thing at a time cannot respond in the meantime. */
 export const UNHEALTHY_BUSY_MS = 6 * 60_000
 
-/** The health of a worker before its first check. @param wasHealthy whether it was healthy in an earlier run of the server */
+/**
+ * The health of a worker before its first check.
+ * @param wasHealthy true if it was healthy in an earlier run of the server
+ */
 export function unasked(nowMs: number, wasHealthy: boolean): WorkerHealth {
   return { state: 'starting', sinceMs: nowMs, wasHealthy, failures: 0, last: null, nextAtMs: nowMs }
 }
@@ -63,7 +66,7 @@ export function afterAnswer(health: WorkerHealth, answer: HealthAnswer, nowMs: n
   return { ...next, nextAtMs: nowMs + pauseOf(next, nowMs) }
 }
 
-/** The health of a worker that has no address yet, so that it could not be checked. */
+/** The health of a worker without an address, which cannot be checked yet. */
 export function afterNothing(health: WorkerHealth, nowMs: number): WorkerHealth {
   return { ...health, nextAtMs: nowMs + pauseOf(health, nowMs) }
 }
@@ -88,25 +91,25 @@ function pauseOf({ state, failures, wasHealthy, sinceMs }: Omit<WorkerHealth, 'n
   return Math.min(Math.max(STARTING_MS.least, Math.round((nowMs - sinceMs) / 10)), STARTING_MS.most)
 }
 
-/** A worker that has to be ended, and why. */
+/** A worker that has to be ended, with the reason. */
 export interface Verdict {
   readonly reason: Extract<FaultReason, 'never_healthy' | 'unhealthy'>
   readonly problem: WorkerProblem
 }
 
-/** What a verdict depends on besides the health. */
+/** Input of a verdict besides the health. */
 export interface Judged {
   readonly serves: Serving
   /** The port of its health check, for messages. */
   readonly port: number
-  /** How long this server has seen its process or container running; null before its start. */
+  /** Time since this server first saw its process or container running; null before its start. */
   readonly runsForMs: number | null
   readonly inFlight: number
 }
 
 /**
- * Whether a worker has to be ended: it was not healthy for the first time in its time (8 min), initializes again for as long, or
- * is unhealthy for 60 s in a row, 6 min while it has requests in flight. Null when it may go on.
+ * The verdict on a worker that has to end: it was not healthy within its first 8 minutes, initializes again for as
+ * long, or is unhealthy for 60 s in a row, 6 min with requests in flight. Null if it may continue.
  */
 export function verdictOn(
   health: WorkerHealth,
@@ -130,8 +133,8 @@ export function verdictOn(
 }
 
 /**
- * What the last health check found; null for a healthy worker, and before the first health check.
- * @param port the port that is asked, for people
+ * The result of the last health check as a problem; null for a healthy worker, and before the first health check.
+ * @param port port of the health check, for people
  */
 export function healthProblem(
   { last }: Pick<WorkerHealth, 'last'>,

@@ -1,9 +1,9 @@
 /**
- * Outlier ejection: a worker whose last requests failed is taken out of the rotation for a while, and then tried with one request.
- * Twice as long each time, as in Envoy and other proxies.
+ * Outlier ejection: a worker whose last requests failed is taken out of the rotation for a while, and then tried with
+ * one request. The time doubles with each ejection, as in Envoy and other proxies.
  */
 
-/** How a request ended, as far as it says something about its worker; `unreachable`: the connection could not be made. */
+/** End of a request as evidence about its worker; `unreachable`: the connection failed. */
 export type RequestOutcome = 'answered' | 'broken' | 'unreachable' | 'aborted'
 
 /** Number of requests in a row that fail before a worker is ejected. */
@@ -12,8 +12,8 @@ const FIRST_EJECTION_MS = 1_000
 const MAX_EJECTION_MS = 30_000
 
 /**
- * Whether a worker gets requests: `in_rotation`; `ejected`: none for a while; `trial_due`: the while is over and it gets one request;
- * `on_trial`: it has that one and gets no other until it is over.
+ * State of a worker in the rotation: `in_rotation`; `ejected`: no requests for a while; `trial_due`: the time is over
+ * and it gets one request; `on_trial`: it has that one and gets no other until it ends.
  */
 export interface Ejection {
   readonly state: 'in_rotation' | 'ejected' | 'trial_due' | 'on_trial'
@@ -26,34 +26,34 @@ export interface Ejection {
 /** The state of a new worker. */
 export const NOT_EJECTED: Ejection = { state: 'in_rotation', failures: 0, ejections: 0 }
 
-/** Whether a worker may be sent a request while others can serve it. */
+/** True if a worker may get a request although others can serve it. */
 export function isInRotation({ state }: Ejection): boolean {
   return state === 'in_rotation' || state === 'trial_due'
 }
 
-/** The state after a request. One that its client aborted says nothing about the worker. */
+/** The state after a request. A request that its client aborted is no evidence. */
 export function ejectionAfter(ejection: Ejection, outcome: RequestOutcome): Ejection {
   if (outcome === 'answered') return NOT_EJECTED
   const { state, failures, ejections } = ejection
   if (outcome === 'aborted') return state === 'on_trial' ? { ...ejection, state: 'trial_due' } : ejection
   if (state === 'on_trial') return { state: 'ejected', failures: failures + 1, ejections: ejections + 1 }
-  // It is ejected already and was used for lack of another, or a request that was sent before has failed as well.
+  // It was ejected already and used for lack of another, or an earlier request failed as well.
   if (state !== 'in_rotation') return { ...ejection, failures: failures + 1 }
   if (failures + 1 < FAILURES_UNTIL_EJECTED) return { ...ejection, failures: failures + 1 }
   return { state: 'ejected', failures: failures + 1, ejections: 1 }
 }
 
-/** The state once a request is sent. */
+/** The state after a request is sent. */
 export function ejectionWhenSent(ejection: Ejection): Ejection {
   return ejection.state === 'trial_due' ? { ...ejection, state: 'on_trial' } : ejection
 }
 
-/** The state once an ejection is over, or a trial such as a socket has gone well for as long. */
+/** The state when an ejection ends, or when a trial such as a socket has gone well for as long. */
 export function ejectionWhenDue(ejection: Ejection): Ejection {
   return ejection.state === 'in_rotation' ? ejection : { ...ejection, state: 'trial_due' }
 }
 
-/** How long an ejection lasts, and a trial at most: 1 s, and twice as long each time, up to 30 s. */
+/** Duration of an ejection, and the longest one of a trial: 1 s, doubled each time, up to 30 s. */
 export function ejectedForMs({ ejections }: Ejection): number {
   return Math.min(MAX_EJECTION_MS, FIRST_EJECTION_MS * 2 ** Math.min(ejections - 1, 10))
 }

@@ -5,10 +5,13 @@ import type { AccessLogEntry } from './access-log-entry.ts'
 
 /** Limit of characters of a path. */
 const MAX_PATH = 1_000
-/** Methods of HTTP; others could be anything, and names of spans should be few. */
+/** Methods of HTTP; others could be anything, and span names should be few. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
 
-/** The request, its wait in the request queue, and the part of the worker. @param atMs when it ended */
+/**
+ * Spans of the request, of its wait in the request queue, and of the worker's part.
+ * @param atMs end of the request
+ */
 export function requestSpans(entry: AccessLogEntry, trace: RequestTrace, atMs: number): Span[] {
   if (!trace.sampled) return []
   const { kind, endpointId, method, path, status, complete, workerId, tries, waitMs, totalMs } = entry

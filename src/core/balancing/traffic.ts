@@ -1,30 +1,30 @@
 import type { WorkerId } from '../ids.ts'
 
-/** What one worker of a load-balancing endpoint has to do with requests. */
+/** Requests of one worker of a load-balancing endpoint. */
 export interface WorkerTraffic {
   readonly workerId: WorkerId
   /** Requests and sockets that were sent to it and have not ended. */
   readonly inFlight: number
   /**
-   * Since when it has none, in epoch milliseconds: the end of the last byte of the last one, or since when it is ready; now as long
-   * as some wait for it by name, so that it is kept. Null while it has some.
+   * Start of its idle time in epoch milliseconds: the last byte of its last request, or its readiness. The present
+   * time while requests wait for it by name, so that it is kept. Null while it has requests.
    */
   readonly idleSinceMs: number | null
 }
 
 /** The requests of one load-balancing endpoint at one instant. */
 export interface TrafficLoad {
-  /** Requests in the queue, without those that wait for one worker by name, which other workers do not help. */
+  /** Requests in the queue, without those that wait for one worker by name: other workers cannot serve these. */
   readonly waiting: number
-  /** Since when the first of them waits; null when none does. */
+  /** Start of the first wait; null if nothing waits. */
   readonly waitingSinceMs: number | null
-  /** Every worker that the gateway knows; where the endpoint is gone, those with something in flight. */
+  /** All workers in the gateway's list; after the endpoint's deletion, those with requests in flight. */
   readonly workers: readonly WorkerTraffic[]
-  /** Workers that have ended and that requests wait for by name (`strict-resume`). */
+  /** Ended workers that requests wait for by name (`strict-resume`). */
   readonly resumed: readonly WorkerId[]
   /** All workers that requests wait for by name. */
   readonly named: readonly WorkerId[]
 }
 
-/** Nothing at all. */
+/** Load without any traffic. */
 export const NO_TRAFFIC: TrafficLoad = { waiting: 0, waitingSinceMs: null, workers: [], resumed: [], named: [] }
