@@ -3,10 +3,13 @@
 import { CHUNK_BYTES } from '../jobs/result.ts'
 import { isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
 
-/** One thing that a worker yielded: text that goes out as it is, or the JSON text of a value. */
+/** One value that a worker yielded: text that is sent unchanged, or the JSON text of a value. */
 export type Piece = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'json'; readonly json: string }
 
-/** What a chunk or an output has: pieces, and parts of a value that was split because of its size (`core/chunk.ts`). */
+/**
+ * An item of a chunk or an output: a piece, or a part of a value that was split because of its size
+ * (core/jobs/chunk.ts).
+ */
 export type StreamItem =
   | Piece
   | {
@@ -17,10 +20,10 @@ export type StreamItem =
       readonly json: string
     }
 
-/** A list with more items comes as one. */
+/** A list with more items becomes one piece. */
 const MAX_ITEMS = 10_000
 
-/** What chunks, JSON objects with `output`, bring. */
+/** Items of chunks, which are JSON objects with `output`. */
 export function itemsOfChunks(chunks: readonly string[]): StreamItem[] {
   return chunks.flatMap(chunk => {
     const output = memberTexts(chunk).get('output')
@@ -28,7 +31,10 @@ export function itemsOfChunks(chunks: readonly string[]): StreamItem[] {
   })
 }
 
-/** What an output, a JSON text, brings. The items of lists come one by one, but for lists of a great many. */
+/**
+ * Items of an output, a JSON text. The items of a list become one item each, unless it has more than {@link
+ * MAX_ITEMS}.
+ */
 export function itemsOfOutput(output: string): StreamItem[] {
   const reading = readJson(output)
   if (!reading.ok || reading.value === null) return []
@@ -46,16 +52,19 @@ function itemOf(value: unknown, json: string): StreamItem[] {
   return [partOf(value, json) ?? { kind: 'json', json }]
 }
 
-/** Whether a text is JSON that is not too deep. */
+/** True if a text is JSON that is not too deep. */
 export function isJson(text: string): boolean {
   return readJson(text).ok
 }
 
-/** Takes what the chunks of a stream have, one by one, and joins the values that were split. */
+/** Takes the items of a stream one by one, and joins the values that were split. */
 export class PieceReader {
   #joining: { readonly parts: number; readonly texts: string[]; characters: number } | null = null
 
-  /** What an item brings: a piece, nothing while a value is incomplete, or the text of a whole one, of which it is not known that it is JSON. */
+  /**
+   * The result of an item: a piece, null while a value is incomplete, or the text of a joined value, which may not be
+   * JSON.
+   */
   take(item: StreamItem): Piece | { readonly kind: 'joined'; readonly json: string } | null {
     const joining = this.#joining
     const expected = (joining?.texts.length ?? 0) + 1
@@ -79,7 +88,7 @@ export class PieceReader {
 const TAIL = 256
 const DONE_LINE = /[\r\n]data: ?\[DONE\][ \t]*(?:[\r\n]|$)/
 
-/** Frames pieces as server-sent events: text as the worker made it, everything else one event each. */
+/** Frames pieces as server-sent events: text as the worker made it, every other piece as one event. */
 export class EventWriter {
   #tail = '\n\n'
 
@@ -88,7 +97,7 @@ export class EventWriter {
     return piece.kind === 'text' ? this.#sent(piece.text) : this.#event(piece.json)
   }
 
-  /** Whether the stream has sent its last event: clients leave then, without waiting for the end of the response. */
+  /** True if the stream sent its last event: clients leave then, without waiting for the end of the response. */
   get isDone(): boolean {
     return DONE_LINE.test(this.#tail)
   }
@@ -103,7 +112,7 @@ export class EventWriter {
     return this.#event(JSON.stringify({ error }))
   }
 
-  /** An event of ours begins on a line of its own, even when the worker's text stopped in the middle of one. */
+  /** An event of the server begins on its own line, even if the worker's text stopped in the middle of one. */
   #event(data: string): string {
     const begun = /(?:\r\n|\n|\r){2}$/.test(this.#tail) ? '' : '\n\n'
     const line = data.includes('\n') || data.includes('\r') ? data.replaceAll(/[\r\n]+/g, ' ') : data

@@ -23,7 +23,7 @@ export interface OpenAiError {
 /** A request to the route. */
 export interface OpenAiCall {
   readonly submission: Submission
-  /** Whether the client wants server-sent events. */
+  /** True if the client wants server-sent events. */
   readonly stream: boolean
 }
 
@@ -54,7 +54,7 @@ export function readOpenAiCall(route: string, body: string): OpenAiCall {
   }
 }
 
-/** A refusal of ours in OpenAI's form. */
+/** A refusal of the server in OpenAI's form. */
 export function openAiRefusal(error: AppError): OpenAiAnswer {
   const code = error.code === 'unauthorized' ? 'invalid_api_key' : error.code
   return errorAnswer(error.status, { message: error.message, type: TYPES[error.code] ?? 'invalid_request_error', code })
@@ -77,7 +77,7 @@ export function failureAnswer(job: Job): OpenAiAnswer {
   return workerErrorAnswer(job.error ?? 'the job failed')
 }
 
-/** The same as one `error` object, for a stream whose status was sent. */
+/** The `error` object of {@link failureAnswer}, for a stream whose status was sent. */
 export function failureOf(job: Job): unknown {
   const { value } = readJson(failureAnswer(job).text) as { value: Record<string, unknown> }
   return value.error ?? value
