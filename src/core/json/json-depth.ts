@@ -7,8 +7,8 @@ export const TOO_DEEP = `it has more than ${MAX_JSON_DEPTH} levels of lists and 
 const QUOTE = 0x22
 
 /**
- * Whether lists and objects nest deeper than {@link MAX_JSON_DEPTH} in a text that may be JSON. One pass before anything parses
- * it; texts that are too short to be that deep cost nothing.
+ * True if lists and objects nest deeper than {@link MAX_JSON_DEPTH} in a text that may be JSON. One pass before the
+ * text is parsed; texts that are too short to be that deep cost nothing.
  */
 export function isTooDeep(text: string): boolean {
   if (text.length <= MAX_JSON_DEPTH) return false
@@ -29,7 +29,10 @@ export function isTooDeep(text: string): boolean {
   return false
 }
 
-/** The end of the string whose first character is at `from`. No pattern: one that repeats a group overflows on megabytes. */
+/**
+ * The end of the string whose first character is at `from`. A loop, since a pattern that repeats a group overflows on
+ * megabytes.
+ */
 export function endOfString(text: string, from: number): number {
   for (let at = from; ; ) {
     const quote = text.indexOf('"', at)

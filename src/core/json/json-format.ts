@@ -1,18 +1,18 @@
-/** JSON texts that are passed on and shown character for character but for blanks: numbers, names and their order stay what they were. */
+/** JSON texts that keep every character except blanks: numbers, names and their order do not change. */
 import { endOfString } from './json-depth.ts'
 import { memberTexts } from './json-text.ts'
 
-/** A JSON value in the text that it came as, for {@link jsonText}. */
+/** A JSON value with its original text, for {@link jsonText}. */
 export class JsonText {
   /** Valid JSON. */
   readonly text: string
 
-  /** @param text valid JSON */
+  /** @param text a valid JSON text */
   constructor(text: string) {
     this.text = text
   }
 
-  /** The value that JSON.parse makes of it, for decisions; not to be sent or shown. */
+  /** The parsed value, for decisions; do not send or show it. */
   value(): unknown {
     return JSON.parse(this.text)
   }
@@ -25,7 +25,10 @@ export class JsonText {
   }
 }
 
-/** As JSON.stringify, for a value of plain objects and lists with a {@link JsonText} anywhere in it. Members that are undefined are left out. */
+/**
+ * As JSON.stringify, for a value of plain objects and lists that contains {@link JsonText}. Members that are
+ * undefined are left out.
+ */
 export function jsonText(value: unknown): string {
   if (value instanceof JsonText) return value.text
   if (Array.isArray(value)) return `[${value.map(item => jsonText(item ?? null)).join(',')}]`
@@ -39,7 +42,10 @@ export function compactJson(text: string): string {
   return [...partsOf(text)].join('')
 }
 
-/** A JSON text with a line for each member and item, indented by two spaces a level, as JSON.stringify makes it. @param text valid JSON */
+/**
+ * A JSON text with a line for each member and item, indented by two spaces a level, as JSON.stringify makes it.
+ * @param text valid JSON
+ */
 export function indentedJson(text: string): string {
   const pieces: string[] = []
   let depth = 0

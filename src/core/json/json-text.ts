@@ -1,16 +1,16 @@
 import { textBefore } from '../text-parts.ts'
 import { endOfString, isTooDeep, TOO_DEEP } from './json-depth.ts'
 
-/** The outcome of reading a JSON text: its value, the text to keep, and how far it had to be repaired. */
+/** The outcome of reading a JSON text: its value, the text to keep, and the number of repairs. */
 export type JsonReading =
   | { readonly ok: true; readonly value: unknown; readonly text: string; readonly replaced: number }
   | { readonly ok: false; readonly problem: string; readonly tooDeep?: true }
 
 /**
- * Parses JSON once and keeps the text as it was received, so that integers beyond 2^53 survive.
- * What nests too deeply is found before it is parsed (core/json-depth.ts).
+ * Parses JSON once and keeps the text as it was received, so that integers beyond 2^53 survive. Text that nests too
+ * deeply is refused before it is parsed (json-depth.ts).
  * @param lenient also takes the bare tokens `NaN`, `Infinity` and `-Infinity` that Python writes; each becomes `null`
- *   in `text` and is counted in `replaced` (docs/internals/worker-protocol.md, Results)
+ * in `text` and is counted in `replaced` (docs/internals/worker-protocol.md, Results)
  */
 export function readJson(text: string, lenient = false): JsonReading {
   if (isTooDeep(text)) return { ok: false, problem: TOO_DEEP, tooDeep: true }
@@ -35,7 +35,7 @@ function jsonProblem(error: unknown): string {
 
 /**
  * The text of each top-level member of a JSON object, character for character.
- * @param text a valid JSON text whose value is an object, without leading or trailing rubbish
+ * @param text a valid JSON text whose value is an object, without text around it
  * @returns name to text; a repeated name keeps its last value, as JSON.parse does
  */
 export function memberTexts(text: string): Map<string, string> {
@@ -55,7 +55,7 @@ export function memberTexts(text: string): Map<string, string> {
 
 /**
  * The text of each element of a JSON array, character for character.
- * @param text a valid JSON text whose value is an array, without leading or trailing rubbish
+ * @param text a valid JSON text whose value is an array, without text around it
  */
 export function elementTexts(text: string): string[] {
   const elements: string[] = []
@@ -69,7 +69,7 @@ export function elementTexts(text: string): string[] {
   return elements
 }
 
-/** Whether a parsed JSON value is an object (neither null nor an array). */
+/** True if a parsed JSON value is an object (neither null nor an array). */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -102,7 +102,7 @@ function endOfPlain(text: string, from: number): number {
   return PLAIN.test(text) ? PLAIN.lastIndex : text.length
 }
 
-/** The end of the value that starts at `from`; the text is known to be valid JSON. */
+/** The end of the value that starts at `from`; the text must be valid JSON. */
 export function skipValue(text: string, from: number): number {
   let at = from
   let depth = 0

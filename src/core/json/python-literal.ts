@@ -1,4 +1,4 @@
-/** Deeper values are refused, so that no text can exhaust the stack. */
+/** Maximum depth of a value; deeper ones are refused, so that no text can exhaust the stack. */
 const MAX_DEPTH = 64
 
 const BLANK = /[ \t\r\n]*/y
@@ -21,9 +21,9 @@ const PLAIN_ESCAPES: Readonly<Record<string, string>> = {
 const CODED_ESCAPE = /x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})/y
 
 /**
- * Reads what Python's `repr` writes of dicts, lists, tuples, strings, numbers, None, True and False. Nothing is executed.
- * Tuples become arrays, keys strings, and numbers that JSON cannot hold null.
- * @returns null when the text is anything else
+ * The value of a text from Python's `repr` of dicts, lists, tuples, strings, numbers, None, True and False. Nothing
+ * is executed. Tuples become arrays, keys strings, and numbers that JSON cannot hold null.
+ * @returns null if the text is anything else
  */
 export function readPythonLiteral(text: string): { readonly value: unknown } | null {
   try {
@@ -85,7 +85,7 @@ class Reader {
     return values
   }
 
-  /** From the opening bracket to the closing one; a comma may stand before that. */
+  /** Reads items up to the closing bracket; a comma may come before that. */
   #items(end: string, readOne: () => void): void {
     this.#at += 1
     while (!this.#take(end)) {

@@ -3,7 +3,9 @@
 /** Characters that are encoded in one turn. */
 export const SLICE_CHARACTERS = 262_144
 
-/** The texts one after the other, in slices of at most {@link SLICE_CHARACTERS} and one; short ones come together. */
+/**
+ * The texts one after the other, in slices of at most {@link SLICE_CHARACTERS} and one; short texts share a slice.
+ */
 export function* slicesOf(texts: Iterable<string>): Generator<string, void> {
   let gathered = ''
   for (const text of texts) {
@@ -22,7 +24,7 @@ export function* slicesOf(texts: Iterable<string>): Generator<string, void> {
   if (gathered !== '') yield gathered
 }
 
-/** A character of two halves is not cut. */
+/** A surrogate pair is not cut. */
 function endOfSlice(text: string, start: number): number {
   const end = start + SLICE_CHARACTERS
   const last = text.charCodeAt(end - 1)
