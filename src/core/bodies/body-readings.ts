@@ -1,4 +1,4 @@
-/** The readings of bodies that may take long, by name, so that they can run anywhere: in the loop or in a thread. */
+/** Readings of bodies that can take long, by name, so that they can run in the loop or in a thread. */
 
 import { AppError } from '../errors.ts'
 import { readBatchName, readMoreRequests, readNewBatch } from '../jobs/batch-reading.ts'
@@ -10,15 +10,20 @@ import { errorObjectOf, failureAnswer, failureOf, openAiAnswer, readOpenAiCall }
 import { isJson, itemsOfChunks, itemsOfOutput } from '../openai/openai-stream.ts'
 import { readDocument } from './document-size.ts'
 
-/** Size in bytes from which a body is decoded and parsed outside the loop: the worst JSON of this size takes some 10 ms. */
+/**
+ * Size in bytes from which a body is decoded and parsed outside the loop: the worst JSON of
+ * this size takes some 10 ms.
+ */
 export const LARGE_BODY_BYTES = 131_072
 
-/** A body as it was read: its text, or the pieces of its bytes when it is large. */
+/** A body: its text, or the pieces of its bytes if it is large. */
 export type Body = string | Pieces
-/** The bytes of a large body, as they came in. */
+/** The bytes of a large body, as they were received. */
 export type Pieces = readonly Uint8Array[]
 
-/** Each takes a text first, mostly that of a body; what it gives, or throws as an AppError, can be cloned. */
+/**
+ * Each reading takes a text first, usually that of a body; its result, or the AppError that it throws, can be cloned.
+ */
 export const READINGS = {
   submission: readSubmission,
   newBatch: readNewBatch,
@@ -56,7 +61,7 @@ export function textOf(body: Body): string | null {
   }
 }
 
-/** The refusal of a body that is not UTF-8: other characters in place of its bytes would not be what was sent. */
+/** Refusal of a body that is not UTF-8: replacing its invalid bytes would change it. */
 export function notUtf8(): AppError {
   return new AppError('invalid', 'the request body is not UTF-8')
 }
@@ -64,7 +69,10 @@ export function notUtf8(): AppError {
 /** Results of the readings that refuse nothing, for bytes that are not UTF-8: workers do not send a result again. */
 const OTHER_BYTES: Partial<Record<ReadingName, () => unknown>> = { result: unreadableResult, chunk: unreadableChunk }
 
-/** Decodes a body and reads it, here and now. @throws AppError as the reading does, and `invalid` for a body that is not UTF-8 */
+/**
+ * Decodes and reads a body in the calling thread.
+ * @throws AppError as the reading does, and `invalid` for a body that is not UTF-8
+ */
 export function readHere<Name extends ReadingName>(
   name: Name,
   body: Body,

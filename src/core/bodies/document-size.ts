@@ -3,7 +3,7 @@ import { readJson } from '../json/json-text.ts'
 /** Limit of members and elements in a large body of a management API. Legitimate large bodies have long texts. */
 export const MAX_DOCUMENT_VALUES = 20_000
 
-/** The value of a body, or what is wrong with it as the end of a sentence. */
+/** The value of a body, or its problem as the end of a sentence. */
 export type DocumentReading =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string }
