@@ -1,15 +1,18 @@
-/** Facts of the public catalogue: pools, GPU types, data centers, CPU flavors. Data only; see catalog.ts for questions to it. */
+/**
+ * Facts of the public catalog: pools, GPU types, data centers, CPU flavors. Data only; catalog.ts has the questions
+ * to it.
+ */
 
 /** A GPU pool: workers of an endpoint that names it run on any of its types. */
 export interface GpuPool {
   readonly id: string
   readonly memoryGb: number
   readonly gpuTypes: readonly string[]
-  /** What the hosted service asks for an hour, in US dollars; null where it does not say. */
+  /** Price of the hosted service for an hour, in US dollars; null if it is not published. */
   readonly pricePerHour: number | null
 }
 
-/** A kind of CPU machine. `ramGbPerVcpu` is null where the catalogue does not say. */
+/** A kind of CPU machine. `ramGbPerVcpu` is null if the catalog does not give it. */
 export interface CpuFlavor {
   readonly id: string
   readonly name: string

@@ -1,4 +1,6 @@
-/** Facts of the public catalogue about single GPU types and data centers. Data only; see catalog.ts for questions to it. */
+/**
+ * Facts of the public catalog about single GPU types and data centers. Data only; catalog.ts has the questions to it.
+ */
 
 /** A GPU type. `pool` is null for types that serverless endpoints cannot choose. */
 export interface GpuType {
@@ -9,7 +11,7 @@ export interface GpuType {
   readonly pool: string | null
 }
 
-/** A data center of the hosted service; here a name that endpoints and volumes can carry. */
+/** A data center of the hosted service; here a name that endpoints and volumes can have. */
 export interface DataCenter {
   readonly id: string
   readonly name: string

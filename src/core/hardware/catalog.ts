@@ -4,13 +4,13 @@ import { DATA_CENTERS, type GpuType } from './catalog-types.ts'
 
 const POOL_BY_ID = new Map(GPU_POOLS.map(pool => [pool.id, pool]))
 const FLAVOR_BY_ID = new Map(CPU_FLAVORS.map(flavor => [flavor.id, flavor]))
-/** Every place that an endpoint can name: country codes and data centers. */
+/** All places that an endpoint can name: country codes and data centers. */
 export const LOCATIONS: readonly string[] = [...LOCATION_CODES, ...DATA_CENTERS.map(({ id }) => id)]
 
 /**
- * Everything wrong with a choice of pools and the types taken out of it.
- * @param local types of this machine with their pools, which the catalogue may not know; null where they are not known now, so
- *   that excluded types are not looked up
+ * All problems of a choice of pools and excluded types.
+ * @param local types of this machine with their pools, which the catalog may not have; null if they are not known
+ * now: then excluded types are not checked
  */
 export function gpuProblems(
   pools: readonly string[],
@@ -38,7 +38,7 @@ export function gpuProblems(
   return problems
 }
 
-/** Everything wrong with a list of locations (country codes and data centers). */
+/** All problems of a list of locations (country codes and data centers). */
 export function locationProblems(locations: readonly string[]): FieldProblem[] {
   const problem = `is not a location; the locations are ${LOCATIONS.join(', ')}`
   return locations
@@ -46,7 +46,7 @@ export function locationProblems(locations: readonly string[]): FieldProblem[] {
     .map(location => fieldProblem('locations', problem, `'${location}'`))
 }
 
-/** Everything wrong with one CPU configuration. Flavors take 2 to 32 vCPUs, GraphQL 1 as well. */
+/** All problems of a CPU configuration. Flavors take 2 to 32 vCPUs, GraphQL 1 as well. */
 export function cpuProblems(flavor: string, vcpuCount: number): FieldProblem[] {
   if (!FLAVOR_BY_ID.has(flavor)) {
     const known = [...FLAVOR_BY_ID.keys()].join(', ')
@@ -58,22 +58,25 @@ export function cpuProblems(flavor: string, vcpuCount: number): FieldProblem[] {
   return []
 }
 
-/** Memory in GB of a CPU configuration; 4 GB a vCPU where the catalogue does not say. */
+/** Memory in GB of a CPU configuration; 4 GB a vCPU if the catalog does not give it. */
 export function cpuMemoryGb(flavor: string, vcpuCount: number): number {
   return Math.max(1, Math.floor(vcpuCount * (FLAVOR_BY_ID.get(flavor)?.ramGbPerVcpu ?? 4)))
 }
 
-/** How much of something there is. */
+/** Availability of a resource, as a level. */
 export type Availability = 'NONE' | 'LOW' | 'MEDIUM' | 'HIGH'
 
-/** LOW for one worker, MEDIUM for up to three, HIGH for more. @param workers how many could run at once */
+/**
+ * LOW for one worker, MEDIUM for up to three, HIGH for more.
+ * @param workers number of workers that can run at once
+ */
 export function availabilityOf(workers: number): Availability {
   if (workers < 1) return 'NONE'
   if (workers === 1) return 'LOW'
   return workers <= 3 ? 'MEDIUM' : 'HIGH'
 }
 
-/** How many workers of a CPU configuration a machine can run at once. */
+/** Availability of a CPU configuration on a machine. */
 export function cpuAvailability(
   flavor: string,
   vcpuCount: number,
@@ -84,7 +87,7 @@ export function cpuAvailability(
   return availabilityOf(Math.floor(Math.min(byCpu, byMemory)))
 }
 
-/** The pools in which GPU types are, and the types that are in none. */
+/** The pools of GPU types, and the types without a pool. */
 export function poolsOfTypes(types: readonly string[]): { pools: string[]; unknown: string[] } {
   const poolOf = (type: string) => GPU_POOLS.find(pool => pool.gpuTypes.includes(type))?.id
   const pools = types.flatMap(type => poolOf(type) ?? [])

@@ -2,7 +2,7 @@ import { nearest } from '../nearest.ts'
 import { GPU_POOLS } from './catalog-data.ts'
 import { GPU_TYPES, type GpuType } from './catalog-types.ts'
 
-/** GPUs as an endpoint has them: pools, and the types of these pools that it does not want. */
+/** The GPUs of an endpoint: pools, and excluded types of these pools. */
 export interface GpuChoice {
   readonly pools: readonly string[]
   readonly excludedTypes: readonly string[]
@@ -11,17 +11,17 @@ export interface GpuChoice {
 /** A GPU type that endpoints can have. */
 export type PooledType = Pick<GpuType, 'id' | 'name'> & { readonly pool: string }
 
-/** Maximum characters of a choice: each word of it is looked for in the names of all types. */
+/** Maximum characters of a choice: each of its words is compared with the names of all types. */
 const MAX_CHARACTERS = 1_000
 
 /** The word for all GPUs of a machine. */
 export const ANY_GPU = 'any'
 
 /**
- * GPUs in the words that people use, several separated by commas: `any` for those of this machine, a pool such as ADA_24, or a type such as
- * "RTX 4090", "NVIDIA GeForce RTX 4090" or "A100", which stands for all of its kinds.
+ * GPUs in the words of a user, separated by commas: `any` for the GPUs of this machine, a pool such as ADA_24, or a
+ * type such as "RTX 4090", "NVIDIA GeForce RTX 4090" or "A100", which stands for all of its kinds.
  * @param here GPU types of the machine
- * @returns the choice; a string with what is wrong with the words, as the rest of a sentence
+ * @returns the choice; a string with the problem of the words, as the rest of a sentence
  */
 export function gpuChoice(words: string, here: readonly PooledType[]): GpuChoice | string {
   if (words.length > MAX_CHARACTERS) return `must have at most ${MAX_CHARACTERS} characters`
@@ -52,7 +52,7 @@ function choosable(here: readonly PooledType[]): PooledType[] {
   return [...here, ...others]
 }
 
-/** The type of this name; else all types whose names have all words of it. */
+/** The type with this name; else all types whose names contain all words of it. */
 function typesNamed(word: string, known: readonly PooledType[]): PooledType[] {
   const wanted = wordsOf(word)
   if (wanted.length === 0) return []
@@ -65,7 +65,7 @@ function typesNamed(word: string, known: readonly PooledType[]): PooledType[] {
   })
 }
 
-/** The words that tell types apart. */
+/** The words that distinguish types. */
 function wordsOf(text: string): string[] {
   return text
     .toLowerCase()

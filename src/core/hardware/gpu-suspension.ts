@@ -1,13 +1,14 @@
 /**
- * Suspending CUDA processes: the driver copies their memory on the card to memory of the host and gives the card up; later it puts all back, and
- * the process goes on. Values for what it needs, what lacks, and what came of it. All sizes are in bytes.
+ * Suspending CUDA processes: the driver copies their memory on the card to memory of the host and frees the card;
+ * later it copies all back, and the process continues. Values for the requirements, the obstacles and the outcomes.
+ * All sizes are in bytes.
  */
 import { compareVersions } from './inventory.ts'
 
-/** The oldest driver of which suspending containers with some of the cards is known to work. */
+/** The oldest driver that is known to suspend containers with a part of the cards. */
 export const OLDEST_SUSPENDING_DRIVER = '575.57'
 
-/** Why processes cannot be suspended on this machine, or on one of its cards. */
+/** Reason why processes cannot be suspended on this machine, or on one of its cards. */
 export type SuspendLack =
   | { readonly why: 'platform'; readonly platform: string }
   | { readonly why: 'no_card' }
@@ -15,56 +16,56 @@ export type SuspendLack =
   | { readonly why: 'no_reading'; readonly problem: string }
   | { readonly why: 'no_library' }
   | { readonly why: 'old_driver'; readonly driver: string }
-  /** The library has not all calls. */
+  /** The library lacks some of the calls. */
   | { readonly why: 'no_calls'; readonly lacks: readonly string[] }
-  /** The helper process does not start, or ends. */
+  /** The helper process does not start, or exits. */
   | { readonly why: 'no_helper'; readonly problem: string }
   | { readonly why: 'mps' }
   | { readonly why: 'mig'; readonly index: number }
 
-/** Why one family of processes cannot be suspended now, although the machine can. */
+/** Reason why one family of processes cannot be suspended now, although the machine can suspend. */
 export type FamilyLack =
   | { readonly why: 'several_cards'; readonly count: number }
   /** Its memory cannot be measured, as in a container that does not see the pids of the host. */
   | { readonly why: 'not_listed'; readonly pid: number }
   | { readonly why: 'another_user'; readonly pid: number }
-  /** A stopped or frozen process does not answer the driver: it has to be thawed first. */
+  /** A stopped or frozen process does not answer the driver: thaw it first. */
   | { readonly why: 'stopped'; readonly pid: number }
   | { readonly why: 'host_memory' | 'group_memory'; readonly neededBytes: number; readonly availableBytes: number }
 
-/** What was found out about suspending on this machine. */
+/** Result of the check of this machine for suspending. */
 export interface SuspendReadiness {
-  /** Null where it is possible. */
+  /** Null if suspending is possible. */
   readonly lack: SuspendLack | null
-  /** Version of the driver; null where it is not known. */
+  /** Version of the driver; null if unknown. */
   readonly driver: string | null
-  /** The newest CUDA of the driver, as 13000 for 13.0; null where it is not known. */
+  /** The newest CUDA version of the driver, as 13000 for 13.0; null if unknown. */
   readonly cuda: number | null
 }
 
-/** A process with the instant of its start, since a pid names no process for long. */
+/** A process with the time of its start, since pids are reused. */
 export interface ProcessStart {
   readonly pid: number
-  /** As the operating system writes it; only good for comparing. */
+  /** As the operating system prints it; only for comparing. */
   readonly startTime: string
 }
 
-/** A suspended process: what it holds in memory of the host, and needs on its card to go on. */
+/** A suspended process: its memory on the host, and the memory that it needs on its card to continue. */
 export interface SuspendedProcess extends ProcessStart {
   readonly bytes: number
 }
 
-/** Milliseconds of each step. */
+/** Duration of each step, in milliseconds. */
 export interface SuspendTimes {
   readonly lockMs: number
   readonly checkpointMs: number
-  /** From the last checkpoint until the driver lists no memory of them. */
+  /** From the last checkpoint until the driver lists no memory of the processes. */
   readonly emptyMs: number
 }
 
-/** What came of a suspend. */
+/** Outcome of a suspend. */
 export type SuspendOutcome =
-  /** `isEmpty`: whether the driver lists no memory of them on the card any more. */
+  /** `isEmpty` is true if the driver no longer lists memory of the processes on the card. */
   | {
       readonly outcome: 'suspended'
       readonly card: string
@@ -72,33 +73,33 @@ export type SuspendOutcome =
       readonly isEmpty: boolean
       readonly times: SuspendTimes
     }
-  /** None of the processes uses CUDA. */
+  /** No process uses CUDA. */
   | { readonly outcome: 'nothing' }
   /** Nothing was tried. */
   | { readonly outcome: 'refused'; readonly lack: SuspendLack | FamilyLack }
-  /** Tried and undone: the processes go on as before. */
+  /** Tried and undone: the processes continue as before. */
   | { readonly outcome: 'undone'; readonly problem: string }
-  /** The processes cannot go on and have to end. */
+  /** The processes cannot continue and must end. */
   | { readonly outcome: 'lost'; readonly problem: string }
 
-/** What came of a resume. */
+/** Outcome of a resume. */
 export type ResumeOutcome =
   | { readonly outcome: 'resumed'; readonly restoreMs: number; readonly unlockMs: number }
   /** The card has too little free memory; nothing was tried, since a restore that fails can never be repeated. */
   | { readonly outcome: 'no_room'; readonly neededBytes: number; readonly freeBytes: number }
   /** A process is stopped or frozen, and does not answer the driver; nothing was tried. */
   | { readonly outcome: 'stopped'; readonly pid: number }
-  /** It could not be found out whether there is room; nothing was tried. */
+  /** The free memory could not be measured; nothing was tried. */
   | { readonly outcome: 'unknown_room'; readonly problem: string }
-  /** The processes cannot go on and have to end. */
+  /** The processes cannot continue and must end. */
   | { readonly outcome: 'lost'; readonly problem: string }
 
-/** Whether a driver is too old. @param version as `580.159.04` */
+/** True if a driver is too old. @param version as `580.159.04` */
 export function isOldDriver(version: string): boolean {
   return compareVersions(version, OLDEST_SUSPENDING_DRIVER) < 0
 }
 
-/** A lack in words, as a clause without a full stop. */
+/** A lack as a clause without a full stop. */
 export function describeLack(lack: SuspendLack | FamilyLack): string {
   switch (lack.why) {
     case 'platform':

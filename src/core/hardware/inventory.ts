@@ -1,17 +1,17 @@
 /**
- * The hardware of a machine for workers, and how its GPUs map to the catalogue. A card that the catalogue does not have is a type of its own
- * name; its pool, like that of known types without one, is derived from its memory.
+ * The hardware of a machine for workers, and the mapping of its GPUs to the catalog. A card that the catalog lacks is
+ * a type of its own name; its pool, like that of known types without a pool, is derived from its memory.
  */
 import { GPU_POOLS } from './catalog-data.ts'
 import { GPU_TYPES, type GpuType } from './catalog-types.ts'
 
-/** A GPU, or a part of one that is a GPU for itself (MIG). */
+/** A GPU, or a part of a card that acts as a GPU (MIG). */
 export interface MachineGpu {
-  /** The index of the vendor's tool; for a part of a card that of the card. */
+  /** Index of the vendor's tool; for a part of a card, the index of the card. */
   readonly index: number
-  /** The vendor's id, which is stable when other cards are added or fail; null without one. */
+  /** The vendor's id, which is stable when other cards are added or fail; null without an id. */
   readonly uuid: string | null
-  /** The name of the vendor's tool. */
+  /** Name from the vendor's tool. */
   readonly name: string
   readonly vendor: GpuType['manufacturer']
   readonly memoryGb: number
@@ -19,9 +19,9 @@ export interface MachineGpu {
   readonly driver: string | null
   /** The newest CUDA version of its driver, as `12.4`; null if unknown. */
   readonly cuda: string | null
-  /** The profile of a part of a card, as `3g.40gb`; null for a whole one. */
+  /** Profile of a part of a card, as `3g.40gb`; null for a whole card. */
   readonly mig: string | null
-  /** Why no new worker gets it, as a clause such as "its memory has failed"; null without a problem. */
+  /** Reason why no new worker gets it, as a clause such as "its memory has failed"; null without a problem. */
   readonly problem: string | null
 }
 
@@ -30,16 +30,16 @@ export interface MachineParts {
   readonly vcpus: number
   readonly memoryGb: number
   readonly gpus: readonly MachineGpu[]
-  /** Whether a GPU was found since the server started, even if none can be read now. */
+  /** True if a GPU was found since the server started, even if no GPU can be read now. */
   readonly hadGpus: boolean
-  /** Why GPUs cannot be read, as a sentence; null if they can, or without a vendor's tool. */
+  /** Reason why GPUs cannot be read, as a sentence; null if they can be read, or without a vendor's tool. */
   readonly problem: string | null
 }
 
-/** A GPU as the catalogue sees it. */
+/** A GPU as the catalog sees it. */
 export interface CatalogedGpu {
   readonly gpu: MachineGpu
-  /** The catalogue's id of its type; its own name where the catalogue has none. */
+  /** The catalog's id of its type; its own name if the catalog has no such type. */
   readonly type: string
   readonly pool: string
 }
@@ -59,8 +59,8 @@ export function cataloged(gpu: MachineGpu): CatalogedGpu {
 }
 
 /**
- * The pool for an amount of memory: the first one in the catalogue of the largest class that fits the card, with a tolerance of a tenth;
- * the smallest class for cards with less than any.
+ * The pool for an amount of memory: the first pool in the catalog of the largest class that fits the card, with a
+ * tolerance of a tenth; the smallest class for smaller cards.
  */
 export function poolOfMemory(memoryGb: number): string {
   const fitting = GPU_POOLS.filter(pool => pool.memoryGb * SHORT_OF <= memoryGb)
@@ -68,7 +68,7 @@ export function poolOfMemory(memoryGb: number): string {
   return (fitting.find(pool => pool.memoryGb === largest) ?? GPU_POOLS[0]!).id
 }
 
-/** GPU types of this machine with their pools, each once; the pool of the catalogue wins. */
+/** GPU types of this machine with their pools, each type once; the pool of the catalog wins. */
 export function typesHere({ gpus }: MachineParts): (GpuType & { readonly pool: string })[] {
   const found = new Map<string, GpuType & { readonly pool: string }>()
   for (const gpu of gpus) {
@@ -79,7 +79,7 @@ export function typesHere({ gpus }: MachineParts): (GpuType & { readonly pool: s
   return [...found.values()]
 }
 
-/** The GPUs in a few words: "2 x NVIDIA L4 (pool AMPERE_24), 1 x ..."; "none" without any. */
+/** The GPUs in a few words: "2 x NVIDIA L4 (pool AMPERE_24), 1 x ..."; "none" if the list is empty. */
 export function gpuSummary(gpus: readonly MachineGpu[]): string {
   const counts = new Map<string, number>()
   for (const gpu of gpus) {
@@ -90,7 +90,7 @@ export function gpuSummary(gpus: readonly MachineGpu[]): string {
   return counts.size === 0 ? 'none' : [...counts].map(([name, count]) => `${count} x ${name}`).join(', ')
 }
 
-/** Below zero where version `a`, as `12.4`, comes before `b`. */
+/** Below zero if version `a`, as `12.4`, comes before `b`. */
 export function compareVersions(a: string, b: string): number {
   const [majorA = 0, minorA = 0] = a.split('.').map(Number)
   const [majorB = 0, minorB = 0] = b.split('.').map(Number)
@@ -99,7 +99,7 @@ export function compareVersions(a: string, b: string): number {
 
 const TYPE_BY_NAME = new Map(GPU_TYPES.map(type => [type.id.toLowerCase(), type]))
 
-/** Older drivers leave the vendor out, and some names have come with two blanks. */
+/** Older drivers leave the vendor out, and some names had two blanks. */
 function typeNamed(name: string): GpuType | null {
   const tidy = tidyName(name).toLowerCase()
   const names = [tidy, `nvidia ${tidy}`, `amd ${tidy}`, `${tidy} oam`]

@@ -1,6 +1,6 @@
-/** The disk that the data of the server is on, in bytes. */
+/** The disk with the data of the server, in bytes. */
 export interface MachineDisk {
-  /** What this server may still write. */
+  /** Bytes that this server can still write. */
   readonly availableBytes: number
   readonly totalBytes: number
 }

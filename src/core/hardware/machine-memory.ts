@@ -1,6 +1,6 @@
-/** The memory of the machine, or of the tightest limit that holds for this server, in bytes. */
+/** The memory of the machine, or of the tightest limit that applies to this server, in bytes. */
 export interface MachineMemory {
-  /** What programs can still have: what is free, and what the system holds only to be faster. */
+  /** Memory that programs can still get: free memory, and caches of the system. */
   readonly availableBytes: number
   readonly totalBytes: number
 }
@@ -10,7 +10,7 @@ export function availableShare({ availableBytes, totalBytes }: MachineMemory): n
   return Math.min(1, Math.max(0, availableBytes / totalBytes))
 }
 
-/** The one of which the smaller share is available; null where there is none. */
+/** The memory with the smallest available share; null for an empty list. */
 export function tightest(memories: readonly MachineMemory[]): MachineMemory | null {
   return memories.reduce<MachineMemory | null>(
     (least, memory) => (least === null || availableShare(memory) < availableShare(least) ? memory : least),
