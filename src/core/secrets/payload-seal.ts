@@ -1,6 +1,6 @@
 import { SEALED_MARK } from './seal-place.ts'
 
-/** The kinds of seals whose texts are there plain as well, and sealed only where the operator chose that (docs/adr/0042). */
+/** Kinds of seals whose texts may be plain too: they are sealed only if the operator chose that (docs/adr/0042). */
 export const PAYLOAD_KINDS = [
   ...([
     'templates',
@@ -20,7 +20,10 @@ export type PayloadKind = (typeof PAYLOAD_KINDS)[number]
 /** Variables of templates, endpoints and releases by their names. */
 export type Variables = Readonly<Record<string, string>>
 
-/** Whether a text of the store is a sealed payload. No input and no URL begins so, and a variable that does is sealed whatever was chosen. */
+/**
+ * True if a text of the store is a sealed payload. No input or URL begins with the mark, and a variable that does
+ * is always sealed.
+ */
 export function isSealedPayload(text: string): boolean {
   return text.startsWith(SEALED_MARK)
 }

@@ -1,17 +1,17 @@
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { OwnerId, RegistryId } from '../ids.ts'
 
-/** A credential for private images without its password, which is kept sealed and never given back. */
+/** A credential for private images without its password, which is stored sealed and never returned. */
 export interface Registry {
   readonly id: RegistryId
   readonly owner: OwnerId
-  /** For people; several may have the same. */
+  /** Name for people; not unique. */
   readonly name: string
   readonly username: string
   readonly createdAtMs: number
 }
 
-/** What a caller sets of a registry. */
+/** Fields of a registry that a caller sets. */
 export interface RegistryInput {
   readonly name: string
   readonly username: string
@@ -22,7 +22,7 @@ const MAX_NAME = 191
 /** Limit of characters of a user name and of a password. */
 export const MAX_CREDENTIAL = 8_192
 
-/** Everything wrong with what is given of a registry. */
+/** All problems of the given fields of a registry. */
 export function registryProblems(input: Partial<RegistryInput>): FieldProblem[] {
   const problems: FieldProblem[] = []
   for (const [field, max] of [

@@ -1,9 +1,9 @@
 /** Places of sealed texts; store/operations/secrets/seals.ts finds the same rows. */
 
-/** The text that shows whether a server has the encryption key of its database. */
+/** A text that shows if a server has the encryption key of its database. */
 export const KEY_CANARY = 'runyard'
 
-/** Where {@link KEY_CANARY} is. */
+/** Place of {@link KEY_CANARY}. */
 export const KEY_CANARY_PLACE = { kind: 'keyCanaries', row: KEY_CANARY } as const
 
 /** The value of a secret. */
@@ -31,7 +31,7 @@ export function jobPlace(id: string) {
   return { kind: 'jobs', row: id }
 }
 
-/** What a sealed payload begins with. */
+/** Prefix of a sealed payload. */
 export const SEALED_MARK = 'sealed:'
 
 /** The input of a job; its request in a batch has the same id. */
@@ -39,7 +39,7 @@ export function inputPlace(jobId: string) {
   return { kind: 'inputs', row: jobId }
 }
 
-/** The webhook URL of a job or a batch; deliveries copy it. */
+/** The webhook URL of a job or a batch; deliveries copy it. @param about id of the job or batch */
 export function webhookUrlPlace(about: string) {
   return { kind: 'webhookUrls', row: about }
 }

@@ -1,29 +1,29 @@
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { OwnerId, SecretId } from '../ids.ts'
 
-/** A secret without its value, which is kept sealed and never given back. */
+/** A secret without its value, which is stored sealed and never returned. */
 export interface Secret {
   readonly id: SecretId
   readonly owner: OwnerId
   readonly name: string
   readonly description: string | null
   readonly createdAtMs: number
-  /** When its value was changed last; null while it has its first one. */
+  /** Instant of the last change of its value; null while it has its first value. */
   readonly valueUpdatedAtMs: number | null
 }
 
-/** Values have fewer bytes than this. */
+/** Exclusive limit of the bytes of a value. */
 const MAX_VALUE_BYTES = 16 * 1024 * 1024
 const MAX_DESCRIPTION = 65_535
 
-/** What a caller sets of a secret. */
+/** Fields of a secret that a caller sets. */
 export interface SecretInput {
   readonly name: string
   readonly value: string
   readonly description: string | null
 }
 
-/** Everything wrong with what is given of a secret. */
+/** All problems of the given fields of a secret. */
 export function secretProblems({ name, value, description }: Partial<SecretInput>): FieldProblem[] {
   const problems: FieldProblem[] = []
   if (name !== undefined && !/^[A-Za-z0-9_][A-Za-z0-9_.\-/]{0,190}$/.test(name)) {
@@ -50,7 +50,7 @@ export function secretNames(env: Readonly<Record<string, string>>): string[] {
 }
 
 /**
- * The environment with each `{{ RUNPOD_SECRET_name }}` replaced. All names must be known.
+ * The environment with each `{{ RUNPOD_SECRET_name }}` replaced. A name without a value stays as it is.
  * @param values secret name to value
  */
 export function resolveSecrets(
