@@ -2,18 +2,18 @@ import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { OwnerId } from '../ids.ts'
 import type { GivenLimits } from './quotas.ts'
 
-/** An owner of objects that no other account sees. The first account, which the server makes, is its operator's. */
+/** An owner of objects that no other account sees. The server creates the first account, which is its operator's. */
 export interface Account {
   readonly id: OwnerId
   readonly name: string
   readonly createdAtMs: number
-  /** Whether its endpoints can be deleted through GraphQL while workersMin or workersMax is not 0. */
+  /** True if GraphQL may delete its endpoints while workersMin or workersMax is not 0. */
   readonly deleteRunningEndpoints: boolean
-  /** Limits of its own; see core/accounts/quotas.ts. */
+  /** Limits that the operator gave it; see core/accounts/quotas.ts. */
   readonly limits: GivenLimits
 }
 
-/** What can change about an account; what is left out is kept. */
+/** Changes of an account; omitted fields stay. */
 export type AccountChanges = Partial<Pick<Account, 'name' | 'deleteRunningEndpoints' | 'limits'>>
 
 /** Limit of accounts of one installation. */
@@ -26,7 +26,7 @@ export const MAX_SSH_KEY = 16_384
 /** The form of a public SSH key; its content is not checked. */
 export const SSH_KEY = /^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/
 
-/** Everything wrong with a list of public SSH keys. */
+/** All problems of a list of public SSH keys. */
 export function sshKeyProblems(keys: readonly string[]): FieldProblem[] {
   if (keys.length > MAX_SSH_KEYS) return [fieldProblem('sshKeys', `must have at most ${MAX_SSH_KEYS} items`)]
   return keys.flatMap((key, index) =>

@@ -1,4 +1,4 @@
-/** The key of an Authorization header, with or without the word Bearer; null when there is none. */
+/** The key of an Authorization header, with or without the word Bearer; null without a header. */
 export function keyOfAuthorization(header: string | null | undefined): string | null {
   const text = header?.trim() ?? ''
   if (text === '') return null

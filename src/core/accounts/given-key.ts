@@ -2,7 +2,7 @@
 const MIN_LENGTH = 20
 const MAX_LENGTH = 256
 
-/** The problems of an API key that was chosen for the server, each as the rest of a sentence; empty for a good key. */
+/** Problems of an API key that an operator chose, each as the rest of a sentence; empty for a good key. */
 export function givenKeyProblems(key: string): string[] {
   return /^[\x21-\x7e]+$/.test(key) && key.length >= MIN_LENGTH && key.length <= MAX_LENGTH
     ? []

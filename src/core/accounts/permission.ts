@@ -2,10 +2,10 @@ import { AppError } from '../errors.ts'
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../ids.ts'
 
-/** What a key may do in one area. */
+/** Level of the rights of a key in one area. */
 export type AccessLevel = 'none' | 'read' | 'write'
 
-/** What a key may do with jobs: the same with those of all endpoints, or what is named for single ones. */
+/** Rights of a key on jobs: one level for all endpoints, or a level for each endpoint that is named. */
 export type JobsAccess = AccessLevel | Readonly<Record<EndpointId, AccessLevel>>
 
 /** The rights of a key. */
@@ -16,11 +16,14 @@ export type KeyScope =
       readonly type: 'restricted'
       readonly management: AccessLevel
       readonly jobs: JobsAccess
-      /** On the metrics and the status of the whole server, for keys of the operator's account; left out for none. */
+      /**
+       * Rights on the metrics and the status of the whole server, for keys of the operator's account; omitted
+       * means `none`.
+       */
       readonly metrics?: 'none' | 'read'
     }
 
-/** All rights; of the first account, also those of the operator. */
+/** All rights; for the first account, also those of the operator. */
 export const FULL_SCOPE: KeyScope = { type: 'all' }
 
 /** Metrics and status of the server, and nothing else. */
@@ -39,21 +42,21 @@ export interface ApiKey {
   readonly kind: KeyKind
   readonly name: string
   readonly hash: string
-  /** How the key begins, for people to tell keys apart; empty for old ones. */
+  /** First characters of the key, so that people can distinguish keys; empty for old ones. */
   readonly hint: string
   readonly scope: KeyScope
-  /** No REST windows and no `RateLimit` headers. */
+  /** True for a key without REST windows and `RateLimit` headers. */
   readonly exempt: boolean
   readonly disabled: boolean
   readonly expiresAtMs: number | null
   readonly createdAtMs: number
-  /** Roughly when it was used last; null before that. */
+  /** Approximate instant of its last use; null before the first. */
   readonly lastUsedAtMs: number | null
-  /** The endpoint that a key of the kind `endpoint` belongs to, and goes with. */
+  /** Endpoint of a key of the kind `endpoint`; the key is deleted with it. */
   readonly endpointId: EndpointId | null
 }
 
-/** A key as its owner sees it. */
+/** A key without its hash, for its owner. */
 export type KeyRecord = Omit<ApiKey, 'hash'>
 
 /** The sender of a request, after its key was checked. */
@@ -62,45 +65,45 @@ export interface Caller {
   readonly keyId: KeyId
   readonly scope: KeyScope
   readonly exempt: boolean
-  /** True for a key of the first account with all rights: it may do what concerns the whole server or other accounts. */
+  /** True for a key of the first account with all rights: it may change the whole server and other accounts. */
   readonly operator: boolean
-  /** When its key expires; null for never. */
+  /** Instant at which its key expires; null for never. */
   readonly expiresAtMs: number | null
 }
 
-/** Whether a key has all rights of the operator and never expires. One such key must always exist. */
+/** True if a key has all rights of the operator and never expires. One such key must always exist. */
 export function isLastingOperatorKey({ owner, scope, disabled, expiresAtMs }: ApiKey): boolean {
   return owner === DEFAULT_OWNER && scope.type === 'all' && !disabled && expiresAtMs === null
 }
 
-/** Whether a key is valid at a time. */
+/** True if a key is valid at an instant. */
 export function isValidAt({ disabled, expiresAtMs }: Pick<ApiKey, 'disabled' | 'expiresAtMs'>, nowMs: number): boolean {
   return !disabled && (expiresAtMs === null || expiresAtMs > nowMs)
 }
 
-/** The caller that a key stands for. */
+/** The caller of a key. */
 export function callerOf(key: ApiKey): Caller {
   const { owner, id: keyId, scope, exempt, expiresAtMs } = key
   return { owner, keyId, scope, exempt, operator: owner === DEFAULT_OWNER && scope.type === 'all', expiresAtMs }
 }
 
-/** Whether the caller may do what needs `level` in management. */
+/** True if the caller has rights of `level` in management. */
 export function mayManage({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write'): boolean {
   return covers(managementOf(scope), level)
 }
 
-/** Whether the caller may do what needs `level` with the jobs of this endpoint. */
+/** True if the caller has rights of `level` on the jobs of this endpoint. */
 export function mayUseJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write', endpoint: EndpointId): boolean {
   return covers(jobsOf(scope, endpoint), level)
 }
 
-/** True when the caller may read the metrics and the status of the whole server, which show all accounts. */
+/** True if the caller may read the metrics and the status of the whole server, which show all accounts. */
 export function mayReadServer({ owner, scope }: Pick<Caller, 'owner' | 'scope'>): boolean {
   return owner === DEFAULT_OWNER && readsMetrics(scope)
 }
 
 /**
- * For what concerns the whole server or other accounts.
+ * Guards operations on the whole server or on other accounts.
  * @throws AppError `forbidden` unless the caller has a key of the operator's account with all rights
  */
 export function requireOperator({ operator }: Pick<Caller, 'operator'>): void {
@@ -117,7 +120,7 @@ export function endpointScope(endpoint: EndpointId): KeyScope {
   return { type: 'restricted', management: 'none', jobs: { [endpoint]: 'write' } as Record<EndpointId, AccessLevel> }
 }
 
-/** The endpoints whose jobs the caller may read; null for those of its whole account. */
+/** Endpoints whose jobs the caller may read; null for all of its account. */
 export function readableJobs({ scope }: Pick<Caller, 'scope'>): EndpointId[] | null {
   const all = everywhere(scope)
   if (all !== null) return covers(all, 'read') ? null : []
@@ -129,7 +132,7 @@ export function scopeEndpoints(scope: KeyScope): EndpointId[] {
   return scope.type === 'restricted' && typeof scope.jobs === 'object' ? (Object.keys(scope.jobs) as EndpointId[]) : []
 }
 
-/** Everything wrong with a scope. @param owner the account of its key */
+/** All problems of a scope. @param owner the account of its key */
 export function scopeProblems(owner: OwnerId, scope: KeyScope): FieldProblem[] {
   if (scope.type !== 'restricted') return []
   const problems: FieldProblem[] = []
@@ -144,7 +147,7 @@ export function scopeProblems(owner: OwnerId, scope: KeyScope): FieldProblem[] {
   return problems
 }
 
-/** Whether a scope has no right that the other lacks. */
+/** True if the other scope has every right of this one. */
 export function isWithin(scope: KeyScope, other: KeyScope): boolean {
   if (other.type === 'all') return true
   if (scope.type === 'all') return false
@@ -160,12 +163,12 @@ function managementOf(scope: KeyScope): AccessLevel {
   return scope.type === 'read-only' ? 'read' : scope.management
 }
 
-/** A key that reads everything does not: everything is what its own account has. */
+/** A `read-only` key lacks this right: it reads only its own account. */
 function readsMetrics(scope: KeyScope): boolean {
   return scope.type === 'all' || (scope.type === 'restricted' && scope.metrics === 'read')
 }
 
-/** Null where it depends on the endpoint. */
+/** Level for all endpoints; null if it depends on the endpoint. */
 function everywhere(scope: KeyScope): AccessLevel | null {
   if (scope.type === 'all') return 'write'
   if (scope.type === 'read-only') return 'read'

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts'
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'
 
-/** The names of all limits. */
+/** Names of all limits. */
 export const ACCOUNT_LIMIT_NAMES = [
   'objects',
   'workersMin',
@@ -21,15 +21,15 @@ export const ACCOUNT_LIMIT_NAMES = [
 export type AccountLimitName = (typeof ACCOUNT_LIMIT_NAMES)[number]
 
 /**
- * The limits of an account; null for none. `objects` counts each kind of them for itself, `workersMin` is the sum over its
- * endpoints, `workers` and `gpus` count workers until they have ended, megabytes are MiB.
+ * Limits of an account; null for no limit. `objects` applies to each kind of object, `workersMin` is the sum over
+ * its endpoints, `workers` and `gpus` count workers until they have ended, megabytes are MiB.
  */
 export type AccountLimits = Readonly<Record<AccountLimitName, number | null>>
 
-/** Limits that an operator gave an account; what is left out is that of the installation. */
+/** Limits that an operator gave an account; an omitted one is the default of the installation. */
 export type GivenLimits = Partial<AccountLimits>
 
-/** Without any limit. */
+/** No limits. */
 export const NO_LIMITS: AccountLimits = {
   objects: null,
   workersMin: null,
@@ -55,15 +55,15 @@ export const ACCOUNT_LIMITS: AccountLimits = {
   logsMb: 512,
 }
 
-/** The largest number that a limit can have. */
+/** Maximum value of a limit. */
 export const MAX_LIMIT = 1_000_000_000
 
-/** The limits that count for an account. The operator's has those that it gave itself, and else none. */
+/** Effective limits of an account. The operator's account has only the limits that it gave itself. */
 export function limitsFor(owner: OwnerId, given: GivenLimits, defaults: AccountLimits): AccountLimits {
   return { ...(owner === DEFAULT_OWNER ? NO_LIMITS : defaults), ...given }
 }
 
-/** Everything wrong with limits that somebody gave. */
+/** All problems of given limits. */
 export function limitProblems(limits: GivenLimits): FieldProblem[] {
   return Object.entries(limits).flatMap(([name, value]) => {
     if (!ACCOUNT_LIMIT_NAMES.some(known => known === name)) return [fieldProblem('limits', 'is not a limit', name)]
@@ -73,25 +73,25 @@ export function limitProblems(limits: GivenLimits): FieldProblem[] {
   })
 }
 
-/** Kinds of objects that an account makes. */
+/** Kinds of objects that an account creates. */
 export type ObjectKind = 'endpoints' | 'templates' | 'secrets' | 'registries' | 'volumes'
 
-/** What an account has of objects. */
+/** Numbers of objects of an account. */
 export type ObjectCounts = Readonly<Record<ObjectKind | 'workersMin', number>>
 
-/** What the jobs of an account hold. Jobs of batches count from the draft on. */
+/** Jobs and bytes that an account holds. Jobs of batches count from the draft on. */
 export interface HeldJobs {
   readonly queuedJobs: number
   /** Bytes of the inputs that wait. */
   readonly queuedBytes: number
-  /** Bytes of all inputs, outputs, chunks and payloads that are kept. */
+  /** Bytes of all stored inputs, outputs, chunks and payloads. */
   readonly storedBytes: number
 }
 
 /** No jobs. */
 export const NOTHING_HELD: HeldJobs = { queuedJobs: 0, queuedBytes: 0, storedBytes: 0 }
 
-/** The sum of two. */
+/** The sum of both. */
 export function addHeld(a: HeldJobs, b: HeldJobs): HeldJobs {
   return {
     queuedJobs: a.queuedJobs + b.queuedJobs,
@@ -103,7 +103,7 @@ export function addHeld(a: HeldJobs, b: HeldJobs): HeldJobs {
 const MIB = 1024 * 1024
 const ASK = 'or ask the operator for a higher limit of the account'
 
-/** Why an account cannot hold this much: `rate_limited`, with the limit, its value and what to do; null when it can. */
+/** `rate_limited` with the limit that was reached, its value and a remedy; null if the account may hold this much. */
 export function heldProblem(held: HeldJobs, limits: AccountLimits): AppError | null {
   const { queuedJobs, queuedMb, storedMb } = limits
   if (queuedJobs !== null && held.queuedJobs > queuedJobs) {
@@ -125,15 +125,15 @@ export function heldProblem(held: HeldJobs, limits: AccountLimits): AppError | n
   return null
 }
 
-/** Why an account cannot have this number of objects of a kind: `conflict`; null when it can. */
+/** `conflict` if the account may not have this number of objects of a kind; else null. */
 export function objectProblem(kind: ObjectKind, count: number, { objects }: AccountLimits): AppError | null {
   if (objects === null || count <= objects) return null
   return new AppError('conflict', `the account's limit objects of ${objects} ${kind} is reached; delete some, ${ASK}`)
 }
 
 /**
- * Why an account cannot keep this many bytes of secrets: `conflict`; null when it can.
- * @param bytes of all its secrets as they are stored, sealed, with their descriptions
+ * `conflict` if the account may not store this many bytes of secrets; else null.
+ * @param bytes of all its secrets as they are stored: sealed, with their descriptions
  */
 export function secretsProblem(bytes: number, { secretsMb }: AccountLimits): AppError | null {
   if (secretsMb === null || bytes <= secretsMb * MIB) return null
@@ -143,12 +143,12 @@ export function secretsProblem(bytes: number, { secretsMb }: AccountLimits): App
   )
 }
 
-/** Bytes of output of its workers that an account may have on the disk; null for any number. */
+/** Limit of bytes of the output of its workers on the disk; null for no limit. */
 export function logBytesOf({ logsMb }: AccountLimits): number | null {
   return logsMb === null ? null : logsMb * MIB
 }
 
-/** Why the endpoints of an account cannot have this sum of workersMin: `conflict`; null when they can. */
+/** `conflict` if the endpoints of an account may not have this sum of workersMin; else null. */
 export function workersMinProblem(sum: number, { workersMin }: AccountLimits): AppError | null {
   if (workersMin === null || sum <= workersMin) return null
   return new AppError(

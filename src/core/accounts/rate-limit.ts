@@ -5,7 +5,7 @@ export interface RateWindow {
   readonly seconds: number
 }
 
-/** The windows of an installation that sets none of its own. */
+/** Windows of an installation that sets none. */
 export const DEFAULT_WINDOWS: readonly RateWindow[] = [
   { name: 'minute', quota: 1_200, seconds: 60 },
   { name: 'hour', quota: 36_000, seconds: 3_600 },
@@ -16,7 +16,10 @@ const MAX_QUOTA = 1_000_000_000
 /** The problem of a text that {@link readWindows} cannot read. */
 export const WINDOWS_PROBLEM = `must be off, or quotas from 1 to ${MAX_QUOTA} such as minute=1200,hour=36000,day=500000`
 
-/** The windows that a text such as `minute=100,day=5000` gives: those it leaves out keep their quota, `off` is none. Null when it is wrong. */
+/**
+ * Windows from a text such as `minute=100,day=5000`: an omitted window keeps its quota, `off` means no windows.
+ * Null if the text is invalid.
+ */
 export function readWindows(text: string): readonly RateWindow[] | null {
   if (text === 'off') return []
   const quotas = new Map<string, number>()
@@ -35,7 +38,7 @@ export interface WindowCount {
   readonly used: number
 }
 
-/** What counting one request led to. `exceeded` is the window that refuses it; the request is then not counted. */
+/** Result of counting one request. `exceeded` is the window that refuses it; the request is then not counted. */
 export interface RateDecision {
   readonly counts: readonly WindowCount[]
   readonly exceeded: RateWindow | null
@@ -46,9 +49,9 @@ export interface RateDecision {
 }
 
 /**
- * Counts one request in all windows, or refuses it when one of them is used up. Windows begin at multiples of their
+ * Counts one request in all windows, or refuses it if one of them is used up. Windows begin at multiples of their
  * length, so all servers agree on them.
- * @param counts what was counted so far, in the order of `windows`; missing or old entries count as empty
+ * @param counts previous counts in the order of `windows`; a missing or old one counts as empty
  */
 export function countRequest(
   windows: readonly RateWindow[],
