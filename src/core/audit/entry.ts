@@ -1,21 +1,22 @@
-/** Entries of the audit log: who did what, from where, to which object, and what became of it. */
+/** Entries of the audit log: the actor, the operation, its origin, its object and its outcome. */
 import type { KeyId, OwnerId } from '../ids.ts'
 import { type FieldChange, shortened } from './field-change.ts'
 
-/** Where an operation came from: one of the surfaces, or the server itself. */
+/** Origin of an operation: one of the surfaces, or the server itself. */
 export const AUDIT_SURFACES = ['rest', 'restV1', 'graphql', 'jobs', 'ops', 'console', 'server'] as const
 /** One of {@link AUDIT_SURFACES}. */
 export type AuditSurface = (typeof AUDIT_SURFACES)[number]
 
 /**
- * What became of an operation. `begun` is on stable storage before anything is changed, and another entry ends it: `done`, `refused` (nothing
- * was changed), `failed` (it may have been changed), or `unknown` where the server ended meanwhile.
+ * Outcomes of an operation. `begun` is on stable storage before any change, and another entry ends it: `done`,
+ * `refused` (nothing changed), `failed` (it may have changed something), or `unknown` if the server ended in
+ * between.
  */
 export const AUDIT_OUTCOMES = ['begun', 'done', 'refused', 'failed', 'unknown'] as const
 /** One of {@link AUDIT_OUTCOMES}. */
 export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number]
 
-/** What an operation was about. */
+/** Object of an operation. */
 export interface AuditObject {
   readonly kind: string
   readonly id: string
@@ -24,21 +25,21 @@ export interface AuditObject {
 /** Facts besides changes of fields, such as the names of the secrets that a worker got. */
 export type AuditDetail = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
 
-/** Who asked, and from where. */
+/** Actor and origin of an operation. */
 export interface AuditOrigin {
   /** Null for the server itself, and for strangers. */
   readonly account: OwnerId | null
   readonly keyId: KeyId | null
-  /** Whether somebody asked who is signed in to the console. */
+  /** True if the actor is signed in to the console. */
   readonly session: boolean
   readonly address: string | null
   readonly requestId: string | null
 }
 
-/** The server itself, which nobody asked. */
+/** Origin of the server's own operations. */
 export const SERVER_ORIGIN: AuditOrigin = { account: null, keyId: null, session: false, address: null, requestId: null }
 
-/** An entry as it is made, before it has its place in the chain. */
+/** An entry before it has its place in the chain. */
 export interface AuditEntry extends AuditOrigin {
   readonly atMs: number
   readonly surface: AuditSurface
@@ -47,19 +48,19 @@ export interface AuditEntry extends AuditOrigin {
   readonly changes: readonly FieldChange[]
   readonly detail: AuditDetail
   readonly outcome: AuditOutcome
-  /** What kind of error refused it or made it fail; null for none. */
+  /** Code of the error that refused it or made it fail; null for success. */
   readonly problem: string | null
-  /** The sequence number of the entry that this one ends; null for none. */
+  /** Sequence number of the entry that this one ends; null for an entry that ends no other. */
   readonly begun: number | null
 }
 
-/** An entry in its place. */
+/** An entry at its place in the chain. */
 export interface KeptEntry {
   readonly sequence: number
   readonly atMs: number
-  /** The text of {@link entryText}, which the hash is of. */
+  /** The text of {@link entryText}; the hash covers it. */
   readonly content: string
-  /** SHA-256 over the hash of the entry before and the content, in hexadecimal. */
+  /** SHA-256 over the previous entry's hash and the content, in hexadecimal. */
   readonly hash: string
 }
 
@@ -69,10 +70,10 @@ export interface ChainPlace {
   readonly hash: string
 }
 
-/** What is before the first entry of a database. */
+/** Place before the first entry of a database. */
 export const CHAIN_BEGIN: ChainPlace = { sequence: 0, hash: '0'.repeat(64) }
 
-/** What a hash is of: one line of JSON with all members in this order, in which nothing is left out. */
+/** Text that is hashed: one line of JSON with all members in this order; none is omitted. */
 export function entryText(entry: AuditEntry, sequence: number): string {
   const { atMs, account, keyId, session, address, surface, operation, object, changes } = entry
   const { detail, outcome, problem, requestId, begun } = entry
@@ -101,12 +102,12 @@ export interface ShownEntry extends Omit<AuditEntry, 'atMs'> {
   readonly at: string
 }
 
-/** The entry that a text of {@link entryText} is of. */
+/** Parses a text of {@link entryText}. */
 export function readEntry(content: string): ShownEntry {
   return JSON.parse(content) as ShownEntry
 }
 
-/** Which entries a list has; null for any. */
+/** Filter of a list of entries; null matches any. */
 export interface AuditFilter {
   readonly account: string | null
   readonly key: string | null
@@ -114,22 +115,22 @@ export interface AuditFilter {
   /** The id of an object. */
   readonly object: string | null
   readonly surface: AuditSurface | null
-  /** Instants, the second one excluded. */
+  /** Instants; the second is exclusive. */
   readonly sinceMs: number | null
   readonly untilMs: number | null
 }
 
-/** What is kept of the audit log. */
+/** Retention of the audit log. */
 export interface AuditRules {
   readonly keptMs: number
-  /** The oldest go first. */
+  /** The oldest entries are removed first. */
   readonly maxEntries: number
 }
 
 /** A year, and some gigabytes. */
 export const AUDIT_RULES: AuditRules = { keptMs: 365 * 24 * 60 * 60_000, maxEntries: 5_000_000 }
 
-/** A text that comes from outside, as every database keeps it and every screen can show it. */
+/** A text from outside, in a form that every database stores and every screen shows. */
 function columnText(text: string): string {
   return shortened(text.toWellFormed().replaceAll(/\p{Cc}/gu, '?'))
 }

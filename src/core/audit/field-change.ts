@@ -1,4 +1,4 @@
-/** What a change did to the fields of an object, without anything that may be a secret. */
+/** Changes of the fields of an object, without anything that may be secret. */
 
 /** A value of a field that may be shown. */
 export type ShownValue =
@@ -9,13 +9,13 @@ export type ShownValue =
   | readonly ShownValue[]
   | { readonly [name: string]: ShownValue }
 
-/** An object as far as the audit log looks at it. */
+/** The part of an object that the audit log compares. */
 export interface AuditView {
   /** Fields whose values are shown. */
   readonly shown: Readonly<Record<string, ShownValue | undefined>>
-  /** Fields that may hold a secret: it is said that they have changed. */
+  /** Fields that may hold a secret: the log states only that they changed. */
   readonly hidden: Readonly<Record<string, ShownValue | undefined>>
-  /** Variables, of which names are shown. */
+  /** Variables; only their names are shown. */
   readonly variables: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
@@ -31,10 +31,13 @@ export type FieldChange =
     }
 
 const NOTHING: AuditView = { shown: {}, hidden: {}, variables: {} }
-/** Characters of a value, and names of variables in a list. */
+/** Limits: characters of a value, and names of variables in a list. */
 const MOST = { characters: 500, names: 100 }
 
-/** What is different. @param before null for an object that was made @param after null for one that was removed */
+/**
+ * Differences of two views. @param before null for an object that was created @param after null for one that was
+ * deleted
+ */
 export function fieldChanges(before: AuditView | null, after: AuditView | null): FieldChange[] {
   const old = before ?? NOTHING
   const now = after ?? NOTHING
@@ -73,7 +76,7 @@ function isSame(one: ShownValue, other: ShownValue): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** A value as it is where it is short, else the beginning of its text. */
+/** A short value unchanged, else the beginning of its text. */
 function shortValue(value: ShownValue): ShownValue {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return text.length <= MOST.characters ? value : shortened(text)
@@ -84,7 +87,7 @@ function shortList(names: readonly string[]): string[] {
   return names.length > kept.length ? [...kept, `and ${names.length - kept.length} more`] : kept
 }
 
-/** A text with a note of how much of it is missing, where it is long. */
+/** The beginning of a long text, with the number of characters that were cut off. */
 export function shortened(text: string): string {
   const rest = text.length - MOST.characters
   return rest <= 0 ? text : `${text.slice(0, MOST.characters)}... (${rest} more characters)`

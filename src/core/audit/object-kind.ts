@@ -1,4 +1,4 @@
-/** In the order in which they are tried: `updateEndpointTemplate` is about an endpoint, `rotateEndpointKey` too. */
+/** The first match wins: `updateEndpointTemplate` and `rotateEndpointKey` are both about an endpoint. */
 const KINDS: readonly [kind: AuditedKind, words: RegExp][] = [
   ['registry', /registr/i],
   ['secret', /secret/i],
@@ -10,12 +10,13 @@ const KINDS: readonly [kind: AuditedKind, words: RegExp][] = [
   ['key', /key/i],
 ]
 
-/** What operations of management are about. */
+/** Kinds of objects of management operations. */
 export type AuditedKind = 'endpoint' | 'template' | 'secret' | 'registry' | 'volume' | 'key' | 'account' | 'worker'
 
 /**
- * The kind of object that an operation changes, by its name: an operation of REST, a mutation, or method and path of version 1.
- * @returns null for a name that says nothing of one
+ * The kind of object that an operation changes, from its name: an operation of REST, a mutation, or method and
+ * path of version 1.
+ * @returns null if the name contains no kind
  */
 export function objectKindOf(operation: string): AuditedKind | null {
   return KINDS.find(([, words]) => words.test(operation))?.[0] ?? null
