@@ -1,25 +1,25 @@
 import { sizeText } from './model-problem.ts'
 
-/** How far a download is, in bytes. */
+/** Progress of a download, in bytes. */
 export interface DownloadProgress {
   readonly receivedBytes: number
-  /** Null until the list of files is there. */
+  /** Null until the list of files exists. */
   readonly totalBytes: number | null
 }
 
-/** How far a download is, for people. */
+/** Progress of a download, for people. */
 export function progressText({ receivedBytes, totalBytes }: DownloadProgress): string {
   if (totalBytes === null) return 'the hub is asked'
   return `${sizeText(receivedBytes)} of ${sizeText(totalBytes)} (${downloadPercent({ receivedBytes, totalBytes })} %)`
 }
 
-/** The same in percent, rounded down; null until the size is known. */
+/** Progress in percent, rounded down; null until the size is known. */
 export function downloadPercent({ receivedBytes, totalBytes }: DownloadProgress): number | null {
   if (totalBytes === null) return null
   return totalBytes === 0 ? 100 : Math.floor((receivedBytes / totalBytes) * 100)
 }
 
-/** Several downloads as one; null for none. */
+/** Sum of several downloads; null for an empty list. */
 export function summedProgress(all: readonly DownloadProgress[]): DownloadProgress | null {
   if (all.length === 0) return null
   const isKnown = all.every(({ totalBytes }) => totalBytes !== null)

@@ -1,14 +1,14 @@
-/** The files of a model as its hub lists them, checked before anything of them becomes a path. */
+/** Files of a model as its hub lists them, checked before a name becomes a path. */
 import { MAX_MODEL_FILES, ModelError } from './model-problem.ts'
 
 /** A file of a model. */
 export interface ModelFile {
-  /** Its path in the model, parts separated by slashes. */
+  /** Path in the model; slashes separate the parts. */
   readonly path: string
   readonly bytes: number
-  /** The hash of its content, as {@link algorithm} makes it, in hexadecimal. It is the name of its blob. */
+  /** Hash of its content by {@link algorithm}, in hexadecimal. It is the name of its blob. */
   readonly hash: string
-  /** `sha256` of the content; `git` is SHA-1 of it behind its size, as git names blobs. */
+  /** `sha256` of the content; `git` is SHA-1 over the size and the content, as git names blobs. */
   readonly algorithm: 'sha256' | 'git'
 }
 
@@ -24,7 +24,10 @@ export interface ListedFile {
 const MAX_PATH = 1_024
 const MAX_PART = 250
 
-/** Reads one entry; null for a folder. @throws ModelError when it could lead out of the model's folder, or has no hash */
+/**
+ * Reads one entry; null for a folder. @throws ModelError if the path could lead out of the model's folder, or the
+ * hash is missing
+ */
 export function modelFileOf(entry: ListedFile): ModelFile | null {
   const { type, path, size, oid = '', lfs } = entry
   if (!isSafePath(path)) throw new ModelError({ kind: 'file_name_refused', file: String(path).slice(0, MAX_PATH) })
@@ -36,7 +39,7 @@ export function modelFileOf(entry: ListedFile): ModelFile | null {
   return { path, bytes, hash, algorithm }
 }
 
-/** Gathers files page by page. @throws ModelError when there are too many, or one twice */
+/** Collects files page by page. @throws ModelError for too many files or a duplicate */
 export class ModelFileList {
   readonly files: ModelFile[] = []
   readonly #paths = new Set<string>()
@@ -51,10 +54,10 @@ export class ModelFileList {
   }
 }
 
-/** Whether a path stays in the folder that it is joined to, on any file system. */
+/** True if a path stays in the folder that it is joined to, on any file system. */
 function isSafePath(path: unknown): boolean {
   if (typeof path !== 'string' || path === '' || path.length > MAX_PATH) return false
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is refused.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the refused characters.
   if (/[\u0000-\u001f\u007f\\]/.test(path)) return false
   return path.split('/').every(part => part !== '' && part !== '.' && part !== '..' && part.length <= MAX_PART)
 }

@@ -1,37 +1,37 @@
-/** Why a model cannot be had: a value, made where it is known, and the only function that says it to people. */
+/** Problems of a model, as values made where they are known, and the only function that states them to people. */
 
 /** Limit of files of one model. */
 export const MAX_MODEL_FILES = 20_000
 
-/** What is known of each kind of problem. */
+/** Facts of each kind of problem. */
 interface ModelProblems {
   /** The hub has no such model, or no such revision of it. */
   readonly not_found: { readonly revision: string }
-  /** It is gated or private, or there is no such model: without a token the hub does not say which. */
+  /** The model is gated, private or does not exist: without a token the hub does not distinguish these. */
   readonly token_missing: object
-  /** The hub does not know the token. */
+  /** The hub does not accept the token. */
   readonly token_refused: object
-  /** The hub knows the token, and its account may not read the model. */
+  /** The hub accepts the token, but its account may not read the model. */
   readonly access_refused: object
   readonly hub_unreachable: { readonly host: string; readonly said: string }
   readonly hub_failed: { readonly host: string; readonly status: number }
   readonly download_stalled: { readonly host: string }
   readonly answer_unreadable: { readonly host: string; readonly said: string }
-  /** A file has not the size or the hash that the hub lists. */
+  /** A file does not have the size or the hash that the hub lists. */
   readonly content_wrong: { readonly file: string; readonly what: 'size' | 'hash' }
   /** A file has a name that could lead out of its folder. */
   readonly file_name_refused: { readonly file: string }
   readonly too_many_files: object
-  /** All that could be removed is not enough. Bytes. */
+  /** Removing everything that may be removed is not enough. Bytes. */
   readonly cache_full: { readonly neededBytes: number; readonly limitBytes: number }
   readonly disk_full: { readonly neededBytes: number }
-  /** A code of the system, such as EACCES. */
+  /** A code of the operating system, such as EACCES. */
   readonly disk_failed: { readonly code: string }
-  /** It was removed while it was downloaded, or the server ended. */
+  /** The model was removed during its download, or the server ended. */
   readonly stopped: object
 }
 
-/** Why a model cannot be had. */
+/** The reason for which a model is not available. */
 export type ModelProblem = {
   [Kind in keyof ModelProblems]: { readonly kind: Kind } & ModelProblems[Kind]
 }[keyof ModelProblems]
@@ -57,7 +57,7 @@ const TEXTS: Texts = {
   stopped: () => 'its download was stopped',
 }
 
-/** What is wrong, as a clause for people. */
+/** The problem as a clause for people. */
 export function modelProblemText(problem: ModelProblem): string {
   return (TEXTS[problem.kind] as (problem: ModelProblem) => string)(problem)
 }
@@ -70,7 +70,7 @@ export function sizeText(bytes: number): string {
   return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
 }
 
-/** Whether the same download can succeed without a change by people. */
+/** True if the same download can succeed later without a change by people. */
 export function isPassing({ kind }: ModelProblem): boolean {
   return PASSING.has(kind)
 }
@@ -80,7 +80,7 @@ const PASSING = new Set<ModelProblem['kind']>([
   ...(['cache_full', 'disk_full', 'disk_failed'] as const),
 ])
 
-/** A model that cannot be had. */
+/** A model is not available. */
 export class ModelError extends Error {
   readonly problem: ModelProblem
 
