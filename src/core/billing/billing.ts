@@ -1,4 +1,4 @@
-/** Spans of time that bills are made for, in UTC, and amounts that add up. */
+/** Spans of bills, in UTC, and amounts that add up. */
 import { type FieldProblem, fieldProblem, pairProblem } from '../field-problem.ts'
 import { HOUR_MS } from './usage.ts'
 
@@ -9,13 +9,13 @@ export type BucketSize = (typeof BUCKET_SIZES)[number]
 
 /** Limit of buckets of one response. */
 export const MAX_BUCKETS = 1_000
-/** What is asked for where nothing is said of time. */
+/** Days of a bill without a given time. */
 export const DEFAULT_DAYS = 30
 
 const DAY_MS = 24 * HOUR_MS
 /** 1 January 1970 was a Thursday. */
 const FIRST_MONDAY_MS = 4 * DAY_MS
-/** Later instants have years of five digits, at the latest when they are moved to the end of their year. */
+/** Later instants, or the ends of their years, have years of five digits. */
 const LAST_MS = Date.UTC(9999, 0)
 
 /** The beginning of the bucket that an instant falls into. */
@@ -36,21 +36,24 @@ export function bucketsAfter(startMs: number, size: BucketSize, count = 1): numb
   return startMs + count * (size === 'week' ? 7 * DAY_MS : size === 'day' ? DAY_MS : HOUR_MS)
 }
 
-/** What time a bill is asked for: the last buckets, or from one instant to another; the last days where nothing is said. */
+/**
+ * Time of a bill: the last buckets, or from one instant to another; without either, the last {@link DEFAULT_DAYS}
+ * days.
+ */
 export interface BillingTime {
   readonly size: BucketSize
-  /** Number of buckets, with the present one. */
+  /** Number of buckets, including the present one. */
   readonly lastN?: number | undefined
   readonly startMs?: number | undefined
   readonly endMs?: number | undefined
 }
 
-/** The number of buckets and their bounds say the same thing twice. */
+/** Problem of a number of buckets beside their bounds. */
 export const LAST_N_EXCLUDES = fieldProblem('lastN', 'excludes a start and an end')
 
 /**
- * The buckets that are asked for: their beginnings and the end of the last one. Both ends are moved outward to the bounds of
- * buckets. Otherwise everything wrong with the time.
+ * The beginnings of the requested buckets and the end of the last one; both ends move outward to the bounds of
+ * buckets. Otherwise all problems of the time.
  */
 export function billingBounds(
   time: BillingTime,
@@ -62,7 +65,7 @@ export function billingBounds(
     problems.push(LAST_N_EXCLUDES)
   }
   if (lastN !== undefined && lastN > MAX_BUCKETS) problems.push(fieldProblem('lastN', `must be at most ${MAX_BUCKETS}`))
-  // The bucket that begins at this very instant is the present one.
+  // A bucket that begins at this very instant is the present one.
   const endMs = time.endMs ?? nowMs + 1
   const startMs = time.startMs ?? endMs - DEFAULT_DAYS * DAY_MS
   if (time.startMs !== undefined && time.startMs < 0) problems.push(fieldProblem('startMs', 'must not be before 1970'))
@@ -83,14 +86,14 @@ export function billingBounds(
   return { bounds }
 }
 
-/** An exact amount: millionths of a dollar for an hour, times milliseconds. */
+/** An exact amount: millionths of a dollar for an hour, multiplied by milliseconds. */
 export function exactAmount(microsPerHour: number, ms: number): bigint {
   return BigInt(microsPerHour) * BigInt(ms)
 }
 
 /**
- * Adds exact amounts up and rounds them, half up, to millionths of a dollar. The sum is rounded and not its parts: each part is what
- * it moves the rounded sum by, so the parts add up to the sum, and the sum is the same whatever the parts.
+ * Sums exact amounts and rounds the sum, half up, to millionths of a dollar. Each part is the difference that it
+ * makes to the rounded sum, so the parts add up to it, and the sum does not depend on its parts.
  */
 export class RoundedSum {
   #exact = 0n
@@ -101,7 +104,7 @@ export class RoundedSum {
     return this.#micros
   }
 
-  /** What an amount adds to the rounded sum, which is within a millionth of the amount. */
+  /** Adds an amount. @returns the growth of the rounded sum, which is within a millionth of the amount */
   add(exact: bigint): number {
     const before = this.#micros
     this.#exact += exact

@@ -1,10 +1,10 @@
-/** What an hour of hardware costs. Money is whole millionths of a US dollar, and amounts are never fractions of floats. */
+/** Prices of hardware by the hour. Money is whole millionths of a US dollar, never a fraction of a float. */
 import { CPU_FLAVORS, GPU_POOLS } from '../hardware/catalog-data.ts'
 import type { WorkerUsage } from './usage.ts'
 
-/** What a worker can be doing while it exists. */
+/** Phases of a worker that are billed separately. */
 export const WORKER_PHASES = ['starting', 'running', 'idle', 'frozen'] as const
-/** One of {@link WORKER_PHASES}: before its first request for jobs, with jobs, without, and frozen. */
+/** One of {@link WORKER_PHASES}: before its first request for jobs, with jobs, without jobs, and frozen. */
 export type BilledPhase = (typeof WORKER_PHASES)[number]
 
 /** Prices of an installation, in millionths of a US dollar for an hour. */
@@ -17,7 +17,7 @@ export interface PriceList {
   readonly cpu: ReadonlyMap<string, number>
   /** Of one vCPU of any other flavor. */
   readonly cpuDefault: number
-  /** What of a worker's time is paid for. */
+  /** Phases of a worker that are paid for. */
   readonly phases: ReadonlySet<BilledPhase>
 }
 
@@ -26,10 +26,10 @@ const MICROS = 1_000_000
 const MAX_DOLLARS = 1_000_000
 /** Longer than any list of known pools and flavors can be. */
 const MAX_TEXT = 100_000
-/** Clients of the hosted service know that a worker that starts is free. A frozen one keeps nothing busy. */
+/** Clients of the hosted service expect that a starting worker is free. A frozen one occupies nothing. */
 const PAID: ReadonlySet<BilledPhase> = new Set(['running', 'idle'])
 
-/** Everything is free. */
+/** All hardware is free. */
 export const NO_PRICES: PriceList = {
   gpu: new Map(),
   gpuDefault: 0,
@@ -38,13 +38,13 @@ export const NO_PRICES: PriceList = {
   phases: PAID,
 }
 
-/** What the hosted service asks, as far as its catalogue says. */
+/** Prices of the hosted service, as far as its catalogue has them. */
 export const CATALOG_PRICES: PriceList = {
   ...NO_PRICES,
   gpu: new Map(GPU_POOLS.map(({ id, pricePerHour }) => [id, Math.round((pricePerHour ?? 0) * MICROS)])),
 }
 
-/** What a worker of a flavor costs for an hour, see `flavorOf`; what was not noted costs nothing. */
+/** Price of an hour of a worker of a flavor, see `flavorOf`; 0 for an unknown flavor. */
 export function hourlyPrice(
   prices: PriceList,
   flavor: string,
@@ -55,7 +55,7 @@ export function hourlyPrice(
   return { kind: 'cpu', micros: 0 }
 }
 
-/** How much of workers' time is paid for, in milliseconds. */
+/** Time of workers that is paid for, in milliseconds. */
 export function billedMs({ phases }: PriceList, { startingMs, runningMs, idleMs, frozenMs }: WorkerUsage): number {
   return (
     (phases.has('starting') ? startingMs : 0) +
@@ -73,8 +73,8 @@ export function dollars(micros: number): number {
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * A list of prices from JSON such as `{"gpu": {"ADA_24": 1.116, "default": 0.5}, "cpu": {"default": 0.02}, "phases":
- * ["running"]}`, or everything wrong with it, one sentence each.
+ * A list of prices from JSON such as `{"gpu": {"ADA_24": 1.116, "default": 0.5}, "cpu": {"default": 0.02},
+ * "phases": ["running"]}`, or all mistakes in it, one sentence each.
  */
 export function readPrices(text: string): { readonly prices: PriceList } | { readonly mistakes: readonly string[] } {
   if (text.length > MAX_TEXT) return { mistakes: [`must have at most ${MAX_TEXT} characters`] }
@@ -126,7 +126,7 @@ function readPhases(given: unknown, mistakes: string[]): ReadonlySet<BilledPhase
   return new Set(right)
 }
 
-/** The digits of the price decide, not the float that stands for them. Null for what is no price. */
+/** Millionths of a price, from its decimal digits and not from a float. Null for an invalid price. */
 function toMicros(price: unknown): number | null {
   if (typeof price !== 'number' && typeof price !== 'string') return null
   const parts = /^(\d{1,7})(?:\.(\d{1,6}))?$/.exec(String(price))

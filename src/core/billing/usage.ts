@@ -1,6 +1,6 @@
 /**
- * What is counted of jobs and workers, for bills and for people who plan. Jobs are counted when an attempt or a wait of
- * theirs ends, workers by the time that they existed; all of it in hours of UTC.
+ * Usage of jobs and workers, for bills and for capacity planning. Jobs are counted at the end of an attempt or a
+ * wait, workers by the time that they existed; all in hours of UTC.
  */
 import type { Compute } from '../endpoints/endpoint.ts'
 import { poolsOfTypes } from '../hardware/catalog.ts'
@@ -16,7 +16,7 @@ export function hourOf(atMs: number): number {
   return atMs - (((atMs % HOUR_MS) + HOUR_MS) % HOUR_MS)
 }
 
-/** The figures that are counted of jobs, in the order in which they are kept. */
+/** Counted figures of jobs, in the order in which they are stored. */
 export const JOB_FIGURES = [
   'queuedMs',
   'executionMs',
@@ -35,13 +35,13 @@ export const JOB_FIGURES = [
 ] as const
 
 /**
- * Sums over jobs; times in milliseconds. `queuedMs` are waits in the queue that ended, `executionMs` attempts that ended
- * with their job and `lostMs` those that were lost, `inputBytes` inputs by the attempt, `streamBytes` chunks that were
- * kept. `attempts` counts the lost ones too; `retried` counts requests to retry, not attempts.
+ * Sums over jobs; times in milliseconds. `queuedMs` are waits in the queue that ended, `executionMs` attempts that
+ * ended with their job and `lostMs` those that were lost, `inputBytes` inputs once for each attempt, `streamBytes`
+ * stored chunks. `attempts` includes the lost ones; `retried` counts requests to retry, not attempts.
  */
 export type JobUsage = Readonly<Record<(typeof JOB_FIGURES)[number], number>>
 
-/** Nothing. */
+/** Usage of no job. */
 export const NO_JOB_USAGE = Object.fromEntries(JOB_FIGURES.map(name => [name, 0])) as unknown as JobUsage
 
 /** The sum of both. */
@@ -49,14 +49,14 @@ export function addJobUsage(a: JobUsage, b: JobUsage): JobUsage {
   return Object.fromEntries(JOB_FIGURES.map(name => [name, a[name] + b[name]])) as unknown as JobUsage
 }
 
-/** What is read of a job before it leaves the queue, or its worker, without a dispatch. */
+/** Facts of a job before it leaves the queue, or its worker, without a dispatch. */
 export interface UsageSpan {
-  /** Since when it waits, or waited for the attempt that ends. */
+  /** Beginning of its wait, or of the wait for the attempt that ends. */
   readonly waitingSinceMs: number
-  /** When the attempt that ends began; null for a job in the line. */
+  /** Beginning of the attempt that ends; null for a job in the queue. */
   readonly startedAtMs: number | null
   readonly inputBytes: number
-  /** Bytes of the result, 0 where there is none. */
+  /** Bytes of the result, 0 without one. */
   readonly outputBytes: number
   /** Bytes of the chunks of the attempt that ends. */
   readonly streamBytes: number
@@ -70,9 +70,10 @@ const ENDS: Partial<Record<JobStatus, keyof JobUsage>> = {
 }
 
 /**
- * What to count when a job moves. A wait is counted when it leads to an end, an attempt when it ends, so each of them is
- * counted once: a job that is claimed or given back moves nothing, and a late result finds its attempt counted as lost.
- * @param to the state that it gets; `expired` for one that is removed before it was done
+ * Usage that a transition of a job adds. A wait is counted when it leads to an end, an attempt when it ends, so
+ * each is counted once: a claim and a release add nothing, and the attempt of a late result is already counted as
+ * lost.
+ * @param to the next state; `expired` for a job that is removed before it was done
  */
 export function usageOfMove(
   transition: Transition | 'expire',
@@ -103,7 +104,10 @@ export function usageOfMove(
   }
 }
 
-/** How long workers existed, in milliseconds: until they asked for their first job, and after it with jobs, without, and frozen. */
+/**
+ * Lifetime of workers, in milliseconds: until they asked for their first job, and then with jobs, without, and
+ * frozen.
+ */
 export interface WorkerUsage {
   readonly startingMs: number
   readonly runningMs: number
@@ -111,7 +115,7 @@ export interface WorkerUsage {
   readonly frozenMs: number
 }
 
-/** Nothing. */
+/** Usage of no worker. */
 export const NO_WORKER_USAGE: WorkerUsage = { startingMs: 0, runningMs: 0, idleMs: 0, frozenMs: 0 }
 
 /** The sum of both. */
@@ -124,28 +128,28 @@ export function addWorkerUsage(a: WorkerUsage, b: WorkerUsage): WorkerUsage {
   }
 }
 
-/** How far the time of a worker is counted. */
+/** The part of a worker's time that is counted. */
 export interface WorkerMeter {
   readonly readyAtMs: number | null
-  /** Its time without jobs, up to the last job that it was handed. */
+  /** Time without jobs, up to the last job that it received. */
   readonly idleMs: number
-  /** Since when it has no job; null while it has, and while it is frozen. */
+  /** Beginning of its idle time; null while it has a job, and while it is frozen. */
   readonly idleSinceMs: number | null
-  /** Its frozen time, up to the last thaw. */
+  /** Frozen time, up to the last thaw. */
   readonly frozenMs: number
-  /** Since when it is frozen; null while it is not. */
+  /** Instant at which it was frozen; null while it is not. */
   readonly frozenSinceMs: number | null
-  /** Its time up to here is counted. */
+  /** End of the counted time. */
   readonly countedUntilMs: number
-  /** How much of what is counted was idle, and frozen. */
+  /** Idle and frozen parts of the counted time. */
   readonly countedIdleMs: number
   readonly countedFrozenMs: number
 }
 
-/** A worker's time is counted at most so far back; what is beyond that is a clock that was set. */
+/** Limit of the uncounted time; more than that comes from a clock that was set. */
 const FARTHEST_HOURS = 31 * 24
 
-/** Time of a worker that is to be counted now: by hours, with the meter as it is afterwards. */
+/** Time of a worker that should be counted now: by hours, with the meter as it is afterwards. */
 export interface WorkerCount {
   readonly hours: readonly { readonly hourMs: number; readonly usage: WorkerUsage }[]
   readonly countedUntilMs: number
@@ -154,8 +158,8 @@ export interface WorkerCount {
 }
 
 /**
- * The time of a worker from where it was counted up to `untilMs`. Within a count the idle and the frozen part are spread evenly, so counts
- * should be short; the sum of all parts is always the time that has passed.
+ * Time of a worker from the end of its counted time up to `untilMs`. Within a count the idle and the frozen parts
+ * are spread evenly, so counts should be short; the sum of all parts is always the time that passed.
  */
 export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
   const { countedUntilMs, countedIdleMs, countedFrozenMs } = meter
@@ -176,7 +180,7 @@ export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
     const share = (of: number, part: number) =>
       untilMs === readyMs ? 0 : Math.round((of * part) / (untilMs - readyMs))
     const frozenMs = share(frozen, readyAfter) - share(frozen, readyBefore)
-    // Each is rounded by itself, so both could be a millisecond more than the whole.
+    // Each is rounded separately, so both together could exceed the whole by a millisecond.
     const idleMs = Math.min(share(idle, readyAfter) - share(idle, readyBefore), readyAfter - readyBefore - frozenMs)
     const startingMs = endMs - atMs - (readyAfter - readyBefore)
     const runningMs = readyAfter - readyBefore - idleMs - frozenMs
@@ -191,12 +195,13 @@ export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
   }
 }
 
-/** Under this a worker's time is counted while it waits for a place on its platform. It costs nothing: no machine is busy for it. */
+/** Flavor of a worker that waits for a place on its platform. It is free: no machine is occupied. */
 export const WAITING_FLAVOR = 'waiting'
 
 /**
- * Under what a worker's time is counted: what it was given of the machine. Where that is not known, the first hardware
- * that its endpoint names. For a worker that its platform has placed, the hardware that the platform reports, else what was asked for.
+ * Flavor under which a worker's time is counted: the hardware of its placement, or without one the first hardware
+ * that its endpoint names. For a worker on a platform it is the hardware that the platform reports, else the
+ * requested one.
  */
 export function flavorOf(placement: Placement | null, compute: Compute, place: ReportedPlace | null = null): string {
   if (placement?.asked !== undefined) return flavorOfAsked(placement.asked, place)
@@ -219,5 +224,5 @@ function flavorOfAsked({ gpus, pool, cpu }: AskedOfPlatform, place: ReportedPlac
   return cpu === null ? 'cpu:any' : `cpu:${cpu.flavor}:${cpu.vcpus}`
 }
 
-/** Limits of the spans of time and of the sums that are read at once. */
+/** Limits of one read: spans of time, and sums. */
 export const USAGE_READ = { spans: 1_000, sums: 10_000 } as const
