@@ -20,8 +20,8 @@ const NO_NAME = /[\s/\\?#@:%[\]*]/
 export type IsServerName = (name: string) => boolean
 
 /**
- * A domain in its stored form: in lower case, in ASCII (punycode), without a dot at its end. A text that is no domain stays as it is, and
- * {@link domainProblem} gives the reason. Null for null and for an empty text.
+ * A domain in its stored form: in lower case, in ASCII (punycode), without a dot at its end. A text that is not a
+ * domain stays as it is, and {@link domainProblem} gives the reason. Null for null and for an empty text.
  */
 export function tidiedDomain(text: string | null): string | null {
   const trimmed = text?.trim() ?? ''
@@ -38,7 +38,7 @@ export function domainProblem(domain: string, isServerName: IsServerName): strin
   const labels = domain.split('.')
   if (/^\d+(?:\.\d+){3}$/.test(domain) || domain.startsWith('[')) return `is an address; ${FORM}`
   const isName = domain.length <= MAX_DOMAIN && labels.every(label => LABEL.test(label))
-  // Clients take a name whose last label is a number for an address.
+  // Clients parse a name whose last label is a number as an address.
   if (!isName || URL.parse(`http://${domain}/`)?.hostname !== domain) return `is no domain; ${FORM}`
   if (domain === 'localhost' || domain.endsWith('.localhost')) {
     return `is of loopback, where an endpoint has its name already (<endpoint>.localhost); ${FORM}`

@@ -34,7 +34,7 @@ export type Scaler =
   | { readonly type: 'QUEUE_DELAY'; readonly queueDelayS: number }
   | { readonly type: 'REQUEST_COUNT'; readonly requestCount: number }
 
-/** The fields that say what an endpoint scales on. */
+/** Fields that define on what an endpoint scales. */
 export interface Scaled {
   readonly type: EndpointType
   readonly scaler: Scaler
@@ -87,21 +87,21 @@ export const ENDPOINT_FIELDS = {
   }),
   /** Milliseconds of one attempt of a job. */
   executionTimeoutMs: immediate<number>(600_000, integer('executionTimeoutMs', 5_000, 7 * 86_400_000, 'milliseconds')),
-  /** Has to fit the type, so a release keeps it. */
+  /** Must fit the type, so a release keeps it. */
   scaler: kept<Scaler>(undefined, { check: scalerProblems }),
   compute: released<Compute>(undefined, listedCompute, { check: computeProblems }),
   /** Country codes and data centers, as they were given; empty means anywhere. */
   locations: released<readonly string[]>([], 'dataCenterIds', { check: locationProblems }),
-  /** The first one is where workers find their files. */
+  /** The first one contains the files of workers. */
   networkVolumeIds: released<readonly VolumeId[]>([], 'networkVolumes', { check: volumeProblems }),
   flashboot: released<FlashBoot>('OFF', 'flashboot'),
-  /** Models that workers want to find on their disk, as they were given; see `core/models/model-reference.ts`. */
+  /** Models that workers expect on their disk, as they were given; see `core/models/model-reference.ts`. */
   modelReferences: released<readonly string[]>([], 'modelReferences', { check: modelProblems }),
   /** Origins of web pages that may call its job operations, besides the server's; `*` for all. {@link isPageOrigin} */
   corsOrigins: immediate<readonly string[]>([], { check: originProblems }),
   /** The own host name of a load-balancing endpoint, besides its usual addresses; see domain.ts. Null without one. */
   domain: immediate<string | null>(null, { applies: isLoadBalancing }),
-  /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
+  /** Certificates that data centers should have. Kept for clients; no data center here declares any. */
   compliance: immediate<readonly string[]>([], { check: complianceProblems }),
   /** Kept for clients and without an effect. */
   workersPfbTarget: immediate<number>(0, integer('workersPfbTarget', 0, MAX_WORKERS)),
@@ -129,7 +129,7 @@ export interface Endpoint extends EndpointConfig {
  */
 export const MEASURED_JOBS = 30
 
-/** Counters of an endpoint since its creation, and what is measured of its jobs. */
+/** Counters of an endpoint since its creation, and measurements of its jobs. */
 export interface EndpointCounters {
   readonly completed: number
   readonly failed: number
@@ -141,24 +141,24 @@ export interface EndpointCounters {
   readonly averageExecutionMs: number | null
 }
 
-/** The values that an endpoint gets where its creator says nothing, through GraphQL. */
+/** Defaults of an endpoint through GraphQL. */
 export const ENDPOINT_DEFAULTS = defaultsOf(ENDPOINT_FIELDS) as Omit<EndpointConfig, 'name' | 'compute' | 'scaler'>
 
-/** The scaler of an endpoint of a type where its creator says nothing. */
+/** Default scaler of an endpoint, by type. */
 export const SCALER_DEFAULTS = {
   QUEUE: { type: 'QUEUE_DELAY', queueDelayS: 4 },
   LOAD_BALANCER: { type: 'REQUEST_COUNT', requestCount: 4 },
 } as const
 
-/** A whole configuration from the parts of one that its creator names. */
+/** A complete configuration from the fields that its creator gives. */
 export function withDefaults(config: Partial<EndpointConfig> & { name: string; compute: Compute }): EndpointConfig {
   return { ...ENDPOINT_DEFAULTS, scaler: SCALER_DEFAULTS[config.type ?? ENDPOINT_DEFAULTS.type], ...config }
 }
 
 /**
- * Everything wrong with a configuration, or with those of its fields that are given.
- * @param local GPU types of this machine, which the catalogue may not know; null where they are not known now, so that
- *   excluded types are not looked up
+ * All problems of a configuration, or of those of its fields that are given.
+ * @param local GPU types of this machine, which the catalogue may not contain; null while they are not known: then
+ * excluded types are not looked up
  */
 export function endpointProblems(
   config: Partial<EndpointConfig>,
@@ -212,17 +212,20 @@ export function idleTimeoutProblems({ type, scaler }: Partial<EndpointConfig>): 
   return [fieldProblem('idleTimeoutS', 'does not apply to a queue that scales on requestCount; leave it out')]
 }
 
-/** True where the endpoint's own idleTimeout has an effect. Queues that scale on requestCount have a fixed one. */
+/** True if the endpoint's own idleTimeout has an effect. Queues that scale on requestCount have a fixed one. */
 export function hasIdleTimeout({ type, scaler }: Scaled): boolean {
   return type !== 'QUEUE' || scaler.type !== 'REQUEST_COUNT'
 }
 
-/** Seconds after which an idle worker ends: 5 for queues that scale on requestCount, else the endpoint's own. */
+/**
+ * Milliseconds after which an idle worker ends: 5 seconds for queues that scale on requestCount, else the
+ * endpoint's own.
+ */
 export function idleTimeoutMs(config: EndpointConfig): number {
   return (hasIdleTimeout(config) ? config.idleTimeoutS : 5) * 1000
 }
 
-/** True for a change of an endpoint after which its workers have to be replaced. */
+/** True for a change of an endpoint after which its workers must be replaced. */
 export function workersMustSee(before: EndpointConfig, after: EndpointConfig): boolean {
   const text = (value: unknown) => JSON.stringify(value)
   const isSame = (name: keyof EndpointConfig) =>

@@ -21,9 +21,12 @@ type Listing<Value> = { of(value: Value): Readonly<Record<string, unknown>> }['o
 /** One field of an endpoint or a template. Its name has its unit: `S`, `Ms`, `Gb`. */
 export interface ConfigField<Value, Change extends Effect = Effect> {
   readonly change: Change
-  /** Default value; undefined where the creator must give one, or another field decides. */
+  /** Default value; undefined if the creator must give one, or another field decides. */
   readonly fallback: Value | undefined
-  /** Name in the list of changes of a release, or what is listed of a value; null for what is listed elsewhere. */
+  /**
+   * Name in the list of changes of a release, or the listed form of a value; null for a value that is listed
+   * elsewhere.
+   */
   readonly listed: string | Listing<Value> | null
   /** Content of the audit log: both values, the name alone where a value may be secret, or names of variables. */
   readonly audited: 'value' | 'change' | 'names'
@@ -101,7 +104,7 @@ export function defaultsOf(table: FieldTable): Readonly<Record<string, unknown>>
   return Object.fromEntries(entries.filter(([, fallback]) => fallback !== undefined))
 }
 
-/** Everything wrong with the given fields, in the order of their table. */
+/** All problems of the given fields, in the order of their table. */
 export function problemsIn(table: FieldTable, given: object): FieldProblem[] {
   const values = given as Readonly<Record<string, unknown>>
   return Object.entries(table).flatMap(([name, field]) =>
@@ -119,7 +122,7 @@ export function listedValues(table: FieldTable, values: object): Record<string, 
   return Object.fromEntries(entries)
 }
 
-/** The check of an integer. @param field its name @param unit of the values, where its bounds have one */
+/** The check of an integer. @param field its name @param unit of the values, if its bounds have one */
 export function integer(field: string, least: number, most: number, unit = ''): Pick<ConfigField<number>, 'check'> {
   const problem = `must be an integer from ${least} to ${most}${unit === '' ? '' : ` ${unit}`}`
   return { check: value => (isIntegerIn(value, least, most) ? [] : [fieldProblem(field, problem)]) }

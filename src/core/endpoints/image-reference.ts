@@ -2,11 +2,11 @@
 
 /** A reference in its parts. */
 export interface ImageReference {
-  /** Host of the registry; `docker.io` where none is written. */
+  /** Host of the registry; `docker.io` if the text names none. */
   readonly registry: string
-  /** All in front of the tag and digest, as it was written. */
+  /** Text in front of the tag and digest, as it was written. */
   readonly name: string
-  /** Null where none is written. */
+  /** Null if the text has no tag. */
   readonly tag: string | null
   readonly digest: string | null
 }
@@ -18,24 +18,24 @@ const REFERENCE = new RegExp(
 )
 const MAX_LENGTH = 512
 
-/** The parts of a reference; null when the text is none. */
+/** The parts of a reference; null for an invalid one. */
 export function parseReference(text: string): ImageReference | null {
   if (text.length > MAX_LENGTH) return null
   const found = REFERENCE.exec(text)
   if (found === null) return null
   const [, name = '', host, tag = null, digest = null] = found
-  // Only what looks like a host is one: `library/python` names no registry.
+  // A first part without a dot, a colon or `localhost` is no host: `library/python` names no registry.
   const isHost = host !== undefined && (/[.:]/.test(host) || host === 'localhost')
   if (!isHost && /[A-Z]/.test(name)) return null
   return { registry: isHost ? host : 'docker.io', name, tag, digest }
 }
 
-/** Whether a reference means whatever was published last under its name. */
+/** True if a reference means the image that was published last under its name. */
 export function isFloating({ tag, digest }: ImageReference): boolean {
   return digest === null && (tag === null || tag === 'latest')
 }
 
-/** Whether two names mean the same repository: `python` is `docker.io/library/python`. */
+/** True if two names mean the same repository: `python` is `docker.io/library/python`. */
 export function sameRepository(a: string, b: string): boolean {
   return fullName(a) === fullName(b)
 }

@@ -1,7 +1,7 @@
 import type { EndpointId } from '../ids.ts'
 import { isPageOrigin } from './endpoint.ts'
 
-/** The origin that browsers send for a page without one: of a file, of a frame in a sandbox. */
+/** Origin that browsers send for a page without one: of a file, of a frame in a sandbox. */
 const NO_ORIGIN = 'null'
 
 /** Maximum length of an origin that is shown. */
@@ -16,8 +16,9 @@ export function shownOrigin(origin: string): string {
 }
 
 /**
- * The refusal of a page that calls an endpoint, with the command that allows it. It is the same for an endpoint that does not exist.
- * @param origin as {@link shownOrigin} returns it
+ * The refusal of a page that calls an endpoint, with the command that allows it. It is the same for an endpoint
+ * that does not exist.
+ * @param origin from {@link shownOrigin}
  */
 export function pageRefusal(origin: string, id: EndpointId): string {
   if (origin === NO_ORIGIN)

@@ -6,11 +6,11 @@ export interface ReadyWorkerVariable {
   readonly name: string
   /** One sentence. */
   readonly about: string
-  /** Its value where nothing else is set; left out where the image has a default, or needs none. */
+  /** Default value; omitted if the image has a default, or needs no value. */
   readonly default?: string
 }
 
-/** A public worker image with what it needs. */
+/** A public worker image with its requirements. */
 export interface ReadyWorker {
   readonly title: string
   /** One sentence. */
@@ -22,9 +22,9 @@ export interface ReadyWorker {
   /** Execution timeout of a job, in milliseconds. */
   readonly timeoutMs: number
   readonly env: readonly ReadyWorkerVariable[]
-  /** Input of a first job that shows that it works. */
+  /** Input of a first job that shows that the worker works. */
   readonly input: Readonly<Record<string, unknown>>
-  /** Whether OpenAI clients can call it. */
+  /** True if OpenAI clients can call it. */
   readonly openAi: boolean
 }
 
@@ -37,7 +37,7 @@ export const READY_WORKERS: ReadyWorkers = recorded
 const NAME = /^[a-z][a-z0-9-]{0,62}$/
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Reads a catalogue of ready workers. @returns it, or everything wrong with it, one sentence each */
+/** Reads a catalogue of ready workers. @returns it, or all mistakes in it, one sentence each */
 export function readReadyWorkers(
   value: unknown,
 ): { readonly workers: ReadyWorkers } | { readonly mistakes: readonly string[] } {
@@ -49,7 +49,7 @@ export function readReadyWorkers(
   return mistakes.length > 0 ? { mistakes } : { workers: value as unknown as ReadyWorkers }
 }
 
-/** The members of a worker, each with what it must be. */
+/** The members of a worker, each with its rule. */
 const MEMBERS: Readonly<Record<keyof ReadyWorker, readonly [rule: string, holds: (value: unknown) => boolean]>> = {
   title: ['must be a text', isText],
   about: ['must be a text', isText],

@@ -6,56 +6,53 @@ import { isFloating, parseReference } from './image-reference.ts'
 import { savedEnv } from './saved-env.ts'
 import { TEMPLATE_FIELDS, type Template, type TemplateInput } from './template.ts'
 
-/** A value in a list of changes, as it goes into JSON. */
+/** A value in a list of changes, in its JSON form. */
 export type DiffValue = string | number | boolean | null | readonly DiffValue[] | { readonly [name: string]: DiffValue }
 
-/** One field that a release has changed; a variable of the environment is `env.NAME`. */
+/** One field that a release changed; a variable of the environment is `env.NAME`. */
 export interface DiffEntry {
   readonly field: string
-  /** Null where there was nothing. */
+  /** Null for a field without a previous value. */
   readonly old: DiffValue
   readonly new: DiffValue
 }
 
-/** The origin of an endpoint's version: its creation, or a change that its workers must see. */
+/** Origin of an endpoint's version: its creation, or a change that its workers must see. */
 export interface Release {
   readonly id: string
   readonly endpointId: EndpointId
   readonly owner: OwnerId
   readonly version: number
   readonly source: 'MANUAL'
-  /** The account that did it. */
+  /** The account that made it. */
   readonly createdBy: OwnerId | null
   readonly createdAtMs: number
   /** Empty for the first version. */
   readonly diff: readonly DiffEntry[]
-  /** The release whose configuration it has again; null for one that is no rollback. */
+  /** The release whose configuration it restores; null for a release that is not a rollback. */
   readonly restores: number | null
-  /** The exact image that its workers run; null before the first of them was started. */
+  /** The exact image of its workers; null before the first of them was started. */
   readonly image: string | null
-  /** The percentage of workers that it has, or had, as a canary; null for other releases, and promoted ones. */
+  /** Percentage of workers that it has, or had, as a canary; null for other releases, and promoted ones. */
   readonly canary: number | null
 }
 
 /** A release in the list of an endpoint. */
 export interface PastRelease extends Release {
-  /** True when a worker of it has been ready, and it was neither a canary nor stopped. */
+  /** True if a worker of it was ready, and it was neither a canary nor stopped. */
   readonly hasWorked: boolean
 }
 
-/** Limit of releases that are kept of an endpoint, the newest. */
+/** Limit of stored releases of an endpoint; the newest stay. */
 export const MAX_RELEASES = 100
-/**
- * Limit of characters of the configurations that are kept of an endpoint, the newest; those of the last two are kept
- * in any case.
- */
+/** Limit of characters of the stored configurations of an endpoint; the newest stay, and the last two in any case. */
 export const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024
 /** Longer texts are shortened in a list of changes. */
 const MAX_TEXT = 500
-/** Stands for what is sealed. */
+/** Text in place of a sealed value. */
 const HIDDEN = '(sealed)'
 
-/** An endpoint with what its workers run: all that a release can change. */
+/** An endpoint and its template: everything that a release can change. */
 export interface Configuration {
   readonly endpoint: Endpoint
   readonly template: Template
@@ -72,7 +69,7 @@ export interface KeptConfiguration {
 /** The template of the workers of a release. */
 export type ReleasedTemplate = KeptConfiguration['template']
 
-/** A release with its configuration; null where that is not kept any more, see {@link MAX_KEPT_CHARACTERS}. */
+/** A release with its configuration; null if that is no longer stored, see {@link MAX_KEPT_CHARACTERS}. */
 export interface KeptRelease extends Release {
   readonly configuration: KeptConfiguration | null
 }
@@ -86,8 +83,8 @@ export function keptConfiguration({ endpoint, template }: Configuration): KeptCo
 }
 
 /**
- * The changes of an endpoint that restore a release. What makes no release, such as its name and workersMax, stays as
- * it is.
+ * Changes of an endpoint that restore a release. Fields that make no release, such as its name and workersMax,
+ * stay as they are.
  */
 export function restoredEndpoint(now: EndpointConfig, { endpoint }: KeptConfiguration): Partial<EndpointConfig> {
   const { scaler, ...seen } = endpoint
@@ -95,9 +92,9 @@ export function restoredEndpoint(now: EndpointConfig, { endpoint }: KeptConfigur
 }
 
 /**
- * The template of a rollback. A name that means the last published image, such as `latest`, becomes the exact image
- * that the release ran: the next release would run another one again.
- * @param exact the image that the release ran; null where that is not known
+ * The template of a rollback. A name that means the last published image, such as `latest`, becomes the exact
+ * image that the release ran: the next release would otherwise run another one again.
+ * @param exact the image that the release ran; null if unknown
  */
 export function restoredTemplate({ template }: KeptConfiguration, exact: string | null): KeptConfiguration['template'] {
   const reference = parseReference(template.image)
@@ -106,8 +103,8 @@ export function restoredTemplate({ template }: KeptConfiguration, exact: string 
 }
 
 /**
- * The changes that workers see, in the words of REST. Values of variables are as they were given, so a secret is
- * there as the reference to it.
+ * Changes that workers see, with the field names of REST. Values of variables are as they were given, so a secret
+ * appears as its reference.
  */
 export function configDiff(before: Configuration, after: Configuration): DiffEntry[] {
   const [old, now] = [fieldsOf(before), fieldsOf(after)]
@@ -123,7 +120,7 @@ export interface WorkersOnLatest {
   readonly inProgress: boolean
   readonly workersOnLatest: number
   readonly workersTotal: number
-  /** 0 when there are no workers. */
+  /** 0 without workers. */
   readonly percentOnLatest: number
 }
 
@@ -147,7 +144,7 @@ export function workersOnLatest(version: number, versions: readonly number[]): W
 function fieldsOf({ endpoint, template }: Configuration): Record<string, DiffValue> {
   const variables = Object.entries(savedEnv(endpoint, template)).map(([name, value]) => [`env.${name}`, value])
   return {
-    // The first in the list.
+    // `type` is the first in the list.
     type: endpoint.type,
     ...listedValues(TEMPLATE_FIELDS, template),
     ...listedValues(ENDPOINT_FIELDS, endpoint),
@@ -156,7 +153,7 @@ function fieldsOf({ endpoint, template }: Configuration): Record<string, DiffVal
 }
 
 function shortened(value: DiffValue): DiffValue {
-  // A list of changes is plain, and what the operator wants sealed is not to be read in it.
+  // A list of changes is plain text, so a sealed value must not be readable in it.
   if (typeof value === 'string' && isSealedPayload(value)) return HIDDEN
   return typeof value === 'string' && value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value
 }

@@ -1,51 +1,54 @@
-/** What the store knows of the rollout of an endpoint's newest release. See core/scaling/rollout.ts for what is done about it. */
+/** Facts of the rollout of an endpoint's newest release. core/scaling/rollout.ts decides from them. */
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { EndpointConfig } from './endpoint.ts'
 import type { KeptConfiguration } from './release.ts'
 
-/** A release whose workers have been ready, with what they see. */
+/** A release whose workers were ready, with the fields that they see. */
 export interface WorkingRelease {
   readonly version: number
   readonly configuration: KeptConfiguration
 }
 
-/** Results of a release: jobs and requests that ended in a way that its workers answer for. */
+/** Results of a release: jobs and requests that ended in a way for which its workers are responsible. */
 export interface ResultCount {
   readonly ended: number
-  /** Those of them that failed. */
+  /** Failed ones among them. */
   readonly failed: number
 }
 
-/** Why a release that was ready is stopped: it failed clearly more than the one that goes on. */
+/** Reason for stopping a release that was ready: it failed clearly more than the release that continues. */
 export interface FailureStop {
   readonly atMs: number
-  /** The results of the stopped release by then. */
+  /** Results of the stopped release at that time. */
   readonly release: ResultCount
-  /** Those of the one that goes on. */
+  /** Results of the release that continues. */
   readonly working: ResultCount
 }
 
-/** What the store knows of an endpoint's newest release. */
+/** Stored facts of the rollout of an endpoint's newest release. */
 export interface RolloutFacts {
-  /** Whether one of its workers has been ready. */
+  /** True if one of its workers was ready. */
   readonly wasReady: boolean
   /** Number of its workers that crashed before one was ready. */
   readonly crashes: number
   /**
-   * The newest older release of which a worker has been ready, without canaries and stopped ones; for a release that is stopped, the one that it was
-   * compared with. Null for none, and where it is not asked for any more.
+   * The newest older release of which a worker was ready, without canaries and stopped ones; for a stopped
+   * release, the one that it was compared with. Null if no such release exists or it is no longer needed.
    */
   readonly working: WorkingRelease | null
-  /** The percentage of workers that it has as a canary; null where it is none. */
+  /** Percentage of workers that it has as a canary; null for other releases. */
   readonly canary: number | null
-  /** Why it is stopped although it was ready; null where it is not. */
+  /** Reason for stopping it although it was ready; null if it is not stopped. */
   readonly stop: FailureStop | null
 }
 
 /** Limits of the percentage of a canary. */
 export const CANARY_PERCENT = { least: 1, most: 99 } as const
 
-/** Why a change of an endpoint cannot be a canary; null when it can. @param isSeen whether workers see the change */
+/**
+ * Problem of a change of an endpoint as a canary; null if it can be one. @param isSeen true if workers see the
+ * change
+ */
 export function canaryProblem(
   { workersMax }: Pick<EndpointConfig, 'workersMax'>,
   isSeen: boolean,
@@ -59,5 +62,5 @@ export function canaryProblem(
   return null
 }
 
-/** A release that nobody has to fall back from. */
+/** Facts of a release without a rollout in progress. */
 export const ROLLED_OUT: RolloutFacts = { wasReady: true, crashes: 0, working: null, canary: null, stop: null }

@@ -12,7 +12,7 @@ export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Templat
 
 /**
  * Variables after a change of some of them.
- * @param changes a value adds or replaces one, null removes it; what is not there need not be removed
+ * @param changes a value adds or replaces a variable, null removes it; removing a missing one has no effect
  */
 export function changedEnv(
   env: Readonly<Record<string, string>>,
@@ -26,15 +26,15 @@ export function changedEnv(
   return Object.fromEntries(changed)
 }
 
-/** The parts of an endpoint that decide which variables its workers get. */
+/** Parts of an endpoint that decide the variables of its workers. */
 export interface Configured {
   readonly config: Pick<EndpointConfig, 'type' | 'env'>
   readonly template: Pick<Template, 'env'>
 }
 
 /**
- * The problems of the way in which workers of a load-balancing endpoint would serve. A variable that was like that
- * before is not held against a change: such an endpoint can still be paused, for one.
+ * Problems of the variables by which workers of a load-balancing endpoint serve. An unchanged variable is not
+ * checked again, so that an endpoint that has an invalid one can still be paused.
  */
 export function servingChangeProblems({ config, template }: Configured, before: Configured | null): FieldProblem[] {
   if (config.type !== 'LOAD_BALANCER') return []

@@ -1,29 +1,34 @@
-/** How a worker of a load-balancing endpoint serves, as the variables of its environment say. */
+/** Ports, health check and hooks of a worker of a load-balancing endpoint, from the variables of its environment. */
 
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { secretNames } from '../secrets/secret.ts'
 import { initTimeoutMs, isInitTimeout, MAX_INIT_S } from './init-timeout.ts'
 import { comparablePath, hookTarget, type SleepHooks } from './sleep-hooks.ts'
 
-/** What the program of a worker serves; the ports are those that its user named, drivers may give it others. */
+/**
+ * Ports, health check and hooks of a worker. The ports are those that its user named; drivers may map them to
+ * others.
+ */
 export interface Serving {
   readonly port: number
-  /** The same as `port` unless the user named another. */
+  /** Equal to `port` unless the user named another. */
   readonly healthPort: number
   /**
-   * What is asked for to see whether it is well: begins with a slash, may have a query. Where it comes from a secret it is the
-   * reference: it is kept and shown with each worker, which the value must not be.
+   * Path of the health check: begins with a slash, may have a query. If it comes from a secret it is the
+   * reference: it is stored and shown with each worker, and the value must not be.
    */
   readonly healthPath: string
-  /** How long it may take from its start until it is well for the first time. */
+  /** Longest time from its start until it is healthy for the first time. */
   readonly initTimeoutMs: number
-  /** How it gives its GPU memory back before it is frozen; none where its variables do not say. */
+  /**
+   * Requests that free its GPU memory before it is frozen and load it again; omitted if its variables define none.
+   */
   readonly sleepHooks?: SleepHooks
 }
 
 const DEFAULT_PORT = 80
 const DEFAULT_PATH = '/ping'
-/** How long a worker may take until it is well for the first time, unless `RUNPOD_INIT_TIMEOUT` says something else. */
+/** Default of the longest time until a worker is healthy for the first time; `RUNPOD_INIT_TIMEOUT` overrides it. */
 export const NEVER_HEALTHY_MS = 8 * 60_000
 const MAX_PATH = 2_000
 const MAX_CONCURRENCY = 1_000_000
@@ -31,9 +36,9 @@ const MAX_CONCURRENCY = 1_000_000
 type Environment = Readonly<Record<string, string>>
 
 /**
- * How a worker with this environment serves: PORT is 80 unless given, PORT_HEALTH the same as PORT, HEALTH_CHECK_PATH `/ping`;
- * `RUNPOD_INIT_TIMEOUT` as for workers of queues.
- * What {@link servingProblem} finds fault with counts as not given.
+ * Serving parameters of an environment: PORT is 80 by default, PORT_HEALTH the same as PORT, HEALTH_CHECK_PATH
+ * `/ping`; `RUNPOD_INIT_TIMEOUT` as for workers of queues. A value that {@link servingProblem} refuses counts as
+ * missing.
  */
 export function servingOf(env: Environment): Serving {
   const port = integerIn(env.PORT, 65_535) ?? DEFAULT_PORT
@@ -56,8 +61,8 @@ function sleepHooksOf(env: Environment): SleepHooks | null {
 }
 
 /**
- * The paths of an environment, with secrets resolved, that only the server may ask a worker for, as {@link comparablePath} has them: those
- * with which it sleeps and wakes.
+ * Paths of an environment, with secrets resolved, that only the server may request from a worker, in the form of
+ * {@link comparablePath}: its sleep and wake hooks.
  */
 export function reservedPaths(env: Environment): string[] {
   return [env.RUNYARD_SLEEP_URL, env.RUNYARD_WAKE_URL].flatMap(text => {
@@ -66,13 +71,13 @@ export function reservedPaths(env: Environment): string[] {
   })
 }
 
-/** The variables of an environment that say how a worker serves, and how long it may take to start. */
+/** The variables of an environment that define how a worker serves, and how long it may take to start. */
 export function servingVariables(env: Environment): Record<string, string> {
   return Object.fromEntries(Object.keys(RULES).flatMap(name => (env[name] === undefined ? [] : [[name, env[name]]])))
 }
 
 /**
- * How a worker serves whose environment refers to secrets.
+ * Serving parameters of a worker whose environment refers to secrets.
  * @param saved as it was saved
  * @param resolved with the values of secrets
  */
@@ -83,12 +88,15 @@ export function servingWithSecrets(saved: Environment, resolved: Environment): S
   return servingOf({ ...resolved, ...Object.fromEntries(references) })
 }
 
-/** Whether a text, with secrets resolved, can be asked for as the path of a health check. */
+/** True if a text, with secrets resolved, can be the path of a health check. */
 export function isHealthPath(text: string): boolean {
   return isPath(text) && secretNames({ text }).length === 0
 }
 
-/** The path of the health check as a part of an address that every caller may see: a secret in it stays a reference, encoded. */
+/**
+ * Path of the health check as a part of an address that every caller may see: a secret in it stays a reference,
+ * encoded.
+ */
 export function shownHealthPath(env: Environment): string {
   const { healthPath } = servingOf(env)
   if (secretNames({ healthPath }).length === 0) return healthPath
@@ -102,8 +110,8 @@ export function maxConcurrencyOf(env: Environment): number | null {
 }
 
 /**
- * What is wrong with the variables that say how a worker serves, as sentences; null when nothing is.
- * @param saved as they were saved: of one that refers to secrets these are named, and its value is not repeated
+ * Problems of the variables by which a worker serves, as sentences; null without any.
+ * @param saved as they were saved: if one refers to secrets, the problem names these and does not repeat its value
  */
 export function servingProblem(env: Environment, saved: Environment = env): string | null {
   const problems = [...wrongIn(env), ...wrongTogether(env)].map(({ name, must, text }) => {
@@ -117,9 +125,9 @@ export function servingProblem(env: Environment, saved: Environment = env): stri
 }
 
 /**
- * The same when variables are saved. A value that refers to a secret is checked when a worker is started. Values are not repeated:
- * they may be anything.
- * @param known variables from before, whose values are not judged again
+ * Problems of these variables when they are saved. A value that refers to a secret is checked when a worker is
+ * started. Values are not repeated, since they may be anything.
+ * @param known previous variables, whose values are not checked again
  */
 export function servingVariableProblems(env: Environment, known: Environment = {}): FieldProblem[] {
   const isSame = (name: string) => env[name] === known[name]
@@ -127,7 +135,10 @@ export function servingVariableProblems(env: Environment, known: Environment = {
   return [...servingValueProblems(env, known), ...together.map(fieldProblemOf)]
 }
 
-/** What is wrong with the value of each variable by itself, where others may come from elsewhere; else as {@link servingVariableProblems}. */
+/**
+ * Problems of each variable by itself, for variables whose others may come from elsewhere; else as {@link
+ * servingVariableProblems}.
+ */
 export function servingValueProblems(env: Environment, known: Environment = {}): FieldProblem[] {
   const judged = wrongIn(env).filter(({ name, text }) => text !== known[name] && secretNames({ text }).length === 0)
   return judged.map(fieldProblemOf)
@@ -152,7 +163,7 @@ const HOOK_RULE: VariableRule = {
   must: 'be a path that begins with a slash, or http://127.0.0.1:<PORT>/<path>',
 }
 
-/** What must be true of each variable; see docs/guides/load-balancing.md. */
+/** Rule of each variable; see docs/guides/load-balancing.md. */
 const RULES: Readonly<Record<string, VariableRule>> = {
   PORT: PORT_RULE,
   PORT_HEALTH: PORT_RULE,
@@ -179,7 +190,7 @@ function wrongIn(env: Environment): Wrong[] {
   })
 }
 
-/** What is wrong between variables, each of which is well by itself. */
+/** Problems between variables that are each valid. */
 function wrongTogether(env: Environment): Wrong[] {
   const pair = ['RUNYARD_SLEEP_URL', 'RUNYARD_WAKE_URL'] as const
   const given = pair.filter(name => env[name] !== undefined)

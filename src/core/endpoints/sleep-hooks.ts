@@ -1,35 +1,35 @@
-/** The requests with which a worker that serves is asked to give its GPU memory back before it is frozen, and to take it again. */
+/** Requests that make a serving worker free its GPU memory before it is frozen, and load it again. */
 
 import { secretNames } from '../secrets/secret.ts'
 import { textBefore } from '../text-parts.ts'
 
 /**
- * What the variables RUNYARD_SLEEP_URL and RUNYARD_WAKE_URL of a worker say: a path, or an address of this machine. A value that refers
- * to a secret stays a reference: it is kept and shown with each worker.
+ * Values of the variables RUNYARD_SLEEP_URL and RUNYARD_WAKE_URL of a worker: a path, or an address of this
+ * machine. A value that refers to a secret stays a reference: it is stored and shown with each worker.
  */
 export interface SleepHooks {
   readonly sleepUrl: string
   readonly wakeUrl: string
 }
 
-/** How long a worker may take to give its memory back, in milliseconds; longer, and it is frozen with it. */
+/** Longest time in which a worker frees its memory, in milliseconds; after that it is frozen with it. */
 export const SLEEP_TIMEOUT_MS = 60_000
-/** How long it may take to have its memory again, in milliseconds; longer, and it is ended. */
+/** Longest time in which it loads its memory again, in milliseconds; after that it is ended. */
 export const WAKE_TIMEOUT_MS = 120_000
 
 const MAX_URL = 2_000
-/** How often a path is decoded: a worker may do it once more than its proxy. */
+/** Limit of decodings of a path: a worker may decode it once more than its proxy. */
 const MAX_DECODINGS = 8
 
-/** Where a hook is asked, on the worker's own address. */
+/** Target of a hook on the worker's own address. */
 export interface HookTarget {
-  /** The port that the value names; null for a path alone. */
+  /** Port in the value; null for a path alone. */
   readonly port: number | null
   /** Path and query. */
   readonly path: string
 }
 
-/** A value of RUNYARD_SLEEP_URL or RUNYARD_WAKE_URL with secrets resolved; null where it is none. */
+/** Target of a value of RUNYARD_SLEEP_URL or RUNYARD_WAKE_URL with secrets resolved; null for an invalid value. */
 export function hookTarget(text: string): HookTarget | null {
   if (text.length > MAX_URL || text.includes('#') || secretNames({ text }).length > 0) return null
   if (/^\/[!-~]*$/.test(text)) return { port: null, path: text }
@@ -38,8 +38,9 @@ export function hookTarget(text: string): HookTarget | null {
 }
 
 /**
- * A path as servers may understand it: decoded, without query, parameters, empty and dot segments and a slash at the end, in lower case.
- * Two paths that may lead to the same place have the same one; those of different places may have, too.
+ * A path as servers may interpret it: decoded, without query, parameters, empty and dot segments and a slash at
+ * the end, in lower case. Two paths that may lead to the same place have the same result; paths of different
+ * places may have, too.
  */
 export function comparablePath(path: string): string {
   let text = textBefore(path, '?', '#')

@@ -92,19 +92,19 @@ export interface Template extends TemplateInput {
   readonly createdAtMs: number
 }
 
-/** The values that a template gets where its creator says nothing. */
+/** Default values of a template. */
 export const TEMPLATE_DEFAULTS = defaultsOf(TEMPLATE_FIELDS) as Omit<
   TemplateInput,
   'name' | 'image' | 'diskGb' | 'volumeGb'
 >
 
-/** True for a template that a change leaves the same. The order of variables does not count. */
+/** True if a change leaves a template the same. The order of variables does not count. */
 export function isUnchanged(template: Template, before: Template): boolean {
   const text = ({ env, ...fields }: Template) => JSON.stringify([fields, Object.entries(env).sort()])
   return text(template) === text(before)
 }
 
-/** Everything wrong with a template's fields; empty when it can be saved. */
+/** All problems of a template's fields; empty if it can be saved. */
 export function templateProblems(input: TemplateInput): FieldProblem[] {
   return problemsIn(TEMPLATE_FIELDS, input)
 }
@@ -138,7 +138,7 @@ function labelProblems(labels: readonly PortLabel[]): FieldProblem[] {
   ])
 }
 
-/** Everything wrong with a list of CUDA versions, which is in a field. */
+/** All problems of a list of CUDA versions. @param field name of the field with the list */
 export function cudaProblems(field: string, versions: readonly string[]): FieldProblem[] {
   if (versions.length > MAX_CUDA_VERSIONS) return lengthProblems(field, versions, MAX_CUDA_VERSIONS)
   return versions
@@ -146,7 +146,7 @@ export function cudaProblems(field: string, versions: readonly string[]): FieldP
     .map(version => fieldProblem(field, 'is not of the form major.minor', `CUDA version '${version}'`))
 }
 
-/** Everything wrong with an environment. */
+/** All problems of an environment. */
 export function envProblems(env: Environment): FieldProblem[] {
   const problems: FieldProblem[] = []
   const names = Object.keys(env)
@@ -162,7 +162,7 @@ export function envProblems(env: Environment): FieldProblem[] {
   return problems
 }
 
-/** Everything wrong with a list of ports. */
+/** All problems of a list of ports. */
 export function portProblems(ports: readonly string[]): FieldProblem[] {
   const wrong = ports.filter(port => !PORT.test(port))
   return wrong.map(port => fieldProblem('ports', 'is not of the form port/protocol', `'${port}'`))

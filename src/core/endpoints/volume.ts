@@ -2,7 +2,7 @@ import { type FieldProblem, fieldProblem, nameProblems } from '../field-problem.
 import { DATA_CENTERS } from '../hardware/catalog-types.ts'
 import type { OwnerId, VolumeId } from '../ids.ts'
 
-/** How fast a volume is where there is a choice; here all are alike. */
+/** Speed class of a volume; here all have the same speed. */
 export type VolumeType = 'STANDARD' | 'HIGH_PERFORMANCE'
 
 /** A folder that outlives workers and that several endpoints can share. */
@@ -10,19 +10,19 @@ export interface NetworkVolume {
   readonly id: VolumeId
   readonly owner: OwnerId
   readonly name: string
-  /** What was asked for. The folder is as large as its disk allows. */
+  /** Requested size. The folder can grow as far as its disk allows. */
   readonly sizeGb: number
   readonly dataCenter: string
   readonly type: VolumeType
   readonly createdAtMs: number
 }
 
-/** What a caller sets of a volume. */
+/** Fields of a volume that a caller sets. */
 export type VolumeInput = Pick<NetworkVolume, 'name' | 'sizeGb' | 'dataCenter' | 'type'>
 
 const SIZE_GB = { min: 10, max: 4_096 }
 
-/** Everything wrong with what is given of a volume. */
+/** All problems of the given fields of a volume. */
 export function volumeProblems(input: Partial<VolumeInput>): FieldProblem[] {
   const { name, sizeGb, dataCenter, type } = input
   const problems = name === undefined ? [] : nameProblems(name)
@@ -39,7 +39,7 @@ export function volumeProblems(input: Partial<VolumeInput>): FieldProblem[] {
   return problems
 }
 
-/** Why a volume cannot get this size; empty when it can. Volumes only grow. */
+/** Problem of a new size of a volume; empty if it can have it. Volumes only grow. */
 export function shrinkProblems(volume: NetworkVolume, sizeGb: number): FieldProblem[] {
   if (sizeGb >= volume.sizeGb) return []
   const problem = `must not be smaller than the ${volume.sizeGb} GB that the volume has; volumes only grow`
