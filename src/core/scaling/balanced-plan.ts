@@ -1,4 +1,4 @@
-/** The plan for the workers of a load-balancing endpoint: they are replaced and ended without refusing a request. */
+/** Plan for the workers of a load-balancing endpoint: they are replaced and ended without refusing a request. */
 
 import { type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { FREEZE_RULES, freezesIdle, type KeepRule, missingSpare, planFrozen } from './frozen-plan.ts'
@@ -12,34 +12,35 @@ import {
   unwantedWaiting,
 } from './scale.ts'
 
-/** Maximum time of a draining worker for its requests: as long as a worker may take to begin a response. */
+/** Maximum time of a draining worker for its requests: the longest time until a worker begins a response. */
 export const DRAIN_MS = 330_000
-/** The same after its endpoint was deleted. */
+/** Maximum time of a draining worker after its endpoint was deleted. */
 export const DRAIN_DELETED_MS = 30_000
 
-/** What {@link planLoadBalanced} finds; see plan.ts for how many of the wanted ones are started. */
+/** Result of {@link planLoadBalanced}; plan.ts decides how many of the missing workers are started. */
 export interface BalancedPlan {
   readonly drain: readonly Drain[]
   /** Idle workers to freeze, and frozen ones to thaw. */
   readonly freeze: readonly WorkerLoad[]
   readonly thaw: readonly WorkerLoad[]
   readonly desired: number
-  /** Number of further workers wanted. */
+  /** Number of further workers needed. */
   readonly missing: number
-  /** Whether it is wanted for no work, but to be frozen; see {@link missingSpare}. */
+  /** True if no work needs the missing worker and it should be frozen; see {@link missingSpare}. */
   readonly isSpare: boolean
-  /** When the plan may change without an event; null for never. */
+  /** Instant at which the plan may change without an event; null for never. */
   readonly wakeAtMs: number | null
 }
 
 /**
- * The rollout of a new version is a surge: new workers start beside old ones as far as max and the machine allow, and an old worker drains
- * as soon as the wanted number is ready without it. Without room for both, one old worker at a time makes room, while another one is
- * ready. The only worker of an endpoint, where max is 1 or the machine is full, ends first, and requests queue meanwhile. Old workers
- * that are not ready end at once.
+ * Plans a load-balancing endpoint. The rollout of a new version is a surge: new workers start beside old ones as
+ * far as max and the machine allow, and an old worker drains as soon as the needed number is ready without it.
+ * Without room for both, one old worker at a time makes room while another one is ready. If the endpoint has only
+ * one worker, because max is 1 or the machine is full, that one ends first, and requests queue in the meantime.
+ * Old workers that are not ready end at once.
  *
- * A worker that was ready and is unhealthy does not count, so another one starts beside it. Idle workers are frozen with FlashBoot, and
- * thawed before any is started (frozen-plan.ts).
+ * A worker that was ready and is unhealthy does not count, so another one starts beside it. Idle workers are
+ * frozen with FlashBoot, and thawed before any worker is started (frozen-plan.ts).
  */
 export function planLoadBalanced(
   snapshot: EndpointSnapshot,
@@ -56,7 +57,7 @@ class Planning {
   readonly #rules: KeepRule
   readonly #drain: Drain[] = []
   readonly #freeze: WorkerLoad[] = []
-  /** Workers that take requests and stay, those of the newest version first. */
+  /** Workers that accept requests and stay. */
   #stay: readonly WorkerLoad[]
   readonly #wakes: number[] = []
 
@@ -101,7 +102,7 @@ class Planning {
     }
   }
 
-  /** The number that requests need, and at least one while old workers are, or recently were, in use. */
+  /** Number of workers that requests need, and at least one while old workers are, or recently were, in use. */
   #wanted(): number {
     const { desired } = this.#scale
     if (desired > 0 || this.#snapshot.endpoint.workersMax === 0) return desired
@@ -124,7 +125,7 @@ class Planning {
       this.#end(worker, this.#isOld(worker) ? 'outdated' : 'scaled_down')
   }
 
-  /** Ends an old worker first, where a new one has no room beside it. */
+  /** Ends an old worker first if a new one has no room beside it. */
   #makeRoom(): void {
     const [first] = this.#old()
     if (first === undefined || this.#drain.length > 0) return
@@ -133,11 +134,11 @@ class Planning {
     if (wakeAtMs !== null) this.#wakes.push(wakeAtMs)
   }
 
-  /** Workers that were idle for the idle time, and surplus workers for as long. */
+  /** Ends workers that were idle for the idle timeout, and surplus workers after the same time. */
   #endIdle(wanted: number): void {
     const { queue, requests, endpoint } = this.#snapshot
     if (queue.queued > 0) return
-    // An unhealthy worker ends for that reason, so that it counts towards the back-off.
+    // An unhealthy worker ends for its problem, so that it counts towards the back-off.
     const current = this.#current().filter(isUseful)
     for (const worker of unwantedWaiting(this.#snapshot, current, wanted)) this.#end(worker, 'scaled_down')
     let left = this.#current().filter(isUseful).length
@@ -167,7 +168,7 @@ class Planning {
     this.#stay = this.#stay.filter(other => other !== worker)
   }
 
-  /** Workers of older versions that stay so far, in the order in which they end. */
+  /** Remaining workers of older versions, in the order in which they end. */
   #old(): WorkerLoad[] {
     return this.#stay
       .filter(worker => this.#isOld(worker))
@@ -187,12 +188,12 @@ class Planning {
   }
 }
 
-/** Whether requests may be sent to it. */
+/** True if the worker can receive requests. */
 function isReady({ state, problem, serves }: WorkerLoad): boolean {
   return state === 'READY' && problem === null && serves !== null
 }
 
-/** Whether it serves requests, or may soon. */
+/** True if the worker serves requests, or may soon. */
 function isUseful(worker: WorkerLoad): boolean {
   return worker.state === 'STARTING' || isReady(worker)
 }

@@ -1,22 +1,25 @@
-/** The workers of an endpoint whose newest release is a canary: a share of them run it, beside those of the release before. */
+/**
+ * Workers of an endpoint whose newest release is a canary: a share of them runs it, the others run the previous
+ * release.
+ */
 import { ROLLED_OUT } from '../endpoints/rollout-facts.ts'
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import type { PlannedRelease } from './rollout.ts'
 import { desiredWorkers, type EndpointSnapshot } from './scale.ts'
 
-/** The endpoint as each of its two releases is planned, each with its own workers and its part of workersMax. */
+/** The endpoint as the plan of each of its two releases sees it: with its own workers and its part of workersMax. */
 export interface CanaryViews {
   readonly base: EndpointSnapshot
   readonly canary: EndpointSnapshot
 }
 
 /**
- * Divides an endpoint between its canary and the base of that, so that each can be planned by itself.
+ * Divides an endpoint between its canary and its base, so that each can be planned by itself.
  *
- * The canary has its percentage of the workers that the load keeps busy or wants, rounded up, and never all that there may be. The
- * base is planned for the whole load, so jobs and requests have enough workers whether the canary works or not. Without load the canary
- * has none after the idle timeout. Its workers are not frozen.
- * @returns null where the newest release is no canary
+ * The canary gets its percentage of the workers that the load keeps busy or needs, rounded up, and never all of
+ * workersMax. The base is planned for the whole load, so jobs and requests have enough workers even if the canary
+ * does not work. Without load the canary has no workers after the idle timeout. Its workers are not frozen.
+ * @returns null if the newest release is not a canary
  */
 export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number): CanaryViews | null {
   if (canary === null) return null
@@ -30,7 +33,7 @@ export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number)
   const busy = taking.filter(({ held }) => held > 0)
   const { desired } = desiredWorkers(loaded, nowMs)
   const wanted = shareOf(percent, Math.max(desired, busy.length), workersMax)
-  // Beside idle workers of the base none is started, and those that there are go after their idle time.
+  // Idle workers of the base start no worker of the canary, and its existing workers end after their idle time.
   const share = shareOf(percent, Math.max(desired, taking.length), workersMax)
   const ready = own.filter(({ state }) => state === 'READY').length
   const ofBase = workersMax - Math.max(share, own.length)
@@ -48,20 +51,20 @@ export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number)
   }
 }
 
-/** Number of workers that a canary has. @param workers those that the load wants, or that there are */
+/** Number of workers of a canary. @param workers number that the load needs, or that exist */
 function shareOf(percent: number, workers: number, workersMax: number): number {
   if (workers === 0) return 0
   return Math.max(0, Math.min(Math.ceil((workers * percent) / 100), workersMax - 1))
 }
 
-/** Jobs that the canary runs ask for no worker of the base. */
+/** The snapshot without the jobs of the canary, which need no worker of the base. */
 function withoutJobsOf(snapshot: EndpointSnapshot, workers: readonly WorkerLoad[]): EndpointSnapshot {
   const held = workers.reduce((sum, worker) => sum + worker.held, 0)
   const { queue } = snapshot
   return { ...snapshot, queue: { ...queue, inProgress: Math.max(0, queue.inProgress - held) } }
 }
 
-/** Workers that requests wait for by name are started again by the base alone. */
+/** The snapshot without requests that name workers of the base: only the base starts those again. */
 function withoutNamed(snapshot: EndpointSnapshot, workers: readonly WorkerLoad[]): EndpointSnapshot {
   const { requests } = snapshot
   if (requests === undefined) return snapshot

@@ -1,46 +1,46 @@
-/** What becomes of frozen workers: they are thawed before any is started, and end when they are of no use. */
+/** Plan for frozen workers: they are thawed before any worker is started, and end when they are of no use. */
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { isFrozen, takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import type { Drain, EndpointSnapshot } from './scale.ts'
 
 /** Settings of frozen workers; times in milliseconds. */
 export interface FreezeRules {
-  /** How long a worker stays frozen at most before it ends. */
+  /** Longest time for which a worker stays frozen before it ends. */
   readonly keepMs: number
   /** Percentage of the machine's memory below which frozen workers end, one after the other. */
   readonly minMemoryPercent: number
 }
 
-/** What of these a plan needs. */
+/** The settings that a plan needs. */
 export type KeepRule = Pick<FreezeRules, 'keepMs'>
 
 /** The defaults. */
 export const FREEZE_RULES: FreezeRules = { keepMs: 3_600_000, minMemoryPercent: 10 }
 
-/** What {@link planFrozen} finds. */
+/** Result of {@link planFrozen}. */
 export interface FrozenPlan {
   readonly thaw: readonly WorkerLoad[]
   readonly drain: readonly Drain[]
-  /** When the plan may change without an event; null for never. */
+  /** Instant at which the plan may change without an event; null for never. */
   readonly wakeAtMs: number | null
 }
 
-/** What the plan for the other workers says. */
+/** Results of the plan for the other workers. */
 export interface BesidesFrozen {
-  /** Number of further workers wanted. */
+  /** Number of further workers needed. */
   readonly missing: number
-  /** Number of workers of the version that take jobs or requests and stay. */
+  /** Number of workers of the version that accept jobs or requests and stay. */
   readonly staying: number
   /** Workers that requests wait for by name. */
   readonly named?: readonly string[]
 }
 
-/** Whether the idle workers of an endpoint are frozen instead of stopped. */
+/** True if the idle workers of an endpoint are frozen and not stopped. */
 export function freezesIdle({ flashboot }: Pick<Endpoint, 'flashboot'>): boolean {
   return flashboot !== 'OFF'
 }
 
-/** Number of workers to start so that one is there to be frozen: PRIORITY_FLASHBOOT keeps one from the start. */
+/** Number of workers to start only to be frozen: PRIORITY_FLASHBOOT always keeps one. */
 export function missingSpare({ endpoint, workers }: EndpointSnapshot): number {
   const { flashboot, workersMax, version } = endpoint
   if (flashboot !== 'PRIORITY_FLASHBOOT' || workersMax === 0) return 0
@@ -48,9 +48,10 @@ export function missingSpare({ endpoint, workers }: EndpointSnapshot): number {
 }
 
 /**
- * Thaws as many as are missing, those that requests name first, then the ones frozen last, whose memory is in use most likely. Ends those of
- * other versions, which are never thawed, those beyond workersMax, and those that were frozen for their time, but for the last worker of an
- * endpoint with PRIORITY_FLASHBOOT.
+ * Thaws as many workers as are missing: first those that requests name, then the most recently frozen, whose
+ * memory is probably still resident. Ends those of other versions, which are never thawed, those beyond
+ * workersMax, and those that were frozen for their time, except the last worker of an endpoint with
+ * PRIORITY_FLASHBOOT.
  */
 export function planFrozen(
   { endpoint, workers }: EndpointSnapshot,

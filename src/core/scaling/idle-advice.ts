@@ -1,14 +1,14 @@
-/** Whether idle workers end too soon for their starts. */
+/** Detects idle workers that end too soon for the duration of their starts. */
 import { hasIdleTimeout, idleTimeoutMs } from '../endpoints/endpoint.ts'
 import type { EndpointSnapshot } from './scale.ts'
 import { presentStartMs } from './start-time.ts'
 
-/** Ends of idle workers from which something is concluded: one may be the end of all work. */
+/** Minimum number of idle ends for a conclusion: a single one may be the end of all work. */
 const IDLE_ENDS = 2
 
 /**
- * How long workers of the present release start and are kept idle, in milliseconds, where idle ones have ended sooner than the next one
- * could start; null elsewhere, and where idle workers are frozen.
+ * Start time and idle timeout of workers of the present release, in milliseconds, if idle workers ended sooner
+ * than the next one could start; null otherwise, and if idle workers are frozen.
  */
 export function startsAfterIdleEnds(
   snapshot: Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits'>,

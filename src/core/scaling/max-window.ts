@@ -1,4 +1,4 @@
-/** How many workers an endpoint has wanted at most lately: requests come and go faster than workers. */
+/** Maximum of the recently needed workers of an endpoint: requests come and go faster than workers. */
 
 /** Minimum time for which fewer workers must have been enough before one in use ends, in ms. */
 export const MAX_WINDOW_MS = 60_000
@@ -10,20 +10,20 @@ interface Bucket {
   most: number
 }
 
-/** What one endpoint has wanted, in a bounded number of buckets. */
+/** Needed workers of one endpoint over time, in a bounded number of buckets. */
 export class MaxWindow {
   readonly #buckets: Bucket[] = []
   #sinceMs: number | null = null
 
   /**
-   * Notes what is wanted now.
-   * @param windowMs how far back it is remembered, at least {@link MAX_WINDOW_MS}
-   * @returns the most that was wanted within that time; null when it was not watched for that long
+   * Adds the number that is needed now.
+   * @param windowMs length of the window, at least {@link MAX_WINDOW_MS}
+   * @returns the maximum in the window; null while the endpoint was not observed for that long
    */
   note(wanted: number, windowMs: number, nowMs: number): number | null {
     const spanMs = Math.max(MAX_WINDOW_MS, windowMs)
     const last = this.#buckets.at(-1)
-    // A clock that was set back begins anew.
+    // A clock that was set back starts the window again.
     if (last !== undefined && nowMs < last.atMs) this.#buckets.length = 0
     if (this.#sinceMs === null || nowMs < this.#sinceMs || this.#buckets.length === 0) this.#sinceMs = nowMs
     const bucket = this.#buckets.at(-1)

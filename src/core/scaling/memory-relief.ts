@@ -1,16 +1,16 @@
-/** Which frozen worker ends when the memory of the machine gets short. */
+/** Choice of the frozen worker that ends when the memory of the machine gets short. */
 import { availableShare, type MachineMemory } from '../hardware/machine-memory.ts'
 import type { EndpointId } from '../ids.ts'
 import { isFrozen, type Worker } from '../workers/worker.ts'
 
-/** Whether less of the memory is available than frozen workers are to leave. @param leastShare from 0 to 1 */
+/** True if less memory is available than frozen workers must leave free. @param leastShare from 0 to 1 */
 export function isMemoryShort(memory: MachineMemory | null, leastShare: number): boolean {
   return memory !== null && availableShare(memory) < leastShare
 }
 
 /**
- * The worker that was frozen longest, those of PRIORITY_FLASHBOOT last; null where none is frozen, and while one that was frozen is
- * ending, whose memory is not free yet.
+ * The worker that was frozen longest, those of PRIORITY_FLASHBOOT last; null if no worker is frozen, and while
+ * another one ends for this reason, since its memory is not free yet.
  */
 export function frozenLongest(
   workers: readonly Worker[],

@@ -5,7 +5,7 @@ import { planQueueRollout } from './queue-rollout.ts'
 import { isUnproven } from './rollout.ts'
 import { backoffOf, type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers, unwantedWaiting } from './scale.ts'
 
-/** Interval until the next plan after fewer workers could be started than are wanted. */
+/** Interval until the next plan if fewer workers could be started than are needed. */
 const SHORT_MS = 1_000
 
 /** The room of the machine, or of the cluster. */
@@ -16,11 +16,11 @@ export interface Capacity {
   readonly bound: string
 }
 
-/** What to do for one endpoint now. `wakeAtMs` is when to plan again if nothing happens before; null for never. */
+/** Decisions for one endpoint. `wakeAtMs` is the instant of the next plan without an event; null for never. */
 export interface WorkerPlan {
   /** Number of workers to start, as far as the machine has room; see place.ts. */
   readonly start: number
-  /** Whether it is wanted for no work, but to be frozen; see {@link missingSpare}. It takes free room only. */
+  /** True if no work needs the worker and it should be frozen; see {@link missingSpare}. It gets only free room. */
   readonly isSpare: boolean
   readonly drain: readonly Drain[]
   /** Idle workers to freeze, and frozen ones to thaw. */
@@ -31,13 +31,14 @@ export interface WorkerPlan {
 }
 
 /**
- * Compares the wanted number of workers with the existing workers.
+ * Compares the needed number of workers with the existing workers.
  *
- * Once a worker of the new version has been ready, old versions are drained, idle ones at once and busy ones too, since draining waits for
- * their jobs; until then as queue-rollout.ts says. Idle workers leave after their time, or are frozen with FlashBoot, never below the number
- * that is wanted now. Frozen ones are thawed before any is started (frozen-plan.ts). Nothing new starts during a crash back-off; a drained
- * worker still counts against max until it has ended, and a frozen one always does, so max is never exceeded. Workers that serve requests are
- * planned by balanced-plan.ts.
+ * Once a worker of the new version was ready, workers of old versions are drained, idle and busy ones alike, since
+ * draining waits for their jobs; until then queue-rollout.ts decides. Idle workers end after their time, or are
+ * frozen with FlashBoot, never below the number that is needed now. Frozen ones are thawed before any is started
+ * (frozen-plan.ts). No worker starts during a crash back-off. A drained worker counts against max until it has
+ * ended, and a frozen one always does, so max is never exceeded. balanced-plan.ts plans workers that serve
+ * requests.
  */
 export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: KeepRule = FREEZE_RULES): WorkerPlan {
   const { endpoint, workers } = snapshot
@@ -99,7 +100,7 @@ function starts(
   return { start, wakeAtMs: earliest([...wakes, missing > start ? shortUntilMs : null]) }
 }
 
-/** The smallest instant, leaving out nulls; null when there is none. */
+/** The earliest instant, without nulls; null if all are null. */
 export function earliest(instants: readonly (number | null)[]): number | null {
   const known = instants.filter(instant => instant !== null)
   return known.length === 0 ? null : Math.min(...known)
@@ -126,7 +127,7 @@ function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad
   remaining -= waiting.length
   if (queue.queued > 0) return { drain, freeze, wakeAtMs }
   for (const { worker, dueAtMs } of idleWorkers(snapshot)) {
-    // A wanted worker would be started again at once.
+    // A needed worker would be started again at once.
     if (remaining <= desired) break
     if (leaving.has(worker.id) || worker.version !== endpoint.version) continue
     if (dueAtMs > nowMs) {

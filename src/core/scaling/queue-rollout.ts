@@ -1,24 +1,25 @@
-/** The plan for the workers of a queue endpoint with a new release, until the first worker of it has been ready. */
+/** Plan for the workers of a queue endpoint with a new release, until its first worker is ready. */
 
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { rolloutRoom, waitsForRoom } from './rollout-room.ts'
 import { type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
 
-/** What {@link planQueueRollout} finds; see plan.ts for how many of the missing ones are started. */
+/** Result of {@link planQueueRollout}; plan.ts decides how many of the missing workers are started. */
 export interface QueueRolloutPlan {
   readonly drain: readonly Drain[]
   readonly desired: number
-  /** Number of further workers of the new release that are wanted. */
+  /** Number of further workers of the new release that are needed. */
   readonly missing: number
-  /** When the plan may change without an event. */
+  /** Instants at which the plan may change without an event. */
   readonly wakes: readonly number[]
 }
 
 /**
- * Old workers that are ready go on taking jobs, and new ones start beside them as far as max and the machine allow. Without room for both, one
- * old worker at a time makes room, while another one is ready; the only worker of an endpoint, where max is 1 or the machine is full, ends
- * first. Old workers that are not ready end at once. Idle ones end after their time, never below the number that is wanted, and while one
- * was in use lately a new one is wanted.
+ * Old workers that are ready continue to take jobs, and new ones start beside them as far as max and the machine
+ * allow. Without room for both, one old worker at a time makes room while another one is ready; if the endpoint
+ * has only one worker, because max is 1 or the machine is full, that one ends first. Old workers that are not
+ * ready end at once. Idle ones end after their time, never below the needed number, and while one was recently in
+ * use, a new one is needed.
  */
 export function planQueueRollout(snapshot: EndpointSnapshot, nowMs: number): QueueRolloutPlan {
   const { endpoint, workers, queue } = snapshot
@@ -50,7 +51,7 @@ export function planQueueRollout(snapshot: EndpointSnapshot, nowMs: number): Que
   return { drain, desired: wanted, missing, wakes }
 }
 
-/** One while an old worker is, or recently was, in use: it is replaced before it goes. */
+/** 1 while an old worker is, or recently was, in use: it is replaced before it ends. */
 function wantedForOld(snapshot: EndpointSnapshot, idle: readonly Idle[], nowMs: number, wakes: number[]): number {
   if (snapshot.endpoint.workersMax === 0) return 0
   const dueAtMs = Math.max(0, ...idle.map(one => one.dueAtMs))
@@ -68,7 +69,10 @@ function idleOnes(idle: readonly Idle[], surplus: number, nowMs: number, wakes: 
   return candidates.filter(({ dueAtMs }) => dueAtMs <= nowMs).map(({ worker }) => ({ worker, reason: 'idle' }))
 }
 
-/** Those above max, of least use first: those that are not ready, then those with the fewest jobs, then the youngest. */
+/**
+ * Workers above max, the least useful first: those that are not ready, then those with the fewest jobs, then the
+ * youngest.
+ */
 function overMax(taking: readonly WorkerLoad[], max: number): WorkerLoad[] {
   const ready = ({ state }: WorkerLoad) => (state === 'READY' ? 1 : 0)
   const first = [...taking].sort(

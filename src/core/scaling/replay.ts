@@ -1,4 +1,7 @@
-/** Plays arrivals of jobs through the planning of workers in virtual time: what a setting would have cost, and how long jobs would have waited. */
+/**
+ * Simulates the planning of workers for recorded jobs in virtual time: the cost of other settings, and the waits
+ * of the jobs.
+ */
 
 import { type Endpoint, MEASURED_JOBS } from '../endpoints/endpoint.ts'
 import { ROLLED_OUT } from '../endpoints/rollout-facts.ts'
@@ -9,30 +12,32 @@ import type { KeepRule } from './frozen-plan.ts'
 import { planWorkers } from './plan.ts'
 import type { EndpointSnapshot, QueueLoad } from './scale.ts'
 
-/** A job as it came, and how long it ran. Milliseconds. */
+/** Arrival and duration of a recorded job, in milliseconds. */
 export interface ReplayedJob {
   readonly queuedAtMs: number
   readonly executionMs: number
 }
 
-/** What the jobs are played through. */
+/** Settings of a simulation. */
 export interface ReplaySettings {
   readonly endpoint: Endpoint
-  /** How long a worker takes from its place to its first take. */
+  /** Time of a worker from its placement to its first take. */
   readonly startMs: number
-  /** How long a frozen worker takes from its thaw to its next take. */
+  /** Time of a frozen worker from its thaw to its next take. */
   readonly thawMs: number
-  /** Of frozen workers; memory never gets short in a replay. */
+  /** Rule for frozen workers; memory never gets short in a replay. */
   readonly freezing: KeepRule
-  /** How many jobs a worker runs at once. */
+  /** Jobs that a worker runs at once. */
   readonly concurrency: number
   readonly startAware: boolean
-  /** The time that counts: workers that are kept cost all of it. It goes on after its end while jobs are left. */
+  /**
+   * The billed time: workers that are kept cost all of it. The replay continues after its end while jobs are left.
+   */
   readonly fromMs: number
   readonly untilMs: number
 }
 
-/** What came of it. Waits are in the order of the jobs; times of workers are sums in milliseconds. */
+/** Result of a replay. Waits are in the order of the jobs; times of workers are sums in milliseconds. */
 export interface ReplayResult {
   readonly waitsMs: Float64Array
   readonly coldStarts: number
@@ -40,17 +45,17 @@ export interface ReplayResult {
   readonly startingMs: number
   readonly idleMs: number
   readonly runningMs: number
-  /** Until the end of the time that counts: workers may stay frozen for long after their last job. */
+  /** Frozen time until the end of the billed time: workers may stay frozen for long after their last job. */
   readonly frozenMs: number
   readonly mostWorkers: number
-  /** When the last worker had ended. */
+  /** Instant at which the last worker ended. */
   readonly endMs: number
 }
 
-/** Ended workers that the plan sees, as the store has it. */
+/** Number of ended workers that the plan sees, the same as in the store. */
 const EXITS = 20
 
-/** A worker of the replay, changed in place: many events touch one. */
+/** A worker of the replay. It is mutable, since many events change each one. */
 interface ReplayedWorker extends WorkerLoad {
   state: WorkerState
   held: number
@@ -63,7 +68,7 @@ interface ReplayedWorker extends WorkerLoad {
   stopReason: StopReason | null
   jobsFinished: number
   completedAtMs: number
-  /** When it can take jobs after its last thaw. */
+  /** Instant from which it takes jobs after its last thaw. */
   takesFromMs: number
 }
 
@@ -74,10 +79,11 @@ interface Due {
 }
 
 /**
- * A replay in parts, so that whoever runs it can do other things in between.
+ * A replay in steps, so that its caller can do other work in between.
  *
- * All workers start in the same time and have room on the machine, none crashes, jobs are taken in the order in which they came, and each by
- * the worker that completed one last, as in the poll queue. It begins without workers, and ends when all jobs are done and all workers that may have ended.
+ * All workers start in the same time and have room on the machine; none crashes. Jobs are taken in the order of
+ * their arrival, each by the worker that completed a job last, as in the poll queue. It begins without workers,
+ * and ends when all jobs are done and all workers above the minimum have ended.
  */
 export class Replay {
   readonly #jobs: readonly ReplayedJob[]
@@ -86,7 +92,7 @@ export class Replay {
   readonly #due = new DueTimes()
   #workers: ReplayedWorker[] = []
   readonly #exits: Worker[] = []
-  /** Jobs that have come, and those of them that have begun. */
+  /** Number of jobs that arrived, and of those that began. */
   #arrived = 0
   #begun = 0
   #inProgress = 0
@@ -107,7 +113,7 @@ export class Replay {
     this.#wakeAtMs = this.#nowMs
   }
 
-  /** Goes on by this many instants at most. @returns whether it is over */
+  /** Advances by this many instants at most. @returns true at the end of the replay */
   advance(instants: number): boolean {
     for (let n = 0; n < instants; n += 1) {
       const atMs = this.#nextMs()
@@ -123,7 +129,7 @@ export class Replay {
     return false
   }
 
-  /** What came of it, once it is over. */
+  /** The result, once the replay is over. */
   result(): ReplayResult {
     const { starting, idle, running, frozen } = this.#spent
     return {
@@ -139,7 +145,7 @@ export class Replay {
     }
   }
 
-  /** How many workers there are now, and what the clock of the replay says. */
+  /** Present number of workers, and time of the replay. */
   get now(): { readonly workers: number; readonly atMs: number } {
     return { workers: this.#workers.length, atMs: this.#nowMs }
   }
@@ -147,7 +153,7 @@ export class Replay {
   #nextMs(): number | null {
     const arrival = this.#jobs[this.#arrived]?.queuedAtMs
     const due = this.#due.firstMs()
-    // Workers that are kept stay for ever.
+    // Workers that are kept never end.
     if (arrival === undefined && due === null && this.#begun === this.#jobs.length && this.#wakeAtMs === null)
       return null
     return Math.min(
@@ -157,7 +163,7 @@ export class Replay {
     )
   }
 
-  /** Time goes on to an instant, and everything that is due then happens. */
+  /** Advances the time to an instant and processes everything that is due then. */
   #pass(atMs: number): void {
     const passedMs = Math.max(0, atMs - this.#nowMs)
     if (passedMs > 0) {
@@ -191,7 +197,7 @@ export class Replay {
     if (worker.state === 'DRAINING') this.#end(worker)
   }
 
-  /** Ready workers with room take a job each in turn, the one that completed one last first. */
+  /** Ready workers with room take one job each in turn, the one that completed a job last first. */
   #handOut(): void {
     const { concurrency } = this.#settings
     while (this.#begun < this.#arrived) {
@@ -212,7 +218,7 @@ export class Replay {
     worker.held += 1
     worker.idleSinceMs = null
     this.#due.add({ atMs: this.#nowMs + executionMs, worker, what: 'job_ended' })
-    // The store measures a job when it ends; a replay need not be that exact.
+    // The store measures a job at its end; a replay does not need that precision.
     this.#measure(executionMs)
   }
 
@@ -228,7 +234,7 @@ export class Replay {
     for (const { worker, reason } of plan.drain) this.#drain(worker as ReplayedWorker, reason)
     for (const worker of plan.freeze) this.#freeze(worker as ReplayedWorker)
     for (let n = 0; n < plan.start; n += 1) this.#start()
-    // Only the next plan knows when those end that are frozen now.
+    // Only the next plan knows the ends of the workers that are frozen now.
     this.#wakeAtMs = plan.freeze.length > 0 ? this.#nowMs : plan.wakeAtMs
   }
 
@@ -312,7 +318,7 @@ export class Replay {
   }
 }
 
-/** Things that are due, the earliest first: a binary heap. */
+/** Due events, the earliest first: a binary heap. */
 class DueTimes {
   readonly #heap: Due[] = []
 
@@ -332,7 +338,7 @@ class DueTimes {
     heap[at] = due
   }
 
-  /** The earliest that is due by an instant, taken out; null when there is none. */
+  /** Removes and returns the earliest event that is due at an instant; null without one. */
   take(atMs: number): Due | null {
     const heap = this.#heap
     const first = heap[0]

@@ -1,27 +1,29 @@
 /**
- * Judges a release that became ready by its failed jobs and requests: its failure rate is compared with that of the last good release, by a
- * sequential test that may be evaluated after each result.
+ * Judges a release that became ready by its failed jobs and requests: a sequential test, which may be evaluated
+ * after each result, compares its failure rate with that of the last good release.
  *
- * For each release, the rates that its results exclude are those whose likelihood is {@link EXCLUSION} times smaller than the mean likelihood of all
- * rates from 0 to 1. Under the true rate that ratio is a martingale that starts at 1, so by Ville's inequality the true rate is excluded at any of
- * all evaluations with a probability of at most 1 / EXCLUSION. The release is clearly worse when all rates that its results allow are above all that those of the
- * other one allow. Of a release that is no worse, one of the two true rates had to be excluded for that: at most 2 / EXCLUSION, 1 %, however often it is evaluated.
+ * The results of a release exclude each rate whose likelihood is {@link EXCLUSION} times smaller than the mean
+ * likelihood of all rates from 0 to 1. Under the true rate that ratio is a martingale that starts at 1, so by
+ * Ville's inequality the true rate is excluded at any of all evaluations with a probability of at most 1 /
+ * EXCLUSION. The release is clearly worse if all rates that its results allow are above all that those of the
+ * other one allow. For a release that is no worse, this requires that one of the two true rates is excluded: at
+ * most 2 / EXCLUSION, 1 %, for any number of evaluations.
  */
 
 import type { ResultCount } from '../endpoints/rollout-facts.ts'
 
 /** Number of results of a new release below which it is not judged. */
 export const MIN_JUDGED_RESULTS = 20
-/** Number of results after which a release that was not stopped is good, and is judged no more. */
+/** Number of results after which a release that was not stopped is good, and is no longer judged. */
 export const TRIAL_RESULTS = 200
-/** Time from its first ready worker after which a release with fewer results is judged no more, in milliseconds. */
+/** Time from its first ready worker after which a release with fewer results is no longer judged, in milliseconds. */
 export const TRIAL_MS = 7 * 86_400_000
-/** A rate is excluded when its likelihood is this many times smaller than the mean likelihood of all rates. */
+/** A rate is excluded if its likelihood is this many times smaller than the mean likelihood of all rates. */
 const EXCLUSION = 200
 /** Halvings of an interval of rates: to a billionth. */
 const STEPS = 30
 
-/** The lowest failure rate that these results allow, from 0 to 1, wherever the counting stops. */
+/** The lowest failure rate that these results allow, from 0 to 1, at any stop of the counting. */
 export function leastFailureRate(results: ResultCount): number {
   if (results.failed === 0) return 0
   const excludes = exclusionBy(results)
@@ -34,7 +36,10 @@ export function leastFailureRate(results: ResultCount): number {
   return excluded
 }
 
-/** True when a release with these results fails more than another one, beyond what chance explains; never below {@link MIN_JUDGED_RESULTS}. */
+/**
+ * True if a release with these results fails more than another one, beyond chance; never below {@link
+ * MIN_JUDGED_RESULTS}.
+ */
 export function isClearlyWorse(release: ResultCount, good: ResultCount): boolean {
   if (release.ended < MIN_JUDGED_RESULTS || good.ended === 0) return false
   if (release.failed * good.ended <= good.failed * release.ended) return false
@@ -47,11 +52,14 @@ export interface ReleaseTrial {
   readonly results: ResultCount
   /** Time at which its first worker was ready, in epoch milliseconds. */
   readonly readyAtMs: number
-  /** The results of the release that it is compared with; null where no other one has worked. */
+  /** Results of the release that it is compared with; null if no other one has worked. */
   readonly good: ResultCount | null
 }
 
-/** Verdict on the results so far: the release stops, has shown that it is good or is old enough, or goes on being judged. */
+/**
+ * Verdict on the results so far: the release stops, is no longer judged because it is good or old enough, or is
+ * still judged.
+ */
 export type TrialVerdict = 'stop' | 'over' | 'open'
 
 /** Judges a release. May be called after each result, or less often. */
@@ -72,7 +80,7 @@ function exclusionBy({ ended, failed }: ResultCount): (rate: number) => boolean 
   }
 }
 
-/** By Stirling's series, which is right to a billionth from 10 on. */
+/** Logarithm of a factorial by Stirling's series, which is exact to a billionth from 10 on. */
 function logFactorial(n: number): number {
   if (n < 10) {
     let product = 1

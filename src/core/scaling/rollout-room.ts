@@ -1,15 +1,15 @@
-/** Room for the first worker of a new release, where max or the machine has none beside the old workers. */
+/** Room for the first worker of a new release if max or the machine has none beside the old workers. */
 
 import { isHopeless } from '../workers/placement.ts'
 import { isFrozen, takesJobs, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
 import { backoffOf, type EndpointSnapshot } from './scale.ts'
 
-/** How long a new worker waits for a place on the machine before an old one makes room for it. */
+/** Wait of a new worker for a place on the machine before an old one makes room for it, in milliseconds. */
 export const SURGE_MS = 10_000
-/** The same on a platform, which may have to get another machine first. */
+/** The same wait on a platform, which may have to add a machine first. */
 export const PLATFORM_SURGE_MS = 180_000
 
-/** Whether an old worker makes room now, and when it may if it does not. */
+/** True for `isDue` means that an old worker makes room now; `wakeAtMs` is the earliest instant if it does not. */
 export interface RolloutRoom {
   readonly isDue: boolean
   /** Null for never. */
@@ -19,9 +19,10 @@ export interface RolloutRoom {
 const NONE: RolloutRoom = { isDue: false, wakeAtMs: null }
 
 /**
- * Whether an old worker ends before there is a new one. One at a time, and none while new ones crash, so that the remaining old ones go on.
- * @param workers those that take work and stay
- * @param ready how many of these are ready
+ * Decides if an old worker ends before a new one exists: one at a time, and none while new ones crash, so that the
+ * remaining old ones continue.
+ * @param workers those that accept work and stay
+ * @param ready number of ready ones among them
  */
 export function rolloutRoom(
   snapshot: EndpointSnapshot,
@@ -39,7 +40,7 @@ export function rolloutRoom(
   const isLast = ready <= 1
   if (isFull && (!isLast || endpoint.workersMax === 1)) return { isDue: true, wakeAtMs: null }
   const [first] = queuedWorkers
-  // Room is of no use on a machine that can never have the new worker, or while its models are downloaded.
+  // Room does not help a worker that can never fit on this machine, or one whose models are being downloaded.
   if (first === undefined || isHopeless(first) || first.resource === 'models') return NONE
   return roomFrom((first.downloadEndedAtMs ?? first.queuedAtMs) + SURGE_MS, nowMs)
 }
@@ -48,7 +49,7 @@ function roomFrom(dueAtMs: number, nowMs: number): RolloutRoom {
   return { isDue: dueAtMs <= nowMs, wakeAtMs: dueAtMs <= nowMs ? null : dueAtMs }
 }
 
-/** Whether the end of another worker may give it the place that it waits for on its platform. */
+/** True if the end of another worker may free the place for which it waits on its platform. */
 export function waitsForRoom(worker: WorkerLoad): boolean {
   const kind = worker.platform?.waits?.kind
   return waitsForPlace(worker) && (kind === 'no_room' || kind === 'platform_quota')

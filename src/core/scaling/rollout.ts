@@ -1,7 +1,7 @@
 /**
- * The rollout of an endpoint's newest release. Until one of its workers has been ready, the release has not shown that it works: after
- * three crashes the rollout stops, and workers of the last release that worked are started in its place. So they are where a release was
- * ready and fails its jobs; rollout-judge.ts finds that.
+ * Rollout of an endpoint's newest release. Until one of its workers is ready, the release has not shown that it
+ * works: after three crashes the rollout stops, and workers of the last release that worked are started in its
+ * place. The same happens if a release was ready and fails its jobs; rollout-judge.ts decides that.
  */
 
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -13,17 +13,20 @@ import { crashed, exitText, takesJobs, type Worker } from '../workers/worker.ts'
 import type { ExitCause } from '../workers/worker-exit.ts'
 import type { EndpointSnapshot } from './scale.ts'
 
-/** Number of crashes that stop a rollout, unless a worker of the release has been ready. */
+/** Number of crashes that stop a rollout, unless a worker of the release was ready. */
 export const MAX_ROLLOUT_CRASHES = 3
 
-/** How far a rollout is. `STOPPED` lasts until there is another release, `CANARY` until it is promoted, too. */
+/** Progress of a rollout. `STOPPED` lasts until the next release, `CANARY` until that or its promotion. */
 export type RolloutState = 'IN_PROGRESS' | 'STOPPED' | 'CANARY' | 'COMPLETE'
 
 const INNOCENT: ReadonlySet<ExitCause['kind']> = new Set([
   ...(['unseen', 'server_stopped', 'engine_stopped', 'container_removed', 'reclaimed'] as const),
 ])
 
-/** Whether the end of a worker says that its release does not work: not one that nobody saw, or that the engine is to blame for. */
+/**
+ * True if the end of a worker shows that its release does not work: not an unseen end, and not one that the engine
+ * caused.
+ */
 export function countsAgainstRelease(worker: Worker): boolean {
   const cause = worker.exit?.cause
   if (!crashed(worker) || cause === undefined || INNOCENT.has(cause.kind)) return false
@@ -31,8 +34,8 @@ export function countsAgainstRelease(worker: Worker): boolean {
 }
 
 /**
- * How far the rollout is.
- * @param startFailure why no worker of the newest release can be started now; null when one can
+ * Progress of the rollout.
+ * @param startFailure reason for which no worker of the newest release can be started now; null if one can
  */
 export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): RolloutState {
   const { rollout, endpoint, workers } = snapshot
@@ -43,7 +46,10 @@ export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFa
   return workers.some(({ version }) => version !== endpoint.version) ? 'IN_PROGRESS' : 'COMPLETE'
 }
 
-/** Why a rollout has stopped, or may soon, as a clause; null while nothing speaks against the release. */
+/**
+ * Reason for which a rollout stopped, or may stop soon, as a clause; null without any evidence against the
+ * release.
+ */
 export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFailure | null): string | null {
   const { endpoint, rollout, exits } = snapshot
   if (rollout.stop !== null && rollout.working !== null)
@@ -59,9 +65,9 @@ export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFa
 }
 
 /**
- * The numbers for which a release that was ready has been stopped, as a clause.
+ * The figures for which a release that was ready was stopped, as a clause.
  * @param endpoint at the version that is stopped
- * @param found why, and the version that goes on
+ * @param found the results of both releases, and the version that continues
  */
 export function failuresText(
   { type, version }: Pick<Endpoint, 'type' | 'version'>,
@@ -73,28 +79,31 @@ export function failuresText(
 
 /** The newest release while it is a canary. */
 export interface CanaryRelease {
-  /** The endpoint as it is. */
+  /** The endpoint with the configuration of the canary. */
   readonly endpoint: Endpoint
-  /** The percentage of workers that it has. */
+  /** Percentage of workers that run it. */
   readonly percent: number
 }
 
 /**
- * The release whose workers are started: the newest one, or the last one that worked while the rollout is stopped, or while the newest is a
- * canary beside it.
+ * The release whose workers are started: the newest one, or the last one that worked while the rollout is stopped
+ * or the newest is a canary.
  */
 export interface PlannedRelease {
-  /** The endpoint as that release has it, with the present name, range of workers, scaler and timeouts. */
+  /**
+   * The endpoint in the configuration of that release, with the present name, range of workers, scaler and
+   * timeouts.
+   */
   readonly snapshot: EndpointSnapshot
-  /** What its workers run; null for the present template. */
+  /** Template of its workers; null for the present template. */
   readonly template: ReleasedTemplate | null
   /** The version of the newest release. */
   readonly presentVersion: number
-  /** Null where there is none; see canary-plan.ts. */
+  /** Null without a canary; see canary-plan.ts. */
   readonly canary: CanaryRelease | null
 }
 
-/** Decides which release's workers are started. @param startFailure as for {@link rolloutStateOf} */
+/** Chooses the release whose workers are started. @param startFailure as for {@link rolloutStateOf} */
 export function plannedRelease(snapshot: EndpointSnapshot, startFailure: StartFailure | null): PlannedRelease {
   const state = rolloutStateOf(snapshot, startFailure)
   const working = state === 'STOPPED' || state === 'CANARY' ? fallbackOf(snapshot) : null
@@ -112,12 +121,12 @@ export function plannedRelease(snapshot: EndpointSnapshot, startFailure: StartFa
   }
 }
 
-/** Whether workers of an older release may still serve because none of the newest one has been ready. */
+/** True if workers of an older release may still serve because none of the newest one was ready. */
 export function isUnproven({ rollout, endpoint, workers }: EndpointSnapshot): boolean {
   return !rollout.wasReady && workers.some(worker => takesJobs(worker) && worker.version !== endpoint.version)
 }
 
-/** The release to fall back to: none after a change of the type, since workers of a queue serve no requests. */
+/** The release to fall back to: null after a change of the type, since workers of a queue serve no requests. */
 export function fallbackOf({
   rollout: { working },
   endpoint,
@@ -128,7 +137,7 @@ export function fallbackOf({
   return working?.configuration.endpoint.type === endpoint.type ? working : null
 }
 
-/** Whether a rollout stops where no worker of the release can be started; otherwise nobody needs to find out. */
+/** True if a start failure would stop the rollout; otherwise the caller need not look for one. */
 export function mayStop({ wasReady, working }: RolloutFacts): boolean {
   return !wasReady && working !== null
 }

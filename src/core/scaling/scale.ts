@@ -14,21 +14,24 @@ import {
 import type { HealthProblem } from '../workers/worker-problem.ts'
 import { workersForDelay } from './queue-delay.ts'
 
-/** The queue of an endpoint at one instant. `queued` is without low-priority jobs, which never start a worker. */
+/** The queue of an endpoint at one instant. `queued` excludes low-priority jobs, which never start a worker. */
 export interface QueueLoad {
   readonly queued: number
   readonly queuedLowPriority: number
-  /** Those of both that wait for the fair turn of their batch. */
+  /** Jobs of both kinds that wait for the fair turn of their batch. */
   readonly queuedOfBatches: number
   readonly inProgress: number
   /** Number of suspects in `queued` and in `inProgress`, which run alone (see core/jobs/job.ts). */
   readonly suspectsQueued: number
   readonly suspectsInProgress: number
-  /** Since when the head of the queue (without low priority) waits, or a batch for its turn; of suspects only where no other jobs wait. Null for an empty queue. */
+  /**
+   * Instant since which the head of the queue (without low priority) waits, or a batch for its turn; suspects
+   * count only without other waiting jobs. Null for an empty queue.
+   */
   readonly headQueuedAtMs: number | null
 }
 
-/** States of workers in counters. `idle` and `running` are READY without and with jobs. */
+/** Conditions of workers in counters. `idle` and `running` are READY without and with jobs. */
 export type WorkerCondition = 'starting' | 'idle' | 'running' | 'frozen' | 'draining' | 'stopping'
 
 /** The numbers of jobs and workers of one endpoint. */
@@ -40,15 +43,15 @@ export interface EndpointLoad {
 
 /** Facts of the requests of a load-balancing endpoint besides its queue and the load of its workers. */
 export interface RequestFacts {
-  /** Limit of requests in flight per worker; null for none. */
+  /** Limit of requests in flight per worker; null for no limit. */
   readonly maxConcurrency: number | null
-  /** Ended workers that requests wait for by name. */
+  /** Ended workers that waiting requests name. */
   readonly resumed: readonly WorkerId[]
-  /** Workers that have not ended and that requests wait for by name. */
+  /** Workers that have not ended and that waiting requests name. */
   readonly named: readonly WorkerId[]
-  /** Maximum number of workers wanted within the window of core/scaling/max-window.ts; null while that is not known. */
+  /** Maximum number of workers needed within the window of core/scaling/max-window.ts; null while it is unknown. */
   readonly peak: number | null
-  /** The problems of the last health checks of unhealthy workers. */
+  /** Problems in the last health checks of unhealthy workers. */
   readonly healthProblems: ReadonlyMap<WorkerId, HealthProblem>
 }
 
@@ -63,30 +66,33 @@ export interface EndpointSnapshot {
   readonly queuedWorkers: readonly QueuedWorker[]
   /** Workers that have ended, newest first, a bounded number. */
   readonly exits: readonly Worker[]
-  /** What is known of the release of its version. */
+  /** Facts of the rollout of its release. */
   readonly rollout: RolloutFacts
   /** For a load-balancing endpoint, whose queue and workers count requests; see core/balancing/balanced.ts. */
   readonly requests?: RequestFacts
-  /** Whether QUEUE_DELAY counts from when a further worker could be ready; see queue-delay.ts. False when left out. */
+  /**
+   * True if QUEUE_DELAY counts from the instant at which a further worker could be ready; see queue-delay.ts.
+   * Omitted means false.
+   */
   readonly startAware?: boolean
 }
 
-/** A worker to drain, and why. */
+/** A worker to drain, with the reason. */
 export interface Drain {
   readonly worker: WorkerLoad
   readonly reason: StopReason
 }
 
-/** The number of workers wanted, and when that may change without an event. */
+/** Number of workers needed, and the instant at which it may change without an event. */
 export interface ScaleDecision {
   readonly desired: number
-  /** Null when only an event can change it. */
+  /** Null if only an event can change it. */
   readonly wakeAtMs: number | null
 }
 
 /**
- * The number of workers that an endpoint should have now, within its min and max. Jobs decide it, so it falls at once; idle workers end
- * later, as {@link idleWorkers} decides.
+ * Number of workers that an endpoint should have now, within its min and max. It follows from jobs, so it falls at
+ * once; {@link idleWorkers} decides when idle workers end.
  */
 export function desiredWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision {
   const { workersMin, workersMax } = snapshot.endpoint
@@ -99,7 +105,7 @@ export function desiredWorkers(snapshot: EndpointSnapshot, nowMs: number): Scale
   }
 }
 
-/** Each suspect needs a worker of its own; the other jobs are counted without them. */
+/** The load without suspects: each of them needs a worker of its own. */
 function withoutSuspects(snapshot: EndpointSnapshot): EndpointSnapshot {
   const { queued, inProgress, suspectsQueued, suspectsInProgress } = snapshot.queue
   const queue = { ...snapshot.queue, queued: queued - suspectsQueued, inProgress: inProgress - suspectsInProgress }
@@ -111,7 +117,7 @@ export function backoffOf(snapshot: EndpointSnapshot): CrashBackoff {
   return crashBackoff(snapshot.exits, snapshot.endpoint.version, snapshot.workers)
 }
 
-/** Workers without a job, with the end of their idle time; the longest idle first. */
+/** Workers without a job and the end of their idle time, the longest idle first. */
 export function idleWorkers(snapshot: EndpointSnapshot): { worker: WorkerLoad; dueAtMs: number }[] {
   const patience = idleTimeoutMs(snapshot.endpoint)
   return snapshot.workers
@@ -121,8 +127,8 @@ export function idleWorkers(snapshot: EndpointSnapshot): { worker: WorkerLoad; d
 }
 
 /**
- * Workers that wait for a place on their platform and are not wanted any more, the last ones first: they would be a reason for the platform to
- * get more nodes for as long as it has no room.
+ * Workers that wait for a place on their platform and are no longer needed, the last ones first: while they wait
+ * for room, the platform would add nodes for them.
  * @param current workers of the version that is planned
  */
 export function unwantedWaiting(
@@ -151,7 +157,10 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
   return workersForDelay(delayed, endpoint.scaler.queueDelayS * 1000, nowMs)
 }
 
-/** The load on workers that stay: draining workers finish theirs, and a concurrency below the target needs more workers. */
+/**
+ * Load of the workers that stay: draining workers finish theirs, and a concurrency below the target needs more
+ * workers.
+ */
 function forRequests({ endpoint, queue, workers, requests }: EndpointSnapshot): ScaleDecision {
   const inFlight = workers.filter(takesJobs).reduce((sum, { held }) => sum + held, 0)
   const target = endpoint.scaler.type === 'REQUEST_COUNT' ? endpoint.scaler.requestCount : 1

@@ -1,14 +1,18 @@
-/** How many jobs workers run at once, as far as their takes have shown. */
+/** Jobs that workers run at once, as far as their takes have shown. */
 import type { Worker } from '../workers/worker.ts'
 
-/** What one worker runs at once. @param typical of workers of its endpoint, for one that has not taken jobs yet */
+/**
+ * Jobs that one worker runs at once. @param typical value of its endpoint's workers, for one that has not taken
+ * jobs yet
+ */
 export function concurrencyOf({ state, capacity }: Worker, typical: number): number {
   return state === 'READY' ? Math.max(1, capacity) : Math.max(capacity, typical)
 }
 
 /**
- * What a further worker of the endpoint will run at once: the median of those that are ready, the smaller one of two, so that one worker
- * that asked for many jobs does not speak for all. Without a ready one, that of those that were ready and have ended; 1 where nothing is known.
+ * Jobs that a further worker of the endpoint will run at once: the median of the ready workers, the smaller of
+ * two, so that one worker that asked for many jobs does not decide for all. Without a ready one, the median of
+ * ended workers that were ready; 1 without these.
  */
 export function typicalConcurrency(workers: readonly Worker[], exits: readonly Worker[]): number {
   const ready = workers.filter(({ state }) => state === 'READY')
