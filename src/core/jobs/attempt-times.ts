@@ -1,22 +1,22 @@
 /**
- * Times of attempts: what is left of each attempt at a job for as long as somebody may ask what another setting would have done. They take about ten
- * bytes an attempt; those of one endpoint are packed into blocks.
+ * Times of attempts: the part of each attempt at a job that stays for questions about the effect of another
+ * setting. They take about ten bytes an attempt; those of one endpoint are packed into blocks.
  */
 
-/** When an attempt waited, ran and ended. Instants are epoch milliseconds. */
+/** Beginning of the wait, beginning and end of the run of an attempt. Instants are epoch milliseconds. */
 export interface AttemptTimes {
   readonly queuedAtMs: number
   readonly startedAtMs: number
   readonly finishedAtMs: number
-  /** Whether it waited for the start of its worker, and was the first job of it. */
+  /** True if it waited for the start of its worker, and was the worker's first job. */
   readonly cold: boolean
 }
 
-/** How long they are kept: a block goes when its last attempt ended so long ago. */
+/** Retention: a block is deleted this long after the end of its last attempt. */
 export const ATTEMPT_TIMES_KEPT_MS = 30 * 24 * 3_600_000
 /** Limits of a block: attempts, and the time between the ends of the first and the last. */
 export const BLOCK_LIMITS = { attempts: 1_000, lengthMs: 7 * 24 * 3_600_000 } as const
-/** Limits of blocks of an endpoint, and of an account. Past them the oldest go. */
+/** Limits of blocks of an endpoint, and of an account. Beyond them the oldest are deleted. */
 export const MAX_BLOCKS = { ofEndpoint: 300, ofAccount: 10_000 } as const
 
 /** A block as it is stored. `toMs` is the end of its last attempt; it begins with the end of the first. */
@@ -28,20 +28,20 @@ export interface TimesBlock {
   readonly packed: string
 }
 
-/** The bits of a byte of a number that are its value; the eighth says that more follow. */
+/** The bits of a byte that belong to the value; the eighth means that more bytes follow. */
 const BITS = 128
 
 /**
- * Packs times in their order: of each attempt how long after the one before it ended, twice its run in milliseconds and one more when it was cold, and
- * its wait.
- * @param afterMs the end of the attempt before the first
+ * Packs times in their order. Numbers of each attempt: the time since the end of the previous one, twice its run
+ * in milliseconds plus 1 for a cold start, and its wait.
+ * @param afterMs end of the attempt before the first
  */
 export function packTimes(times: readonly AttemptTimes[], afterMs: number): Uint8Array {
   const bytes: number[] = []
   let lastMs = afterMs
   for (const { queuedAtMs, startedAtMs, finishedAtMs, cold } of times) {
     const laterMs = finishedAtMs - lastMs
-    // Clocks can be set back.
+    // Clocks can be set back, so the time can be negative.
     put(bytes, laterMs >= 0 ? 2 * laterMs : -2 * laterMs - 1)
     put(bytes, 2 * Math.max(0, finishedAtMs - startedAtMs) + (cold ? 1 : 0))
     put(bytes, Math.max(0, startedAtMs - queuedAtMs))
@@ -50,7 +50,7 @@ export function packTimes(times: readonly AttemptTimes[], afterMs: number): Uint
   return Uint8Array.from(bytes)
 }
 
-/** The times that were packed; those of bytes that were cut end before the cut. */
+/** Unpacks times; those of truncated bytes end before the cut. */
 export function unpackTimes(bytes: Uint8Array, afterMs: number): AttemptTimes[] {
   const times: AttemptTimes[] = []
   let at = 0
@@ -81,9 +81,9 @@ export function timesOf({ atMs, packed }: Pick<TimesBlock, 'atMs' | 'packed'>): 
 }
 
 /**
- * Puts times behind a block: the block with as many of them as it has room for, and new blocks with the others.
+ * Appends times to a block: the block with as many of them as it has room for, and new blocks with the others.
  * @param last the newest block of the endpoint, or null
- * @returns the blocks that changed or are new, in order; the first replaces `last` when it begins with it
+ * @returns the blocks that changed or are new, in order; the first replaces `last` if it begins with it
  */
 export function appendTimes(last: TimesBlock | null, times: readonly AttemptTimes[]): TimesBlock[] {
   const blocks: TimesBlock[] = []
@@ -92,7 +92,7 @@ export function appendTimes(last: TimesBlock | null, times: readonly AttemptTime
   while (rest.length > 0) {
     const firstMs = rest[0]!.finishedAtMs
     const isOpen = block !== null && block.attempts < BLOCK_LIMITS.attempts && isWithin(block.atMs, firstMs)
-    // Blocks are told apart by their begin.
+    // The beginning of a block identifies it.
     const open = isOpen && block !== null ? block : newBlock(Math.max(firstMs, (block?.atMs ?? firstMs - 1) + 1))
     const room = rest.slice(0, BLOCK_LIMITS.attempts - open.attempts)
     const end = room.findIndex(({ finishedAtMs }, index) => index > 0 && !isWithin(open.atMs, finishedAtMs))

@@ -2,23 +2,23 @@ import { elementTexts, isJsonObject, memberTexts, readJson } from '../json/json-
 import { BATCH } from './batch.ts'
 import { isGiven, isHttpUrl, type Submission, submissionOf } from './submission.ts'
 
-/** A new batch as a client asked for it, checked. */
+/** A checked request for a new batch. */
 export interface NewBatch {
   readonly name: string | null
   readonly webhook: string | null
   readonly requests: readonly Submission[]
 }
 
-/** Something that was read, or everything that is wrong with it, one sentence each. */
+/** A value, or all problems of its text, one sentence each. */
 export type BatchReading<Value> = { readonly value: Value } | { readonly failures: readonly string[] }
 
-/** How many failures of requests are named; the rest is counted. */
+/** Limit of listed failures of requests; the others are counted. */
 const NAMED_FAILURES = 20
 
 /**
- * Reads the body of a new batch: an array of requests, or an object with `requests`, `name` and `webhook`, all of which may be
- * left out. All failures are found at once.
- * @param name from the query, for bodies that are arrays; undefined when it was left out
+ * Reads the body of a new batch: an array of requests, or an object with `requests`, `name` and `webhook`, each of
+ * them optional. Reports all failures at once.
+ * @param name from the query, for bodies that are arrays; undefined if omitted
  */
 export function readNewBatch(body: string, name: string | undefined): BatchReading<NewBatch> {
   const reading = readJson(body.trim() === '' ? '[]' : body)
@@ -32,7 +32,7 @@ export function readNewBatch(body: string, name: string | undefined): BatchReadi
   return newBatch({ ...value, name: value.name ?? name }, requests)
 }
 
-/** Reads the body that adds requests: `{"requests": [...]}`. All failures are found at once. */
+/** Reads the body that adds requests: `{"requests": [...]}`. Reports all failures at once. */
 export function readMoreRequests(body: string): BatchReading<readonly Submission[]> {
   const reading = readJson(body)
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }
@@ -43,7 +43,7 @@ export function readMoreRequests(body: string): BatchReading<readonly Submission
   return memberRequests(value.requests, text)
 }
 
-/** Reads the body that names a batch: `{"name": "..."}`, null to take the name away. */
+/** Reads the body that names a batch: `{"name": "..."}`; null removes the name. */
 export function readBatchName(body: string): BatchReading<string | null> {
   const reading = readJson(body)
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }

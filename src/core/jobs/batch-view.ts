@@ -1,6 +1,6 @@
 import { type Batch, type BatchRequest, batchStatus } from './batch.ts'
 
-/** What clients see of a batch, as a JSON text. */
+/** A batch for clients, as a JSON text. */
 export function batchView(batch: Batch): string {
   const { id, endpointId, name, total, inProgress, completed, failed, createdAtMs } = batch
   return JSON.stringify({
@@ -16,7 +16,7 @@ export function batchView(batch: Batch): string {
   })
 }
 
-/** What clients see of a request, as a JSON text; its output is passed on character for character. */
+/** A request of a batch for clients, as a JSON text; its output is passed on unchanged. */
 export function batchRequestView({ id, status, output, error, startedAtMs, finishedAtMs }: BatchRequest): string {
   const members = [`"id":${JSON.stringify(id)}`, `"status":"${status}"`]
   if (output !== null) members.push(`"output":${output}`)

@@ -5,20 +5,20 @@ import { JOB_TIMES } from './retention.ts'
 
 const HOUR_MS = 60 * 60_000
 
-/** Limits of batches and the times that they are kept, in milliseconds where it is a time. */
+/** Limits of batches; times in milliseconds. */
 export const BATCH = {
   /** Batches of one endpoint that are drafts or have unfinished requests. */
   active: 10,
   /** Requests of one batch. */
   requests: 5_000,
-  /** Unfinished requests of all batches of an endpoint, those of drafts among them. */
+  /** Unfinished requests of all batches of an endpoint, including those of drafts. */
   unfinished: 50_000,
   nameLength: 255,
-  /** Since its last request was added, a draft waits this long for its finalization. */
+  /** Longest wait of a draft for its finalization after its last request was added. */
   draftMs: 24 * HOUR_MS,
-  /** How long requests exist, counted from the finalization, unless their own ttl says less. */
+  /** Lifetime of requests after the finalization, unless their own ttl is shorter. */
   requestTtlMs: JOB_TIMES.ttlMs.max,
-  /** Since the last request ended, a batch and its results are kept this long. */
+  /** Retention of a batch and its results after its last request ended. */
   keptMs: 24 * HOUR_MS,
 } as const
 
@@ -34,7 +34,7 @@ export interface Batch {
   readonly endpointId: EndpointId
   readonly status: StoredBatchStatus
   readonly name: string | null
-  /** Receiver of a call when it is finished or cancelled. */
+  /** Receiver of a message when it is finished or cancelled. */
   readonly webhook: string | null
   readonly total: number
   readonly inProgress: number
@@ -43,9 +43,9 @@ export interface Batch {
   readonly failed: number
   readonly createdAtMs: number
   readonly finalizedAtMs: number | null
-  /** Since when all requests are final; null while one is not. */
+  /** Instant at which all requests were final; null while one is not. */
   readonly finishedAtMs: number | null
-  /** After this instant the batch is gone; null while requests are unfinished. */
+  /** End of the batch's retention; null while requests are unfinished. */
   readonly expiresAtMs: number | null
 }
 
@@ -60,18 +60,18 @@ export interface BatchRequest {
   readonly finishedAtMs: number | null
 }
 
-/** Why something cannot be done with a batch: a code and a sentence. */
+/** The refusal of an operation on a batch: a code and a sentence. */
 export interface BatchRefusal {
   readonly code: ErrorCode
   readonly message: string
 }
 
-/** The state that clients see: FAILED when every request has ended and none of them succeeded. */
+/** State that clients see: FAILED if every request has ended and none succeeded. */
 export function batchStatus({ status, total, failed, finishedAtMs }: Batch): BatchStatus {
   return status === 'FINALIZED' && finishedAtMs !== null && failed >= total ? 'FAILED' : status
 }
 
-/** Why an endpoint cannot have one more batch; null when it can. @param active how many it has */
+/** Refusal of one more batch for an endpoint; null if it may have it. @param active number of its active batches */
 export function refusalToCreate(active: number): BatchRefusal | null {
   if (active < BATCH.active) return null
   const message = `the endpoint has ${active} unfinished batches, and may have ${BATCH.active}; wait for one or cancel one`
@@ -79,9 +79,9 @@ export function refusalToCreate(active: number): BatchRefusal | null {
 }
 
 /**
- * Why requests cannot be added to a batch; null when they can.
- * @param more how many
- * @param unfinished requests of all batches of the endpoint that have not ended
+ * Refusal of more requests for a batch; null if it may have them.
+ * @param more their number
+ * @param unfinished number of unfinished requests of all batches of the endpoint
  */
 export function refusalToAdd(batch: Batch, more: number, unfinished: number): BatchRefusal | null {
   const notDraft = refusalUnlessDraft(batch, 'take requests')
@@ -93,26 +93,26 @@ export function refusalToAdd(batch: Batch, more: number, unfinished: number): Ba
   return refusalOfQueue(more, unfinished)
 }
 
-/** Why an endpoint cannot have that many more requests in batches; null when it can. See {@link refusalToAdd}. */
+/** Refusal of more requests in batches of an endpoint; null if it may have them. See {@link refusalToAdd}. */
 export function refusalOfQueue(more: number, unfinished: number): BatchRefusal | null {
   if (unfinished + more <= BATCH.unfinished) return null
   const limit = `the batches of the endpoint have ${unfinished} unfinished requests and may have ${BATCH.unfinished}`
   return { code: 'rate_limited', message: `${limit}; wait until some are done` }
 }
 
-/** Why this cannot be done because the batch is no draft; null when it is one. @param what as in "can ..." */
+/** Refusal of an operation because the batch is not a draft; null for a draft. @param what as in "can ..." */
 export function refusalUnlessDraft(batch: Batch, what: string): BatchRefusal | null {
   if (batch.status === 'DRAFT') return null
   return { code: 'conflict', message: `batch ${batch.id} is ${batchStatus(batch)}; only a DRAFT can ${what}` }
 }
 
-/** Why a batch cannot be finalized. */
+/** Refusal to finalize a batch. */
 export function refusalToFinalize(batch: Batch): BatchRefusal {
   const refusal = refusalUnlessDraft(batch, 'be finalized')
   return refusal ?? { code: 'conflict', message: `batch ${batch.id} has no requests; add some before you finalize it` }
 }
 
-/** Why a batch cannot be cancelled any more; null when it was cancelled already. */
+/** Refusal to cancel a batch that has ended; null if it is already cancelled. */
 export function refusalToCancel(batch: Batch): BatchRefusal | null {
   if (batch.status === 'CANCELLED') return null
   const message = `batch ${batch.id} is ${batchStatus(batch)} and all its requests have ended; it cannot be cancelled`

@@ -3,21 +3,21 @@ import { isJsonObject, memberTexts, readJson, skipBlank, skipValue } from '../js
 
 /** Largest chunk that one item of a stream carries, in bytes of its JSON text. */
 export const MAX_CHUNK_BYTES = 1_048_576
-/** Room for what stands around a piece: names, numbers, braces. */
+/** Room for the text around a piece: names, numbers, braces. */
 const OVERHEAD_BYTES = 256
-/** Each piece carries the metrics of its chunk, so that larger ones would multiply it; they are left out. */
+/** Larger metrics are omitted: each piece repeats the metrics of its chunk. */
 const MAX_METRICS_BYTES = MAX_CHUNK_BYTES / 2
-/** No piece has less room, however deep in lists it lies. */
+/** Minimum room of a piece, at any depth of lists. */
 const LEAST_ROOM_BYTES = MAX_CHUNK_BYTES / 4
 
-/** The items that a chunk makes, or why it makes none. */
+/** The items of a chunk, or the reason for which it has none. */
 export type ChunkReading = { readonly items: readonly string[] } | { readonly problem: string }
 
 /**
- * The stream items that a worker's chunk makes, each a JSON object with `output`. One that is too large is split: a string
- * at character boundaries, a list into shorter lists, any other value into pieces of its JSON text, each
- * `{"part": n, "parts": m, "json": "..."}`. A body that is no JSON is a string. It takes time in proportion to the
- * size of the body, whatever that holds: texts are cut where they stand and never written anew.
+ * Stream items of a worker's chunk, each a JSON object with `output`. A large one is split: a string at character
+ * boundaries, a list into shorter lists, any other value into pieces of its JSON text, each `{"part": n, "parts":
+ * m, "json": "..."}`. A body that is not JSON is a string. The time is proportional to the size of the body, for
+ * any content: texts are cut in place and never serialized again.
  */
 export function readChunk(body: string): ChunkReading {
   const reading = readJson(body, true)
@@ -41,7 +41,7 @@ function split(text: string, allMetrics: string | null): string[] {
   return pieces.map(piece => (metrics === null ? `{"output":${piece}}` : `{"output":${piece},"metrics":${metrics}}`))
 }
 
-/** A value that may have to be split: where it stands in the text, and the bytes it has there. */
+/** A value that may have to be split: its place in the text, and its bytes there. */
 interface Span {
   readonly start: number
   readonly end: number
@@ -52,7 +52,9 @@ interface Span {
 class Splitter {
   readonly #text: string
   readonly #room: number
-  /** Lists and objects that may be too large, by where they start: found once, so that no level is walked through twice. */
+  /**
+   * Lists and objects that may be too large, by their start: found once, so that no level is walked through twice.
+   */
   readonly #large: ReadonlyMap<number, Span>
   readonly #pieces: string[] = []
 
@@ -117,7 +119,7 @@ class Splitter {
     return { start, end, bytes: Buffer.byteLength(this.#text.slice(start, end)) }
   }
 
-  /** The lists around a piece take some of its room. */
+  /** The lists around a piece use some of its room. */
   #roomAt(depth: number): number {
     return Math.max(this.#room - 2 * depth, LEAST_ROOM_BYTES)
   }
@@ -127,7 +129,7 @@ class Splitter {
   }
 }
 
-/** The lists and objects of a valid JSON text that have at least so many bytes, by where they start. */
+/** Lists and objects of a valid JSON text that have at least this many bytes, by their start. */
 function largeSpans(text: string, leastBytes: number): Map<number, Span> {
   const spans = new Map<number, Span>()
   const open: { start: number; bytesBefore: number }[] = []

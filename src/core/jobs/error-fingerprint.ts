@@ -1,20 +1,21 @@
 import { isJsonObject, readJson } from '../json/json-text.ts'
 
-/** Characters of an error that are looked at; the rest is mostly a traceback that says the same again. */
+/** Characters of an error that are read; the rest is usually a traceback without new facts. */
 export const ERROR_READ = 8_192
 
-/** Characters of what remains of an error without its traceback that count. */
+/** Characters of an error without its traceback that count. */
 const ESSENCE = 1_000
 
-/** A fingerprint as {@link errorFingerprint} gives it. */
+/** Form of a fingerprint from {@link errorFingerprint}. */
 export const FINGERPRINT = /^[0-9a-f]{16}$/
 
-/** The last place of a Python traceback: name of the file and function, without the folder and the number of the line. */
+/** A place of a Python traceback: name of the file and function, without the folder and the line number. */
 const PYTHON_FRAME = /File "(?:[^"]*\/)?([^"/]*)", line \d+, in ([^\n]*)/g
 
 /**
- * What errors of one cause have in common, as 16 hexadecimal digits: two errors that differ in numbers, ids, addresses and times alone have
- * the same. Of an error of the Python SDK its type, the place that raised it, and its message count.
+ * Fingerprint of the cause of an error, as 16 hexadecimal digits: two errors that differ only in numbers, ids,
+ * addresses and times have the same one. Of an error of the Python SDK its type, the place that raised it, and its
+ * message count.
  * @param error the error of a job; only its first {@link ERROR_READ} characters count
  */
 export function errorFingerprint(error: string): string {
@@ -31,7 +32,7 @@ function essenceOf(error: string): string {
   return [type, last?.[1], last?.[2], String(message ?? '').split('\n', 1)[0]].join(' ')
 }
 
-/** The type alone where the error was cut, so that a long traceback does not make each one its own. */
+/** The type of a truncated error, so that a long traceback does not make a group of each error. */
 function cutError(error: string): string {
   return /"error_type":\s*"((?:[^"\\]|\\.)*)"/.exec(error)?.[1] ?? error.split('\n', 1)[0]!
 }
@@ -47,7 +48,7 @@ function withoutVariables(text: string): string {
 const OFFSET = 0xcbf29ce484222325n
 const PRIME = 0x100000001b3n
 
-/** FNV-1a of 64 bits: no two errors of an endpoint meet in it by chance, and nothing depends on it. */
+/** FNV-1a of 64 bits: errors of an endpoint do not collide by chance, and nothing depends on it. */
 function hash(text: string): string {
   let value = OFFSET
   for (const byte of new TextEncoder().encode(text)) value = BigInt.asUintN(64, (value ^ BigInt(byte)) * PRIME)

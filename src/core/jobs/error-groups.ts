@@ -1,4 +1,4 @@
-/** Failed jobs by what their errors have in common. */
+/** Failed jobs in groups of similar errors. */
 import type { JobId } from '../ids.ts'
 import { isJsonObject, readJson } from '../json/json-text.ts'
 import { messageLine } from '../output-end.ts'
@@ -11,7 +11,7 @@ export interface ErrorGroup {
   /** The error of the job that ended last, on one line. */
   readonly error: string
   readonly count: number
-  /** When the first of them ended, and the last. */
+  /** Ends of the first and the last of them. */
   readonly firstAtMs: number
   readonly lastAtMs: number
   /** The job that ended last. */
@@ -21,11 +21,11 @@ export interface ErrorGroup {
 /** Maximum length of an error on one line. */
 const MAX_LINE = 500
 
-/** Groups of jobs, filled as they are read. */
+/** Groups of jobs, filled one job at a time. */
 export class ErrorGroups {
   readonly #groups = new Map<string, ErrorGroup>()
 
-  /** Counts a job. One without an error is left out. */
+  /** Counts a job with an error; ignores others. */
   add({ id, error, fingerprint, finishedAtMs, createdAtMs }: JobSummary): void {
     if (error === null || fingerprint === null) return
     const atMs = finishedAtMs ?? createdAtMs
@@ -42,7 +42,7 @@ export class ErrorGroups {
     })
   }
 
-  /** Those with the newest error first. */
+  /** The groups, the one with the newest error first. */
   newestFirst(): ErrorGroup[] {
     return [...this.#groups.values()].sort(
       (a, b) => b.lastAtMs - a.lastAtMs || (a.fingerprint < b.fingerprint ? -1 : 1),
@@ -51,8 +51,8 @@ export class ErrorGroups {
 }
 
 /**
- * An error on one line: of the Python SDK its type and message; of a lost worker the cause of the loss and its last printed message; of
- * any other its first line.
+ * An error on one line: of the Python SDK its type and message; of a lost worker the cause of the loss and its
+ * last printed message; of any other its first line.
  */
 export function errorLine(error: string): string {
   return (pythonLine(error) ?? lossLine(error) ?? firstLine(error)).slice(0, MAX_LINE)
@@ -70,7 +70,7 @@ function pythonLine(error: string): string | null {
   if (!reading.ok || !isJsonObject(reading.value)) return null
   const { error_type: type, error_message: message } = reading.value
   if (typeof type !== 'string') return null
-  // The type is written as <class 'ValueError'>.
+  // The type has the form <class 'ValueError'>.
   const name = /'([^']+)'/.exec(type)?.[1] ?? type
   const said = typeof message === 'string' ? firstLine(message) : ''
   return said === '' ? name : `${name}: ${said}`

@@ -1,34 +1,35 @@
 import type { BatchId } from '../ids.ts'
 
-/** A batch in the line of its endpoint: it stands there as one job, however many requests it has. */
+/** A batch in the queue of its endpoint: it has one place there, like one job, for any number of requests. */
 export interface BatchTurn {
   readonly id: BatchId
   /** Position in the queue; smaller is earlier. */
   readonly position: number
-  /** How many of its requests wait. */
+  /** Number of its waiting requests. */
   readonly waiting: number
 }
 
-/** What waits at an endpoint, of one priority. */
+/** The waiting jobs of an endpoint, of one priority. */
 export interface WaitingJobs {
-  /** Places of the first jobs that were submitted one by one, in order; as many as could be handed out at most. */
+  /** Positions of the first single jobs, in order; at most as many as could be dispatched. */
   readonly heads: readonly number[]
-  /** The place of the last of them; null when there is none. */
+  /** Position of the last single job; null without any. */
   readonly tail: number | null
   readonly batches: readonly BatchTurn[]
 }
 
-/** How many jobs to hand out from where, and where each batch that had a turn stands then. */
+/** Number of jobs to dispatch from each source, and the new position of each batch that had a turn. */
 export interface FairQueueTurns {
   readonly single: number
   readonly batches: readonly { readonly id: BatchId; readonly take: number; readonly position: number }[]
 }
 
 /**
- * Decides whose turn it is. A batch waits in the queue as one job does. When it comes to the head, one of its requests is handed
- * out and the batch goes behind everybody who waits. So a job waits for at most one request of each batch that is before it,
- * batches take turns among themselves, and each batch comes to the head as surely as a job does (docs/adr/0009-batches.md).
- * @param limit at most this many in all
+ * Decides the next turns. A batch waits in the queue like one job. When it reaches the head, one of its requests
+ * is dispatched and the batch moves behind all waiting jobs. So a job waits for at most one request of each batch
+ * before it, batches alternate, and each batch reaches the head as surely as a job does
+ * (docs/adr/0009-batches.md).
+ * @param limit of the jobs of all turns
  */
 export function planTurns(line: WaitingJobs, limit: number): FairQueueTurns {
   const batches = line.batches.map(batch => ({ ...batch, take: 0 }))

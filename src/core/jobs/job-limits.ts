@@ -9,7 +9,7 @@ export type LimitedOperation =
   | 'purge-queue'
   | 'requests'
 
-/** How much of an operation an endpoint takes: calls that begin within a window, and calls at once. */
+/** Limits of an operation on an endpoint: calls that begin within a window, and concurrent calls. */
 export interface JobLimit {
   readonly perWindow: number
   readonly concurrent: number
@@ -18,7 +18,7 @@ export interface JobLimit {
 /** Length of the windows in which calls are counted. */
 export const JOB_WINDOW_MS = 10_000
 
-/** For endpoints with few workers. A limit of 0 is none. */
+/** Limits of endpoints with few workers; 0 means no limit. */
 export const JOB_LIMITS: Readonly<Record<LimitedOperation, JobLimit>> = {
   run: { perWindow: 1_000, concurrent: 200 },
   runsync: { perWindow: 2_000, concurrent: 400 },
@@ -30,17 +30,17 @@ export const JOB_LIMITS: Readonly<Record<LimitedOperation, JobLimit>> = {
   requests: { perWindow: 10, concurrent: 2 },
 }
 
-/** From this many workers on, limits grow with their number. */
+/** Number of workers above which limits grow with it. */
 const WORKERS_IN_BASE = 20
 
-/** The limit of an operation for an endpoint with this many workers that run. */
+/** The limit of an operation for an endpoint with this many running workers. */
 export function jobLimit(operation: LimitedOperation, workers: number): JobLimit {
   const { perWindow, concurrent } = JOB_LIMITS[operation]
   const grown = (base: number) => Math.max(base, Math.floor((base * workers) / WORKERS_IN_BASE))
   return { perWindow: grown(perWindow), concurrent: grown(concurrent) }
 }
 
-/** What is counted of one operation on one endpoint. */
+/** Counts of one operation on one endpoint. */
 export interface JobCount {
   readonly startMs: number
   /** Calls that began in the window. */
@@ -49,10 +49,10 @@ export interface JobCount {
   readonly open: number
 }
 
-/** Nothing counted yet. */
+/** Counts before the first call. */
 export const NO_CALLS: JobCount = { startMs: 0, used: 0, open: 0 }
 
-/** What counting a call led to: the new count, or why and for how long it is refused. */
+/** Result of counting a call: the new count, or the refusal with its reason and its duration. */
 export type JobDecision =
   | { readonly count: JobCount }
   | { readonly refused: 'window' | 'concurrent'; readonly retryAfterSeconds: number }

@@ -7,22 +7,22 @@ import { FINGERPRINT } from './error-fingerprint.ts'
 import { JOB_STATUSES } from './job.ts'
 import type { JobFilter } from './job-record.ts'
 
-/** Which jobs of an endpoint are listed. */
+/** Filter and page of a list of jobs of an endpoint. */
 export interface JobListing {
   readonly filter: JobFilter
   readonly page: PageRequest
 }
 
-/** Limit of jobs that one request reads: a page with a filter may be short and yet not the last. */
+/** Limit of jobs that one request reads: a filtered page may be short without being the last. */
 export const MAX_JOBS_READ = 5_000
 
 /** Default number of jobs of a page. */
 const DEFAULT_LIMIT = 100
 
-/** Maximum length of a part of an error that is asked for. */
+/** Maximum length of the searched part of an error. */
 const MAX_ERROR_PART = 200
 
-/** A filter as it came in a query or a body, each member a text. */
+/** A filter in the texts of a query or a body. */
 export interface JobFilterQuery {
   /** States with commas between them. */
   readonly status?: string | undefined
@@ -35,13 +35,13 @@ export interface JobFilterQuery {
   readonly to?: string | undefined
 }
 
-/** The parameters of a list as they came in a query. */
+/** The parameters of a list in the texts of a query. */
 export interface JobListQuery extends JobFilterQuery {
   readonly limit?: string | undefined
   readonly cursor?: string | undefined
 }
 
-/** What a query asks for, or everything wrong with it, one sentence each. */
+/** The listing of a query, or all problems of it, one sentence each. */
 export function readJobListing(query: JobListQuery): JobListing | { readonly failures: readonly string[] } {
   const filter = readJobFilter(query)
   const limit =
@@ -54,7 +54,7 @@ export function readJobListing(query: JobListQuery): JobListing | { readonly fai
   return failures.length > 0 || 'failures' in filter ? { failures } : { filter, page }
 }
 
-/** Which jobs a query means, or everything wrong with it, one sentence each. */
+/** The filter of a query, or all problems of it, one sentence each. */
 export function readJobFilter(query: JobFilterQuery): JobFilter | { readonly failures: readonly string[] } {
   const { status, worker, error, fingerprint, from, to } = query
   const names = status === undefined ? [] : status.split(',').map(name => name.trim())
@@ -86,9 +86,9 @@ export function readJobFilter(query: JobFilterQuery): JobFilter | { readonly fai
 /** Jobs that one call changes together. */
 export interface ManyJobs {
   readonly filter: JobFilter
-  /** Where an earlier call stopped. */
+  /** Position at which an earlier call stopped. */
   readonly cursor: string | undefined
-  /** Whether nothing is changed, and only said what would be. */
+  /** True if nothing is changed and the response only states the changes. */
   readonly dryRun: boolean
 }
 
@@ -96,15 +96,15 @@ const FILTER_MEMBERS = ['status', 'worker', 'error', 'fingerprint', 'from', 'to'
 const MANY_MEMBERS = [...FILTER_MEMBERS, 'cursor', 'dryRun'] as const
 
 /**
- * Reads the body of a change of many jobs. A member that is not known is refused, and so is a body without any filter: a misspelt filter
- * must not mean all jobs.
+ * Reads the body of a change of many jobs. It refuses an unknown member, and a body without any filter: a
+ * misspelled filter must not mean all jobs.
  */
 export function readManyJobs(body: string): ManyJobs | { readonly failures: readonly string[] } {
   const reading = readJson(body)
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }
   if (!isJsonObject(reading.value)) return { failures: ['the body must be a JSON object with a filter'] }
   const given = Object.entries(reading.value).filter(([, value]) => value !== undefined && value !== null)
-  // Among one more than there are is one that is not known.
+  // One member more than the known ones is enough to include an unknown one.
   const failures = given.slice(0, MANY_MEMBERS.length + 1).flatMap(([name, value]) => memberProblems(name, value))
   const query: JobFilterQuery = Object.fromEntries(
     given
@@ -121,7 +121,7 @@ export function readManyJobs(body: string): ManyJobs | { readonly failures: read
   return { filter, cursor: typeof cursor === 'string' ? cursor : undefined, dryRun: dryRun === true }
 }
 
-/** What is wrong with the kind of value of a member. */
+/** Problems of a member's name and of the type of its value. */
 function memberProblems(name: string, value: unknown): string[] {
   if (!(MANY_MEMBERS as readonly string[]).includes(name)) {
     const close = nearest(name, MANY_MEMBERS)
@@ -137,7 +137,7 @@ function memberProblems(name: string, value: unknown): string[] {
   return isText || isStatuses || isInstant ? [] : [`"${name}" must be a text`]
 }
 
-/** Null where no instant was given, NaN where it is none. */
+/** Null for no text, NaN for an invalid one. */
 function instantOf(text: string | undefined): number | null {
   if (text === undefined) return null
   return /^\d{1,15}$/.test(text) ? Number(text) : (parseInstant(text) ?? Number.NaN)

@@ -1,4 +1,4 @@
-/** The texts of notes that stories are made of: written and read here, so that both stay one. */
+/** Texts of the notes in the story of a job: one module writes and reads them, so that both agree. */
 import type { JobStatus } from './job.ts'
 
 /** Longest error in a note. */
@@ -14,12 +14,12 @@ export function lossNote(attempt: number, cause: string): string {
   return `attempt ${attempt} was lost: ${cause}`
 }
 
-/** The note on a retry, about the job as it was before. */
+/** The note on a retry, with the status and the error before it. */
 export function retryNote(attempt: number, status: JobStatus, error: string | null): string {
   return `attempt ${attempt} was ${status}, and a client queued the job again; ${(error ?? 'it had no error').slice(0, NOTED_ERROR)}`
 }
 
-/** What a note is about, and the number of the attempt that it names; null where it names none. */
+/** The subject of a note, and the number of the attempt in it; null without one. */
 export function noteKind(text: string): { readonly kind: JobNoteKind; readonly attempt: number | null } {
   const [, attempt, lost] = /^attempt (\d+) was (lost: |[A-Z_]+, and a client queued the job again; )/.exec(text) ?? []
   if (attempt === undefined) return { kind: 'other', attempt: null }

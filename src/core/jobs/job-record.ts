@@ -1,21 +1,21 @@
-/** Job records: what is kept of a job after its result is gone. */
+/** Job records: the facts of a job that stay after its result was deleted. */
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../ids.ts'
 import { ERROR_READ } from './error-fingerprint.ts'
 import { EXPIRED_ERROR, isFinal, type Job, type JobStatus } from './job.ts'
 
-/** How many job records are kept, and for how long. */
+/** Retention of job records. */
 export interface JobRecordRules {
-  /** How long after the end of a job; 0 for no records. */
+  /** Retention after the end of a job; 0 for no records. */
   readonly keptMs: number
-  /** Limit of records of an account. Past it the oldest go. */
+  /** Limit of records of an account. Beyond it the oldest are deleted. */
   readonly maxRecords: number
   /** Limit of bytes of the records of an account. */
   readonly maxBytes: number
-  /** Whether input and output are kept with the record. */
+  /** True if a record includes input and output. */
   readonly payloads: boolean
-  /** Time that the record of a failed or timed out job keeps its input after the end, without `payloads`; 0 keeps no input. */
+  /** Retention of the input of a failed or timed out job, in its record, without `payloads`; 0 keeps no input. */
   readonly failedInputsKeptMs: number
-  /** Limit of bytes of these inputs of an account. Past it the oldest go, and their records stay. */
+  /** Limit of bytes of these inputs of an account. Beyond it the oldest are deleted, and their records stay. */
   readonly failedInputsMaxBytes: number
 }
 
@@ -29,20 +29,20 @@ export const JOB_RECORD_RULES: JobRecordRules = {
   failedInputsMaxBytes: 128 * 1024 * 1024,
 }
 
-/** What a record counts as beside its texts, in bytes: the row and its places in indexes. */
+/** Bytes that a record counts beside its texts: the row and its places in indexes. */
 const ROW_BYTES = 400
 
-/** A job of a list: one whose result is still there, or the record of one. Instants are epoch milliseconds. */
+/** A job of a list: one that still has its result, or a job record. Instants are epoch milliseconds. */
 export interface JobSummary {
   readonly id: JobId
   readonly endpointId: EndpointId
   readonly status: JobStatus
-  /** When it was submitted, or retried last. */
+  /** Instant of its submission, or of its last retry. */
   readonly createdAtMs: number
   readonly queuedAtMs: number
   readonly startedAtMs: number | null
   readonly finishedAtMs: number | null
-  /** Until when `/status` knows it; null where only its record is left. */
+  /** Last instant at which `/status` finds it; null if only its record is left. */
   readonly expiresAtMs: number | null
   readonly attempt: number
   readonly lostAttempts: number
@@ -51,33 +51,33 @@ export interface JobSummary {
   readonly outputBytes: number | null
   /** The first characters of its error. */
   readonly error: string | null
-  /** See error-fingerprint.ts; null where there is no error. */
+  /** See error-fingerprint.ts; null without an error. */
   readonly fingerprint: string | null
 }
 
-/** Something that happened to a job and was no result: an attempt that was lost, a result that came too late. */
+/** An event of a job that is not its result: a lost attempt, a result that came too late. */
 export interface JobNote {
   readonly atMs: number
   readonly workerId: WorkerId
   readonly text: string
 }
 
-/** All that is known of one job. */
+/** All facts of one job. */
 export interface JobRecord extends JobSummary {
   readonly owner: OwnerId
   readonly executionTimeoutMs: number
   readonly ttlMs: number
   readonly lowPriority: boolean
-  /** JSON texts; null where there is none, or where it was not kept. */
+  /** JSON texts; null if missing or not kept. */
   readonly input: string | null
   readonly output: string | null
-  /** Chunks that the last attempt streamed; null where only the record is left. */
+  /** Chunks that the last attempt streamed; null if only the record is left. */
   readonly chunks: number | null
   /** Oldest first. */
   readonly notes: readonly JobNote[]
 }
 
-/** Which jobs are meant. What is null or empty means all of them. */
+/** A filter of jobs; null or empty matches all. */
 export interface JobFilter {
   readonly statuses: readonly JobStatus[]
   readonly workerId: WorkerId | null
@@ -111,12 +111,12 @@ export function recordedEnd(
 }
 
 /**
- * The bytes of the input of a job that its record keeps for a while because the job failed or timed out; 0 where it keeps none.
+ * Bytes of the input that the record of a failed or timed out job keeps; 0 if it keeps none.
  * @param status the state in which the job ended
  */
 export function failedInputBytes(status: JobStatus, inputBytes: number, rules: JobRecordRules): number {
   const isKept = (status === 'FAILED' || status === 'TIMED_OUT') && !rules.payloads && rules.failedInputsKeptMs > 0
-  // A larger one would drop all others and then itself.
+  // A larger one would displace all others and then itself.
   return isKept && inputBytes <= rules.failedInputsMaxBytes ? inputBytes : 0
 }
 
@@ -135,7 +135,10 @@ export function onlyRecordLeft({ id, input }: Pick<JobRecord, 'id' | 'input'>): 
   return `the result of job ${id} is gone, so it cannot be retried; ${instead}`
 }
 
-/** What a record counts as towards the limit of its account, in bytes. @param payloads bytes of the texts that are kept with it */
+/**
+ * Bytes of a record that count towards the limit of its account. @param payloads bytes of the texts that it
+ * includes
+ */
 export function recordBytes(error: string | null, notes: string | null, payloads: number): number {
   return ROW_BYTES + (error?.length ?? 0) + (notes?.length ?? 0) + payloads
 }

@@ -3,14 +3,16 @@ import { noteKind } from './job-note.ts'
 import type { JobRecord, JobSummary } from './job-record.ts'
 
 /**
- * What clients see of a job, as a JSON text; texts of the worker are passed on character for character. Times are whole
- * milliseconds and final jobs always have them, with `workerId`, because some clients refuse an answer without.
+ * A job for clients, as a JSON text; texts of the worker are passed on unchanged. Times are whole milliseconds,
+ * and final jobs always have them and a `workerId`, because some clients refuse a response without.
  */
 export function jobView(job: Job, nowMs: number): string {
   return jobViewParts(job, nowMs).join('')
 }
 
-/** As {@link jobView}, in parts that follow each other: what the worker sent may be large, and is a part of its own. */
+/**
+ * The text of {@link jobView} in consecutive parts: the text of the worker may be large, and is a part of its own.
+ */
 export function jobViewParts(job: Job, nowMs: number): string[] {
   const members: [string, string][] = [['id', JSON.stringify(job.id)]]
   const { delayMs, executionMs } = jobTimes(job, nowMs)
@@ -28,7 +30,10 @@ export function jobViewParts(job: Job, nowMs: number): string[] {
   return [...members.flatMap(([name, text], index) => [`${index === 0 ? '{' : ','}"${name}":`, text]), '}']
 }
 
-/** How long a job waited and how long its current or last attempt ran, in whole milliseconds, up to now if need be. */
+/**
+ * Wait of a job and duration of its current or last attempt, in whole milliseconds; up to now for an unfinished
+ * one.
+ */
 export function jobTimes(
   job: Pick<Job, 'queuedAtMs' | 'startedAtMs' | 'finishedAtMs'>,
   nowMs: number,
@@ -41,10 +46,10 @@ export function jobTimes(
   }
 }
 
-/** Characters of an error in a list; one record has more. */
+/** Limit of characters of an error in a list; a single record has more. */
 const LISTED_ERROR = 500
 
-/** What clients see of a job in a list: instants and times in whole milliseconds, null for what has not happened. */
+/** A job in a list for clients: instants and times in whole milliseconds, null for events that have not happened. */
 export function jobSummaryView(job: JobSummary, nowMs: number) {
   const { delayMs, executionMs } = jobTimes(job, nowMs)
   return {
@@ -66,7 +71,7 @@ export function jobSummaryView(job: JobSummary, nowMs: number) {
   }
 }
 
-/** What clients see of one job, as a JSON text in parts: its input and output may be large, and are parts of their own. */
+/** One job for clients, as a JSON text in parts: its input and output may be large, and are parts of their own. */
 export function jobRecordViewParts(record: JobRecord, nowMs: number): string[] {
   const policy = {
     executionTimeout: record.executionTimeoutMs,

@@ -1,5 +1,5 @@
 /**
- * The life of a job, as one table. From it come the guards of the store's statements, the diagram in
+ * The life of a job, as one table. Its uses: the guards of the store's statements, the diagram in
  * docs/internals/job-lifecycle.md, the exhaustive test of test/core and the legality check of the simulator.
  */
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../ids.ts'
@@ -10,8 +10,8 @@ export const JOB_STATUSES = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED', '
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
- * What may happen to a job. `finish` from IN_QUEUE is for the last holder only, while no other worker has claimed the job since:
- * its late result counts (docs/adr/0005-late-results.md).
+ * Transitions of a job. `finish` from IN_QUEUE is for the last holder only, while no other worker has claimed the
+ * job since: its late result counts (docs/adr/0005-late-results.md).
  */
 export const TRANSITIONS = {
   claim: { from: ['IN_QUEUE'], to: ['IN_PROGRESS'] },
@@ -24,17 +24,20 @@ export const TRANSITIONS = {
   purge: { from: ['IN_QUEUE'], to: ['CANCELLED'] },
 } as const satisfies Record<string, { from: readonly JobStatus[]; to: readonly JobStatus[] }>
 
-/** A name of {@link TRANSITIONS}. `release` gives a job back without counting an attempt: no handler has seen it. */
+/**
+ * A name of {@link TRANSITIONS}. `release` returns a job to the queue without counting an attempt: no handler has
+ * seen it.
+ */
 export type Transition = keyof typeof TRANSITIONS
 
 const FINAL: ReadonlySet<JobStatus> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 
-/** Whether a job in this state has its outcome and will not move any more. */
+/** True if a job in this state has its outcome and does not move any more. */
 export function isFinal(status: JobStatus): boolean {
   return FINAL.has(status)
 }
 
-/** Whether the table lets `transition` lead from one state to the other. */
+/** True if the table allows `transition` from one state to the other. */
 export function isLegal(transition: Transition, from: JobStatus, to: JobStatus): boolean {
   const rule: { from: readonly JobStatus[]; to: readonly JobStatus[] } = TRANSITIONS[transition]
   return rule.from.includes(from) && rule.to.includes(to)
@@ -54,47 +57,47 @@ export function expiredJob(job: Job, nowMs: number): Job {
   }
 }
 
-/** How a job was submitted; it decides how long a result is kept. */
+/** Operation that submitted a job; it decides the retention of the result. */
 export type JobKind = 'run' | 'runsync'
 
 /** The policy of one job. Times in milliseconds. */
 export interface JobPolicy {
   /** Maximum duration of one attempt. */
   readonly executionTimeoutMs: number
-  /** How long the job exists from its submission on, in any state. */
+  /** Lifetime of the job from its submission, in any state. */
   readonly ttlMs: number
-  /** Whether it runs after all other jobs and never starts a worker. */
+  /** True if it runs after all other jobs and never starts a worker. */
   readonly lowPriority: boolean
 }
 
-/** A job as the store keeps it. Instants are epoch milliseconds; `input`, `output` and `progress` are JSON texts. */
+/** A stored job. Instants are epoch milliseconds; `input`, `output` and `progress` are JSON texts. */
 export interface Job {
   readonly id: JobId
   readonly owner: OwnerId
   readonly endpointId: EndpointId
   readonly kind: JobKind
   readonly status: JobStatus
-  /** Empty in jobs that the store returns: only the worker that claims the job needs it, and it may be large. */
+  /** Empty in jobs from the store: only the worker that claims the job needs it, and it may be large. */
   readonly input: string
-  /** The client's own `policy` member as it was sent; workers may read it. Null when there was none. */
+  /** The client's own `policy` member, unchanged; workers may read it. Null without one. */
   readonly policy: string | null
   readonly webhook: string | null
   /** The client's `s3Config`, sealed by the vault. */
   readonly s3Config: string | null
   readonly executionTimeoutMs: number
   readonly lowPriority: boolean
-  /** Position in the queue; smaller is earlier. A requeued job keeps its position, which is the head by then. */
+  /** Position in the queue; smaller is earlier. A requeued job keeps its position, which is then the head. */
   readonly position: number
-  /** How long the job exists from its submission or its last retry on. */
+  /** Lifetime of the job from its submission or its last retry. */
   readonly ttlMs: number
-  /** How long a final result is kept. */
+  /** Retention of a final result. */
   readonly retentionMs: number
   readonly queuedAtMs: number
   readonly startedAtMs: number | null
   readonly finishedAtMs: number | null
-  /** After this instant the job does not exist any more. */
+  /** Instant after which the job does not exist. */
   readonly expiresAtMs: number
-  /** Number of the current or last attempt that counts, from 1; 0 before the first. */
+  /** Number of the current or last counted attempt, from 1; 0 before the first. */
   readonly attempt: number
   /** Attempts that ended because their worker was lost. */
   readonly lostAttempts: number
@@ -108,20 +111,20 @@ export interface Job {
   readonly warning: string | null
   /** Its batch; null for a job that was submitted alone. */
   readonly batchId: BatchId | null
-  /** The context of the trace that the client gave; see trace-context.ts. */
+  /** The trace context that the client sent; see trace-context.ts. */
   readonly traceparent: string | null
 }
 
-/** After this many lost attempts a job is FAILED instead of queued again. */
+/** Number of lost attempts after which a job is FAILED and not queued again. */
 export const MAX_LOST_ATTEMPTS = 3
 
 /**
- * After this many lost attempts a job is a suspect: it may have ended its workers. It goes only to a worker that holds nothing, and that
- * worker gets nothing else until it is done, so that no other job is lost with it.
+ * Number of lost attempts after which a job is a suspect: it may have ended its workers. It goes only to a worker
+ * without jobs, and that worker gets no other until it is done, so that no other job is lost with it.
  */
 export const SUSPECT_LOST_ATTEMPTS = 2
 
-/** Whether a job runs alone from now on. */
+/** True if a job must run alone. */
 export function isSuspect({ lostAttempts }: Pick<Job, 'lostAttempts'>): boolean {
   return lostAttempts >= SUSPECT_LOST_ATTEMPTS
 }
@@ -134,17 +137,17 @@ export interface JobOutcome {
   readonly warning: string | null
 }
 
-/** A job as a claim gives it to a worker. */
+/** A job for the worker that claimed it. */
 export interface ClaimedJob {
   readonly id: JobId
   readonly attempt: number
   readonly input: string
-  /** Why no worker can get this input, as the error of the job; null when it is the one that was stored. */
+  /** Reason for which no worker can get this input, as the error of the job; null for the stored input. */
   readonly inputProblem: string | null
   readonly policy: string | null
   readonly webhook: string | null
   readonly s3Config: string | null
-  /** Milliseconds that it waited in the queue for this attempt. */
+  /** Wait in the queue for this attempt, in milliseconds. */
   readonly waitedMs: number
   readonly batchId: BatchId | null
   readonly traceparent: string | null
@@ -159,16 +162,16 @@ export function lostReason(lostAttempts: number, cause: string): string {
 
 const MAX_LOSS_LINES = 10
 const MAX_LOSS_LINE = 300
-/** The form of tokens of workers and keys of the server, which a worker may print with its environment. */
+/** Form of tokens of workers and keys of the server, which a worker may print with its environment. */
 const TOKENS = /\brp[aw]_[\w-]{8,}/g
 
 /** The separator between the cause of a lost worker and the end of its output. */
 export const LAST_LINES_WERE = ', and its last lines were:\n'
 
 /**
- * Why a worker was lost, for the client of a job that is not retried: at most a few thousand characters.
+ * Reason for the loss of a worker, for the client of a job that is not retried: at most a few thousand characters.
  * @param cause a clause without a full stop
- * @param lastLines the end of the worker's output; empty when that does not concern its exit
+ * @param lastLines the end of the worker's output; empty if it has no relation to its exit
  */
 export function lossWords(cause: string, workerId: WorkerId, lastLines: readonly string[]): string {
   const lines = lastLines.slice(-MAX_LOSS_LINES).map(line => {

@@ -1,22 +1,26 @@
 import { isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
 import type { JobOutcome } from './job.ts'
 
-/** Largest result that is kept, and largest that is read to its end to say how large it was. */
+/** Largest result that is kept, and limit of the bytes that are read to state the size of a larger one. */
 export const RESULT_BYTES = { kept: 20_971_520, read: 104_857_600 } as const
 /** Largest body of one stream chunk, and of all chunks of one job together. */
 export const CHUNK_BYTES = { one: 20_971_520, all: 268_435_456 } as const
 
-/** Largest error that is kept, in characters. Errors are shown and compared as texts, results are passed on as they are. */
+/**
+ * Largest error that is kept, in characters. Errors are shown and compared as texts, results are passed on
+ * unchanged.
+ */
 export const MAX_ERROR_CHARACTERS = 1_048_576
 
-/** What a worker's post to job-done means. */
+/** Meaning of a worker's post to job-done. */
 export type ResultReading =
   | { readonly kind: 'progress'; readonly output: string }
   | { readonly kind: 'final'; readonly outcome: JobOutcome; readonly refresh: boolean }
 
 /**
- * Reads the body of job-done. It is never refused, because workers do not send it again: what cannot be read fails the
- * job with the reason. A truthy `error` means FAILED, as Python sees truth (docs/internals/worker-protocol.md, Results).
+ * Reads the body of job-done. It is never refused, because workers do not send it again: an unreadable one fails
+ * the job with the reason. A truthy `error` means FAILED, by Python's truth values
+ * (docs/internals/worker-protocol.md, Results).
  */
 export function readResult(body: string): ResultReading {
   const reading = readJson(body, true)
@@ -55,26 +59,26 @@ export function unreadableResult(): ResultReading {
   return failed('the worker sent a result that is not UTF-8')
 }
 
-/** The outcome of a job whose result was larger than the limit. `atLeast` when it was not read to its end. */
+/** The outcome of a job whose result was larger than the limit. `atLeast` if it was not read to its end. */
 export function oversizedResult(bytes: number, atLeast: boolean): JobOutcome {
   const size = atLeast ? `more than ${bytes}` : String(bytes)
   const error = `the result is too large: it has ${size} bytes, the limit is ${RESULT_BYTES.kept} bytes`
   return { status: 'FAILED', output: null, error, warning: null }
 }
 
-/** A body of which servers have died, so that the relay did not pass it on. */
+/** A body that killed servers, so that the relay did not pass it on. */
 export interface DroppedBody {
   readonly bytes: number
-  /** Its file in the folder `set-aside` of the data directory; null where there was no room for it. */
+  /** Its file in the folder `set-aside` of the data directory; null if the disk had no room. */
   readonly file: string | null
 }
 
-/** The outcome of a job of whose result servers have died. */
+/** The outcome of a job whose result killed servers. */
 export function droppedResult(body: DroppedBody): JobOutcome {
   return failed(`the result was ${diedOf(body)}`).outcome
 }
 
-/** What is noted of a chunk of which servers have died. */
+/** The note on a chunk that killed servers. */
 export function droppedChunk(body: DroppedBody): string {
   return `a chunk was ${diedOf(body)}`
 }

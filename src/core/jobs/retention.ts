@@ -11,20 +11,20 @@ export const JOB_TIMES = {
 } as const
 
 /**
- * How long a final result is kept, in milliseconds: 30 minutes after `run`; after `runsync` one minute, or as long as
- * the `wait` that the client asked for when that is longer, at most five minutes.
- * @param askedWaitMs the explicit `wait` of a runsync; undefined when the default was used
+ * Retention of a final result, in milliseconds: 30 minutes after `run`; after `runsync` one minute, or the
+ * requested `wait` if that is longer, at most five minutes.
+ * @param askedWaitMs the explicit `wait` of a runsync; undefined for the default
  */
 export function retentionMs(kind: JobKind, askedWaitMs?: number): number {
   if (kind === 'run') return 30 * MINUTE_MS
   return Math.min(Math.max(MINUTE_MS, askedWaitMs ?? 0), 5 * MINUTE_MS)
 }
 
-/** How long workers that have ended stay visible. */
+/** Retention of workers that have ended. */
 export const EXITED_WORKER_RETENTION_MS = 24 * 60 * MINUTE_MS
 
-/** How long usage is kept by the hour: a year's bill can still be made at its end. */
+/** Retention of usage by the hour: at the end of a year its bill is still complete. */
 export const USAGE_RETENTION_MS = 400 * 24 * 60 * MINUTE_MS
 
-/** How long counts of REST windows are kept after the window began; the longest lasts a day. */
+/** Retention of counts of REST windows after the window began; the longest lasts a day. */
 export const WINDOW_RETENTION_MS = 36 * 60 * MINUTE_MS

@@ -1,12 +1,13 @@
 /**
- * What the Python SDK prints when a result did not go out. It prints the same line for a chunk or a progress update, after which
- * the job goes on; only when it says that the job is finished is the result lost.
+ * Messages of the Python SDK about a result that it could not send. It prints the same line for a chunk or a
+ * progress update, after which the job continues; the result is lost only if it also reports that the job is
+ * finished.
  */
 
-/** What a line of a worker's output says about a job. */
+/** Report about a job in a line of a worker's output. */
 export type SdkOutputReport =
   | { readonly kind: 'finished' }
-  /** `unusable`: no other attempt would do better. `undelivered`: it was lost on its way to us. */
+  /** `unusable`: another attempt would have the same end. `undelivered`: it was lost on its way to us. */
   | {
       readonly kind: 'unsent'
       readonly why: 'unusable' | 'undelivered'
@@ -18,11 +19,11 @@ const MAX_REASON = 1_000
 const UNSENT =
   /^ERROR (?:\[batchId=[^\]]{0,200}\] )?(?:(Failed to return job results\.)|(Error while returning job result\.)|(Error handling job:))(?: \|)? ?(.*)$/
 const FINISHED = /^INFO (?:\[batchId=[^\]]{0,200}\] )?Finished\.$/
-/** Refusals that would meet each attempt. Being unauthorized, slow or too frequent would not. */
+/** Refusals that each attempt would get. Not among them: unauthorized, too slow, too frequent. */
 const REFUSED = /^4(?!01|08|29)\d\d, message=/
 const BROKEN_LOOP = /^(?:Session|Event loop|Connector) is closed/
 
-/** Reads one line, as it is shown to people; null for one that says nothing of the kind. */
+/** Reads one line, as people see it; null for a line without a report. */
 export function readSdkOutput(line: string): SdkOutputReport | null {
   if (FINISHED.test(line)) return { kind: 'finished' }
   const [match, failed, wrong, escaped, text = ''] = UNSENT.exec(line) ?? []

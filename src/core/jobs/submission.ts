@@ -1,22 +1,22 @@
 import { isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
 import { JOB_TIMES } from './retention.ts'
 
-/** What a client asked for with run or runsync, checked. Texts are JSON as received. */
+/** A checked request of run or runsync. Texts are JSON as received. */
 export interface Submission {
   readonly input: string
   readonly policy: string | null
   readonly webhook: string | null
   readonly s3Config: string | null
-  /** Undefined where the client left it out. */
+  /** Undefined if the client omitted it. */
   readonly executionTimeoutMs: number | undefined
   readonly ttlMs: number | undefined
   readonly lowPriority: boolean
 }
 
-/** A submission, or everything that is wrong with it, one sentence each. */
+/** A submission, or all problems of it, one sentence each. */
 export type SubmissionReading = { readonly submission: Submission } | { readonly failures: readonly string[] }
 
-/** Reads the body of run or runsync. Unknown members are ignored; all failures are found at once. */
+/** Reads the body of run or runsync. Unknown members are ignored; all failures are reported at once. */
 export function readSubmission(body: string): SubmissionReading {
   const reading = readJson(body)
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }
@@ -24,7 +24,7 @@ export function readSubmission(body: string): SubmissionReading {
   return submissionOf(reading.value, reading.text)
 }
 
-/** As {@link readSubmission}, of an object that is parsed already. @param text the object as it was received */
+/** {@link readSubmission} of an object that is already parsed. @param text the object as it was received */
 export function submissionOf(value: Readonly<Record<string, unknown>>, text: string): SubmissionReading {
   const { input, webhook, policy, s3Config } = value
   const failures: string[] = []
@@ -52,8 +52,8 @@ export function submissionOf(value: Readonly<Record<string, unknown>>, text: str
 
 /**
  * Reads a number of milliseconds from a query string.
- * @returns undefined when the parameter is absent
- * @returns a string that says what is wrong when it is no integer within the bounds
+ * @returns undefined for a missing parameter; the problem, as a sentence, if it is not an integer within the
+ * bounds
  */
 export function readMilliseconds(
   name: string,
@@ -82,7 +82,7 @@ function boundFailures(name: string, value: unknown, bounds: { min: number; max:
   return fits ? [] : [`"policy.${name}" must be an integer from ${bounds.min} to ${bounds.max} milliseconds`]
 }
 
-/** Whether a member of a body says something: null counts as left out. */
+/** True for a member of a body with a value: null counts as omitted. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
@@ -96,7 +96,7 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`
 }
 
-/** Whether a value can be the address of a receiver; an empty one counts as left out. */
+/** True if a value can be the address of a receiver; an empty one counts as omitted. */
 export function isHttpUrl(value: unknown): boolean {
   if (value === '') return true
   if (typeof value !== 'string' || value.length > 4096) return false

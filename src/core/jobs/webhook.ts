@@ -3,28 +3,28 @@ import type { JobStatus } from './job.ts'
 
 /** Limits of the delivery of webhooks; times are in milliseconds. */
 export const WEBHOOK = {
-  /** Tries in all. */
+  /** Limit of tries of a delivery. */
   tries: 3,
-  /** From the end of one try to the start of the next. */
+  /** Time from the end of one try to the start of the next. */
   pauseMs: 10_000,
-  /** How long a receiver may take to answer. */
+  /** Time limit of a receiver's response. */
   timeoutMs: 10_000,
-  /** How long a try may be overdue, because the server was away or the receiver is too slow for all that it is sent. */
+  /** Longest delay of a due try, because the server was stopped or the receiver is too slow for its messages. */
   overdueMs: 7 * 24 * 60 * 60_000,
-  /** Maximum size of an input that a message has, in bytes. Receivers often take no more than a few MB. */
+  /** Maximum size of an input in a message, in bytes. Receivers often accept only a few MB. */
   inputBytes: 1_048_576,
-  /** How long a delivery stays visible once it is over. */
+  /** Retention of a finished delivery. */
   retentionMs: 24 * 60 * 60_000,
 } as const
 
-/** The receiver of a delivery whose URL is sealed, until it is opened. */
+/** Receiver of a delivery with a sealed URL, until it is opened. */
 export const UNKNOWN_RECEIVER = -1
 
 const RECEIVERS = 65_536
 
 /**
- * The number of the receiver at a URL, from 0 to 65,535: host and port decide. Receivers whose numbers are equal share their turns. The number
- * is small so that it does not reveal the host of a URL that is sealed.
+ * Number of the receiver at a URL, from 0 to 65,535, from its host and port. Receivers with equal numbers share
+ * their turns. The number is small so that it does not reveal the host of a sealed URL.
  */
 export function receiverOf(url: string): number {
   const { protocol, hostname, port } = URL.parse(url) ?? { protocol: '', hostname: url, port: '' }
@@ -35,10 +35,13 @@ export function receiverOf(url: string): number {
   return ((hash >>> 16) ^ hash) & (RECEIVERS - 1)
 }
 
-/** All that accounts other than the operator's learn of a receiver that has no public address and did not take a message. */
+/**
+ * The only text that accounts other than the operator's get about a receiver that has no public address and did
+ * not accept a message.
+ */
 export const HIDDEN_PROBLEM = 'not delivered: the receiver has no public address, or did not take the message'
 
-/** PENDING until the receiver has answered 2xx or the last try has failed. */
+/** States of a delivery: PENDING until the receiver responded with 2xx or the last try failed. */
 export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 /** One of {@link DELIVERY_STATES}. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number]
@@ -49,9 +52,9 @@ export interface WebhookTry {
   readonly number: number
   readonly atMs: number
   readonly tookMs: number
-  /** What the receiver answered; null when it did not. */
+  /** Status of the response; null without one. */
   readonly status: number | null
-  /** Why there is no answer, as a phrase; null when there is one. */
+  /** Reason for a missing response, as a phrase; null with one. */
   readonly error: string | null
 }
 
@@ -60,19 +63,20 @@ export interface WebhookDelivery {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
   readonly jobId: JobId
-  /** The final state that it reports. */
+  /** The final state of the job in the message. */
   readonly jobStatus: JobStatus
   readonly state: DeliveryState
   readonly createdAtMs: number
-  /** When the next try is due; null when it is over. */
+  /** Instant of the next try; null after the last. */
   readonly dueAtMs: number | null
   readonly tries: readonly WebhookTry[]
 }
 
 /**
- * The body of a message about a job: the response of `status` at its end, the input, and the called URL without a name and a password.
+ * Body of a message about a job: the response of `status` at its end, the input, and the called URL without a name
+ * and a password.
  * @param payload a JSON object
- * @param input as it was sent; null leaves it out
+ * @param input as it was sent; null omits it
  */
 export function messageOf(payload: string, { input, url }: { input: string | null; url: string }): string {
   const members = input === null ? '' : `,"input":${input}`
@@ -93,7 +97,7 @@ export function hasMessage(status: number | null): boolean {
   return status !== null && status >= 200 && status < 300
 }
 
-/** What becomes of a delivery by a try: over, or due again. */
+/** State of a delivery after a try: over, or due again. */
 export function afterTry(entry: WebhookTry): { state: DeliveryState; dueAtMs: number | null } {
   if (hasMessage(entry.status)) return { state: 'DELIVERED', dueAtMs: null }
   if (entry.number >= WEBHOOK.tries) return { state: 'FAILED', dueAtMs: null }
