@@ -1,20 +1,23 @@
-/** How many jobs a worker runs at once, as its takes show. */
+/** Jobs that a worker runs at once, from its takes. */
 
-/** How long a number of jobs counts after the worker has asked for it last, at least, in ms; at most twice as long. */
+/**
+ * Minimum time for which a requested number of jobs counts after its last request, in ms; the maximum is twice as
+ * long.
+ */
 export const ASKED_WINDOW_MS = 60_000
 
-/** What a worker has asked for lately. */
+/** Numbers of jobs that a worker recently requested. */
 export interface AskedConcurrency {
   readonly sinceMs: number
-  /** The most within the present window. */
+  /** Maximum of the present window. */
   readonly most: number
-  /** The most within the window before; null for the first one. */
+  /** Maximum of the previous window; null for the first one. */
   readonly before: number | null
 }
 
 /**
- * What was asked for after one more take.
- * @param asked the jobs of this take and those that the worker holds besides
+ * The requested numbers after one more take.
+ * @param asked the jobs of this take and those that the worker already holds
  */
 export function afterAsking(known: AskedConcurrency | null, asked: number, nowMs: number): AskedConcurrency {
   if (known === null) return { sinceMs: nowMs, most: asked, before: null }
@@ -23,8 +26,8 @@ export function afterAsking(known: AskedConcurrency | null, asked: number, nowMs
 }
 
 /**
- * The concurrency of a worker: the most that it asked for lately. A number that was noted before this was watched holds until a whole window has
- * passed.
+ * Concurrency of a worker: the maximum that it recently requested. A number from before this observation is valid
+ * until a whole window has passed.
  */
 export function concurrencyAsked({ most, before }: AskedConcurrency, noted: number): number {
   return Math.max(most, before ?? noted)

@@ -1,18 +1,18 @@
-/** Start commands: one string that a person wrote, as words. No shell ever sees it. */
+/** Start commands: one string that a person wrote, split into words. No shell ever sees it. */
 import { WorkerStartError } from './start-failure.ts'
 
-/** Args that are no command line. */
+/** The error for args that are not a command line. */
 export function argsInvalid(problem: string, cause?: unknown): WorkerStartError {
   return new WorkerStartError({ kind: 'args_invalid', problem }, { cause })
 }
 
-/** Characters that a backslash takes the meaning from within double quotes (POSIX.1-2024, Shell Command Language 2.2.3). */
+/** Characters that a backslash escapes within double quotes (POSIX.1-2024, Shell Command Language 2.2.3). */
 const ESCAPED_IN_DOUBLE_QUOTES = '$`"\\'
 
 /**
- * The words of a command line, split as a POSIX shell does: single and double quotes, backslashes, empty words. Nothing
- * else has a meaning: variables, patterns, comments and operators stay the text that they are.
- * @throws WorkerStartError when a quote is not closed, or a backslash stands at the end
+ * The words of a command line, split as a POSIX shell does: single and double quotes, backslashes, empty words.
+ * Nothing else is interpreted: variables, patterns, comments and operators stay plain text.
+ * @throws WorkerStartError if a quote is not closed, or a backslash is the last character
  */
 export function splitCommandLine(text: string): string[] {
   const words: string[] = []
@@ -36,7 +36,7 @@ export function splitCommandLine(text: string): string[] {
   return words
 }
 
-/** A piece of a word, and where the next one starts; a null text is nothing at all, an empty one an empty word. */
+/** A piece of a word, and the start of the next one; null is no word, an empty text an empty word. */
 interface Part {
   readonly text: string | null
   readonly next: number
@@ -73,8 +73,8 @@ function quoted(text: string, open: number): Part {
 }
 
 /**
- * The words that an endpoint's args stand for: a command line, or the JSON `{"entrypoint": [...], "cmd": [...]}` that
- * clients write, whose parts follow each other. Empty when there is no command.
+ * The words of an endpoint's args: a command line, or the JSON `{"entrypoint": [...], "cmd": [...]}` of clients,
+ * whose parts are joined. Empty without a command.
  * @throws WorkerStartError with the reason
  */
 export function parseArgs(args: string): string[] {
@@ -82,14 +82,14 @@ export function parseArgs(args: string): string[] {
   return [...(entrypoint ?? []), ...(cmd ?? [])]
 }
 
-/** What args put in the place of an image's own entry point and command; null where they leave it. */
+/** Replacements for an image's entry point and command; null keeps the image's own. */
 export interface ContainerArgs {
   readonly entrypoint: readonly string[] | null
   readonly cmd: readonly string[] | null
 }
 
 /**
- * As {@link parseArgs}, in its parts. A command line is what the entry point is given.
+ * {@link parseArgs} in its parts. A command line becomes the arguments of the entry point.
  * @throws WorkerStartError with the reason
  */
 export function parseContainerArgs(args: string): ContainerArgs {

@@ -1,17 +1,17 @@
-/** How containers reach this server, decided from what an engine says of itself and of the network that they are in. */
+/** The way from containers to this server, from the facts of their engine and its network. */
 
-/** What is known of an engine, of one of its networks, and of this machine. */
+/** Facts of an engine, of one of its networks, and of this machine. */
 export interface EngineFacts {
-  /** What this process runs on: `linux`, `darwin`, `win32`. */
+  /** Platform of this process: `linux`, `darwin`, `win32`. */
   readonly platform: string
   readonly product: 'docker' | 'podman'
-  /** The engine's own words for the system that it runs on. */
+  /** The engine's own description of its operating system. */
   readonly operatingSystem: string
-  /** Whether the engine runs without the rights of root. */
+  /** True if the engine runs without the rights of root. */
   readonly rootless: boolean
-  /** Whether it is spoken to through a file of this machine and not over the network. */
+  /** True if its socket is a file of this machine and not a network address. */
   readonly local: boolean
-  /** The network's address of the machine that has it; null where it has none. */
+  /** Address of the network's gateway; null without one. */
   readonly gateway: string | null
   /** The addresses of this machine. */
   readonly addresses: readonly string[]
@@ -30,24 +30,25 @@ export interface ContainerWay {
 }
 
 /**
- * How this machine reaches what containers serve: at their own addresses (`direct`), at ports that are published on its loopback
- * address because there is no route to them, or not at all, since their engine is on another machine.
+ * The way from this machine to the programs of containers: their own addresses (`direct`), ports that are
+ * published on its loopback address because no route to them exists, or none, since their engine is on another
+ * machine.
  */
 export type ContainerServing = 'direct' | 'published' | 'none'
 
-/** A way, or why there is none and what to do about it; `action` is null where the problem says so itself. */
+/** A way, or the problem and its remedy; `action` is null if the problem includes it. */
 export type ContainerReach =
   | ContainerWay
   | { readonly how: 'none'; readonly problem: string; readonly action: string | null }
 
 const LOOPBACK = '127.0.0.1'
-/** The name for it that engines in virtual machines give their containers. */
+/** Names of the host that engines in virtual machines give their containers. */
 const HOST_NAMES = { docker: 'host.docker.internal', podman: 'host.containers.internal' } as const
 const IN_VIRTUAL_MACHINE = /docker desktop|orbstack|rancher desktop/i
 const GIVE_ADDRESS = 'give --docker-worker-address an address of this machine that its containers reach'
 
 /**
- * How containers of an engine reach this server.
+ * The way from containers of an engine to this server.
  * @param given configured address or name; null to find one
  */
 export function containerReach(facts: EngineFacts, given: string | null): ContainerReach {
@@ -70,7 +71,7 @@ export function containerReach(facts: EngineFacts, given: string | null): Contai
   return { how: 'none', problem, action: GIVE_ADDRESS }
 }
 
-/** A name stands for the loopback address as a virtual machine's engine hands it on. */
+/** A name stands for the loopback address, to which the engine of a virtual machine forwards it. */
 function givenWay({ rootless, local, platform, gateway, addresses }: EngineFacts, given: string): ContainerReach {
   if (!isAddress(given)) return throughVirtualMachine(given)
   if (!addresses.includes(given)) {
@@ -90,15 +91,15 @@ function throughVirtualMachine(name: string): ContainerWay {
   return { how: 'virtual_machine', listenOn: LOOPBACK, host: name, extraHosts, serving: 'published' }
 }
 
-/** Whether a text is an IPv4 address in digits. */
+/** True for an IPv4 address in digits. */
 export function isAddress(text: string): boolean {
   const parts = text.split('.')
   return parts.length === 4 && parts.every(part => /^\d{1,3}$/.test(part) && Number(part) <= 255)
 }
 
 /**
- * Whether an address lies in one of the networks, which are written as `172.18.0.0/16`.
- * @param address as a socket has it; IPv4 within IPv6 is understood
+ * True if an address lies in one of the networks, which have the form `172.18.0.0/16`.
+ * @param address in the form of a socket; IPv4 within IPv6 is understood
  */
 export function isWithin(address: string, networks: readonly string[]): boolean {
   if (networks.length === 0) return false

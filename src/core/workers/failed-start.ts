@@ -1,17 +1,18 @@
 /**
- * Reports of RunPod's SDK 2.0 on a worker whose start failed, in place of the result of a job: hooks of the program run before its handler
- * (prestart), and a runtime unpacks it before that (bootstrap). The handler has not seen the job.
+ * Reports of RunPod's SDK 2.0 about a worker whose start failed, in place of the result of a job: hooks of the
+ * program run before its handler (prestart), and a runtime unpacks it before that (bootstrap). The handler did not
+ * see the job.
  */
 import type { WorkerProblem } from './worker-problem.ts'
 
 /** The failure of a start. */
 export type FailedStart = Extract<WorkerProblem, { readonly kind: 'prestart_failed' | 'bootstrap_failed' }>
 
-/** The report of a final result on the start of its worker. */
+/** Report of a final result about the start of its worker. */
 export interface StartReport {
-  /** Why the start failed; null where the worker was asked to end before its hooks were over. */
+  /** Reason for the failure; null if the worker was asked to end before its hooks finished. */
   readonly failure: FailedStart | null
-  /** The worker that says so; null where it does not say. */
+  /** Id of the reporting worker; null if the report has none. */
   readonly workerId: string | null
 }
 
@@ -21,10 +22,10 @@ const BEGINS = /^\{ ?"(?:event": ?"prestart_|error_type": ?"BootstrapError")/
 
 const MAX_NAME = 100
 const MAX_MESSAGE = 500
-/** The members that are read, of at most so many. */
+/** Members that are read, and the limit of members of a report. */
 const READ = new Set(['event', 'error_type', 'error_message', 'hook', 'worker_id'])
 const MAX_MEMBERS = 20
-/** Characters of JSON that one character of a text is at most: two escapes of six. */
+/** Longest JSON form of one character of a text: two escapes of six characters. */
 const MAX_ESCAPED = 12
 
 /** Reads the error of a final result; null for an error of a handler. */
@@ -38,7 +39,7 @@ export function readStartReport(error: string): StartReport | null {
   return failure === null ? null : { failure, workerId }
 }
 
-/** The report of a line of output, as people see it, on the hooks of its worker. */
+/** Report of a line of output, as people see it, about the hooks of its worker. */
 export type PrestartOutput =
   | { readonly kind: 'started' }
   | { readonly kind: 'hook'; readonly hook: string }
@@ -48,7 +49,7 @@ export type PrestartOutput =
 const FAILED_LINE = 'ERROR prestart_failed | '
 const HOOK_LINE = 'INFO Prestart | running hook: '
 
-/** Reads one line of output; null for one that says nothing of hooks. */
+/** Reads one line of output; null for a line without a report about hooks. */
 export function readPrestartOutput(line: string): PrestartOutput | null {
   if (line === 'INFO Prestart | phase started') return { kind: 'started' }
   if (line === 'INFO Prestart | ready') return { kind: 'ready' }
@@ -67,8 +68,8 @@ function failureOf(report: ReadonlyMap<string, string>): FailedStart | null {
 }
 
 /**
- * The members of a JSON object of texts that are {@link READ}, each from its beginning as far as it is used; null for another object, or none. A
- * traceback and the last output make up most of a report, and are skipped.
+ * The members of a JSON object of texts that are in {@link READ}, each truncated to its used part; null for any
+ * other text. A traceback and the last output make up most of a report, and are skipped.
  */
 function readMembers(json: string): ReadonlyMap<string, string> | null {
   const members = new Map<string, string>()
@@ -87,17 +88,17 @@ function readMembers(json: string): ReadonlyMap<string, string> | null {
   return null
 }
 
-/** Behind a space that may be there. */
+/** The position after an optional space. */
 function spaceBehind(json: string, at: number): number {
   return json[at] === ' ' ? at + 1 : at
 }
 
-/** Where the value begins whose name ends here; -1 for none. */
+/** The position of the value of the name that ends here; -1 without one. */
 function valueBehind(json: string, at: number): number {
   return json[at] === ':' ? spaceBehind(json, at + 1) : -1
 }
 
-/** Behind the string that begins at a position; -1 for none. */
+/** The position after the string that begins here; -1 without one. */
 function endOfString(json: string, at: number): number {
   if (json[at] !== '"') return -1
   for (let quote = json.indexOf('"', at + 1); quote !== -1; quote = json.indexOf('"', quote + 1)) {
@@ -108,10 +109,10 @@ function endOfString(json: string, at: number): number {
   return -1
 }
 
-/** The beginning of a string that is escaped. */
+/** The beginning of an escaped string. */
 function beginningOf(escaped: string): string {
   const most = Math.min(escaped.length, 2 * MAX_MESSAGE * MAX_ESCAPED)
-  // The end may be in the middle of an escape.
+  // The cut may be in the middle of an escape.
   for (let length = most; length >= Math.max(0, most - MAX_ESCAPED); length -= 1) {
     try {
       return JSON.parse(`"${escaped.slice(0, length)}"`) as string
@@ -120,7 +121,7 @@ function beginningOf(escaped: string): string {
   return ''
 }
 
-/** Printable, in one line, and of bounded length. */
+/** The text with printable characters only, in one line, and of bounded length. */
 function clean(text: string, characters: number): string {
   return [
     ...text

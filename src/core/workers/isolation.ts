@@ -1,53 +1,53 @@
-/** How a worker is kept from the machine and from others. */
+/** Isolation of a worker from the machine and from other workers. */
 
-/** Nothing but the rights of the server's user, a cage of a process, or a container. */
+/** Kinds of isolation: only the rights of the server's user, a cage around the process, or a container. */
 export const ISOLATIONS = ['none', 'cage', 'container'] as const
 /** One of {@link ISOLATIONS}. */
 export type IsolationKind = (typeof ISOLATIONS)[number]
 
-/** What a worker cannot take more of than it was given. */
+/** Resources with an enforced limit. */
 export const LIMITS = ['memory', 'processes', 'cpu', 'disk', 'network'] as const
 /** One of {@link LIMITS}. */
 export type Limit = (typeof LIMITS)[number]
 
-/** What is in force for one worker since it was started. */
+/** Isolation of one worker since its start. */
 export interface Isolation {
   readonly kind: IsolationKind
   readonly limits: readonly Limit[]
 }
 
-/** Nothing is in force. */
+/** No isolation. */
 export const NO_ISOLATION: Isolation = { kind: 'none', limits: [] }
 
-/** Why workers that are processes run without a cage, and whose rights they have. */
+/** The reason for workers that are processes without a cage, and their rights. */
 export interface Uncaged {
   /** A clause. */
   readonly reason: string
-  /** The remedy, as an imperative; null where the setting asks for it. */
+  /** The remedy, as an imperative; null if the setting asks for no cage. */
   readonly action: string | null
   /** The folder with the keys and secrets of the server. */
   readonly dataDir: string
-  /** True when the server runs as root, who may do everything. */
+  /** True if the server runs as root, who may do everything. */
   readonly isRoot: boolean
 }
 
-/** Why the processes of workers without a cage get no mark, and what to do, as clauses. */
+/** Reason for which the processes of workers without a cage have no mark, and the remedy, as clauses. */
 export interface LackOfMarks {
   readonly problem: string
   readonly action: string
 }
 
-/** What outlives a worker without a cage, as a sentence without a full stop. */
+/** Processes that outlive a worker without a cage, as a sentence without a full stop. */
 export function strayProblem({ problem }: LackOfMarks): string {
   return `a process that leaves the session, the parents and the variables of its worker outlives it: ${problem}`
 }
 
-/** The same with what to do, for the person who starts the server. */
+/** {@link strayProblem} with the remedy, for the person who starts the server. */
 export function strayText(lack: LackOfMarks): string {
   return `Without a mark ${strayProblem(lack)}. To change that, ${lack.action}`
 }
 
-/** The reason why workers have no network of their own, and the remedy, as clauses. */
+/** Reason for which workers have no network of their own, and the remedy, as clauses. */
 export interface LackOfNetworks {
   readonly problem: string
   readonly action: string

@@ -1,4 +1,4 @@
-/** The one list of what a worker is before anything happens to it, for servers, replays and tests. */
+/** The one list of a worker's initial fields, for servers, replays and tests. */
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { Placement, QueuedWorker } from './placement.ts'
 import type { Worker } from './worker.ts'
@@ -9,14 +9,14 @@ export type WaitedFor = Pick<QueuedWorker, 'id' | 'queuedAtMs' | 'downloadStarte
 /** The origin of a new worker. */
 export interface WorkerOrigin extends Pick<Worker, 'id' | 'driver' | 'baseUrl' | 'serves'> {
   readonly endpoint: Pick<Endpoint, 'id' | 'owner' | 'version'>
-  /** Its place on the machine; null where no machine counts, as in a replay. */
+  /** Its place on the machine; null without a machine, as in a replay. */
   readonly placement: Placement | null
-  /** Its record while it waited for its turn; null where it did not wait. */
+  /** Its record while it waited for its turn; null if it did not wait. */
   readonly queued: WaitedFor | null
   readonly nowMs: number
 }
 
-/** A worker that was just decided on. One that its platform places has no place yet. */
+/** A worker directly after the decision for it. One on a platform has no place yet. */
 export function newWorker({ endpoint, placement, queued, nowMs, ...origin }: WorkerOrigin): Worker {
   const downloadStartedAtMs = queued?.downloadStartedAtMs ?? null
   return {

@@ -1,4 +1,4 @@
-/** Outputs of workers that must become smaller, so that the outputs of an account on the disk stay within its limit. */
+/** Outputs of workers that must shrink, so that the outputs of an account on the disk stay within its limit. */
 import type { OwnerId, WorkerId } from '../ids.ts'
 
 /** The output of a worker on the disk. */
@@ -11,9 +11,9 @@ export interface KeptOutput {
 }
 
 /**
- * The outputs that are to be removed (0) or cut to so many bytes: of each account past its limit first those of workers that ended longest ago, and
- * where that is not enough those of its running workers, each to an equal share.
- * @param mostOf bytes that an account may have; null for any number
+ * Outputs to delete (0) or to truncate to this many bytes: of each account beyond its limit first those of workers
+ * that ended longest ago, and if that is not enough those of its running workers, each to an equal share.
+ * @param mostOf limit of bytes of an account; null for no limit
  */
 export function outputsToShrink(
   outputs: readonly KeptOutput[],

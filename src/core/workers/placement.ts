@@ -2,49 +2,52 @@ import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 
 /** A GPU that a worker has for itself. */
 export interface AssignedGpu {
-  /** Its index on the machine, as the vendor's tool counts. */
+  /** Index on the machine, as the vendor's tool counts. */
   readonly index: number
-  /** The vendor's id of it, which does not change when another card is put in or fails; null where there is none. */
+  /** The vendor's id, which does not change when another card is added or fails; null without one. */
   readonly uuid: string | null
   /** The catalogue's id of its type. */
   readonly type: string
   readonly memoryGb: number
 }
 
-/** What a worker is given of a machine. */
+/** Resources of a machine that a worker gets. */
 export interface Placement {
-  /** Whole GPUs that no other worker has meanwhile; empty for a worker without. */
+  /** Whole GPUs that no other worker has at the same time; empty for a worker without GPUs. */
   readonly gpus: readonly AssignedGpu[]
-  /** The pool of the catalogue that the GPUs are of; null for a worker without. */
+  /** Pool of the GPUs in the catalogue; null for a worker without GPUs. */
   readonly pool: string | null
-  /** The limit of processor time, in vCPUs, to which a container is held; null for none. */
+  /** Limit of the processor time of a container, in vCPUs; null for no limit. */
   readonly vcpus: number | null
-  /** The limit of memory in MiB, to which a container is held; null for none. */
+  /** Limit of the memory of a container, in MiB; null for no limit. */
   readonly memoryMb: number | null
-  /** The CPU flavor that the limits come from; absent for none, and in records of older versions. */
+  /** CPU flavor of the limits; absent without one, and in records of older versions. */
   readonly flavor?: string
-  /** What a platform with machines of its own was asked for; absent for a worker of this machine. Nothing else is set then. */
+  /**
+   * Request to a platform with machines of its own; absent for a worker of this machine. The other members are
+   * then empty.
+   */
   readonly asked?: AskedOfPlatform
 }
 
-/** What a worker asks of the platform that places it, as far as quotas and bills need it before the platform reports a place. */
+/** Resources that a worker requests from its platform, for quotas and bills before the platform reports a place. */
 export interface AskedOfPlatform {
   readonly gpus: number
-  /** The pool that is preferred; null for a worker without GPUs. */
+  /** Preferred pool; null for a worker without GPUs. */
   readonly pool: string | null
-  /** The configuration of vCPUs and memory that is preferred; null for no limit. */
+  /** Preferred configuration of vCPUs and memory; null for no limit. */
   readonly cpu: { readonly flavor: string; readonly vcpus: number; readonly memoryMb: number } | null
 }
 
-/** A worker that may use the machine as it is, without a GPU of its own. */
+/** Placement of a worker that may use the machine as it is, without a GPU of its own. */
 export const UNPLACED: Placement = { gpus: [], pool: null, vcpus: null, memoryMb: null }
 
-/** Number of GPUs that a worker was given, or asks its platform for. */
+/** Number of GPUs that a worker has, or requests from its platform. */
 export function gpuCountOf(placement: Pick<Placement, 'gpus' | 'asked'> | null): number {
   return placement === null ? 0 : (placement.asked?.gpus ?? placement.gpus.length)
 }
 
-/** What a worker lacks that cannot be placed, for programs. */
+/** The missing resource of a worker without a place, for programs. */
 export type Resource =
   | 'models'
   | 'gpu'
@@ -57,26 +60,26 @@ export type Resource =
   | 'account_workers'
   | 'account_gpus'
 
-/** A worker that is wanted and has no place on the machine yet. It becomes a worker with the same id when it gets one. */
+/** A needed worker that has no place on the machine yet. It becomes a worker with the same id when it gets one. */
 export interface QueuedWorker {
   readonly id: WorkerId
   readonly owner: OwnerId
   readonly endpointId: EndpointId
   readonly version: number
   readonly queuedAtMs: number
-  /** When the download of its models began and ended; null where nothing was downloaded. */
+  /** Beginning and end of the download of its models; null without a download. */
   readonly downloadStartedAtMs: number | null
   readonly downloadEndedAtMs: number | null
-  /** What it waits for. */
+  /** The resource for which it waits. */
   readonly resource: Resource
-  /** The same for people, as a clause: "no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat". */
+  /** The reason for people, as a clause: "no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat". */
   readonly reason: string
 }
 
-/** Whether waiting for other workers is of no use, because the machine is not what is asked for. */
+/** True if waiting for other workers does not help, because the machine cannot have the resource. */
 export function isHopeless({ resource }: { readonly resource: Resource }): boolean {
   return resource === 'gpu_type' || resource === 'gpu_count' || resource === 'cuda'
 }
 
-/** Limit for an endpoint; more would say nothing new. */
+/** Limit for an endpoint; more would give no new information. */
 export const MAX_QUEUED_WORKERS = 100

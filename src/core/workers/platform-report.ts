@@ -1,60 +1,68 @@
-/** What a platform with machines of its own, such as Kubernetes, reports about a worker that it places by itself. */
+/** Reports of a platform with machines of its own, such as Kubernetes, about a worker that it places by itself. */
 
-/** Where a platform placed a worker, and with what. */
+/** Place and GPUs that a platform gave a worker. */
 export interface ReportedPlace {
   /** Name of the node. */
   readonly node: string
-  /** The catalogue's id of its GPUs; the platform's own word for a type that the catalogue does not have; null for none. */
+  /**
+   * The catalogue's id of its GPUs; the platform's own name for a type that is missing in the catalogue; null
+   * without GPUs.
+   */
   readonly gpuType: string | null
   readonly gpuCount: number
 }
 
-/** Why a worker waits for a place on its platform. `said` is the platform's own text. */
+/** Reason for which a worker waits for a place on its platform. `said` is the platform's own text. */
 export type WaitForPlace =
   /** No node has room for it now; a cluster autoscaler may add one. */
   | { readonly kind: 'no_room'; readonly said: string }
-  /** No node is of the kind that it asks for, whatever room there is. */
+  /** No node has the requested kind, independent of its room. */
   | { readonly kind: 'no_such_node'; readonly said: string }
   /** A quota of the platform refuses it. */
   | { readonly kind: 'platform_quota'; readonly said: string }
-  /** The platform does not respond, or refuses calls for a while. */
+  /** The platform does not respond, or refuses calls temporarily. */
   | { readonly kind: 'platform_away'; readonly said: string }
-  /** It has a place, and what it mounts is not there yet. */
+  /** It has a place, but its volumes are not ready. */
   | { readonly kind: 'volume_pending'; readonly said: string }
 
-/** Why a platform takes a worker away, or took it. None of them is the fault of the worker or its jobs. */
+/**
+ * Reason for which a platform removes a worker, or removed it. The worker and its jobs are not responsible for any
+ * of them.
+ */
 export type Reclaim =
-  /** Its node is drained or shut down, or its room is given to others. `said` is the platform's own text, or empty. */
+  /**
+   * Its node is drained or shut down, or its room is given to others. `said` is the platform's own text, or empty.
+   */
   | { readonly kind: 'node_drained'; readonly node: string | null; readonly said: string }
   | { readonly kind: 'evicted'; readonly node: string | null; readonly said: string }
   | { readonly kind: 'preempted'; readonly node: string | null; readonly said: string }
-  /** Its node has been silent beyond a limit, so that the worker counts as ended. */
+  /** Its node was silent beyond a limit, so that the worker counts as ended. */
   | { readonly kind: 'node_lost'; readonly node: string | null; readonly said: string }
-  /** Somebody other than this server deleted it. */
+  /** Deleted by another client of the platform. */
   | { readonly kind: 'deleted'; readonly said: string }
 
-/** What is kept of the reports of a worker's platform. */
+/** Stored reports of a worker's platform. */
 export interface PlatformReport {
-  /** Null while it has no place, and where its platform does not say. */
+  /** Null while it has no place, and if its platform does not report one. */
   readonly place: ReportedPlace | null
-  /** What it waits for; null while it has a place. */
+  /** Reason for its wait; null while it has a place. */
   readonly waits: WaitForPlace | null
-  /** Why its platform is about to take it away; null while it is not. */
+  /** Reason for which its platform is about to remove it; null while it is not. */
   readonly leaves: Reclaim | null
 }
 
-/** Nothing was reported yet. */
+/** State before the first report. */
 const NO_REPORT: PlatformReport = { place: null, waits: null, leaves: null }
 
-/** What a platform says of a worker at one instant, as a driver observes it. */
+/** Observation of a worker on its platform at one instant, by a driver. */
 export type PlatformNews =
   | { readonly state: 'unplaced'; readonly reason: WaitForPlace }
   | { readonly state: 'placed' | 'running'; readonly place?: ReportedPlace }
   | { readonly state: 'leaving'; readonly why: Reclaim; readonly place?: ReportedPlace }
 
 /**
- * The report after news, with texts of bounded length. A worker that has a place keeps it, and may wait there for its volume alone; one that is
- * taken away goes.
+ * The report after news, with texts of bounded length. A worker that has a place keeps it, and can wait there only
+ * for its volume; one that is being removed stays so.
  * @param known null before the first report
  */
 export function afterNews(known: PlatformReport | null, news: PlatformNews): PlatformReport {
@@ -69,7 +77,7 @@ export function afterNews(known: PlatformReport | null, news: PlatformNews): Pla
   return { place: now, waits: now === null ? waits : null, leaves: bounded(news.why) }
 }
 
-/** Limit of the text of a platform that is kept with a worker. */
+/** Limit of the stored text of a platform, in characters. */
 const MAX_SAID = 500
 
 function bounded<Of extends WaitForPlace | Reclaim>(of: Of): Of {

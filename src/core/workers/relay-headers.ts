@@ -1,22 +1,25 @@
-/** What the relay between workers and their server says to the server, in headers of the worker calls that it passes on. */
+/** Headers of the relay between workers and their server, in the worker calls that it passes on. */
 export const RELAY_HEADERS = {
   /**
-   * On a chunk that may have been kept already, by a call whose answer was lost with the server: how many copies of it in a row
-   * there are then.
+   * On a chunk that may be stored already, by a call whose response was lost with the server: the number of its
+   * copies in a row, if it is.
    */
   again: 'x-runyard-again',
-  /** On a result or chunk without its body, with its size in bytes: servers have died of it, and it is not passed on. */
+  /** On a result or chunk without its body, with its size in bytes: it killed servers, and is not passed on. */
   dropped: 'x-runyard-dropped',
-  /** Beside it, the name of the file in which the body is kept; absent where there was no room. */
+  /** Beside `dropped`, the name of the file with the body; absent if the disk had no room. */
   setAside: 'x-runyard-set-aside',
   /**
-   * On a take that asks for nothing: jobs that were claimed after this instant (in ms) never reached the worker, because
-   * the answer was lost on its way.
+   * On a take that requests no jobs: jobs that were claimed after this instant (in ms) never reached the worker,
+   * because the response was lost.
    */
   undeliveredSince: 'x-runyard-undelivered-since',
-  /** Beside it, what the clock shows that it is an instant of, in ms: that of the relay need not be the time of the server. */
+  /**
+   * Beside `undeliveredSince`, the present time of the relay's clock in ms, which may differ from the time of the
+   * server.
+   */
   relayNow: 'x-runyard-relay-now',
 } as const
 
-/** Limit of copies of a chunk in a row that are counted. */
+/** Limit of counted copies of a chunk in a row. */
 export const MAX_COPIES = 50

@@ -1,12 +1,15 @@
-/** Why a worker cannot be started: a value, made where it is known, and the only function that says it to people. */
+/**
+ * Failures of starts of workers, as values made where they are known, and the only function that states them to
+ * people.
+ */
 import { AppError, type ErrorCode, toAppError } from '../errors.ts'
 import { type ModelProblem, modelProblemText } from '../models/model-problem.ts'
 import { OPERATOR_FOLDERS } from './host-folder.ts'
 import { remedyInForeignText, START_REMEDIES, type StartRemedy } from './start-remedy.ts'
 
-/** What is known of each kind of failure. `said` is text of a container engine, a registry or the system. */
+/** Facts of each kind of failure. `said` is text of a container engine, a registry or the operating system. */
 interface StartFailures {
-  // What the owner has saved.
+  // Objects of the owner.
   readonly template_missing: { readonly template: string }
   readonly secrets_missing: { readonly names: readonly string[] }
   readonly volume_missing: { readonly volume: string }
@@ -25,11 +28,11 @@ interface StartFailures {
   readonly folder_unnamed: object
   readonly folder_missing: { readonly folder: string }
   readonly folder_not_a_folder: { readonly path: string }
-  /** `real` is null where the folder is no link. */
+  /** `real` is null if the folder is not a link. */
   readonly folder_outside: { readonly folder: string; readonly real: string | null; readonly roots: readonly string[] }
   /** `problem` names the file or folder that the user of the server may not use, and its owner. */
   readonly access_refused: { readonly problem: string }
-  /** `other` is a file in the folder that is for the other type of endpoint; null where there is none. */
+  /** `other` is a file in the folder that is for the other type of endpoint; null without one. */
   readonly handler_missing: {
     readonly folder: string
     readonly files: readonly string[]
@@ -60,7 +63,7 @@ interface StartFailures {
   // Clusters.
   readonly cluster_away: { readonly said: string }
   readonly cluster_refused: { readonly said: string }
-  /** Somebody else has a pod or secret of that name. */
+  /** Another program has a pod or secret of that name. */
   readonly cluster_name_taken: { readonly name: string }
   readonly cluster_volume_missing: object
   readonly cluster_elsewhere: object
@@ -70,7 +73,7 @@ interface StartFailures {
   // Images.
   /** Only the operator's images come from a registry that is not public. */
   readonly registry_private: { readonly image: string; readonly host: string }
-  /** `said` is empty for an account that may not read what a registry says. */
+  /** `said` is empty for an account that may not read the texts of a registry. */
   readonly pull_failed: {
     readonly image: string
     readonly host: string
@@ -83,7 +86,7 @@ interface StartFailures {
   readonly image_program_missing: { readonly said: string }
   readonly image_program_not_executable: { readonly said: string }
   readonly image_of_other_processor: object
-  /** The init of a container could not start its program; `program` is null where the init does not name it. */
+  /** The init of a container could not start its program; `program` is null if the init does not name it. */
   readonly init_failed: {
     readonly program: string | null
     readonly problem: 'missing' | 'not_executable' | 'other_processor' | 'unknown'
@@ -95,26 +98,26 @@ interface StartFailures {
   readonly other: { readonly problem: string }
 }
 
-/** Why a worker cannot be started. */
+/** The reason for which a worker cannot be started. */
 export type StartFailure = {
   [Kind in keyof StartFailures]: { readonly kind: Kind } & StartFailures[Kind]
 }[keyof StartFailures]
 
 /** A file that a worker of the other type of endpoint would run: one that takes jobs, or one that serves requests. */
 export interface OtherFile {
-  /** Its path in the folder. */
+  /** Path in the folder. */
   readonly name: string
   readonly of: 'jobs' | 'requests'
 }
 
-/** How a container engine is away. `address` is null where it does not matter. */
+/** State of an unavailable container engine. `address` is null if it does not matter. */
 export interface EngineAbsence {
   readonly how: 'not_found' | 'lost' | 'unreachable' | 'unresponsive' | 'overloaded'
   readonly address: string | null
   readonly said: string
 }
 
-/** Why an image could not be downloaded; `unknown` where only the text of the engine says it. */
+/** Reason for which an image could not be downloaded; `unknown` if only the text of the engine contains it. */
 export type PullProblem =
   | 'disk_full'
   | 'download_limit'
@@ -129,7 +132,7 @@ export type PullProblem =
   | 'engine_away'
   | 'unknown'
 
-/** A start, or a check before it, that failed for a reason that is known. */
+/** A start, or a check before it, failed for a known reason. */
 export class WorkerStartError extends AppError {
   readonly failure: StartFailure
 
@@ -140,7 +143,7 @@ export class WorkerStartError extends AppError {
   }
 }
 
-/** What a start has thrown, as a value. */
+/** The failure of a thrown error of a start. */
 export function startFailureOf(thrown: unknown): StartFailure {
   return thrown instanceof WorkerStartError ? thrown.failure : { kind: 'other', problem: toAppError(thrown).message }
 }
@@ -154,7 +157,7 @@ type Rules = {
 
 const foreign = ({ said }: { readonly said: string }) => remedyInForeignText(said)
 
-/** What each failure is called, and what helps. */
+/** Text and remedy of each failure. */
 const RULES: Rules = {
   template_missing: [({ template }) => `its template ${template} does not exist`, 'other'],
   secrets_missing: [
@@ -357,7 +360,7 @@ function pullText({ image, host, why, said }: StartFailures['pull_failed']): str
 
 const NO_WORDS = 'the log of the server says why'
 
-/** Null where what was said is all that is known. */
+/** Null if the foreign text is the only known fact. */
 function pullReason(why: PullProblem, host: string): string | null {
   switch (why) {
     case 'disk_full':
@@ -418,8 +421,8 @@ function initText({ program: name, problem, said, architecture }: StartFailures[
 }
 
 /**
- * A failure as accounts other than the operator's see it: without what an engine says of a registry. It may be the answer of something that is
- * no registry, and that only the engine reaches.
+ * A failure for accounts other than the operator's: without the engine's text about a registry. That text may be
+ * the response of another service that only the engine reaches.
  */
 export function withoutRegistryWords(failure: StartFailure): StartFailure {
   return failure.kind === 'pull_failed' && failure.said !== '' ? { ...failure, said: '' } : failure
@@ -431,7 +434,7 @@ export function startFailureText(failure: StartFailure): string {
   return (text as (failure: StartFailure) => string)(failure)
 }
 
-/** The remedy for a failure, and the cause for people. */
+/** The remedy for a failure, and its cause for people. */
 export function startRemedy(failure: StartFailure): (typeof START_REMEDIES)[StartRemedy] {
   const [, remedy] = RULES[failure.kind]
   const name = typeof remedy === 'string' ? remedy : (remedy as (failure: StartFailure) => StartRemedy)(failure)

@@ -1,6 +1,6 @@
-/** The remedy where no worker can be started, and the cause for people. */
+/** The remedy if no worker can be started, and the cause for people. */
 
-/** Why no worker can be started, as one word of {@link WAIT_CAUSES}. */
+/** Reason for which no worker can be started, as one word of {@link WAIT_CAUSES}. */
 export type StartCause =
   | 'image_error'
   | 'model_error'
@@ -11,9 +11,9 @@ export type StartCause =
   | 'settings_invalid'
 
 /**
- * The thing that a person changes so that workers start or go on: a part of the endpoint's configuration, a thing beside it, or an option with which
- * the server is started. `program` is the code of the worker; `unknown` may be anything, hardware included; `machine` is for the operator. Where
- * nothing fits, a remedy has no fix.
+ * The object that a person changes so that workers start or continue: a part of the endpoint's configuration, an
+ * object beside it, or an option of the server. `program` is the code of the worker; `unknown` may be anything,
+ * hardware included; `machine` is for the operator. A remedy without a fitting object has no fix.
  */
 export type Fix =
   | 'image'
@@ -37,11 +37,11 @@ export type Fix =
   | 'one_worker'
   | 'machine'
   | 'unknown'
-  /** The options follow `runyard serve`; `<...>` stands for what a person has to choose. */
+  /** The options follow `runyard serve`; `<...>` stands for a value that a person must choose. */
   | { readonly serve: readonly string[]; readonly title: string }
   | { readonly variable: string; readonly value: string; readonly title: string }
 
-/** The remedy of a failure: a sentence for people, and the things to change, the most likely one first. */
+/** The remedy of a failure: a sentence for people, and the objects to change, the most likely one first. */
 export interface Remedy {
   readonly advice: string
   readonly fixes: readonly Fix[]
@@ -49,7 +49,7 @@ export interface Remedy {
 
 interface StartRemedyRule extends Remedy {
   readonly cause: StartCause
-  /** True when a retry is of no use before a person has changed something. */
+  /** True if a retry is of no use before a person changes something. */
   readonly lasts: boolean
 }
 
@@ -64,7 +64,7 @@ function lasting(advice: string, fixes: readonly Fix[], cause: StartCause = 'ima
 const WITH_ENGINE: Fix = { serve: ['--docker', 'auto'], title: 'Start the server with a container engine' }
 const WITH_FOLDERS: Fix = { serve: ['--process-root', '<folder>'], title: 'Start the server with the folder' }
 
-/** The remedies by the thing that has to be put right. */
+/** Remedies by the object to correct. */
 export const START_REMEDIES = {
   engine: passing(
     'start the container engine (systemctl start docker) and see that this server may use its socket',
@@ -180,7 +180,10 @@ export const START_REMEDIES = {
   other: passing('correct it and save the template or the endpoint again', ['image']),
 } as const satisfies Record<string, StartRemedyRule>
 
-/** Whether what runs workers is away, so that nothing is wrong with what they run and any of them may start when it is back. */
+/**
+ * True if the engine or cluster that runs workers is away: the workers are not at fault, and any of them may start
+ * when it is back.
+ */
 export function isAwayCause(cause: StartCause): boolean {
   return cause === 'engine_away' || cause === 'cluster_away'
 }
@@ -188,10 +191,10 @@ export function isAwayCause(cause: StartCause): boolean {
 /** A key of {@link START_REMEDIES}. */
 export type StartRemedy = keyof typeof START_REMEDIES
 
-/** How much of a text is read; all of them come from outside. */
+/** Limit of read characters of a text; all of them come from outside. */
 const MAX_READ = 8_000
 
-/** Words of container engines, registries and their clients. The first that fits counts. */
+/** Phrases of container engines, registries and their clients. The first match wins. */
 const FOREIGN_WORDS: readonly (readonly [RegExp, StartRemedy])[] = [
   [/docker daemon|(docker|podman)\S{0,40}\.sock/i, 'engine'],
   [/no matching manifest|exec format error|wrong architecture|does not match the .{0,80}platform/i, 'architecture'],
@@ -214,7 +217,7 @@ const FOREIGN_WORDS: readonly (readonly [RegExp, StartRemedy])[] = [
   [/toomanyrequests/i, 'download_limit'],
 ]
 
-/** What helps against what a container engine or a registry says. */
+/** The remedy for a text of a container engine or a registry. */
 export function remedyInForeignText(text: string): StartRemedy {
   const read = text.slice(0, MAX_READ)
   return FOREIGN_WORDS.find(([words]) => words.test(read))?.[1] ?? 'other'

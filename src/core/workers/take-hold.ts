@@ -7,7 +7,7 @@ export const SHORT_HOLD_MS = 1_000
 
 /** The state of a worker when its take arrives. */
 export interface HoldFacts {
-  /** True where the take reports a running job. */
+  /** True if the take reports a running job. */
   readonly isBusy: boolean
   /** True until the worker reports the end of a stopped job, which its next take may do. */
   readonly isStopping: boolean

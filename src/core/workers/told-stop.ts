@@ -1,43 +1,50 @@
 /**
- * Times at which the stop of a job is sent to its worker again. The Python SDK ignores a stop for a job that it has taken and not begun, which
- * lasts 100 ms and longer on a busy machine, and no response says that it did. Instants are of a monotonic clock, in milliseconds.
+ * Times at which the stop of a job is sent to its worker again. The Python SDK ignores a stop for a job that it
+ * has taken and not begun, which lasts 100 ms and longer on a busy machine, and no response reports that it did.
+ * Instants are of a monotonic clock, in milliseconds.
  */
 
 /** Time after its delivery in which the SDK may not have begun a job. */
 const UNBEGUN_MS = 1_000
-/** Pause before the second time, for a job that may not have begun when it was told first. */
+/** Pause before the second stop of a job that may not have begun at the first one. */
 const EARLY_PAUSE_MS = 250
-/** Pause before the second time, for a job that had begun: each stop cancels the handler again, also in the midst of its cleanup. */
+/**
+ * Pause before the second stop of a job that had begun: each stop cancels the handler again, even during its
+ * cleanup.
+ */
 const PAUSE_MS = 2_000
-/** Maximum pause; each is twice the one before. */
+/** Maximum pause; each is twice the previous one. */
 const MAX_PAUSE_MS = 10_000
 
-/** The stop of a job, as it was sent to the worker. */
+/** A stop of a job that was sent to the worker. */
 export interface ToldStop {
   readonly firstAtMs: number
-  /** True when the worker may not have begun the job at the first stop. */
+  /** True if the worker may not have begun the job at the first stop. */
   readonly isEarly: boolean
   /** Time of the next stop, unless the worker has let go of the job. */
   readonly againAtMs: number
   readonly pauseMs: number
 }
 
-/** The first stop of a job. @param deliveredAtMs when the worker got the job; null while it is on its way, undefined when that is not known */
+/**
+ * The first stop of a job. @param deliveredAtMs instant at which the worker received the job; null while it is on
+ * its way, undefined if unknown
+ */
 export function firstStop(deliveredAtMs: number | null | undefined, nowMs: number): ToldStop {
   const isEarly = deliveredAtMs === null || (deliveredAtMs !== undefined && nowMs - deliveredAtMs < UNBEGUN_MS)
   const pauseMs = isEarly ? EARLY_PAUSE_MS : PAUSE_MS
   return { firstAtMs: nowMs, isEarly, againAtMs: nowMs + pauseMs, pauseMs }
 }
 
-/** The stop of a job after its worker was told once more. */
+/** The stop of a job after it was sent once more. */
 export function nextStop(told: ToldStop, nowMs: number): ToldStop {
   const pauseMs = Math.min(MAX_PAUSE_MS, 2 * told.pauseMs)
   return { ...told, againAtMs: nowMs + pauseMs, pauseMs }
 }
 
 /**
- * True when a ping without the job shows that the worker has let go of it. One that comes soon after the delivery may have been sent before
- * the worker had the job.
+ * True if a ping without the job shows that the worker has released it. A ping soon after the delivery may have
+ * been sent before the worker had the job.
  */
 export function isLetGoUnlisted(told: ToldStop, nowMs: number): boolean {
   return !told.isEarly || nowMs - told.firstAtMs >= UNBEGUN_MS

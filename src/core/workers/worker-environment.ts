@@ -2,19 +2,19 @@ import type { EndpointId, VolumeId, WorkerId } from '../ids.ts'
 import { gpuCountOf, type Placement } from './placement.ts'
 import { PING_MS } from './worker-liveness.ts'
 
-/** The identity of a worker, and what it has. */
+/** Identity and resources of a worker. */
 export interface WorkerIdentity {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId
   /** Eight hexadecimal digits that make the host name unique. */
   readonly hostSuffix: string
-  /** What of it is known to the worker: GPUs, vCPUs and memory. */
+  /** Resources that the worker may know: GPUs, vCPUs and memory. */
   readonly placement: Placement
   /** The network volume of its endpoint; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
 }
 
-/** What the variables of the worker protocol are made of. */
+/** Sources of the variables of the worker protocol. */
 export interface WorkerEnvironment extends WorkerIdentity {
   readonly token: string
   /** The variables of its endpoint, by name. */
@@ -23,7 +23,10 @@ export interface WorkerEnvironment extends WorkerIdentity {
   readonly baseUrl: string
 }
 
-/** The variables with the identity of a worker and what it has: all of them for one that serves requests and asks for no jobs. */
+/**
+ * The variables with the identity and resources of a worker: all of them for one that serves requests and takes no
+ * jobs.
+ */
 export function identityEnv({
   endpointId,
   workerId,
@@ -47,7 +50,8 @@ export function identityEnv({
 
 /**
  * The variables with the URLs of jobs and the identity of a worker. Each URL already has a query, because the SDK
- * appends `&name=value` without looking; `$ID` stays, since it means the worker in one URL and the job in the others.
+ * appends `&name=value` without a check; `$ID` stays, since it means the worker in one URL and the job in the
+ * others.
  */
 export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
   const base = `${worker.baseUrl}/v2/${worker.endpointId}`

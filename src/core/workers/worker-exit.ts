@@ -1,38 +1,44 @@
-/** How a worker ended: values, made where the end is seen, and the function that says them to people. */
+/** Ends of workers: values, made where the end is seen, and the function that states them to people. */
 import type { WorkerId } from '../ids.ts'
 import { type Reclaim, reclaimText } from './platform-report.ts'
 import { type StartFailure, startFailureText } from './start-failure.ts'
 
-/** What ended a worker, as far as it is known. */
+/** The cause of a worker's end, as far as it is known. */
 export type ExitCause =
-  /** Nothing is known but the code or the signal. */
+  /** Only the code or the signal is known. */
   | { readonly kind: 'ended' }
   /** Its process or container could not be started at all. */
   | { readonly kind: 'not_started'; readonly failure: StartFailure }
   /** Its container was started, and the program in it was not. */
   | { readonly kind: 'program_not_started'; readonly failure: StartFailure }
-  /** `limitMb` is null where the memory of the whole machine ran out. */
+  /** `limitMb` is null if the memory of the whole machine ran out. */
   | { readonly kind: 'out_of_memory'; readonly limitMb: number | null }
-  /** It wrote more than its disk has: that of a container, of a process in a cage, or the cache of the endpoint of such a process. */
+  /**
+   * It wrote more than its disk holds: that of a container, of a process in a cage, or the cache of such a
+   * process's endpoint.
+   */
   | { readonly kind: 'disk_full'; readonly limitGb: number; readonly of: 'container' | 'cage' | 'cache' }
   | { readonly kind: 'too_many_files'; readonly limit: number }
-  /** It ended by itself while the disk of the data directory had no room, so that it could neither print nor write. */
+  /** It ended by itself while the disk of the data directory was full, so that it could neither print nor write. */
   | { readonly kind: 'machine_disk_full' }
   | { readonly kind: 'engine_stopped' }
   | { readonly kind: 'container_removed' }
   | { readonly kind: 'server_stopped' }
-  /** Its platform took it away. Its jobs go back, and the attempt does not count. */
+  /** Its platform removed it. Its jobs return to the queue, and the attempt does not count. */
   | { readonly kind: 'reclaimed'; readonly why: Reclaim }
-  /** Nobody saw it end: the server was away or was restarted, or it is not known to the driver or the engine. */
+  /**
+   * Nobody saw it end: the server was stopped or was restarted, or the driver or the engine does not know the
+   * worker.
+   */
   | { readonly kind: 'unseen'; readonly when: 'server_away' | 'server_restarted' | 'unknown' | 'unknown_to_engine' }
 
-/** A port that a worker wanted and on which another worker or program listens. */
+/** A port that a worker needs and on which another worker or program listens. */
 export interface PortConflict {
   readonly port: number
-  /** The variable of the worker that names it; null where its output does. */
+  /** The variable of the worker that names it; null if its output does. */
   readonly variable: string | null
   readonly with: 'worker' | 'program'
-  /** The other worker, where it is one of the same endpoint. */
+  /** The other worker, if it is of the same endpoint. */
   readonly worker?: WorkerId
 }
 
@@ -41,11 +47,11 @@ export interface ObservedExit {
   readonly code: number | null
   readonly signal: string | null
   readonly cause: ExitCause
-  /** What may be behind it; left out when nothing is known. */
+  /** A possible reason; omitted without one. */
   readonly suspicion?: PortConflict
 }
 
-/** How a worker ended, as it is kept. */
+/** The stored end of a worker. */
 export interface WorkerExit extends ObservedExit {
   /** The end of its output. */
   readonly lastLines: readonly string[]

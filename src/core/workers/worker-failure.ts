@@ -1,11 +1,11 @@
-/** The kind of failure of workers that could not be started or that ended by themselves, and its remedy. */
+/** Kinds of failures of workers that could not be started or that ended by themselves, and their remedies. */
 import { type StartFailure, startRemedy } from './start-failure.ts'
 import { type Fix, type Remedy, START_REMEDIES, type StartCause } from './start-remedy.ts'
 import type { Worker } from './worker.ts'
 import type { ExitCause, PortConflict, WorkerExit } from './worker-exit.ts'
 import type { HealthProblem, WorkerProblem } from './worker-problem.ts'
 
-/** Why workers end that should go on, as one word. */
+/** Reason for which workers end that should continue, as one word. */
 export type CrashCause =
   | StartCause
   | 'crash_loop'
@@ -20,23 +20,28 @@ interface Rule extends Remedy {
   readonly pattern: RegExp
 }
 
-/** How much of a worker's output is read. */
+/** Limit of read characters of a worker's output. */
 const MAX_READ = 8_000
 
-/** Why the program of a worker was not started, whether or not its container was; null where it was. */
+/**
+ * Reason for which the program of a worker was not started, with or without its container; null if it was started.
+ */
 function startFailureOfWorker(worker: Worker): StartFailure | null {
   const cause = worker.exit?.cause
   if (cause?.kind === 'program_not_started') return cause.failure
   return cause?.kind === 'not_started' && neverStarted(worker) ? cause.failure : null
 }
 
-/** Whether a worker could not be started for a reason that lasts until a person changes something, such as an image that is not there. */
+/**
+ * True if a worker could not be started for a reason that lasts until a person changes something, such as a
+ * missing image.
+ */
 export function isLastingStartFailure(worker: Worker): boolean {
   const failure = startFailureOfWorker(worker)
   return failure !== null && startRemedy(failure).lasts
 }
 
-/** Which kind of failure ended a worker that has crashed. */
+/** Kind of the failure that ended a crashed worker. */
 export function crashCauseOf(worker: Worker): CrashCause {
   const { stopReason, problem, exit, serves } = worker
   if (stopReason === 'hung_start') return 'hung_start'
@@ -50,7 +55,7 @@ export function crashCauseOf(worker: Worker): CrashCause {
   return exit?.cause.kind === 'out_of_memory' ? 'out_of_memory' : 'crash_loop'
 }
 
-/** Whether a worker has ended because its process or container could not be started at all. */
+/** True if a worker ended because its process or container could not be started at all. */
 export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean {
   return startedAtMs === null && stopReason === null && exit?.cause.kind === 'not_started'
 }
@@ -68,7 +73,7 @@ export function remedyForProblem(problem: WorkerProblem): Remedy {
   return remedyOf(problem) ?? READ_OUTPUT
 }
 
-/** Null where the problem alone shows no remedy. */
+/** Null if the problem alone does not determine a remedy. */
 function remedyOf(problem: WorkerProblem): Remedy | null {
   switch (problem.kind) {
     case 'check_failed':
@@ -99,7 +104,7 @@ function remedyOf(problem: WorkerProblem): Remedy | null {
         'load less in the hook, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint',
         'start_time',
       )
-    // The rules about its output say more; see remedyForExit.
+    // The rules about its output are more specific; see remedyForExit.
     case 'prestart_failed':
     case 'bootstrap_failed':
       return null
@@ -157,7 +162,7 @@ function remedyForStatus(status: number): Remedy {
   )
 }
 
-/** The remedy for the cause of an end; null where the cause alone shows none. */
+/** The remedy for the cause of an end; null if the cause alone does not determine one. */
 function remedyForCause(cause: ExitCause): Remedy | null {
   switch (cause.kind) {
     case 'engine_stopped':
@@ -199,8 +204,8 @@ function remedyForCause(cause: ExitCause): Remedy | null {
 }
 
 /**
- * What helps where a worker and another one want the same port. Another program may be a service that the worker uses, so that its
- * port says nothing: that counts where nothing else shows a remedy.
+ * The remedy for a port that another worker or program uses. Another program may be a service that the worker
+ * calls, which is no conflict: its remedy counts only if nothing else determines one.
  */
 function remedyForPort(conflict: PortConflict | undefined, other: PortConflict['with']): Remedy | null {
   if (conflict?.with !== other) return null
@@ -213,7 +218,7 @@ function remedyForPort(conflict: PortConflict | undefined, other: PortConflict['
       )
 }
 
-/** The things to change where workers share the ports of the machine. */
+/** Objects to change if workers share the ports of the machine. */
 export const SHARED_PORTS: readonly Fix[] = [
   'one_worker',
   {
@@ -222,7 +227,7 @@ export const SHARED_PORTS: readonly Fix[] = [
   },
 ]
 
-/** The remedy where workers share the ports of the machine. */
+/** Advice for workers that share the ports of the machine. */
 export function sharedPortsAdvice({ variable }: Pick<PortConflict, 'variable'>): string {
   const instead = variable === null ? '' : ` instead of the one in ${variable}`
   return (
@@ -341,7 +346,7 @@ const OUTPUT_RULES: readonly Rule[] = [
   },
 ]
 
-/** Rules about exit codes, as shells and engines use them. */
+/** Rules about exit codes, by the conventions of shells and engines. */
 const CODE_RULES: Readonly<Record<number, Remedy>> = {
   126: remedy(
     'the command exists and cannot be run: make it executable (chmod +x), and see that its first line names an interpreter that exists',
@@ -362,7 +367,7 @@ const CODE_RULES: Readonly<Record<number, Remedy>> = {
 }
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 137, SIGSEGV: 139, SIGTERM: 143 }
 
-/** The remedy that usually helps after such an end. @param problem of the worker before its end; null for none */
+/** The usual remedy for such an end. @param problem of the worker before its end; null without one */
 export function remedyForExit(exit: WorkerExit, problem: WorkerProblem | null): Remedy {
   const { cause, suspicion, lastLines } = exit
   if ('failure' in cause) return startRemedy(cause.failure)
@@ -372,7 +377,7 @@ export function remedyForExit(exit: WorkerExit, problem: WorkerProblem | null): 
     remedyForCause(cause) ??
     remedyInOutput(lastLines.join('\n').slice(-MAX_READ)) ??
     remedyForPort(suspicion, 'program') ??
-    // It was killed for that, so that its exit code says nothing.
+    // It was killed for that, so its exit code has no meaning.
     (problem?.kind === 'prestart_failed' || problem?.kind === 'bootstrap_failed' ? READ_OUTPUT : null)
   if (known !== null) return known
   const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]
@@ -387,7 +392,7 @@ export function remedyForExit(exit: WorkerExit, problem: WorkerProblem | null): 
   return READ_OUTPUT
 }
 
-/** The remedy of the first rule that fits. */
+/** The remedy of the first matching rule. */
 function remedyInOutput(text: string): Remedy | null {
   for (const { pattern, advice, fixes } of OUTPUT_RULES) {
     const match = pattern.exec(text)

@@ -9,8 +9,8 @@ export interface WorkerHistoryEntry {
 }
 
 /**
- * The events of a worker's life, in order. All are derived from the worker's record: a restart of the server gives the same lines, and
- * new lines only follow older ones.
+ * The events of a worker's life, in order. All of them come from the worker's record: a restart of the server
+ * gives the same lines, and new lines only follow older ones.
  */
 export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   const lines: WorkerHistoryEntry[] = []
@@ -34,7 +34,7 @@ export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   return lines.sort((a, b) => a.atMs - b.atMs)
 }
 
-/** Records of older versions do not say when a problem was found. */
+/** Records of older versions do not contain the time of a problem. */
 function problemAtMs({ problemAtMs: atMs, stopRequestedAtMs, exitedAtMs }: Worker): number | null {
   return atMs ?? stopRequestedAtMs ?? exitedAtMs
 }

@@ -1,6 +1,7 @@
 /**
- * Rules that decide from a worker's activity whether it has forgotten a job, is stuck, or is gone. The table of the rules is in
- * docs/internals/worker-protocol.md. Instants are of a monotonic clock, in milliseconds.
+ * Rules that decide from a worker's activity if it has forgotten a job, is stuck, or is gone.
+ * docs/internals/worker-protocol.md has the table of the rules. Instants are of a monotonic clock, in
+ * milliseconds.
  */
 
 import type { Worker } from './worker.ts'
@@ -10,45 +11,48 @@ import { mayShareItsList, type Omission, pingsWhileItWorks } from './worker-sdk.
 export const HOLD_MS = 25_000
 /** Interval between pings that workers are configured with. */
 export const PING_MS = 10_000
-/** How long a worker may ping and list no job without a take. */
+/** Longest time for which a worker may ping and list no job without a take. */
 export const WEDGED_MS = HOLD_MS + 90_000
 /** Maximum silence of a worker that has pinged: more than three pings. */
 export const SILENT_MS = 3 * PING_MS + 5_000
-/** Maximum time until a worker's first take, unless `RUNPOD_INIT_TIMEOUT` sets another. */
+/** Default of the maximum time until a worker's first take; `RUNPOD_INIT_TIMEOUT` overrides it. */
 export const INIT_MS = 7 * 60_000
 
-/** Number of pings without a request in between after which a worker is stuck: silence alone may be our own fault. */
+/**
+ * Number of pings without another request after which a worker is stuck: silence alone may be the fault of this
+ * server.
+ */
 const WEDGED_PINGS = 6
 /** Number of pings in a row without a job after which it is forgotten. */
 const OMISSIONS = 2
-/** Time after a delivery in which a request may have been sent before it. */
+/** Time after a delivery within which a request may have been sent before it. */
 const LATER_MS = 1_000
 
 /** The activity of a worker on a job that it holds. */
 export interface JobActivity {
-  /** When the response with it was written; null while it is being written. */
+  /** Instant at which the response with it was written; null while it is being written. */
   readonly deliveredAtMs: number | null
-  /** Whether the worker has asked for more jobs since. */
+  /** True if the worker has asked for more jobs since. */
   readonly askedSince: boolean
-  /** Number of pings in a row that do not list it, of those that count. */
+  /** Number of counted pings in a row that do not list it. */
   readonly omissions: number
-  /** Whether the response with it may have been lost without this server noticing. */
+  /** True if the response with it may have been lost unnoticed. */
   readonly doubtful?: boolean
 }
 
-/** The activity of a worker since this server observes it without a gap. */
+/** The activity of a worker since this server began to observe it without a gap. */
 export interface WorkerActivity {
   readonly sinceMs: number
-  /** When its last take, result or chunk came or, for a long poll, was responded to. */
+  /** Instant of its last take, result or chunk or, for a long poll, of the response to it. */
   readonly workedAtMs: number | null
   /** Number of open takes. */
   readonly openTakes: number
   readonly pingedAtMs: number | null
-  /** When its last request of any kind came. */
+  /** Instant of its last request of any kind. */
   readonly heardAtMs: number
   /** Number of pings since {@link workedAtMs}. */
   readonly pingsSinceWork: number
-  /** Number of its own jobs in its last ping. Jobs that it does not hold are of another worker's list. */
+  /** Number of its own jobs in its last ping; other jobs come from another worker's list. */
   readonly listed: number
 }
 
@@ -58,7 +62,7 @@ export interface PingOnJob {
   readonly omission: Omission
   /** Number of jobs that the ping lists, its own and others. */
   readonly listed: number
-  /** Whether the endpoint has no other worker. */
+  /** True if the endpoint has no other worker. */
   readonly alone: boolean
 }
 
@@ -80,22 +84,22 @@ export function afterPing(job: JobActivity, ping: PingOnJob): JobActivity {
   return { ...job, omissions: counts ? job.omissions + 1 : 0 }
 }
 
-/** Whether the worker has forgotten the job: after a take, two pings in a row did not list it. */
+/** True if the worker has forgotten the job: after a take, two pings in a row did not list it. */
 export function isForgotten(job: JobActivity): boolean {
   return job.askedSince && job.omissions >= OMISSIONS
 }
 
 /**
- * Whether the worker runs one job at a time although it takes several: two pings in a row did not list a dispatched job, without a
- * take in between. Its handler blocks it, and the job waits inside.
+ * True if the worker runs one job at a time although it takes several: two pings in a row did not list a
+ * dispatched job, without a take in between. Its handler blocks it, and the job waits inside.
  */
 export function showsBlocking(job: JobActivity): boolean {
   return !job.askedSince && job.omissions >= OMISSIONS
 }
 
 /**
- * Whether the worker's loop is stuck: it pings, lists no job of its own, and has not taken for long. A worker that may list the jobs of
- * another is not suspected while it holds jobs.
+ * True if the worker's loop is stuck: it pings, lists no job of its own, and has not taken for long. A worker that
+ * may list the jobs of another is not suspected while it holds jobs.
  */
 export function isWedged(
   activity: WorkerActivity,
@@ -114,8 +118,8 @@ export function isWedged(
 }
 
 /**
- * Whether the worker may be gone although its process exists: it has pinged, and sent nothing for more than three pings. A worker
- * whose handler can keep it from pinging is not suspected while it holds jobs.
+ * True if the worker may be gone although its process exists: it pinged, and then sent nothing for more than three
+ * pings. A worker whose handler can prevent its pings is not suspected while it holds jobs.
  */
 export function isSilent(
   activity: WorkerActivity,

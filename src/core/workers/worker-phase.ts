@@ -2,8 +2,9 @@ import type { QueuedWorker } from './placement.ts'
 import type { Worker } from './worker.ts'
 
 /**
- * How far a worker is on its way, finer than its state. `queued` waits for a place on a machine, `downloading` for the models of its
- * endpoint, `placing` is being given one; `ready` has asked for a job, whether it holds one or not; `frozen` keeps its memory and runs nothing.
+ * Phases of a worker, finer than its state. `queued` waits for a place on a machine, `downloading` for the models
+ * of its endpoint, `placing` is being given one; `ready` has asked for a job, even if it holds none; `frozen`
+ * keeps its memory and runs nothing.
  */
 export const WORKER_PHASES = [
   'queued',
@@ -26,21 +27,21 @@ export const COLD_START_PHASES = ['queued', 'downloading', 'pulling', 'starting'
 /** One of {@link COLD_START_PHASES}. */
 export type ColdStartPhase = (typeof COLD_START_PHASES)[number]
 
-/** A stretch of a worker's life. */
+/** A period of a worker's life. */
 export interface TimeStep {
   readonly phase: WorkerPhase
   readonly startedAtMs: number
-  /** How long it took, in milliseconds; of the last step of a worker that has not ended, so far. */
+  /** Duration in milliseconds; up to now for the last step of a worker that has not ended. */
   readonly ms: number
 }
 
-/** Where a worker is now. */
+/** The present phase of a worker. */
 export interface PhaseNow {
   readonly phase: WorkerPhase
   readonly sinceMs: number
 }
 
-/** What a time line is made of. */
+/** Instants from which a time line is made. */
 export type TimedWorker = Pick<
   Worker,
   | 'state'
@@ -59,10 +60,13 @@ export type TimedWorker = Pick<
   | 'exitedAtMs'
 >
 
-/** What the time line of a worker without a place is made of. */
+/** Instants from which the time line of a worker without a place is made. */
 export type TimedQueuedWorker = Pick<QueuedWorker, 'queuedAtMs' | 'downloadStartedAtMs' | 'downloadEndedAtMs'>
 
-/** The instants of a worker that are known, each with the phase that begins then; `exited` is the last one if it has ended. */
+/**
+ * The known instants of a worker, each with the phase that begins then; `exited` is the last one of an ended
+ * worker.
+ */
 function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
   const { state, createdAtMs, placedAtMs, startedAtMs, pullStartedAtMs, stopRequestedAtMs } = worker
   const undecided = placedAtMs === null && startedAtMs === null && pullStartedAtMs === null && state === 'STARTING'
@@ -83,7 +87,8 @@ function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
     ['exited', worker.exitedAtMs],
   ]
   const marks = known.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
-  // A fast worker asks for a job before its start is recorded, and clocks are set back: what comes later in life counts.
+  // A fast worker asks for a job before its start is recorded, and clocks are set back: the later event in the life
+  // counts.
   for (let index = marks.length - 2; index >= 0; index -= 1) {
     marks[index]!.atMs = Math.min(marks[index]!.atMs, marks[index + 1]!.atMs)
   }
@@ -91,14 +96,14 @@ function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
 }
 
 /**
- * What a worker went through, in order and without gaps, from the decision for it on. Steps that took no time are left out,
- * but for the one that it is in; nothing follows the end of a worker.
+ * The phases of a worker, in order and without gaps, from the decision for it. Steps without a duration are
+ * omitted, except the present one; nothing follows the end of a worker.
  */
 export function timeLineOf(worker: TimedWorker, nowMs: number): TimeStep[] {
   return stepsOf(marksOf(worker), nowMs)
 }
 
-/** As {@link timeLineOf}, of a worker without a place. Its last step is the one that it is in. */
+/** {@link timeLineOf} of a worker without a place. Its last step is the present one. */
 export function queuedTimeLineOf(
   { queuedAtMs, downloadStartedAtMs, downloadEndedAtMs }: TimedQueuedWorker,
   nowMs: number,
@@ -120,13 +125,13 @@ function stepsOf(marks: readonly { phase: WorkerPhase; atMs: number }[], nowMs: 
   })
 }
 
-/** The phase that a worker is in, and since when. */
+/** The present phase of a worker, and its beginning. */
 export function phaseOf(worker: TimedWorker): PhaseNow {
   const last = marksOf(worker).at(-1)!
   return { phase: last.phase, sinceMs: last.atMs }
 }
 
-/** How long each phase of its cold start took, in milliseconds; null for a worker that never asked for a job. */
+/** Duration of each phase of its cold start, in milliseconds; null for a worker that never asked for a job. */
 export function coldStartOf(worker: TimedWorker): Readonly<Record<ColdStartPhase, number>> | null {
   if (worker.readyAtMs === null) return null
   const spent = { queued: 0, downloading: 0, pulling: 0, starting: 0, initializing: 0 }

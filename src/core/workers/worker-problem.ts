@@ -1,19 +1,24 @@
-/** What is wrong with a worker whose process runs: a value, made where it is found, and one function that says it to people. */
+/**
+ * Problems of a worker whose process runs, as values made where they are found, and one function that states them
+ * to people.
+ */
 import { OPERATOR_FOLDERS } from './host-folder.ts'
 
-/** What the last health check of a worker that serves requests found. */
+/** The problem in the last health check of a worker that serves requests. */
 export type HealthProblem =
   | { readonly kind: 'health_status'; readonly status: number; readonly path: string }
   | { readonly kind: 'not_listening'; readonly port: number; readonly variable: 'PORT' | 'PORT_HEALTH' }
-  /** `said` is what the system says of the connection. */
+  /** `said` is the operating system's error of the connection. */
   | { readonly kind: 'no_health_response'; readonly path: string; readonly port: number; readonly said: string }
 
-/** What is wrong with a worker. Times are in seconds. */
+/** A problem of a worker. Times are in seconds. */
 export type WorkerProblem =
   | HealthProblem
-  /** The worker reported that a fitness check of its own failed; both texts are its own. */
+  /** The worker reported that one of its fitness checks failed; both texts are its own. */
   | { readonly kind: 'check_failed'; readonly check: string; readonly reason: string }
-  /** A hook that its program runs before its handler failed; all texts are its own, the first is empty where it is not known. */
+  /**
+   * A hook that its program runs before its handler failed; all texts are its own, and `hook` is empty if unknown.
+   */
   | { readonly kind: 'prestart_failed'; readonly hook: string; readonly error: string; readonly message: string }
   /** The runtime of an app could not load its program; the text is its own. */
   | { readonly kind: 'bootstrap_failed'; readonly message: string }
@@ -22,9 +27,9 @@ export type WorkerProblem =
   | { readonly kind: 'loop_stuck'; readonly forS: number }
   | { readonly kind: 'silent'; readonly forS: number }
   | { readonly kind: 'hung_start'; readonly limitS: number }
-  /** It was thawed and did not take its memory again; `path` is the value of its RUNYARD_WAKE_URL. */
+  /** It was thawed and did not load its memory again; `path` is the value of its RUNYARD_WAKE_URL. */
   | { readonly kind: 'wake_failed'; readonly path: string; readonly said: string }
-  /** `health` is null for a worker that was not asked yet. */
+  /** `health` is null for a worker without a health check yet. */
   | { readonly kind: 'never_healthy'; readonly limitS: number; readonly health: HealthProblem | null }
   | { readonly kind: 'unhealthy'; readonly forS: number; readonly health: HealthProblem | null }
   /** It runs a folder that its account may not run. */

@@ -1,32 +1,33 @@
 /**
- * What can be concluded from the words of a worker depends on its SDK. Its name and version are known from its requests for
- * jobs (docs/internals/worker-protocol.md).
+ * Conclusions from the requests of a worker, which depend on its SDK. The requests for jobs contain its name and
+ * version (docs/internals/worker-protocol.md).
  */
 
 /**
- * What it means that a worker which asked for more jobs lists one of its jobs no longer.
+ * Meaning of a job that a worker no longer lists after it asked for more jobs.
  *
- * `lost`: it has forgotten the job. `lost_when_idle`: only when it lists none at all, because jobs that wait behind running
- * ones are not listed. `lost_when_alone`: only for the one worker of an endpoint, because workers with one folder share the list.
+ * `lost`: it has forgotten the job. `lost_when_idle`: only if it lists no jobs at all, because jobs that wait
+ * behind running ones are not listed. `lost_when_alone`: only for the one worker of an endpoint, because workers
+ * with one folder share the list.
  */
 export type Omission = 'lost' | 'lost_when_idle' | 'lost_when_alone'
 
 /**
- * Whether a worker on this SDK that says it works on nothing has really forgotten all that it was handed: it takes one
- * poll after another, and reports a result before it lets go of the job. Older Python SDKs do not.
+ * True if a worker on this SDK that reports no jobs has really forgotten all that it received: it sends one poll
+ * after another, and reports a result before it releases the job. Older Python SDKs do not.
  */
 export function tellsWhatItHolds(sdk: string | null): boolean {
   return isOurs(sdk) || pythonVersion(sdk) >= 1_010_001
 }
 
-/** Whether pings come from a process of their own, so that they go on while a handler computes. */
+/** True if pings come from a separate process, so that they continue while a handler computes. */
 export function pingsWhileItWorks(sdk: string | null): boolean {
   return pythonVersion(sdk) >= 1_007_011
 }
 
 /**
- * Whether a job that the worker takes while others run begins only when one of those has ended. Such a worker cannot be told to stop a
- * job either, so what it is given beside a cancelled one waits for that.
+ * True if a job that the worker takes while others run begins only when one of those has ended. Such a worker also
+ * ignores the stop of a job, so a job that it receives beside a cancelled one waits for that.
  */
 export function beginsJobsLate(sdk: string | null): boolean {
   const version = pythonVersion(sdk)
@@ -34,14 +35,17 @@ export function beginsJobsLate(sdk: string | null): boolean {
 }
 
 /**
- * True when a worker on this SDK may ask for jobs while hooks of its program run. A program whose packages were copied without their
- * descriptions says `unknown` in place of the version.
+ * True if a worker on this SDK may ask for jobs while hooks of its program run. A program whose packages were
+ * copied without their descriptions reports `unknown` in place of the version.
  */
 export function mayRunHooks(sdk: string | null): boolean {
   return pythonVersion(sdk) >= 2_000_000 || sdk?.startsWith('RunPod-Python-SDK/unknown') === true
 }
 
-/** True for an SDK that asks for all jobs that it has room for in one take, so that its takes show its concurrency. */
+/**
+ * True for an SDK that requests all jobs for which it has room in one take, so that its takes show its
+ * concurrency.
+ */
 export function asksForAllAtOnce(sdk: string | null): boolean {
   return pythonVersion(sdk) >= 1_007_001
 }
@@ -61,8 +65,8 @@ export function omissionOf(sdk: string | null): Omission {
 }
 
 /**
- * Whether a worker on this SDK keeps the list of its jobs in a file of its working folder. Where workers share the folder, each
- * lists what the last one wrote.
+ * True if a worker on this SDK keeps the list of its jobs in a file of its working folder. If workers share the
+ * folder, each lists what the last one wrote.
  */
 export function mayShareItsList(sdk: string | null): boolean {
   const version = pythonVersion(sdk)

@@ -1,16 +1,16 @@
-/** What a worker asks of the platform that it runs on, before it has a place. */
+/** Requirements of a worker on a platform, before it has a place. */
 
-/** What a worker needs. A platform with machines of its own, such as Kubernetes, finds a place for it. */
+/** Resources that a worker needs. A platform with machines of its own, such as Kubernetes, finds a place for it. */
 export interface WorkerWish {
-  /** Types of GPUs that will do, as ids of the catalogue, the preferred ones first; empty for a worker without GPUs. */
+  /** Acceptable types of GPUs, as ids of the catalogue, the preferred ones first; empty for a worker without GPUs. */
   readonly gpuTypes: readonly string[]
   /** Number of GPUs, all of one type; 0 for a worker without. */
   readonly gpuCount: number
-  /** Lowest CUDA version that will do, as `12.4`; null for any. */
+  /** Lowest acceptable CUDA version, as `12.4`; null for any. */
   readonly minCuda: string | null
-  /** CUDA versions that will do; empty for all. */
+  /** Acceptable CUDA versions; empty for all. */
   readonly cudaVersions: readonly string[]
-  /** The configurations of vCPUs and memory that will do, the preferred one first; empty for no limit. */
+  /** Acceptable configurations of vCPUs and memory, the preferred one first; empty for no limit. */
   readonly cpus: readonly WishedCpu[]
 }
 

@@ -3,10 +3,11 @@
  *
  *     STARTING -> READY <-> FROZEN -> DRAINING -> STOPPING -> EXITED
  *
- * STARTING lasts until the first take, or until the prestart hooks of its program are over, or, for a serving worker, until its first successful health check. A FROZEN worker keeps its memory,
- * runs nothing and gets nothing; thawed, it is READY again, the only step back. A DRAINING worker gets no more jobs or requests and
- * finishes those that it holds. A STOPPING worker was asked to end, and its polls return at once. Any state may go to a later one
- * directly, EXITED included: processes may end at any time.
+ * STARTING lasts until the first take, or until the prestart hooks of its program are over, or, for a serving
+ * worker, until its first successful health check. A FROZEN worker keeps its memory, runs nothing and gets
+ * nothing; thawed, it is READY again, the only step back. A DRAINING worker gets no more jobs or requests and
+ * finishes those that it holds. A STOPPING worker was asked to end, and its polls return at once. Any state may go
+ * to a later one directly, EXITED included: processes may end at any time.
  */
 
 import type { Serving } from '../endpoints/serving.ts'
@@ -21,12 +22,12 @@ export const WORKER_STATES = ['STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPI
 /** One of {@link WORKER_STATES}. */
 export type WorkerState = (typeof WORKER_STATES)[number]
 
-/** What was wrong with a worker that Runyard had to end. Each counts as a crash. */
+/** Faults of a worker that Runyard had to end. Each counts as a crash. */
 export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start', 'failed_start', 'never_healthy'] as const
 /** One of {@link FAULT_REASONS}. */
 export type FaultReason = (typeof FAULT_REASONS)[number]
 
-/** Why Runyard asked a worker to end. A worker that ends without such a reason has crashed. */
+/** Reason for which Runyard asked a worker to end. A worker that ends without one has crashed. */
 export type StopReason =
   | 'idle'
   | 'scaled_down'
@@ -45,7 +46,7 @@ export type StopReason =
   | 'address_changed'
   | 'requested'
 
-/** A worker as the store keeps it. Instants are epoch milliseconds. */
+/** A stored worker. Instants are epoch milliseconds. */
 export interface Worker {
   readonly id: WorkerId
   readonly owner: OwnerId
@@ -54,84 +55,87 @@ export interface Worker {
   readonly version: number
   readonly state: WorkerState
   readonly driver: string
-  /** What the driver needs to find it again after a restart of the server; null until it was started. */
+  /** Identification for the driver after a restart of the server; null until it was started. */
   readonly handle: string | null
-  /** How it serves requests; null for a worker that takes jobs. */
+  /** Ports and health check of its program; null for a worker that takes jobs. */
   readonly serves: Serving | null
   /** The address in its environment for its calls; empty for a worker that makes none. */
   readonly baseUrl: string
   readonly createdAtMs: number
   /** Its place on the machine; null for a worker of an older version of the server. */
   readonly placement: Placement | null
-  /** What its platform reports; null before the first report, and for a worker of this machine. */
+  /** Reports of its platform; null before the first report, and for a worker of this machine. */
   readonly platform: PlatformReport | null
-  /** When it was placed; null while it waits for a place on its platform. */
+  /** Instant of its placement; null while it waits for a place on its platform. */
   readonly placedAtMs: number | null
-  /** When the download of the models of its endpoint began and ended, before it was placed; null where they were there. */
+  /** Beginning and end of the download of its endpoint's models, before it was placed; null without a download. */
   readonly downloadStartedAtMs: number | null
   readonly downloadEndedAtMs: number | null
-  /** When the download of its image began and ended; null where the image was there. */
+  /** Beginning and end of the download of its image; null without a download. */
   readonly pullStartedAtMs: number | null
   readonly pullEndedAtMs: number | null
-  /** When its process or container had been started. */
+  /** Instant at which its process or container was started. */
   readonly startedAtMs: number | null
-  /** When it became READY. */
+  /** Instant at which it became READY. */
   readonly readyAtMs: number | null
-  /** Since when it holds no job; meaningful while READY. */
+  /** Beginning of its time without a job; meaningful while READY. */
   readonly idleSinceMs: number | null
-  /** When it was frozen last, and thawed after that; null where it was not. */
+  /** Instants at which it was last frozen, and then thawed; null if it was not. */
   readonly frozenAtMs: number | null
   readonly thawedAtMs: number | null
-  /** Since when it sleeps, so that its GPUs are free for other workers of its account; null for one that has them, or needs none. */
+  /**
+   * Instant since which it sleeps, so that its GPUs are free for other workers of its account; null for one that
+   * has them, or needs no GPUs.
+   */
   readonly asleepAtMs: number | null
-  /** What the GPUs lack that it needs again to wake, as a clause for people; null while it is not wanted. */
+  /** What the GPUs lack that it needs again to wake, as a clause for people; null while it need not wake. */
   readonly wakeWaitsFor: string | null
   readonly stopRequestedAtMs: number | null
-  /** When it was asked to end; it may have been draining before. */
+  /** Instant at which it was asked to end; it may have been draining before. */
   readonly stoppingAtMs: number | null
   readonly exitedAtMs: number | null
   readonly stopReason: StopReason | null
-  /** What is wrong with it; null while nothing is known. */
+  /** Its problem; null without a known one. */
   readonly problem: WorkerProblem | null
-  /** When that was found; null also for a problem that an older version of the server noted. */
+  /** Instant at which the problem was found; null also for a problem from an older version of the server. */
   readonly problemAtMs: number | null
   readonly exit: WorkerExit | null
-  /** How many jobs it runs at once, as its takes have lately shown; see asked-concurrency.ts. */
+  /** Jobs that it runs at once, from its recent takes; see asked-concurrency.ts. */
   readonly capacity: number
   readonly jobsFinished: number
   /** Name and version of its SDK, from its requests. */
   readonly sdk: string | null
 }
 
-/** A worker with the number of jobs that it holds or has yet to let go of. */
+/** A worker with the number of jobs that it holds or has yet to release. */
 export interface WorkerLoad extends Worker {
   readonly held: number
 }
 
-/** Whether the worker may get jobs. */
+/** True if the worker may get jobs. */
 export function takesJobs(worker: Worker): boolean {
   return worker.state === 'STARTING' || worker.state === 'READY'
 }
 
-/** Whether the worker can be asked to give the memory of its GPUs back; see core/endpoints/sleep-hooks.ts. */
+/** True if the worker can free the memory of its GPUs on request; see core/endpoints/sleep-hooks.ts. */
 export function hasSleepHooks({ serves }: Pick<Worker, 'serves'>): boolean {
   return serves?.sleepHooks !== undefined
 }
 
-/** Whether the worker is frozen. */
+/** True if the worker is frozen. */
 export function isFrozen({ state }: Pick<Worker, 'state'>): boolean {
   return state === 'FROZEN'
 }
 
-/** Whether the worker waits for a place on its platform, or there for its volume. */
+/** True if the worker waits for a place on its platform, or there for its volume. */
 export function waitsForPlace({ state, platform, placedAtMs }: Worker): boolean {
   const waits = platform?.waits ?? null
   return state === 'STARTING' && waits !== null && (placedAtMs === null || waits.kind === 'volume_pending')
 }
 
 /**
- * Whether the worker has ended by itself or because something was wrong with it, which counts towards the crash back-off. One that its
- * platform took away has not.
+ * True if the worker ended by itself or for a fault, which counts towards the crash back-off. One that its
+ * platform removed did not.
  */
 export function crashed(worker: Worker): boolean {
   const { state, stopReason, exit } = worker
@@ -139,22 +143,23 @@ export function crashed(worker: Worker): boolean {
   return stopReason === null ? exit?.cause.kind !== 'reclaimed' : isFault(stopReason)
 }
 
-/** Whether something was wrong with a worker that was asked to end for this reason. */
+/** True if this reason is a fault of the worker. */
 export function isFault(reason: StopReason): reason is FaultReason {
   return (FAULT_REASONS as readonly string[]).includes(reason)
 }
 
 /**
- * What an end means for the jobs of a worker: `lost` counts as an attempt, `released` does not. The platform that takes a worker away is to
- * blame, and not its jobs, unless the worker was ended for a fault of its own. A worker that is being taken away ends with any code.
- * @param worker null where it is not known
+ * Effect of an end on the jobs of a worker: `lost` counts as an attempt, `released` does not. If a platform
+ * removes a worker, its jobs are not responsible, unless the worker was ended for a fault of its own. A worker
+ * that is being removed ends with any code.
+ * @param worker null if unknown
  */
 export function fateOfJobs(
   worker: Pick<Worker, 'stopReason' | 'platform'> | null,
   { cause }: ObservedExit,
 ): 'lost' | 'released' {
   const stopReason = worker?.stopReason ?? null
-  // Its handler has seen none of them.
+  // Its handler has not seen any of them.
   if (stopReason === 'failed_start') return 'released'
   if (stopReason !== null && isFault(stopReason)) return 'lost'
   const isLeaving = worker?.platform?.leaves != null
@@ -162,8 +167,8 @@ export function fateOfJobs(
 }
 
 /**
- * The end of a worker as it is kept: without a suspicion where the worker was of use, or did not fail.
- * @param worker null where it is not known
+ * The stored end of a worker: without a suspicion if the worker was of use, or did not fail.
+ * @param worker null if unknown
  */
 export function endOf(
   worker: Pick<Worker, 'stopReason' | 'readyAtMs' | 'jobsFinished' | 'serves'> | null,
@@ -176,7 +181,7 @@ export function endOf(
   return worked || !failed ? end : { ...end, suspicion }
 }
 
-/** How a worker ended, with what was wrong with it before, as a sentence without its subject. */
+/** The end of a worker, with its problem before, as a sentence without its subject. */
 export function exitText({ problem, stopReason }: Pick<Worker, 'problem' | 'stopReason'>, exit: ObservedExit): string {
   const plain = observedExitText(exit)
   const how = problem === null ? plain : `${stopReason === null ? plain : 'was ended'} because ${problemText(problem)}`
@@ -185,25 +190,34 @@ export function exitText({ problem, stopReason }: Pick<Worker, 'problem' | 'stop
 
 const BACKOFF_FIRST_MS = 1_000
 const BACKOFF_MAX_MS = 300_000
-/** As long as jobs of the endpoint's version get done, jobs that end their workers are no reason to start none for long. */
+/**
+ * Longest delay while jobs of the endpoint's version are completed: jobs that end their workers must not stop all
+ * starts for long.
+ */
 const BACKOFF_WORKING_MS = 8_000
 
-/** How long a worker that serves requests must have been ready to count as one that has worked: its requests are not counted. */
+/**
+ * Time for which a worker that serves requests must be ready to count as one that has worked: its requests are not
+ * counted.
+ */
 const WORKED_MS = 60_000
 
-/** True when the handler of a worker has finished jobs: a worker that did not start may have posted the reason as the result of one. */
+/**
+ * True if the handler of a worker has finished jobs: a worker that did not start may have posted the reason as the
+ * result of one.
+ */
 function hasFinishedJobs({ jobsFinished, stopReason }: Worker): boolean {
   return jobsFinished > 0 && stopReason !== 'failed_start'
 }
 
-/** Whether a worker that has ended was of use: it finished jobs, or served requests for a minute. */
+/** True if an ended worker was of use: it finished jobs, or served requests for a minute. */
 function hasWorked(worker: Worker): boolean {
   const { serves, readyAtMs, exitedAtMs } = worker
   if (serves === null) return hasFinishedJobs(worker)
   return readyAtMs !== null && (exitedAtMs ?? 0) - readyAtMs >= WORKED_MS
 }
 
-/** How many workers crashed in a row, and until when no new one is started because of it. */
+/** Number of workers that crashed in a row, and the instant until which this delays new ones. */
 export interface CrashBackoff {
   readonly crashes: number
   readonly untilMs: number
@@ -211,9 +225,9 @@ export interface CrashBackoff {
 }
 
 /**
- * The back-off after crashes of workers that had not worked: 1 s, doubled by each further one in a row, at most 5 min, and at most
- * 8 s where others of the version have finished jobs. A worker that had worked, one that ended because it was asked to, or a new
- * version, ends the row.
+ * The back-off after crashes of workers that had not worked: 1 s, doubled by each further one in a row, at most 5
+ * min, and at most 8 s if others of the version have finished jobs. A worker that had worked, one that ended
+ * because it was asked to, or a new version, ends the row.
  * @param exits workers of the endpoint that have ended, newest first
  * @param alive those that have not ended
  */
