@@ -16,7 +16,10 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** Characters that would end the host in a URL. */
 const NO_NAME = /[\s/\\?#@:%[\]*]/
 
-/** True for a name of the server, and for a domain below one that belongs to the server. @param name in lower case, without a dot at the end */
+/**
+ * True for a name of the server, and for a domain below one that belongs to the server.
+ * @param name in lower case, without a dot at the end
+ */
 export type IsServerName = (name: string) => boolean
 
 /**
@@ -49,7 +52,10 @@ export function domainProblem(domain: string, isServerName: IsServerName): strin
 
 const FORM = 'give a name such as chat.example.org'
 
-/** The error for a domain of another endpoint, whose id only its own account gets. @param holder the endpoint; null where it is unknown */
+/**
+ * The error for a domain of another endpoint, whose id only its own account gets.
+ * @param holder the endpoint; null where it is unknown
+ */
 export function domainTaken(domain: string, asking: OwnerId, holder: EndpointDomain | null): AppError {
   const whose =
     holder?.owner === asking ? `endpoint ${holder.endpointId} has it` : 'another endpoint of this server has it'

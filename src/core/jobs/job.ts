@@ -32,7 +32,7 @@ export type Transition = keyof typeof TRANSITIONS
 
 const FINAL: ReadonlySet<JobStatus> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 
-/** True if a job in this state has its outcome and does not move any more. */
+/** True if a job in this state has its outcome: no transition but a retry follows. */
 export function isFinal(status: JobStatus): boolean {
   return FINAL.has(status)
 }

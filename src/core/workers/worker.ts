@@ -88,7 +88,7 @@ export interface Worker {
    * has them, or needs no GPUs.
    */
   readonly asleepAtMs: number | null
-  /** What the GPUs lack that it needs again to wake, as a clause for people; null while it need not wake. */
+  /** Shortage of the GPUs that it needs again to wake, as a clause for people; null while it need not wake. */
   readonly wakeWaitsFor: string | null
   readonly stopRequestedAtMs: number | null
   /** Instant at which it was asked to end; it may have been draining before. */
