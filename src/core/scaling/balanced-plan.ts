@@ -47,10 +47,10 @@ export function planLoadBalanced(
   nowMs: number,
   rules: KeepRule = FREEZE_RULES,
 ): BalancedPlan {
-  return new Planning(snapshot, nowMs, rules).plan()
+  return new BalancedPlanner(snapshot, nowMs, rules).plan()
 }
 
-class Planning {
+class BalancedPlanner {
   readonly #snapshot: EndpointSnapshot
   readonly #nowMs: number
   readonly #scale: ScaleDecision
