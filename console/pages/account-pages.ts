@@ -1,4 +1,4 @@
-/** Pages of what an account keeps: loaded together, since they share their forms. */
+/** Pages of account objects: loaded together, since they share their forms. */
 export { Accounts } from './accounts/accounts.tsx'
 export { Batches } from './batches/batches.tsx'
 export { Releases } from './endpoint/releases/releases.tsx'

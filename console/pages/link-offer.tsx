@@ -2,10 +2,16 @@
 import { useEffect, useState } from 'preact/hooks'
 import { answerLink, type LinkOffer as Offer, who } from '../client/session.ts'
 
-/** For so long the button cannot be pressed: a double click on a page that opened this one would press it unseen. */
+/**
+ * Time for which the button is disabled, in milliseconds: a double click on a page that opened this
+ * one would press it unseen.
+ */
 const UNREADY_MS = 700
 
-/** Says who the link signs in, and in whose place. A page of somebody else may have opened it, with a link to an account of its own. */
+/**
+ * Shows the account of the link, and the one that it replaces. Another site may have opened the page, with a
+ * link to an account of its own.
+ */
 export function LinkOffer({ offer }: { readonly offer: Offer }) {
   const [isSending, setSending] = useState(false)
   const [isReady, setReady] = useState(false)

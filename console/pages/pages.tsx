@@ -17,7 +17,7 @@ const Usage = later(() => import('./chart-pages.ts').then(pages => pages.Usage))
 const Volumes = later(() => import('./account-pages.ts').then(pages => pages.Volumes))
 const Webhooks = later(() => import('./account-pages.ts').then(pages => pages.Webhooks))
 
-/** A page gets the parts of its address that the pattern names. */
+/** A page receives the parts of its address that the pattern names. */
 interface Route {
   readonly pattern: string
   // Each pattern has other names.

@@ -1,9 +1,9 @@
-/** The page for those who are not signed in. */
+/** The page for visitors who are not signed in. */
 import { useState } from 'preact/hooks'
 import { linkProblem, signIn } from '../client/session.ts'
 import { TextField } from '../parts/form.tsx'
 
-/** Takes an API key and makes a session of it. */
+/** Takes an API key and starts a session with it. */
 export function SignIn() {
   const [key, setKey] = useState('')
   const [problem, setProblem] = useState<string | null>(null)

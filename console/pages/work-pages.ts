@@ -1,4 +1,4 @@
-/** Pages of what happens: jobs, lines and workers. Loaded together. */
+/** Pages of work: jobs, lines and workers. Loaded together. */
 export { Logs } from './endpoint/logs/logs.tsx'
 export { Requests } from './endpoint/requests/requests.tsx'
 export { Workers } from './endpoint/workers/workers.tsx'

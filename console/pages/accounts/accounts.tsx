@@ -55,7 +55,7 @@ const COLUMNS: readonly Column<Account>[] = [
   quotaColumn('storedMb', 'Kept, MB', true),
 ]
 
-/** Rows that cannot be seen are not drawn, so their quotas are not read. */
+/** A column of one quota. Rows out of sight are not drawn, so their quotas are not read. */
 function quotaColumn(quota: string, title: string, isExtra = false): Column<Account> {
   return { id: quota, title, width: '160px', cell: ({ id }) => <Quota of={id} name={quota} />, isExtra }
 }
@@ -75,7 +75,7 @@ async function newKey(account: string): Promise<string> {
 }
 
 function NewAccount({ onClose, onKey, onChange }: Changing & { readonly onClose: () => void }) {
-  // Kept, so that a second try after a lost answer makes the key and not a second account.
+  // Stored, so that a retry after a lost answer creates the key and not a second account.
   const made = useRef<Account | null>(null)
   return (
     <Ask

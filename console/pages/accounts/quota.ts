@@ -1,6 +1,6 @@
 /** Limits of accounts as people read and write them. */
 
-/** The limits that the operator sets, with what they count. */
+/** The limits that the operator sets, each with the title of what it counts. */
 export const LIMITS = {
   objects: 'Objects of each kind',
   workersMin: 'Minimum of workers of all endpoints',
@@ -13,7 +13,7 @@ export const LIMITS = {
   logsMb: 'MB of logs of workers',
 } as const
 
-/** The limits of an account: a number, null for none; what is left out has the default of the server. */
+/** The limits of an account: a number, null for none; a missing member has the default of the server. */
 export type Limits = { readonly [Name in keyof typeof LIMITS]?: number | null }
 
 /** A limit as a field has it: empty for the default. */
@@ -21,7 +21,10 @@ export function limitText(limit: number | null | undefined): string {
   return limit === undefined ? '' : String(limit ?? 'none')
 }
 
-/** The limits of fields by their names. What is no number is sent as it is, so that the server says what is wrong. */
+/**
+ * The limits from fields by name. A text that is not a number is sent as it is, so that the
+ * server reports the problem.
+ */
 export function limitsOf(texts: Readonly<Record<string, unknown>>): Limits {
   const given = Object.keys(LIMITS).map(name => [name, String(texts[`limits.${name}`] ?? '').trim()] as const)
   return Object.fromEntries(
@@ -33,7 +36,7 @@ function numberOf(text: string): number {
   return /^\d+$/.test(text) ? Number(text) : (text as unknown as number)
 }
 
-/** The name of what is counted, such as `Endpoints`. */
+/** The title of a quota, such as `Endpoints`. */
 export function quotaName(quota: string): string {
   return (LIMITS as Readonly<Record<string, string>>)[quota] ?? quota.replace(/^./, first => first.toUpperCase())
 }

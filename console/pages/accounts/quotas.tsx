@@ -1,17 +1,17 @@
-/** What accounts have of what is limited. */
+/** Quotas of accounts. */
 import { api } from '../../client/api.ts'
 import { type Resource, useResource } from '../../client/resource.ts'
 import { count } from '../../format.ts'
 
-/** What is used, and the limit where there is one. */
+/** The used amount, and the limit if there is one. */
 export interface QuotaUse {
   readonly used: number
   readonly limit: number | null
 }
 
-/** Quotas change with each job of another account, of which no event tells the operator. */
+/** Interval of reads: quotas change with each job of another account, and the operator receives no event of it. */
 const EVERY_MS = 15_000
-/** From this share on a bar warns. */
+/** Share of a limit from which its bar warns. */
 const NEARLY = 0.9
 
 /** Reads the quotas of an account. Cells of one row share a read. */
@@ -19,7 +19,7 @@ export function useQuotas(account: string): Resource<Readonly<Record<string, Quo
   return useResource(`quotas ${account}`, () => shared(account), { everyMs: EVERY_MS })
 }
 
-/** Reads on their way. */
+/** Reads in progress, by account. */
 const reading = new Map<string, Promise<Readonly<Record<string, QuotaUse>>>>()
 
 function shared(account: string): Promise<Readonly<Record<string, QuotaUse>>> {

@@ -1,4 +1,4 @@
-/** One batch: its numbers, its requests with their results, and what can be done with it. */
+/** One batch: its numbers, its requests with their results, and its actions. */
 import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import type { Batch, BatchRequests } from '../../client/api-types.d.ts'
@@ -15,7 +15,7 @@ import { freshness, ResultBar } from './batch-parts.tsx'
 import { batchState, isDone } from './batch-state.ts'
 import { NewRequests } from './new-requests.tsx'
 
-/** Requests of a page: their outputs come with them. */
+/** Number of requests on a page: their outputs come with them. */
 const PAGE = 50
 const PREVIEW = 300
 
@@ -189,7 +189,7 @@ function Requests({
         query: { offset, limit: PAGE },
         signal,
       })
-      // Outputs can be large: what is not shown is not kept.
+      // Outputs can be large: those that are not shown are not stored.
       return { total: page.total, rows: page.requests.map((request, at) => rowOf(request, offset + at + 1)) }
     },
     freshness(endpoint),
@@ -275,7 +275,7 @@ function rowOf({ id, status, output, error, startedAt, completedAt }: BatchReque
   return { id, number, status, tookMs, result: result.slice(0, PREVIEW) }
 }
 
-/** The message of an error. Workers send it as an object that is written as JSON. */
+/** The message of an error. Workers send it as an object in JSON text. */
 function messageOf(error: string): string {
   try {
     return String((JSON.parse(error) as { readonly error_message?: unknown }).error_message ?? error)

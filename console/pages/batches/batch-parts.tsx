@@ -1,4 +1,4 @@
-/** What the list of batches and one batch share. */
+/** Parts that the list of batches and the page of one batch share. */
 import type { Batch } from '../../client/api-types.d.ts'
 import type { Freshness } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
@@ -6,10 +6,10 @@ import { ofChange, ofJobs } from '../../client/topics.ts'
 import { count } from '../../format.ts'
 import { batchShares } from './batch-state.ts'
 
-/** Keys without management get no events: for them it is read again and again. */
+/** Interval of reads for keys without management, which receive no events. */
 const EVERY_MS = 5_000
 
-/** What keeps the batches of an endpoint current. */
+/** Events and intervals that keep the batches of an endpoint current. */
 export function freshness(endpoint: string): Freshness {
   return {
     on: event => ofJobs(endpoint)(event) || ofChange(/^batch/)(event),

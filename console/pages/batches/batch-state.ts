@@ -1,17 +1,17 @@
-/** The state of a batch as people ask for it. */
+/** The state of a batch for people. */
 import type { Batch } from '../../client/api-types.d.ts'
 
-/** How a state is meant; a part of the tones of states. */
+/** Tone of a state; some of the tones of all states. */
 type Tone = 'good' | 'busy' | 'wait' | 'bad' | 'off'
 
 type Counts = Pick<Batch, 'status' | 'requestTotal' | 'requestInProgress' | 'requestCompleted' | 'requestFailed'>
 
-/** Whether all requests have ended. A batch has no state for that. */
+/** True if all requests have ended. A batch has no state for that. */
 export function isDone({ status, requestTotal, requestCompleted, requestFailed }: Counts): boolean {
   return status !== 'DRAFT' && requestCompleted + requestFailed >= requestTotal
 }
 
-/** What a batch does, as a word. */
+/** The state of a batch, as a word. */
 export function batchState(batch: Counts): { readonly tone: Tone; readonly word: string } {
   const { status, requestFailed, requestInProgress } = batch
   if (status === 'DRAFT') return { tone: 'wait', word: 'draft' }
@@ -23,7 +23,7 @@ export function batchState(batch: Counts): { readonly tone: Tone; readonly word:
   return requestInProgress > 0 ? { tone: 'busy', word: 'runs' } : { tone: 'wait', word: 'waits' }
 }
 
-/** The requests of a batch by what became of them, as shares of all. */
+/** Shares of the requests of a batch by result. */
 export function batchShares(batch: Counts): readonly { readonly tone: Tone; readonly share: number }[] {
   const { requestTotal, requestCompleted, requestFailed, requestInProgress } = batch
   if (requestTotal === 0) return []

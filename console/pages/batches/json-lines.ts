@@ -1,4 +1,4 @@
-/** Requests of a batch as people have them: a JSON object on each line, or a JSON array. */
+/** Requests of a batch as people write them: a JSON object on each line, or a JSON array. */
 
 /** Limits of one call, as the reference of batches has them. */
 export const CALL = { bytes: 10 * 1024 * 1024, requests: 5_000 } as const
@@ -6,18 +6,18 @@ export const CALL = { bytes: 10 * 1024 * 1024, requests: 5_000 } as const
 const MAX_NAMED = 20
 const SHAPE = 'must be a JSON object with an "input" object'
 
-/** What a text has. */
+/** Content of a text. */
 export interface Lines {
-  /** The requests as a JSON array, with the text of each as it was. */
+  /** The requests as a JSON array, with the original text of each. */
   readonly array: string
   readonly count: number
-  /** One sentence for each line that is wrong, the first ones of them. */
+  /** One sentence for each invalid line, the first few of them. */
   readonly problems: readonly string[]
   /** Names the request at an index, such as `line 7`. */
   readonly nameOf: (index: number) => string
 }
 
-/** Reads requests, and says of each line what is wrong with it. */
+/** Reads requests, and reports the problem of each invalid line. */
 export function readLines(text: string): Lines {
   if (text.length > CALL.bytes) {
     return linesOf('[]', 0, ['the requests have more than 10 MiB; make a draft of some and add the rest to it'], String)
@@ -72,7 +72,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What the server says of requests, with the lines in place of their indexes. */
+/** A problem from the server, with lines in place of its indexes. */
 export function withLines(sentence: string, { nameOf }: Pick<Lines, 'nameOf'>): string {
   return sentence.replaceAll(/(?:requests)?\[(\d+)\](?=:)/g, (_, index: string) => nameOf(Number(index)))
 }

@@ -16,7 +16,10 @@ const ASKED: readonly Asked[] = [
   { name: 'webhook', label: 'Webhook', type: 'url', hint: 'Called once when the batch is done. May be left out.' },
 ]
 
-/** A draft with requests, or more requests for one. @param batch the draft that gets them; a new one unless given */
+/**
+ * A form for a draft with requests, or for more requests of one.
+ * @param batch the draft that receives them; a new one unless given
+ */
 export function NewRequests({
   endpoint,
   batch,
@@ -150,7 +153,7 @@ function Dropped({
   )
 }
 
-/** The body with the requests as they were written, whose numbers a program would change. */
+/** The body with the original text of the requests: parsing would change large numbers. */
 function bodyOf(array: string, others: Values): JsonText {
   const members = Object.entries(others).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
   return new JsonText(`{${members.join('')}"requests":${array}}`)

@@ -8,14 +8,16 @@ export function words(text: string): readonly string[] {
   return text.split(/[\s,]+/).filter(word => word !== '')
 }
 
-/** The number in a text; null for an empty text, and the text where it is no number, so that the server says what is wrong. */
+/**
+ * The number in a text; null for an empty text. Another text stays as it is, so that the server reports the problem.
+ */
 export function numberOf(text: string): number | string | null {
   if (text.trim() === '') return null
   const number = Number(text)
   return Number.isFinite(number) ? number : text
 }
 
-/** True for the same value of JSON in any order of members. */
+/** True for equal values of JSON, in any order of members. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => isSame(item, b[at]))
   if (!isObject(a) || !isObject(b)) return a === b

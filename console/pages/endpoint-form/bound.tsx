@@ -1,25 +1,25 @@
-/** Fields that are bound to members of what is typed, so that a form names each of them once. */
+/** Fields that are bound to members of a draft, so that a form names each member once. */
 import type { ComponentChildren } from 'preact'
 import { Field, type Problems, SelectField, TextField } from '../../parts/form.tsx'
 
-/** What parts of a form get. */
+/** Properties of parts of a form. */
 export interface FieldsProps<Type> {
   readonly draft: Type
   readonly set: (changes: Partial<Type>) => void
   readonly problems: Problems
 }
 
-/** Names of the members that are texts while they are typed. */
+/** Names of the members that are texts in the draft. */
 type TextName<Type> = { readonly [Name in keyof Type]: Type[Name] extends string ? Name : never }[keyof Type] & string
 
 interface Options {
-  /** Member of the body, where it has another name than what is typed. */
+  /** Member of the body, if its name differs from that in the draft. */
   readonly path?: string
   readonly hint?: ComponentChildren
   readonly placeholder?: string
 }
 
-/** Makers of fields, each for a member of what is typed. */
+/** Makers of fields, each for a member of the draft. */
 export function bound<Type extends object>({ draft, set, problems }: FieldsProps<Type>) {
   const of = (name: TextName<Type>, { path = name, hint }: Options) => ({
     path: `$.${path}`,
@@ -32,7 +32,7 @@ export function bound<Type extends object>({ draft, set, problems }: FieldsProps
     text: (name: TextName<Type>, label: string, options: Options = {}) => (
       <TextField label={label} {...of(name, options)} placeholder={options.placeholder} />
     ),
-    /** A number is a text while it is typed. */
+    /** A field for a number, which is a text in the draft. */
     number: (
       name: TextName<Type>,
       label: string,
@@ -61,7 +61,7 @@ export function bound<Type extends object>({ draft, set, problems }: FieldsProps
     ) => {
       const { onChange, ...field } = of(name, more)
       const own = field.value
-      // A value that is no option any more is shown, so that it is not changed by looking at it.
+      // A value that is no longer an option is shown, so that looking at it does not change it.
       const all = options.some(([option]) => option === own) ? options : [...options, [own, own] as const]
       return <SelectField label={label} {...field} options={all} onChange={more.onChange ?? onChange} />
     },

@@ -1,4 +1,4 @@
-/** Fields of what workers run: those that endpoints and templates share. */
+/** Fields of the container of a worker, which endpoints and templates share. */
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayOperate } from '../../client/session.ts'
@@ -7,7 +7,7 @@ import { bound, type FieldsProps } from './bound.tsx'
 import type { ContainerDraft } from './draft.ts'
 import { EnvRows } from './env-rows.tsx'
 
-/** Image and variables. */
+/** Fields of the image and the variables. */
 export function ImageFields(props: FieldsProps<ContainerDraft>) {
   const { draft, set, problems } = props
   const isFolder = draft.image.startsWith('dir:')
@@ -24,7 +24,7 @@ export function ImageFields(props: FieldsProps<ContainerDraft>) {
   )
 }
 
-/** Parts of a container that are rarely changed. */
+/** Fields of a container that are rarely changed. */
 export function ContainerFields(props: FieldsProps<ContainerDraft>) {
   const registries = useResource('form registries', signal => api('GET /v2/registries', { signal }), {
     on: ofChange(/Registry/i),

@@ -10,7 +10,7 @@ export function curlOf(method: string, url: string, body: unknown): string {
   ].join(' \\\n  ')
 }
 
-/** Text as one word for a shell. */
+/** A text as one word of a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -1,15 +1,15 @@
-/** What differs between two configurations, member by member. */
+/** Differences between two configurations, member by member. */
 import { type Body, isObject } from './body.ts'
 import { SIMPLE_NAMES, simpleField } from './simple-fields.ts'
 
-/** One member that differs; a variable is `env.NAME`. Null where there is nothing. */
+/** One member that differs; a variable is `env.NAME`. Null for a missing value. */
 export interface Difference {
   readonly field: string
   readonly old: string | null
   readonly new: string | null
 }
 
-/** Members of a configuration that workers do not see: a change of them makes no release. */
+/** Members of a configuration that workers do not see: a change of them creates no release. */
 const UNSEEN: ReadonlySet<string> = new Set([
   ...['name', 'workers', 'scaling', 'browserUrl'],
   ...SIMPLE_NAMES.filter(name => !simpleField(name).isSeen),
@@ -28,13 +28,13 @@ export function leavesOf(body: Body, above = ''): readonly (readonly [string, st
   return Object.entries(body).flatMap(([name, value]) => {
     const path = above + name
     if (isObject(value)) return leavesOf(value, `${path}.`)
-    // A variable without a value is one.
+    // A variable without a value counts as a member.
     const text = valueText(value) ?? (above === 'env.' ? '' : null)
     return text === null ? [] : [[path, text] as const]
   })
 }
 
-/** A value as people read it; null for nothing. */
+/** A value as people read it; null for a missing one. */
 export function valueText(value: unknown): string | null {
   if (value === null || value === undefined || value === '') return null
   if (Array.isArray(value)) return value.map(item => (isObject(item) ? cpuText(item) : String(item))).join(', ') || null
@@ -45,12 +45,12 @@ function cpuText(item: Readonly<Record<string, unknown>>): string {
   return 'vcpuCount' in item ? `${item.id} with ${item.vcpuCount} vCPUs` : JSON.stringify(item)
 }
 
-/** True for a change that workers see, which makes a release. */
+/** True for a change that workers see, which creates a release. */
 export function makesRelease(changed: readonly Pick<Difference, 'field'>[]): boolean {
   return changed.some(({ field }) => !UNSEEN.has(field.split('.')[0]!))
 }
 
-/** Fields that two changes of the same configuration change differently. */
+/** Fields that two changes of the same configuration set to different values. */
 export function conflictsOf(mine: readonly Difference[], theirs: readonly Difference[]): readonly string[] {
   const values = new Map(theirs.map(one => [one.field, one.new]))
   return mine.filter(one => values.has(one.field) && values.get(one.field) !== one.new).map(one => one.field)

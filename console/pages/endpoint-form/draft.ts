@@ -1,21 +1,21 @@
-/** What is typed into the form of an endpoint, and the bodies of calls that it means. */
+/** The draft of an endpoint in its form, and the bodies of calls for it. */
 import { type Body, isObject, isSame, listOf, numberOf, objectOf, textOf, words } from './body.ts'
 import type { Variable } from './env-text.ts'
 import { SIMPLE_DEFAULTS, type SimpleName, simpleBody, simpleDraft } from './simple-fields.ts'
 
-/** What is typed about the container of an endpoint or a template. Numbers are texts until they are sent. */
+/** Typed values of the container of an endpoint or a template. Numbers are texts until they are sent. */
 export interface ContainerDraft {
   readonly image: string
   readonly args: string
   readonly env: readonly Variable[]
-  /** Ports with commas or blanks between them, as all lists. */
+  /** Ports, separated by commas or blanks like all lists. */
   readonly ports: string
   readonly disk: string
   /** Id of the registry's credentials; empty for none. */
   readonly registry: string
 }
 
-/** What is typed about an endpoint. */
+/** Typed values of an endpoint. */
 export interface Draft extends ContainerDraft, Readonly<Record<SimpleName, string>> {
   readonly name: string
   readonly type: 'QUEUE' | 'LOAD_BALANCER'
@@ -36,7 +36,7 @@ export interface Draft extends ContainerDraft, Readonly<Record<SimpleName, strin
   readonly canary: string
 }
 
-/** What the API takes where a new endpoint says nothing. */
+/** Defaults of the API for a new endpoint. */
 const DEFAULTS: Body = {
   image: '',
   args: '',
@@ -49,7 +49,7 @@ const DEFAULTS: Body = {
   ...SIMPLE_DEFAULTS,
 }
 const GPU_DEFAULTS: Body = { excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null }
-/** Members that are changed member by member. */
+/** Members whose own members are compared one by one. */
 const MERGED = new Set(['workers', 'gpu'])
 
 /** The form of a new endpoint. */
@@ -88,7 +88,7 @@ export function draftOf(body: Body): Draft {
   }
 }
 
-/** The form of a container with the values of a template or an endpoint. */
+/** The draft of a container with the values of a template or an endpoint. */
 export function containerDraft(body: Body): ContainerDraft {
   return {
     image: textOf(body.image),
@@ -100,7 +100,7 @@ export function containerDraft(body: Body): ContainerDraft {
   }
 }
 
-/** The container of a form as the API has it; null for a number that was removed. */
+/** The container of a draft as the API takes it; null for a number that was removed. */
 export function containerBody({ image, args, env, ports, disk, registry }: ContainerDraft): Body {
   const named = env.filter(({ name, value }) => name.trim() !== '' || value !== '')
   return {
@@ -113,7 +113,7 @@ export function containerBody({ image, args, env, ports, disk, registry }: Conta
   }
 }
 
-/** All of a form as the API has it. */
+/** A whole draft as the API takes it. */
 export function bodyOf(draft: Draft): Body {
   const isCount = draft.scaling === 'REQUEST_COUNT'
   const value = numberOf(draft.scalingValue)
@@ -123,7 +123,7 @@ export function bodyOf(draft: Draft): Body {
     type: draft.type,
     ...containerBody(draft),
     ...hardwareOf(draft),
-    // Queues that scale on their jobs have an idle timeout that is fixed.
+    // Queues that scale on their jobs have a fixed idle timeout.
     workers: draft.type === 'QUEUE' && isCount ? range : { ...range, idleTimeout: numberOf(draft.idleTimeout) },
     scaling: isCount ? { type: 'REQUEST_COUNT', requestCount: value } : { type: 'QUEUE_DELAY', queueDelay: value },
     networkVolumes: draft.volumes,
@@ -140,7 +140,7 @@ function hardwareOf(draft: Draft): Body {
   return { gpu: { pools, excludedTypes, count: numberOf(gpuCount), ...cuda } }
 }
 
-/** The smallest body that creates the endpoint of a form. */
+/** The smallest body that creates the endpoint of a draft. */
 export function createBody(draft: Draft): Body {
   const { workers, gpu, ...rest } = bodyOf(draft)
   const ranges = without(objectOf(workers), objectOf(DEFAULTS.workers))
@@ -151,14 +151,17 @@ export function createBody(draft: Draft): Body {
   }
 }
 
-/** The members that are no defaults. */
+/** The members that differ from the defaults. */
 export function without(body: Body, defaults: Body): Body {
   return Object.fromEntries(
     Object.entries(body).filter(([name, value]) => value !== null && !isSame(value, defaults[name])),
   )
 }
 
-/** The body that changes an endpoint to what a form says: only what changed. @param before the form as it was */
+/**
+ * The body that changes an endpoint to a draft: the changed members only.
+ * @param before the draft of the unchanged endpoint
+ */
 export function changesOf(before: Draft, after: Draft): Body {
   const changes = changedMembers(bodyOf(before), bodyOf(after))
   return after.canary.trim() === '' ? changes : { ...changes, rollout: { canary: numberOf(after.canary) } }
@@ -177,7 +180,10 @@ export function changedMembers(before: Body, after: Body): Body {
   )
 }
 
-/** Pools clear the excluded types, which need pools beside them. An empty text is no CUDA floor. */
+/**
+ * A change of pools clears the excluded types, so these are sent with the pools. An empty
+ * text removes the CUDA floor.
+ */
 function gpuChange({ excludedTypes: isOther, ...changed }: Body, { pools, excludedTypes }: Body): Body {
   const both = { pools, ...(listOf(excludedTypes).length === 0 ? {} : { excludedTypes }) }
   return {
@@ -199,7 +205,7 @@ export function merged(before: Body, { rollout: _, ...changes }: Body): Body {
   return after
 }
 
-/** The form that means a body that changes an endpoint, and the members of the body that no form can mean. */
+/** The draft with the changes of a body applied, and the members of the body that no draft can have. */
 export function draftWith(
   before: Draft,
   changes: Body,
@@ -212,7 +218,7 @@ export function draftWith(
   return { draft, unknown }
 }
 
-/** A change on top of what somebody else has saved meanwhile; variables are merged one by one. */
+/** A change on top of a version that somebody else saved in the meantime; variables are merged one by one. */
 export function rebased(before: Body, changes: Body, latest: Body): Body {
   if (!isObject(changes.env)) return changes
   const [old, mine, env] = [before.env, changes.env, latest.env].map(of => new Map(Object.entries(objectOf(of))))

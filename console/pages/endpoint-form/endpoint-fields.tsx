@@ -10,9 +10,9 @@ import { HardwareFields } from './hardware-fields.tsx'
 import { at, Folded, TickList } from './parts.tsx'
 import { SIMPLE_NAMES, type SimpleName, simpleField } from './simple-fields.ts'
 
-/** Fields with common controls that are folded. */
+/** Folded fields with common controls. */
 const RARE = SIMPLE_NAMES.filter(name => name !== 'modelReferences')
-/** Rare members, whose fields are folded. */
+/** Rarely used members, whose fields are folded. */
 const MORE = ['args', 'ports', 'disk', 'registry', ...RARE]
 
 /** Paths of the members that have a field. */
@@ -22,7 +22,7 @@ export const FIELDS: readonly string[] = [
   ...['networkVolumes', 'modelReferences', ...MORE],
 ].map(name => `$.${name}`)
 
-/** The fields of an endpoint. @param isNew whether its type and kind of hardware can still be chosen */
+/** The fields of an endpoint. @param isNew true while its type and kind of hardware can be chosen */
 export function EndpointFields({ isNew, ...props }: FieldsProps<Draft> & { readonly isNew: boolean }) {
   const { set, problems } = props
   const { text, select } = bound(props)

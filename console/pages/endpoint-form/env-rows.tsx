@@ -40,7 +40,7 @@ export function EnvRows({
   }
   const named = [...new Set(value.flatMap(one => secretsIn(one.value)))]
   const secrets = useSecrets(named.length > 0).data
-  // Those of later pages are not known here.
+  // Secrets of later pages are missing from this list.
   const isWhole = secrets !== null && !secrets.pagination.hasNextPage
   const missing = isWhole ? named.filter(name => secrets.secrets.every(secret => secret.name !== name)) : []
   const wrong = [
@@ -52,7 +52,7 @@ export function EnvRows({
     <fieldset class="ticks env">
       <legend>Environment</legend>
       {value.map((variable, index) => (
-        // A row has no name of its own while it is typed.
+        // A row has no stable name while it is typed.
         <div key={index} class="env-row">
           <input
             aria-label={`Name of variable ${index + 1}`}

@@ -1,17 +1,17 @@
-/** Variables as texts: what a `.env` file says, and references to secrets. */
+/** Variables as texts: the syntax of `.env` files, and references to secrets. */
 
-/** A variable as it is typed. Names may be empty or given twice meanwhile. */
+/** A variable as it is typed. Names may be empty or repeated while somebody types. */
 export interface Variable {
   readonly name: string
   readonly value: string
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/
-/** Lines that a quoted value may go over. */
+/** Limit of lines of one quoted value. */
 const MAX_VALUE_LINES = 500
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 
-/** The variables of a `.env` text, and a sentence for each line that is none. */
+/** The variables of a `.env` text, and a sentence for each invalid line. */
 export function parseEnv(text: string): {
   readonly variables: readonly Variable[]
   readonly problems: readonly string[]
@@ -42,7 +42,7 @@ export function parseEnv(text: string): {
   return { variables: [...found].map(([name, value]) => ({ name, value })), problems }
 }
 
-/** A value in quotes, which may go over several lines. */
+/** A value in quotes, which may span several lines. */
 function quotedValue(
   lines: readonly string[],
   first: number,
@@ -65,7 +65,7 @@ function plainValue(raw: string): string {
   return (comment === -1 ? raw : raw.slice(0, comment)).trim()
 }
 
-/** Variables with others added: one of the same name gets the new value. */
+/** Variables with others added: one of the same name receives the new value. */
 export function withVariables(before: readonly Variable[], added: readonly Variable[]): readonly Variable[] {
   const values = new Map(added.map(({ name, value }) => [name, value]))
   const kept = before
@@ -78,13 +78,13 @@ export function withVariables(before: readonly Variable[], added: readonly Varia
   return [...kept, ...[...values].map(([name, value]) => ({ name, value }))]
 }
 
-/** What is wrong with variables that their object cannot say: names that are given twice. */
+/** Repeated names of variables, which an object cannot show. */
 export function repeatedNames(variables: readonly Variable[]): readonly string[] {
   const names = variables.map(({ name }) => name.trim())
   return [...new Set(names.filter((name, at) => name !== '' && names.indexOf(name) !== at))]
 }
 
-/** Stands for the value of a secret in a variable. */
+/** Text that stands for the value of a secret in a variable. */
 export function secretReference(name: string): string {
   return `{{ RUNPOD_SECRET_${name} }}`
 }

@@ -9,13 +9,13 @@ import { at, Folded, TickList } from './parts.tsx'
 
 const VCPUS = ['2', '4', '8', '16', '32'].map(number => [number, number] as const)
 
-/** The GPU types, with how many of each this machine has. */
+/** The GPU types, with the number of each on this machine. */
 export function useGpus(): readonly GpuType[] {
   const gpus = useResource('form gpus', signal => api('GET /v2/catalog/gpus', { signal }))
   return gpus.data?.gpus ?? []
 }
 
-/** GPU or CPU. @param isNew whether the kind can still be chosen */
+/** Fields for GPU or CPU. @param isNew true while the kind can be chosen */
 export function HardwareFields({ isNew, ...props }: FieldsProps<Draft> & { readonly isNew: boolean }) {
   const { draft, set } = props
   return (

@@ -1,4 +1,4 @@
-/** Fields of the form of an endpoint that no other form has. */
+/** Fields that only the form of an endpoint has. */
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import { isAt, type Problems } from '../../parts/form.tsx'
@@ -11,7 +11,7 @@ interface Labelled {
   readonly problems?: Problems
 }
 
-/** Boxes to tick, each for a value of a list. */
+/** Checkboxes, each for a value of a list. */
 export function TickList({
   label,
   options,
@@ -26,7 +26,7 @@ export function TickList({
   readonly onChange: (values: readonly string[]) => void
 }) {
   const id = useId()
-  // A value that is no option any more stays, so that it can be taken out.
+  // A value that is no longer an option stays, so that it can be removed.
   const gone = values.filter(value => options.every(([option]) => option !== value))
   const toggle = (value: string) =>
     onChange(values.includes(value) ? values.filter(one => one !== value) : [...values, value])
@@ -56,7 +56,7 @@ export function TickList({
   )
 }
 
-/** Parts of a form that are rarely needed; open where something in them is wrong. */
+/** Rarely needed parts of a form; open if a field in them has a problem. */
 export function Folded({
   title,
   isWrong = false,
@@ -74,7 +74,7 @@ export function Folded({
   )
 }
 
-/** The problems of a member and of what is in it. */
+/** The problems of a member and of everything below it. */
 export function at(problems: Problems, path: string | undefined): readonly string[] {
   if (path === undefined) return []
   return Object.entries(problems)
@@ -112,7 +112,7 @@ export function DifferenceList({
 }: {
   readonly of: readonly Difference[]
   readonly label: string
-  /** Fields that others have changed, too. */
+  /** Fields that somebody else changed too. */
   readonly marked?: readonly string[]
   readonly names?: readonly [string, string]
 }) {

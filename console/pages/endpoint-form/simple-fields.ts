@@ -1,6 +1,6 @@
 /**
- * The fields of an endpoint that need one common control. A row has all that the form knows about its field. A typed
- * value is a text, by the name of the member of the API.
+ * The fields of an endpoint that need one common control. A row has everything that the form needs of its field. A
+ * typed value is a text, by the name of the member of the API.
  */
 import { type Body, listOf, numberOf, textOf, words } from './body.ts'
 
@@ -11,9 +11,7 @@ interface SimpleField {
   readonly label: string
   readonly hint?: string
   readonly placeholder?: string
-  /**
-   * A number of seconds, milliseconds in the API; one of `options`; a text; a list in one line, or one item a line.
-   */
+  /** Seconds: milliseconds in the API. Choice: one of `options`. List: in one line. Lines: one item on each line. */
   readonly kind: 'seconds' | 'choice' | 'text' | 'list' | 'lines'
   /** Value of a new endpoint that does not give the field. */
   readonly fallback: unknown
@@ -23,7 +21,7 @@ interface SimpleField {
   readonly options?: readonly (readonly [value: string, text: string])[]
   /** Least, most and step of a number. */
   readonly range?: readonly [number, number, (number | 'any')?]
-  /** The only type of endpoints that has it. */
+  /** The only type of endpoints that has the field. */
   readonly only?: 'QUEUE' | 'LOAD_BALANCER'
 }
 
@@ -107,7 +105,7 @@ export function simpleDraft(body: Body): Readonly<Record<SimpleName, string>> {
   return Object.fromEntries(entries)
 }
 
-/** The members of the API that a form means. */
+/** The members of the API for a draft. */
 export function simpleBody(draft: Readonly<Record<SimpleName, string>> & { readonly type: string }): Body {
   const names = SIMPLE_NAMES.filter(name => [undefined, draft.type].includes(simpleField(name).only))
   return Object.fromEntries(names.map(name => [name, apiValue(simpleField(name), draft[name])]))

@@ -1,4 +1,4 @@
-/** What the server says about a form while it is typed. */
+/** Problems that the server finds in a form while somebody types. */
 import { useEffect, useState } from 'preact/hooks'
 import { request } from '../../client/api.ts'
 import { type Problems, problemsOf, useSending } from '../../parts/form.tsx'
@@ -10,11 +10,11 @@ const PAUSE_MS = 300
 export interface Checked {
   readonly problems: Problems
   readonly isSending: boolean
-  /** Sends it; from then on it is checked at each change. Whether it was accepted. */
+  /** Sends the form; from then on each change is checked. Resolves to true if the server accepted it. */
   readonly send: (act: () => Promise<unknown>) => Promise<boolean>
 }
 
-/** Has the server check a body at each change after the first try, without a change of anything. */
+/** Lets the server check a body at each change after the first try, as a dry run. */
 export function useChecked(method: 'POST' | 'PATCH', path: string, body: Body): Checked {
   const { problems, isSending, send, setProblems } = useSending()
   const [isTried, setTried] = useState(false)

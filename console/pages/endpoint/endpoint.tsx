@@ -17,7 +17,7 @@ const Requests = later(() => import('../work-pages.ts').then(pages => pages.Requ
 const Settings = later(() => import('../account-pages.ts').then(pages => pages.Settings))
 const Workers = later(() => import('../work-pages.ts').then(pages => pages.Workers))
 
-/** What a tab gets. */
+/** Properties of a tab. */
 export interface TabProps {
   readonly endpoint: Endpoint
 }
@@ -65,9 +65,9 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
   )
 }
 
-/** The endpoint for a key that has rights on its jobs and on nothing else. */
+/** The endpoint for a key that has rights on its jobs only. */
 function JobsAlone({ id }: { readonly id: string }) {
-  // All that such a key can know of it.
+  // The fields that such a key can read.
   const endpoint = { id, name: id, type: 'QUEUE' } as Endpoint
   return (
     <>

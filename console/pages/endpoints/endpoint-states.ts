@@ -1,4 +1,4 @@
-/** What the states of endpoints are called, and how urgent they are. */
+/** Names of the states of endpoints, and their urgency. */
 import type { EndpointState } from '../../client/api-types.d.ts'
 import type { Tone } from '../../parts/basic.tsx'
 

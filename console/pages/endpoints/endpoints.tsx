@@ -1,4 +1,4 @@
-/** The list of endpoints: what each does, and what waits. */
+/** The list of endpoints: the work of each, and its queue. */
 import { useMemo } from 'preact/hooks'
 import type { EndpointOverview, EndpointState } from '../../client/api-types.d.ts'
 import { useOverview } from '../../client/overview.ts'

@@ -1,4 +1,4 @@
-/** Makes an endpoint of a folder, an image or a template. */
+/** Creates an endpoint from a folder, an image or a template. */
 import { useEffect, useState } from 'preact/hooks'
 import { api, type Body as BodyOf } from '../../client/api.ts'
 import type { Template } from '../../client/api-types.d.ts'
@@ -21,7 +21,7 @@ type Start = 'image' | 'folder' | 'template'
 
 const HEAD = <PageHead title="New endpoint" above={<a href="/endpoints">Endpoints</a>} />
 
-/** The page that makes endpoints. */
+/** The page that creates endpoints. */
 export function NewEndpoint() {
   if (mayManage('write')) return <Form />
   return (
@@ -69,7 +69,7 @@ function Form() {
   )
 }
 
-/** A machine with GPUs gets an endpoint on them, unless something was chosen. */
+/** Gives an endpoint GPUs on a machine that has them, unless somebody chose the hardware. */
 function useOwnGpu({ hardware, pools }: Draft, set: (changes: Partial<Draft>) => void): void {
   const pool = useGpus().find(gpu => gpu.pool !== null && gpu.maxCount.secure > 0)?.pool
   useEffect(() => {

@@ -11,7 +11,7 @@ const STATES = [
   ['unhealthy', 'bad', '✕', 'unhealthy'],
 ] as const
 
-/** Shapes of one state; more are a number. */
+/** Limit of shapes of one state; more are a number. */
 const MAX_SHAPES = 6
 
 /** The workers of an endpoint. */

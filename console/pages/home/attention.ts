@@ -1,11 +1,14 @@
-/** Which endpoints and keys need attention, and what all endpoints do together. */
+/** Endpoints and keys that need attention, and sums over all endpoints. */
 import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
 import { isPassing, needsAttention, toneOf } from '../../parts/cause.ts'
 
-/** Shorter waits are usual. */
+/** Shorter waits are usual, in milliseconds. */
 const SHORT_MS = 10_000
 
-/** The endpoints that somebody should look at: first those that have to be mended, then those that wait longest. @param isKept of one that was mended just now */
+/**
+ * The endpoints that somebody should look at: first those to fix, then those that wait longest.
+ * @param isKept true for one that was fixed just now
+ */
 export function attentionOf(
   rows: readonly EndpointOverview[],
   nowMs: number,
@@ -23,12 +26,12 @@ export function attentionOf(
     .sort((a, b) => rank(a) - rank(b) || since(a) - since(b))
 }
 
-/** What is looked at of a key. */
+/** Facts of a key that decide on its attention. */
 export type KeyFacts = Pick<ApiKey, 'id' | 'name' | 'expiresAt' | 'disabled'>
 
 const SOON_MS = 7 * 86_400_000
 
-/** Keys that still work and end within a week, the first one first. */
+/** Keys that still work and expire within a week, the first one first. */
 export function soonEnding(keys: readonly KeyFacts[], nowMs: number): readonly KeyFacts[] {
   const left = ({ expiresAt }: KeyFacts) =>
     expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - nowMs
@@ -37,7 +40,7 @@ export function soonEnding(keys: readonly KeyFacts[], nowMs: number): readonly K
 
 const MAX_ACTIVE = 8
 
-/** The endpoints that do most, the busiest first. */
+/** The most active endpoints, the busiest first. */
 export function mostActive(rows: readonly EndpointOverview[]): readonly EndpointOverview[] {
   const lately = ({ rate }: EndpointOverview) => rate.points.reduce((sum, point) => sum + point, 0)
   const present = ({ jobs, workers }: EndpointOverview) => jobs.inProgress + jobs.inQueue + workers.total

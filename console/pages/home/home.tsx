@@ -1,4 +1,4 @@
-/** What needs attention first, then what goes on. */
+/** The first page: problems first, then work in progress. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
@@ -27,7 +27,7 @@ export function Home() {
   )
 }
 
-/** For a key that has rights on jobs and on nothing else. */
+/** The first page for a key that has rights on jobs only. */
 function JobsAlone() {
   const scope = who.value?.scope
   const named = scope?.type === 'restricted' && typeof scope.jobs === 'object' ? Object.keys(scope.jobs) : []
@@ -92,7 +92,7 @@ function Totals({ rows }: { readonly rows: readonly EndpointOverview[] }) {
   )
 }
 
-/** Rows whose explanation is read for their button; the others read it when they are opened. */
+/** Limit of rows whose explanation is read at once for their button; the others read it when they are opened. */
 const MAX_READ = 8
 const MAX_SHOWN = 50
 
@@ -124,7 +124,7 @@ function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
   )
 }
 
-/** An endpoint that waits or is wrong, with the button that mends it. */
+/** An endpoint that waits or has a problem, with the button that fixes it. */
 function Trouble({ row, isRead }: { readonly row: EndpointOverview; readonly isRead: boolean }) {
   const { id, name, why, jobs } = row
   const [isOpen, setOpen] = useState(false)
@@ -190,7 +190,7 @@ function Explained({
   )
 }
 
-/** Keys that end within days. */
+/** Keys that expire within days. */
 function useEndingKeys() {
   const keys = useResource(
     'keys ending',
@@ -208,7 +208,7 @@ function useEndingKeys() {
   ))
 }
 
-/** What is wrong with the machine, for operators: each failure, and the names of what is worth a look. */
+/** Problems of the machine, for operators: each failure, and the names of warnings. */
 function useFindings() {
   const { data, error } = useResource<Diagnosis>(mayOperate() ? 'diagnosis' : null, signal =>
     api('GET /v2/machine/diagnosis', { signal }),

@@ -1,4 +1,4 @@
-/** Keys that endpoints have of their own. */
+/** Keys that belong to one endpoint each. */
 import { useState } from 'preact/hooks'
 import { useAll } from '../../client/all.ts'
 import { api } from '../../client/api.ts'
@@ -12,7 +12,7 @@ import { LastUsed } from './last-used.tsx'
 
 interface Rows {
   readonly nameOf: (endpoint: string) => string
-  /** Gets a new key, which is shown once. */
+  /** Receives a new key, which is shown once. */
   readonly onMade: (key: string) => void
 }
 

@@ -1,10 +1,10 @@
-/** When a key ends, as a field for date and time has it. */
+/** The expiry of a key, as the text of a field for date and time. */
 
-/** The instant of a local time; null for an empty text, which is never. */
+/** The instant of a local time; null for an empty text, which means never. */
 export function instantOf(local: string): string | null {
   if (local === '') return null
   const given = new Date(local)
-  // The server says what is wrong with a time that is none.
+  // An invalid time stays as it is, so that the server reports the problem.
   return Number.isNaN(given.getTime()) ? local : given.toISOString()
 }
 

@@ -1,4 +1,4 @@
-/** Makes a key, or changes what one may do. */
+/** Creates a key, or changes the rights of one. */
 import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import type { ApiKey } from '../../client/api-types.d.ts'
@@ -9,7 +9,7 @@ import { instantOf, localTime } from './expiry.ts'
 import { draftOf, NEW_SCOPE, scopeOf } from './scope.ts'
 import { ScopeField } from './scope-field.tsx'
 
-/** The form of a key. @param of the key that is changed; a new one unless given */
+/** The form of a key. @param of the key to change; a new one unless given */
 export function KeyForm({
   of,
   onClose,
@@ -42,7 +42,7 @@ export function KeyForm({
       ]}
       more={problems => <ScopeField scope={scope} endpoints={endpoints} problems={problems} onChange={setScope} />}
       act={async (_, { expiresAt, ...changed }) => {
-        // What is left as it is needs no right over it.
+        // An unchanged member needs no right over it.
         const body = {
           ...changed,
           ...(expiresAt === undefined ? {} : { expiresAt: instantOf(String(expiresAt)) }),

@@ -1,4 +1,4 @@
-/** What a key may do, as fields. */
+/** The rights of a key, as fields. */
 import { useState } from 'preact/hooks'
 import type { Endpoint, KeyScope } from '../../client/api-types.d.ts'
 import { mayOperate, who } from '../../client/session.ts'

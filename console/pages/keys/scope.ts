@@ -1,10 +1,10 @@
-/** What a key may do: in words, and as a form has it. */
+/** The rights of a key: in words, and as the draft of a form. */
 import type { KeyScope } from '../../client/api-types.d.ts'
 
 /** No right, the right to read, or also the right to change. */
 export type Level = 'none' | 'read' | 'write'
 
-/** A scope while it is edited. What the chosen kind does not need is kept for when it is chosen again. */
+/** A scope while it is edited. Members that the chosen kind does not use stay for a later choice. */
 export interface ScopeDraft {
   readonly type: KeyScope['type']
   readonly management: Level
@@ -24,7 +24,7 @@ export const NEW_SCOPE: ScopeDraft = {
   metrics: 'none',
 }
 
-/** Endpoints that are named in words; the others are counted. */
+/** Number of endpoints that are named; the others are counted. */
 const NAMED = 3
 
 /** A scope for a form. */
@@ -35,7 +35,7 @@ export function draftOf(scope: KeyScope): ScopeDraft {
   return { type, management, jobs: 'each', byEndpoint: jobs, metrics }
 }
 
-/** The scope of a form. @param isKnown tells endpoints that are still there: a key cannot name others */
+/** The scope of a form. @param isKnown true for an existing endpoint: a key cannot name others */
 export function scopeOf(
   { type, management, jobs, byEndpoint, metrics }: ScopeDraft,
   isKnown: (endpoint: string) => boolean,

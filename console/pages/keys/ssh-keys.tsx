@@ -17,7 +17,7 @@ export function SshKeys() {
     async signal => (await api('GET /v2/account/ssh-keys', { signal })).keys,
     { on: ofChange(/ssh|userSettings/i) },
   )
-  // The server takes the list as a whole: what is changed is the list as it is now.
+  // The server takes the list as a whole, so the change starts from the present list.
   const change = async (to: (keys: readonly string[]) => string[]) => {
     const now = await api('GET /v2/account/ssh-keys', {})
     await api('PUT /v2/account/ssh-keys', { body: { keys: to(now.keys) } })

@@ -2,7 +2,7 @@
 import type { Diagnosis, Machine } from '../../client/api-types.d.ts'
 import { bytes, count } from '../../format.ts'
 
-/** How much of something is used. */
+/** The used part of one resource. */
 export interface Measure {
   readonly name: string
   readonly used: number | null
@@ -13,7 +13,7 @@ export interface Measure {
 
 const BYTES_PER_MB = 2 ** 20
 
-/** vCPU, memory, disk and places for workers. */
+/** Measures of vCPU, memory, disk and places for workers. */
 export function measuresOf({ vcpus, memoryMb, disk, workers }: Machine): Measure[] {
   const size = (megabytes: number) => bytes(megabytes * BYTES_PER_MB)
   const places = workers.free === null ? null : workers.total + workers.free

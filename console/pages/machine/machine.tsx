@@ -1,4 +1,4 @@
-/** The machine: what it has, who has it, what waits for it, and what is wrong with it. For the operator. */
+/** The machine: its hardware, the users of it, the queue for it, and its problems. For the operator. */
 import { api } from '../../client/api.ts'
 import type { Diagnosis, Machine as MachineBody, MachineGpu } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
@@ -60,7 +60,7 @@ function MeasureView({ measure: { name, used, total, text, note } }: { readonly 
   )
 }
 
-/** From this share on a meter shows that little is left. */
+/** Share from which a meter warns that little is left. */
 const FULL = 0.9
 
 function Meter({ name, share, text }: { readonly name: string; readonly share: number; readonly text: string }) {
@@ -176,7 +176,7 @@ function EndpointLink({
   return <a href={`/endpoints/${encodeURIComponent(id)}`}>{name}</a>
 }
 
-/** Pages of other accounts are theirs alone, also before the operator. */
+/** True for the account of the operator: pages of other accounts are closed to the operator too. */
 function isOwn(account: string): boolean {
   return account === who.value?.account.id
 }
@@ -238,7 +238,7 @@ function Waiting({ machine: { waiting } }: { readonly machine: MachineBody }) {
 function Found() {
   const diagnosis = useResource('machine diagnosis', signal => api('GET /v2/machine/diagnosis', { signal }))
   const check = async () => {
-    // The server keeps what it finds, so that reading it again takes no time.
+    // The server caches its findings, so the next read takes no time.
     await api('GET /v2/machine/diagnosis', {})
     diagnosis.reload()
     announce('Checked the machine')

@@ -1,8 +1,8 @@
-/** What is typed into the form of a template, and the bodies of calls that it means. */
+/** The draft of a template in its form, and the bodies of calls for it. */
 import { type Body, numberOf, words } from '../endpoint-form/body.ts'
 import { type ContainerDraft, changedMembers, containerBody, containerDraft, without } from '../endpoint-form/draft.ts'
 
-/** What is typed about a template. */
+/** Typed values of a template. */
 export interface TemplateDraft extends ContainerDraft {
   readonly name: string
   readonly serverless: boolean
@@ -16,7 +16,7 @@ export interface TemplateDraft extends ContainerDraft {
   readonly volumePath: string
 }
 
-/** What the API takes where a new template says nothing. */
+/** Defaults of the API for a new template. */
 const DEFAULTS: Body = {
   args: '',
   env: {},
@@ -44,7 +44,7 @@ export interface TemplateValues {
   readonly mounts: { readonly persistent?: { readonly size: number; readonly path: string } }
 }
 
-/** The form of a new template, which is one for endpoints. */
+/** The form of a new template, which is for endpoints. */
 export const NEW_TEMPLATE: TemplateDraft = {
   ...containerDraft(DEFAULTS),
   name: '',
@@ -75,7 +75,7 @@ export function templateDraft(template: TemplateValues): TemplateDraft {
   }
 }
 
-/** All of a form as the API has it. */
+/** A whole draft as the API takes it. */
 export function templateBody(draft: TemplateDraft): Body {
   const size = numberOf(draft.volume)
   return {
@@ -91,12 +91,12 @@ export function templateBody(draft: TemplateDraft): Body {
   }
 }
 
-/** The smallest body that creates the template of a form. */
+/** The smallest body that creates the template of a draft. */
 export function newTemplateBody(draft: TemplateDraft): Body {
   return without(templateBody(draft), DEFAULTS)
 }
 
-/** The body that changes a template to what a form says: only what changed. */
+/** The body that changes a template to a draft: the changed members only. */
 export function templateChanges(before: TemplateDraft, after: TemplateDraft): Body {
   return changedMembers(templateBody(before), templateBody(after))
 }

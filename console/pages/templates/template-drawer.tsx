@@ -34,7 +34,7 @@ const FIELDS = [
   'mounts',
 ].map(name => `$.${name}`)
 
-/** A template in a drawer. @param id `new` for one that is made here */
+/** A template in a drawer. @param id `new` for one to create */
 export function TemplateDrawer({ id, ...rest }: FormProps & { readonly id: string }) {
   const { known, onClose } = rest
   if (id !== 'new' && known === undefined)
@@ -166,7 +166,7 @@ function Fields(props: FieldsProps<TemplateDraft>) {
   )
 }
 
-/** What endpoints do not use. */
+/** Fields of a template that endpoints do not use. */
 function OfOtherTools(props: FieldsProps<TemplateDraft>) {
   const { draft, set } = props
   const { text, number } = bound(props)

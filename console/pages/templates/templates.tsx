@@ -1,4 +1,4 @@
-/** Templates: what workers of several endpoints can start from. */
+/** Templates: common starting points for the workers of several endpoints. */
 import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import type { Template } from '../../client/api-types.d.ts'

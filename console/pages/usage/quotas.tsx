@@ -1,4 +1,4 @@
-/** What the account has of everything that is limited. */
+/** The quotas of the account. */
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { ofAnyEndpoint } from '../../client/topics.ts'
@@ -6,7 +6,7 @@ import { count } from '../../format.ts'
 import { Loaded, Section } from '../../parts/basic.tsx'
 import { Meter } from '../../parts/spark.tsx'
 
-/** Objects that are limited, in the order in which they are shown. */
+/** Titles of limited objects, in the order of the page. */
 const TITLES: Readonly<Record<string, string>> = {
   workers: 'Workers',
   gpus: 'GPUs',
@@ -65,7 +65,7 @@ function Quota({
   readonly used: number
   readonly limit: number | null
 }) {
-  // Of a limit of nothing everything is in use.
+  // A limit of zero counts as used up.
   const share = limit === null ? null : limit === 0 ? 1 : used / limit
   return (
     <li>

@@ -1,16 +1,16 @@
-/** Records of a bill summed up for people. */
+/** Records of a bill, summed up for people. */
 import type { ServerlessBillingRecord } from '../../client/api-types.d.ts'
 import type { Look, Series } from '../../parts/chart-data.ts'
 
 const HOUR_MS = 3_600_000
 
-/** What one endpoint used in all of the time. */
+/** The use of one endpoint in the whole range. */
 export interface EndpointUse {
   readonly id: string
   readonly cost: number
   readonly gpuCost: number
   readonly cpuCost: number
-  /** Hours in which its workers existed, by what they did. */
+  /** Hours in which its workers existed, by activity. */
   readonly startingHours: number
   readonly runningHours: number
   readonly idleHours: number
@@ -21,7 +21,7 @@ export interface EndpointUse {
   readonly others: number
 }
 
-/** Numbers that are shown over time. */
+/** Figures that are shown over time. */
 export type Figure = 'cost' | 'hours'
 
 /** Sums by endpoint, those that cost most first. */
@@ -79,7 +79,7 @@ function added(a: EndpointUse, b: EndpointUse): EndpointUse {
 /** Spans of a bill. */
 export type Size = 'hour' | 'day' | 'week' | 'month' | 'year'
 
-/** The beginnings of all spans of a bill and their end, in UTC, whether something was used in them or not. */
+/** The starts of all spans of a bill and their end, in UTC, also of unused spans. */
 export function bounds(startMs: number, endMs: number, size: Size): number[] {
   const found: number[] = []
   for (let at = startMs; at < endMs && found.length < MAX_SPANS; at = after(at, size)) found.push(at)
@@ -98,10 +98,10 @@ function after(atMs: number, size: Size): number {
 const COLORS = ['--chart-1', '--chart-2', '--chart-4', '--chart-5', '--chart-6'] as const
 const LOOKS: readonly Look[] = ['plain', 'up', 'level']
 
-/** Endpoints that have a colour of their own; the rest is one series. */
+/** Limit of endpoints that have a color of their own; the rest is one series. */
 export const MOST_SERIES = 10
 
-/** One series for each of the endpoints with the most of a figure, and one for all others. */
+/** One series for each of the endpoints with the highest figures, and one for all others. */
 export function seriesOf(
   records: readonly ServerlessBillingRecord[],
   startsMs: readonly number[],

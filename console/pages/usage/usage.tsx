@@ -1,4 +1,4 @@
-/** What the endpoints of the account used, and what that costs. */
+/** The usage of the endpoints of the account, and its cost. */
 import { useMemo, useRef } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import type { ListServerlessBillingResponse } from '../../client/api-types.d.ts'
@@ -14,7 +14,7 @@ import { query, setQuery } from '../../router.ts'
 import { Quotas } from './quotas.tsx'
 import { bounds, byEndpoint, type EndpointUse, type Figure as Of, rowsOf, seriesOf, sumOf } from './usage-sums.ts'
 
-/** Ranges that end now: how many spans of which size. */
+/** Ranges that end now: number and size of their spans. */
 const RANGES = {
   '24h': { title: '24 h', bucketSize: 'hour', lastN: 24 },
   '7d': { title: '7 d', bucketSize: 'day', lastN: 7 },
@@ -74,10 +74,10 @@ function AllUsage() {
 
 const PAGES = 10
 
-/** Names of endpoints by their ids; null while they are not known. */
+/** Names of endpoints by their ids; null until they were read. */
 type Names = ReadonlyMap<string, string> | null
 
-/** The names of the endpoints that are there. */
+/** The names of the existing endpoints. */
 function useNames(): Names {
   const endpoints = useResource(
     'endpoint names',
@@ -112,7 +112,7 @@ function Bill({
   const group = useChartGroup()
   const hasCost = bill.metadata.totals.totalAmount > 0
   const given = query.value.get('of')
-  // Where nothing has a price, the chart of costs would be empty.
+  // Without prices, the chart of costs would be empty.
   const figure: Of = given === 'cost' || given === 'hours' ? given : hasCost ? 'cost' : 'hours'
   const uses = useMemo(() => byEndpoint(bill.records), [bill])
   const sum = sumOf(uses)
@@ -186,7 +186,7 @@ function Bill({
   )
 }
 
-/** Columns of what nobody used are left out. */
+/** Columns of the table, without those that are zero throughout. */
 function columnsOf(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
   const number = (
     id: Exclude<keyof EndpointUse, 'id'>,
@@ -223,7 +223,7 @@ function columnsOf(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
   ]
 }
 
-/** Usage outlives its endpoint, whose name is forgotten. */
+/** The name of an endpoint in a bill. Usage outlives its endpoint, whose name is deleted. */
 function Name({
   id,
   name,

@@ -1,4 +1,4 @@
-/** The key that signs the webhooks of an endpoint, and how a receiver checks it. */
+/** The key that signs the webhooks of an endpoint, and the check that a receiver makes. */
 import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import { dateTime } from '../../format.ts'
@@ -24,7 +24,7 @@ interface Key {
   readonly createdAt: string
 }
 
-/** The signing key, shown when somebody asks. It is kept nowhere else in the page. */
+/** The signing key, shown on demand. The page stores it nowhere else. */
 export function SigningKey({ endpoint }: { readonly endpoint: string }) {
   const [key, setKey] = useState<Key | null>(null)
   const [isRotating, setRotating] = useState(false)

@@ -1,4 +1,4 @@
-/** Webhooks of an endpoint: what was delivered, what was not and why, and the key that signs them. */
+/** Webhooks of an endpoint: the deliveries, the failures and their reasons, and the signing key. */
 import type { ComponentChildren } from 'preact'
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'

@@ -1,4 +1,4 @@
-/** Colours of terminals (ECMA-48, SGR): read into ranges with classes, since the page has no inline styles. */
+/** Colors of terminals (ECMA-48, SGR): read into ranges with classes, since the page has no inline styles. */
 
 /** A stretch of a text with the classes that show it. */
 export interface Style {
@@ -10,7 +10,7 @@ export interface Style {
 /** A text without its control sequences. */
 export interface PlainText {
   readonly text: string
-  /** In order, without overlaps; null where the text has no colours. */
+  /** In order, without overlaps; null for a text without colors. */
   readonly styles: readonly Style[] | null
 }
 
@@ -19,7 +19,7 @@ const ESC = character(27)
 const BELL = character(7)
 /** All control characters but tabs and line ends. */
 const CONTROL = `[${character(0)}-${character(8)}${character(11)}-${character(31)}${character(127)}-${character(159)}]`
-/** SGR is the first form; then other CSI sequences, OSC with its end, other escapes, and the controls that are left. */
+/** SGR is the first form; then other CSI sequences, OSC with its end, other escapes, and the remaining controls. */
 const CONTROLS = new RegExp(
   [
     `${ESC}\\[([\\d;:]*)m`,
@@ -57,7 +57,7 @@ export function readAnsi(line: string): PlainText {
 const SET: Readonly<Record<number, string>> = { 1: 'bold', 2: 'dim', 3: 'italic', 4: 'underline' }
 const UNSET: Readonly<Record<number, readonly string[]>> = { 22: ['bold', 'dim'], 23: ['italic'], 24: ['underline'] }
 
-/** Changes the look by the parameters of a sequence. Bright colours are shown as the others are: a theme has eight. */
+/** Applies the parameters of a sequence to the look. Bright colors are shown as normal ones: a theme has eight. */
 function change(look: Map<string, string>, codes: readonly number[]): void {
   for (let at = 0; at < codes.length; at += 1) {
     const code = codes[at]!
@@ -76,7 +76,7 @@ function change(look: Map<string, string>, codes: readonly number[]): void {
   }
 }
 
-/** A colour of 256 or of 16 million, as the nearest of eight. */
+/** The nearest of eight colors to one of 256 or of 16 million. */
 function nearest([kind, first = 0, ...others]: readonly number[]): number {
   if (kind === 2) return ofParts([first, ...others])
   if (first < 16) return first % 8

@@ -1,18 +1,18 @@
-/** The newest lines of a log, each with a number that it keeps. */
+/** The newest lines of a log, each with a stable number. */
 import type { LogLine } from './log-line.ts'
 
-/** Lines that are kept. */
+/** Limit of stored lines. */
 export const MAX_LINES = 100_000
-/** Characters of all lines together; a line has up to 64 KiB. */
+/** Limit of characters of all lines together; a line has up to 64 KiB. */
 const MAX_CHARACTERS = 64 * 1024 * 1024
 
-/** Lines by number; the oldest ones go. */
+/** Lines by number; the oldest ones are dropped. */
 export class LogBuffer {
   #lines: LogLine[] = []
-  /** Index of the first line that is kept. */
+  /** Index of the first stored line. */
   #head = 0
   #characters = 0
-  /** Number of the first line that is kept, so also how many have gone. */
+  /** Number of the first stored line, which is the number of dropped lines. */
   first = 0
 
   /** The number of the next line. */
@@ -29,12 +29,12 @@ export class LogBuffer {
     return number < this.first ? undefined : this.#lines[this.#head + number - this.first]
   }
 
-  /** Whether more is kept than may be. */
+  /** True if the buffer is over a limit. */
   get isFull(): boolean {
     return this.end - this.first > MAX_LINES || this.#characters > MAX_CHARACTERS
   }
 
-  /** Lets the oldest lines go until no more is kept than may be. */
+  /** Drops the oldest lines until the buffer is within its limits. */
   trim(): void {
     while (this.isFull && this.end > this.first + 1) {
       this.#characters -= this.#lines[this.#head]!.raw.length

@@ -1,12 +1,12 @@
 /** One line of a log as the page shows it. */
 import { readAnsi, type Style } from './ansi.ts'
 
-/** How grave a line is, the gravest first. */
+/** Levels of lines, the most severe first. */
 export const LEVELS = ['error', 'warn', 'info', 'debug'] as const
 /** One of {@link LEVELS}. */
 export type Level = (typeof LEVELS)[number]
 
-/** Who wrote a line: the worker, the server about the worker, or this page about its connection. */
+/** Author of a line: the worker, the server about the worker, or this page about its connection. */
 export type LineKind = 'output' | 'system' | 'notice'
 
 /** A line. */
@@ -16,11 +16,11 @@ export interface LogLine {
   readonly workerId: string | null
   readonly jobId: string | null
   readonly kind: LineKind
-  /** Null where the line does not say. */
+  /** Null if the line names no level. */
   readonly level: Level | null
-  /** For reading: without control sequences, and JSON as a sentence with its members. */
+  /** Readable text: without control sequences, and JSON as a sentence with its members. */
   readonly text: string
-  /** As it came. */
+  /** The line as it arrived. */
   readonly raw: string
   readonly styles: readonly Style[] | null
 }
@@ -34,12 +34,12 @@ export interface LineData {
   readonly line: string
 }
 
-/** Characters at the beginning of a line that are searched for its level. */
+/** Number of characters at the beginning of a line that are searched for its level. */
 const LEVEL_REACH = 160
-/** JSON that is longer is shown as it came. */
+/** Length of JSON in characters above which it is shown as it arrived. */
 const MAX_JSON = 20_000
 
-/** Reads lines one after the other: the frames of a traceback have the level of the line above them. */
+/** Reads lines in order: the frames of a traceback have the level of the line above them. */
 export class LineReader {
   readonly #levels = new Map<string, Level | null>()
 
@@ -74,7 +74,7 @@ const WORDS: readonly (readonly [Level, RegExp])[] = [
   ['info', /\b(?:INFO|NOTICE)\b|\b[Ll]evel["']?[=:]\s*"?(?:info|notice)|^\s*\[?(?:info|notice)\b/],
 ]
 
-/** The level that a line names; the first word counts where there are several. */
+/** The level that a line names; the first of several counts. */
 export function levelOf(text: string): Level | null {
   const beginning = text.slice(0, LEVEL_REACH)
   let found: Level | null = null
@@ -86,7 +86,7 @@ export function levelOf(text: string): Level | null {
   return found
 }
 
-/** What workers of the server's own SDK put in front of what a handler prints. */
+/** Prefix that workers of the server's own SDK put before a handler's output. */
 function prefixOf(line: string): { level: Level; length: number } | null {
   const [all, word] = /^(DEBUG|TRACE|INFO|WARN|WARNING|ERROR) +/.exec(line) ?? []
   return all === undefined ? null : { level: levelOf(word!)!, length: all.length }
@@ -98,7 +98,7 @@ function systemLevel(line: string): Level | null {
   return line.startsWith('problem:') ? 'warn' : 'info'
 }
 
-/** A line of JSON as a message with its other members behind it; null for any other line. */
+/** A line of JSON as a message followed by its other members; null for any other line. */
 function readJson(text: string): { text: string; level: Level | null } | null {
   const trimmed = text.trim()
   if (!trimmed.startsWith('{') || !trimmed.endsWith('}') || trimmed.length > MAX_JSON) return null
@@ -113,7 +113,7 @@ function readJson(text: string): { text: string; level: Level | null } | null {
   const said = [msg, message, event].filter(one => one !== undefined).map(textOf)
   return {
     level: jsonLevel(level ?? severity ?? levelname ?? lvl),
-    // Where nothing is a message, the line is shown as it is.
+    // A line without a message is shown as it is.
     text: said.length === 0 ? text : readAnsi([...said, ...rest].join('  ').replaceAll(/[\r\n\t]+/g, ' ')).text,
   }
 }
@@ -125,6 +125,6 @@ function textOf(value: unknown): string {
 function jsonLevel(level: unknown): Level | null {
   if (typeof level === 'string') return levelOf(level.toUpperCase())
   if (typeof level !== 'number') return null
-  // The numbers of pino and bunyan.
+  // Numeric levels of pino and bunyan.
   return level >= 50 ? 'error' : level >= 40 ? 'warn' : level >= 30 ? 'info' : 'debug'
 }

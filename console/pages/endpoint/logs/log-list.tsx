@@ -7,29 +7,29 @@ import type { LogSession } from './log-session.ts'
 import { foundIn, MAX_SHOWN } from './log-view.ts'
 import { segmentsOf } from './segments.ts'
 
-/** Height of a line of text, as in the style sheet. */
+/** Height of a line of text in pixels, as in the style sheet. */
 const LINE_PX = 19
-/** Rows that are drawn above and below those in sight. */
+/** Height in pixels above and below the visible area in which rows are drawn. */
 const OVERSCAN_PX = 240
-/** Room at both sides of a row. */
+/** Padding at both sides of a row, in pixels. */
 const PADDING_PX = 20
 
-/** How lines are shown. */
+/** Options for the display of lines. */
 export interface LineLook {
   readonly search: RegExp | null
-  /** The line of the match that was gone to. */
+  /** Number of the line with the selected match. */
   readonly current: number | null
   readonly isColoured: boolean
   readonly isWrapped: boolean
-  /** Whether lines name their worker. */
+  /** True if lines name their worker. */
   readonly hasWorkers: boolean
-  /** Shows the lines around one; undefined where none are hidden. */
+  /** Shows the hidden lines around one; undefined if no lines are hidden. */
   readonly onAround: ((number: number) => void) | undefined
-  /** Shows a whole line that is too long for a row. */
+  /** Shows the whole of a line that is too long for a row. */
   readonly onWhole: (line: LogLine) => void
 }
 
-/** The lines, at their end while nobody scrolls up. */
+/** The lines, at their end until somebody scrolls up. */
 export function LogList({ session, look }: { readonly session: LogSession; readonly look: LineLook }) {
   const [{ top, width, height }, setPort] = useState({ top: 0, width: 0, height: 0 })
   const scroller = useRef<HTMLDivElement>(null)
@@ -39,7 +39,7 @@ export function LogList({ session, look }: { readonly session: LogSession; reado
   const { view } = session
   const isFollowing = session.unseen.value === null
   const target = session.target.value
-  // Read so that the list is drawn again when it changes.
+  // This read draws the list again when it changes.
   void session.changes.value
   useLayoutEffect(() => {
     const element = scroller.current!
@@ -72,7 +72,7 @@ export function LogList({ session, look }: { readonly session: LogSession; reado
     const isUp = element.scrollTop < scroll.current.top
     const isAtEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - LINE_PX
     scroll.current.top = element.scrollTop
-    // Who reads further up is not to lose the place to new lines.
+    // New lines must not move the place of somebody who reads further up.
     if (isUp && !isAtEnd && session.unseen.value === null) {
       session.pause()
       scroll.current.isPausedByScroll = true

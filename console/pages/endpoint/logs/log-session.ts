@@ -1,4 +1,4 @@
-/** What the page of a log holds: its lines, which of them are shown, and whether new ones are. */
+/** State of the page of a log: its lines, the filter over them, and the pause of new ones. */
 import { signal } from '@preact/signals'
 import { clockTime } from '../../../format.ts'
 import { LogBuffer } from './log-buffer.ts'
@@ -6,31 +6,31 @@ import { type LogLine, noticeOf } from './log-line.ts'
 import { LogStream, type StreamParts, type StreamState } from './log-stream.ts'
 import { isHit, type LogFilter, LogView } from './log-view.ts'
 
-/** Lines that are read ahead of a pause; then the stream is left until somebody resumes. */
+/** Limit of lines that are read during a pause; then the stream is left until somebody resumes. */
 export const MAX_AHEAD = 50_000
-/** Time of one look at lines; a frame has 16 ms. */
+/** Longest run over lines, in milliseconds; a frame has 16 ms. */
 const SLICE_MS = 6
-/** New lines are shown this often. */
+/** Interval at which new lines are shown, in milliseconds. */
 const FLUSH_MS = 60
-/** A hidden tab of the browser keeps its connection this long: a browser has six for a server. */
+/** Time after which a hidden tab closes its connection, in milliseconds: a browser has six for a server. */
 const HIDDEN_MS = 30_000
 
-/** A log that is read. */
+/** One log on a page. */
 export class LogSession {
-  /** Rises when something that is shown has changed. */
+  /** Rises with each visible change. */
   readonly changes = signal(0)
   readonly stream = signal<StreamState>({ is: 'opening' })
-  /** Lines that came since the pause and that the filter shows; null: not paused. */
+  /** Number of lines since the pause that pass the filter; null: not paused. */
   readonly unseen = signal<number | null>(null)
-  /** The line that is to be brought into sight; null for none. */
+  /** Number of the line to scroll into sight; null for none. */
   readonly target = signal<number | null>(null)
-  /** The line at the top of what is in sight. */
+  /** Number of the line at the top of the visible area. */
   top = 0
   readonly buffer = new LogBuffer()
   view: LogView
   #filter: LogFilter
   #columns = Number.POSITIVE_INFINITY
-  /** Number of the first line behind the pause. */
+  /** Number of the first line after the pause. */
   #pausedAt: number | null = null
   #counted = 0
   #timer: ReturnType<typeof setTimeout> | null = null
@@ -58,7 +58,7 @@ export class LogSession {
     document.removeEventListener('visibilitychange', this.#onVisibility)
   }
 
-  /** Shows other lines. */
+  /** Replaces the filter. */
   filter(filter: LogFilter): void {
     this.#filter = filter
     this.view = new LogView(this.buffer, filter, this.#columns)
@@ -79,7 +79,7 @@ export class LogSession {
     this.changes.value += 1
   }
 
-  /** Shows no new lines; they are read on, so that none is lost. */
+  /** Stops showing new lines; they are still read, so that none is lost. */
   pause(): void {
     if (this.#pausedAt !== null) return
     this.#flush()
@@ -88,7 +88,7 @@ export class LogSession {
     this.unseen.value = 0
   }
 
-  /** Shows the lines that came meanwhile, and new ones. */
+  /** Shows the lines since the pause, and new ones. */
   resume(): void {
     this.#pausedAt = null
     this.unseen.value = null
@@ -97,7 +97,7 @@ export class LogSession {
     this.#flush()
   }
 
-  /** Lines that the filter shows, or all that are kept. */
+  /** Lines that pass the filter, or all stored lines. */
   *lines(which: 'shown' | 'all'): Generator<LogLine> {
     this.#flush()
     if (which === 'all')
@@ -107,7 +107,7 @@ export class LogSession {
 
   #take(line: LogLine): void {
     this.buffer.push(line)
-    // What is read while it is paused must not push out what is looked at.
+    // Lines that are read during a pause must not push out those on the screen.
     if (this.#pausedAt === null) this.buffer.trim()
     else this.#hold()
     this.#later()

@@ -1,33 +1,33 @@
-/** The stream of a log: read as long as it is wanted, and resumed behind the last line that came. */
+/** The stream of a log: read on demand, and resumed after the last line that arrived. */
 import { ApiError, sentenceOf } from '../../../client/api.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
 import { type LineData, LineReader, type LogLine, noticeOf } from './log-line.ts'
 
-/** How the stream is. */
+/** State of the stream. */
 export type StreamState =
   | { readonly is: 'opening' | 'open' | 'held' }
   | { readonly is: 'lost'; readonly retryAtMs: number }
   | { readonly is: 'ended'; readonly why: string }
   | { readonly is: 'failed'; readonly why: string }
 
-/** What a stream needs. */
+/** Inputs of a stream. */
 export interface StreamParts {
-  /** Opens the stream behind an event; null for its beginning. */
+  /** Opens the stream after an event; null for its beginning. */
   readonly open: (lastEventId: string | null, signal: AbortSignal) => Promise<Response>
-  /** What is said when no more lines will come. */
+  /** Text at the end, when no more lines will arrive. */
   readonly endText: string
   readonly onLine: (line: LogLine) => void
   readonly onState: (state: StreamState) => void
-  /** Told when the connection is there again. @param lostAtMs when it was lost */
+  /** Called when the connection works again. @param lostAtMs instant of its loss */
   readonly onBack: (lostAtMs: number) => void
 }
 
-/** A stream that lasted this long was open. */
+/** Duration in milliseconds after which a stream counts as opened. */
 const LASTING_MS = 5_000
-/** The server says every 15 s that nothing is new; after this time without a word the connection is lost. */
+/** Silence after which the connection is lost, in milliseconds; the server sends a sign of life every 15 s. */
 const SILENCE_MS = 40_000
 
-/** Reads until it is closed. Lines are told once and in order, whatever happens to the connection. */
+/** Reads until it is closed. It reports each line once and in order, through all losses of the connection. */
 export class LogStream {
   readonly #parts: StreamParts
   readonly #end = new AbortController()
@@ -41,7 +41,7 @@ export class LogStream {
     void this.#run()
   }
 
-  /** Stops reading until it is wanted again; it goes on where it stopped. */
+  /** Stops reading, or resumes after the last line. */
   hold(isHeld: boolean): void {
     if (isHeld === this.#isHeld) return
     this.#isHeld = isHeld
@@ -83,7 +83,7 @@ export class LogStream {
     }
   }
 
-  /** Reads one connection. @returns what is known when there is no other; null to try again */
+  /** Reads one connection. @returns the final state if no other connection will follow; null to try again */
   async #connect(reader: LineReader, onOpen: () => void): Promise<StreamState | null> {
     this.#connection = new AbortController()
     const { signal } = this.#connection
@@ -95,7 +95,7 @@ export class LogStream {
         this.#lastId = id ?? this.#lastId
       }
       for await (const { name, data, id } of readEvents(response, onPlace, SILENCE_MS)) {
-        // What was read but not told comes again.
+        // Lines that were read but not reported arrive again.
         if (signal.aborted) return null
         this.#lastId = id ?? this.#lastId
         if (name === 'end') return { is: 'ended', why: this.#parts.endText }

@@ -1,4 +1,4 @@
-/** What is searched and shown in a log. */
+/** Search and filters of a log. */
 import type { Worker } from '../../../client/api-types.d.ts'
 import { count, plural } from '../../../format.ts'
 import { Button, Choice } from '../../../parts/basic.tsx'
@@ -7,19 +7,19 @@ import { LEVELS, type Level } from './log-line.ts'
 import { type LogSession, MAX_AHEAD } from './log-session.ts'
 import { type LogFilter, searchOf } from './log-view.ts'
 
-/** What the query of the page says about the log, so that a link shows the same. */
+/** Choices for the log in the query of the page, so that a link shows the same. */
 export interface LogChoice {
   readonly worker: string | null
-  /** Only what was printed for this job. */
+  /** Only the output of this job; null for all. */
   readonly job: string | null
   readonly from: string
   readonly text: string
   readonly filter: LogFilter
-  /** What is wrong with the regular expression; null for nothing. */
+  /** Problem of the regular expression; null for none. */
   readonly problem: string | null
 }
 
-/** Where the log begins, by its name in the query: a number of old lines, or minutes. */
+/** Start of the log, by its name in the query: a number of old lines, or minutes. */
 export const BEGINNINGS: Readonly<
   Record<string, { readonly title: string; readonly tail?: number; readonly minutes?: number }>
 > = {
@@ -60,7 +60,7 @@ export function logChoice(): LogChoice {
   }
 }
 
-/** Search, with the way from match to match. */
+/** The search, with buttons from match to match. */
 export function LogSearch({
   choice,
   session,
@@ -69,7 +69,7 @@ export function LogSearch({
 }: {
   readonly choice: LogChoice
   readonly session: LogSession
-  /** The line of the match that was gone to; null before. */
+  /** Number of the line with the selected match; null before the first. */
   readonly current: number | null
   readonly onStep: (by: 1 | -1) => void
 }) {
@@ -139,7 +139,7 @@ function matchIndexOf({ view }: LogSession, number: number): number | null {
   return after !== null && view.matchAt(after) === number ? after : null
 }
 
-/** Which lines are shown, and how. */
+/** Filters and display options of lines. */
 export function LogFilters({
   choice,
   workers,
@@ -207,7 +207,7 @@ export function LogFilters({
   )
 }
 
-/** Stops and starts new lines. */
+/** Pauses and resumes new lines. */
 export function PauseButton({ session }: { readonly session: LogSession }) {
   const unseen = session.unseen.value
   const { is } = session.stream.value

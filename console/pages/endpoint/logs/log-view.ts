@@ -1,36 +1,36 @@
-/** The lines of a buffer that a filter lets through, found as they come. */
+/** The lines of a buffer that pass a filter, found as they arrive. */
 import type { LogBuffer } from './log-buffer.ts'
 import { LEVELS, type Level, type LineKind, type LogLine } from './log-line.ts'
 import { RowHeights } from './row-heights.ts'
 import { SortedNumbers } from './sorted-numbers.ts'
 
-/** Which lines are shown. */
+/** Filter of lines. */
 export interface LogFilter {
-  /** The least grave level that is shown; null for all lines. */
+  /** Least severe level that is shown; null for all lines. */
   readonly level: Level | null
   readonly kind: Exclude<LineKind, 'notice'> | null
-  /** What is searched; null for nothing. */
+  /** The searched expression; null for none. */
   readonly search: RegExp | null
-  /** Whether only lines with what is searched are shown. */
+  /** True if only matching lines are shown. */
   readonly onlyMatches: boolean
-  /** Lines around each that are shown with it, where a filter hides others. */
+  /** Number of lines around each match that are shown with it, while a filter hides others. */
   readonly context: number
 }
 
-/** Characters of a line that are searched and shown; the rest is shown on demand. */
+/** Number of characters of a line that are searched and shown; the rest is shown on demand. */
 export const MAX_SHOWN = 2_000
 
-/** Lines that are looked at between two looks at the clock. */
+/** Number of lines between two reads of the clock. */
 const STRIDE = 256
 
-/** Rows: the numbers of the shown lines, and how high each row is. */
+/** Rows: the numbers of the shown lines, and the height of each row. */
 export class LogView {
   readonly #buffer: LogBuffer
   readonly #filter: LogFilter
   readonly #rows = new SortedNumbers()
   readonly #context = new SortedNumbers()
   readonly #matches = new SortedNumbers()
-  /** The newest lines that are not shown and may become context. */
+  /** Newest hidden lines, which may become context. */
   #before: number[] = []
   #after = 0
   #next: number
@@ -54,17 +54,17 @@ export class LogView {
     return this.#heights
   }
 
-  /** Number of lines with what is searched. */
+  /** Number of matching lines. */
   get matchCount(): number {
     return this.#matches.length
   }
 
-  /** Number of the first line that it has not seen yet. */
+  /** Number of the first line that was not scanned yet. */
   get seenUntil(): number {
     return this.#next
   }
 
-  /** Characters of the longest row that has been shown. */
+  /** Characters of the longest row that was shown. */
   get longest(): number {
     return this.#longest
   }
@@ -83,7 +83,7 @@ export class LogView {
     return this.#context.at(this.#context.indexOf(number)) === number
   }
 
-  /** The next or the previous match of a line, around the end to the other one. @returns its index, or null where there is none */
+  /** The next or previous match from a line, wrapping around the end. @returns its index, or null without a match */
   matchFrom(number: number, by: 1 | -1): number | null {
     const count = this.#matches.length
     if (count === 0) return null
@@ -96,7 +96,7 @@ export class LogView {
     return this.#matches.at(index)
   }
 
-  /** Looks at lines that it has not seen yet, for some milliseconds. @returns whether it has seen all up to `end` */
+  /** Scans new lines for some milliseconds. @returns true if all lines up to `end` were scanned */
   advance(end: number, budgetMs: number): boolean {
     const untilMs = performance.now() + budgetMs
     while (this.#next < end) {
@@ -107,7 +107,7 @@ export class LogView {
     return true
   }
 
-  /** Forgets lines that the buffer has let go. */
+  /** Drops lines that the buffer has dropped. */
   trim(): void {
     const { first } = this.#buffer
     this.#heights.drop(this.#rows.dropBelow(first))
@@ -117,7 +117,7 @@ export class LogView {
     this.#next = Math.max(this.#next, first)
   }
 
-  /** Lays the rows out anew, for another width. */
+  /** Lays out the rows again, for another width. */
   wrap(columns: number): void {
     this.#heights = new RowHeights(columns)
     for (let row = 0; row < this.count; row += 1) this.#heights.add(widthOf(this.#buffer.get(this.#rows.at(row)!)!))
@@ -155,20 +155,20 @@ export class LogView {
   }
 }
 
-/** Whether a line is one that a filter shows, apart from context. */
+/** True for a line that passes the filter, without regard to context. */
 export function isHit(line: LogLine, filter: LogFilter): boolean {
   if (line.kind === 'notice') return true
   const isFoundToo = !filter.onlyMatches || filter.search === null || isFound(line, filter.search)
   return isWanted(line, filter) && isGrave(line, filter.level) && isFoundToo
 }
 
-/** The expression for what was typed. @throws SyntaxError for a wrong regular expression */
+/** The expression of a typed text. @throws SyntaxError for an invalid regular expression */
 export function searchOf(text: string, isExpression: boolean): RegExp | null {
   if (text === '') return null
   return new RegExp(isExpression ? text : text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&'), 'gi')
 }
 
-/** Where a text has what is searched; empty matches are none. */
+/** Ranges of a text that match; empty matches are left out. */
 export function foundIn(text: string, search: RegExp): { readonly from: number; readonly to: number }[] {
   const found: { from: number; to: number }[] = []
   for (const { index, 0: match } of text.matchAll(search)) {
@@ -186,7 +186,7 @@ function isWanted({ kind }: LogLine, filter: LogFilter): boolean {
   return filter.kind === null || kind === 'notice' || kind === filter.kind
 }
 
-/** Lines that name no level count as `info`. */
+/** True for a line of at least a level. Lines without a level count as `info`. */
 function isGrave({ level }: LogLine, least: Level | null): boolean {
   return least === null || LEVELS.indexOf(level ?? 'info') <= LEVELS.indexOf(least)
 }
@@ -195,11 +195,11 @@ function isGrave({ level }: LogLine, least: Level | null): boolean {
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/g
 const BEYOND_LATIN = /[\u1000-\uffff]/
 
-/** Columns of a line; a pair of surrogates counts two, as the emoji that most of them are. */
+/** Columns of a line; a surrogate pair counts two, since most are emoji. */
 function widthOf({ text }: LogLine): number {
   if (text.length > MAX_SHOWN) return MAX_SHOWN + REST_COLUMNS
   return text.length + (BEYOND_LATIN.test(text) ? (text.match(WIDE)?.length ?? 0) : 0)
 }
 
-/** Room for the button that shows the rest of a line. */
+/** Columns for the button that shows the rest of a line. */
 const REST_COLUMNS = 24

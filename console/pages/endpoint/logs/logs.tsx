@@ -1,4 +1,4 @@
-/** What the workers of an endpoint print, as it comes. */
+/** The output of the workers of an endpoint, live. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { api, send } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
@@ -15,7 +15,7 @@ import { LogSession } from './log-session.ts'
 import type { StreamParts } from './log-stream.ts'
 import { BEGINNINGS, type LogChoice, LogFilters, LogSearch, logChoice, PauseButton } from './log-tools.tsx'
 
-/** Workers that the choice of workers has. */
+/** Limit of workers in the choice of workers. */
 const MAX_WORKERS = 200
 
 /** The log of an endpoint, or of one of its workers. */
@@ -24,7 +24,7 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   const { worker, job, from } = choice
   const session = useMemo(() => new LogSession(streamOf(id, choice), choice.filter), [id, worker, job, from])
   useEffect(() => () => session.close(), [session])
-  // The address says the filter; the same one is not applied twice.
+  // The address has the filter; an unchanged one is not applied again.
   const { level, kind, search, onlyMatches, context } = choice.filter
   const filterKey = JSON.stringify([level, kind, search?.source, onlyMatches, context])
   useEffect(() => session.filter(choice.filter), [session, filterKey])
@@ -92,7 +92,7 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   )
 }
 
-/** How the stream is, how many lines there are, and what can be done with them. */
+/** The state of the stream, the number of lines, and the actions on them. */
 function Foot({ session, name }: { readonly session: LogSession; readonly name: string }) {
   void session.changes.value
   const { buffer, view } = session
@@ -149,13 +149,13 @@ function StreamSign({ session }: { readonly session: LogSession }) {
   }
 }
 
-/** The stream of an endpoint, of one of its workers, or of what was printed for a job. */
+/** The stream of an endpoint, of one of its workers, or of the output for a job. */
 function streamOf(id: string, { worker, job, from }: LogChoice): Pick<StreamParts, 'open' | 'endText'> {
   const { tail, minutes } = BEGINNINGS[from]!
   return {
     endText: job !== null ? 'The job has ended' : worker !== null ? 'The worker has ended' : 'The endpoint was deleted',
     open: (lastEventId, signal) => {
-      // An instant as the last event gives every line since, however many these are.
+      // An instant as the last event selects every line since then, without a limit on their number.
       const after =
         lastEventId ?? (minutes === undefined ? null : new Date(Date.now() - minutes * 60_000).toISOString())
       return send('GET /v2/serverless/{id}/logs', {

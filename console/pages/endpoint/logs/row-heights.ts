@@ -1,9 +1,9 @@
-/** Where rows of several lines of text are, without measuring them: the font has one width. */
+/** Positions of rows of several lines of text, without measuring them: the font has one width. */
 
-/** Heights of rows in lines of text; rows are added at the end and go at the beginning. */
+/** Heights of rows in lines of text; rows are added at the end and dropped at the beginning. */
 export class RowHeights {
   readonly #columns: number
-  /** Height of all rows up to each one and with it, counted from the first that ever was. */
+  /** Height of all rows up to the end of each one, counted from the first row ever. */
   #ends: number[] = []
   #head = 0
   #gone = 0
@@ -48,7 +48,7 @@ export class RowHeights {
     return this.topOf(row + 1) - this.topOf(row)
   }
 
-  /** The row that has a line of text; the last one behind the end. */
+  /** The row at a line of text; the last one for a line after the end. */
   rowAt(line: number): number {
     const wanted = this.#gone + Math.max(0, line)
     let [low, high] = [this.#head, this.#ends.length - 1]

@@ -1,15 +1,15 @@
-/** A line as stretches of one look each. */
+/** A line as segments of one look each. */
 import type { Style } from './ansi.ts'
 
-/** A stretch of a line. */
+/** A segment of a line. */
 export interface Segment {
   readonly text: string
   readonly classes: string
-  /** Whether it is what is searched. */
+  /** True for a match of the search. */
   readonly isFound: boolean
 }
 
-/** Cuts a text where its colours or what is searched begin or end. Both lists are in order. */
+/** Cuts a text where its colors or the matches begin or end. Both lists are in order. */
 export function segmentsOf(
   text: string,
   styles: readonly Style[],

@@ -1,4 +1,4 @@
-/** Rising numbers: added at the end, gone at the beginning, found in the middle. */
+/** Rising numbers: added at the end, dropped at the beginning, found by binary search. */
 export class SortedNumbers {
   #numbers: number[] = []
   #head = 0
@@ -26,7 +26,7 @@ export class SortedNumbers {
     return low - this.#head
   }
 
-  /** Forgets the numbers below one. Returns how many these were. */
+  /** Drops the numbers below one. Returns the number of dropped ones. */
   dropBelow(number: number): number {
     const count = this.indexOf(number)
     this.#head += count

@@ -1,4 +1,4 @@
-/** What is shown of the metrics of an endpoint: the points of the API as series without holes in their time. */
+/** Measures of an endpoint for charts: the points of the API as series without holes in their time. */
 import type { EndpointMetricPoint } from '../../../client/api-types.d.ts'
 import type { Series, Unit } from '../../../parts/chart-data.ts'
 import { INTERVALS, type Range } from './range.ts'
@@ -9,22 +9,22 @@ export interface Measure {
   readonly title: string
   readonly kind: 'bars' | 'lines'
   readonly unit: Unit
-  /** What the legend says of the whole range. */
+  /** Figure of the whole range in the legend. */
   readonly summary: 'sum' | 'average' | 'max'
   readonly series: readonly Series[]
 }
 
-/** A span of time, and what was counted in it; null where nothing was. */
+/** A span of time, and the counts in it; null if nothing was counted. */
 export interface Slot {
   readonly atMs: number
   readonly point: EndpointMetricPoint | null
-  /** Nothing can be known of it: the endpoint was not there yet. */
+  /** True for a span before the endpoint was created. */
   readonly isUnknown: boolean
-  /** It is not over. */
+  /** True if the span has not ended. */
   readonly isOpen: boolean
 }
 
-/** All intervals of a range up to the present. @param sinceMs when the endpoint was made */
+/** All intervals of a range up to the present. @param sinceMs creation of the endpoint */
 export function slotsOf(
   points: readonly EndpointMetricPoint[],
   { fromMs, toMs, interval }: Range,
@@ -42,7 +42,7 @@ export function slotsOf(
   return slots
 }
 
-/** The charts of some slots. A count that is missing is zero, a time or a use that was not measured is a gap. */
+/** The charts of some slots. A missing count is zero; a time or use that was not measured is a gap. */
 export function measuresOf(slots: readonly Slot[]): Measure[] {
   return [requests(slots), ...times(slots), workers(slots), ...gpus(slots)]
 }
@@ -94,7 +94,7 @@ function times(slots: readonly Slot[]): Measure[] {
   }))
 }
 
-/** What a measure of time is about. */
+/** Explanation of a measure of time. */
 export function hintOf(id: string): string | undefined {
   return TIMES.find(([time]) => time === id)?.[2]
 }
@@ -123,7 +123,10 @@ function workers(slots: readonly Slot[]): Measure {
   }
 }
 
-/** Workers are counted some times a minute: in an interval that has just begun, none may mean that nobody looked. */
+/**
+ * Workers are counted a few times a minute: in an interval that just began, no count may
+ * mean that none was taken yet.
+ */
 function hasWorkers({ point, isUnknown, isOpen }: Slot): boolean {
   if (isUnknown) return false
   return !isOpen || STATES.some(([state]) => (point?.workers[state].max ?? 0) > 0)

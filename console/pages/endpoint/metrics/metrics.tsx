@@ -1,4 +1,4 @@
-/** What an endpoint did over time. */
+/** Measures of an endpoint over time. */
 import { useMemo, useRef } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, EndpointMetrics } from '../../../client/api-types.d.ts'
@@ -14,14 +14,17 @@ import { query, setQuery } from '../../../router.ts'
 import { hintOf, type Measure, measuresOf, rowsOf, type Slot, slotsOf } from './measures.ts'
 import { addressOf, INTERVALS, moved, RANGES, type Range, type RangeId, rangeOf, scaled } from './range.ts'
 
-/** What was read: points, the range that they are of, and when. */
+/** One read: points, their range, and the instant. */
 interface Read {
   readonly range: Range
   readonly points: EndpointMetrics['points']
   readonly atMs: number
 }
 
-/** The time at which numbers of longer intervals are read again. Those of minutes change with each event. */
+/**
+ * Interval after which numbers of longer intervals are read again, in milliseconds. Those of
+ * minutes change with each event.
+ */
 const AGAIN_MS = 15_000
 
 /** Charts of the requests, times, workers and GPUs of an endpoint. */
@@ -31,7 +34,7 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
   const isTable = asked.get('view') === 'table'
   const series = useMetrics(id)
   const marks = useReleases(id)
-  // The charts of the range before stay until the next one is there.
+  // The charts of the previous range stay until the next read ends.
   const last = useRef<Read | null>(null)
   if (series.data !== null) last.current = series.data
   const shown = series.data ?? last.current
@@ -71,7 +74,7 @@ function useMetrics(id: string): Resource<Read> {
     async signal => {
       const atMs = Date.now()
       const now = rangeOf(asked, atMs)
-      // The end is left out while it is not there yet: the server's clock may be behind.
+      // The end is left out while it lies in the future: the server's clock may be behind.
       const to = now.isLive ? {} : { to: new Date(now.toMs).toISOString() }
       const { points } = await api('GET /v2/serverless/{id}/metrics', {
         path: { id },
@@ -171,7 +174,7 @@ function Tools({
 const NAMES = { '1m': 'minute', '1h': 'hour', '1d': 'day of UTC' } as const
 const MAX_LINKS = 6
 
-/** What time is shown, and the releases that the lines in the charts stand for. */
+/** The shown time, and the releases at the lines in the charts. */
 function Shown({ id, marks, range }: { readonly id: string; readonly marks: readonly Mark[]; readonly range: Range }) {
   const isLong = range.toMs - range.fromMs > 86_400_000
   return (
@@ -233,7 +236,7 @@ function Hint({ of }: { readonly of: string }) {
   return text === undefined ? null : <span class="hint">{text}</span>
 }
 
-/** When an interval began, as short as it is plain. */
+/** The start of an interval, as short as it is unambiguous. */
 function sinceText(atMs: number, { interval, fromMs, toMs }: Range): string {
   const text = dateTime(atMs).slice(5)
   if (interval === '1d') return text.slice(0, 5)

@@ -1,10 +1,10 @@
-/** Which time is shown, and in intervals of which length. */
+/** The shown range of time, and the length of its intervals. */
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-/** Intervals of the API, and how long the server keeps their counts. */
+/** Intervals of the API, with the time that the server keeps their counts. */
 export const INTERVALS = {
   '1m': { lengthMs: MINUTE_MS, keptMs: 7 * DAY_MS },
   '1h': { lengthMs: HOUR_MS, keptMs: 90 * DAY_MS },
@@ -26,22 +26,22 @@ export const RANGES = {
 /** One of {@link RANGES}. */
 export type RangeId = keyof typeof RANGES
 
-/** The range where the address says nothing, or nonsense. */
+/** The range for an address without one, or with an invalid one. */
 const USUAL_RANGE: RangeId = '1h'
 
-/** More points than this are too many for a chart. */
+/** Limit of points of a chart. */
 const MAX_POINTS = 400
 const SHORTEST_MS = 5 * MINUTE_MS
 const LONGEST_MS = 90 * DAY_MS
 
 /** A range whose ends are those of intervals. */
 export interface Range {
-  /** Null for one that somebody chose in a chart. */
+  /** Null for a range that somebody chose in a chart. */
   readonly id: RangeId | null
   readonly interval: Interval
   readonly fromMs: number
   readonly toMs: number
-  /** Whether its last interval is not over: its numbers still change. */
+  /** True if its last interval has not ended: its numbers still change. */
   readonly isLive: boolean
 }
 
@@ -60,7 +60,7 @@ export function rangeOf(query: URLSearchParams, nowMs: number): Range {
   return { id, interval, fromMs: endMs - ms, toMs: endMs, isLive: true }
 }
 
-/** The shortest interval that the server still has of this time and that makes no more points than a chart can show. */
+/** The shortest interval that the server still has for this time and that stays within the limit of points. */
 export function intervalFor(fromMs: number, toMs: number, nowMs: number): Interval {
   for (const interval of Object.keys(INTERVALS) as Interval[]) {
     const { lengthMs, keptMs } = INTERVALS[interval]

@@ -1,11 +1,11 @@
-/** What other settings would have changed, in words. */
+/** Effects of other settings, in words. */
 import type { WhatIfFigures } from '../../../client/api-types.d.ts'
 import { count, duration, money, percent, plural } from '../../../format.ts'
 
-/** Figures of settings that were played. */
+/** Figures of settings that were replayed. */
 export type Figures = NonNullable<WhatIfFigures>
 
-/** Figures of a table: today's and those of the other settings. */
+/** Figures of one row of the table: today's and those of the other settings. */
 export interface Row {
   readonly name: string
   readonly today: string
@@ -36,12 +36,12 @@ function hours(number: number): string {
   return `${number < 10 ? number.toFixed(2) : number.toFixed(1)} h`
 }
 
-/** From this part on a difference is named; less is chance. */
+/** Relative difference from which a change is named; a smaller one is chance. */
 const LEAST_PART = 0.02
-/** Shorter differences of waits are not felt. */
+/** Difference of waits in milliseconds below which nobody notices it. */
 const LEAST_WAIT_MS = 50
 
-/** The differences that matter, a sentence each; one that says so where none does. */
+/** The differences that matter, a sentence each; one that says so if none does. */
 export function differences(today: Figures, other: Figures): readonly string[] {
   const found = [...costDifference(today, other), ...waitDifference(today, other), ...startDifference(today, other)]
   return found.length === 0 ? ['These settings would have changed nothing that matters.'] : found
@@ -55,7 +55,7 @@ function costDifference(today: Figures, other: Figures): string[] {
   return [`Workers would have cost ${money(Math.abs(more))}${part} ${more > 0 ? 'more' : 'less'}.`]
 }
 
-/** Where hours are free, they are still those of a machine. */
+/** The difference of hours. Hours without a price still use a machine. */
 function hoursDifference(before: number, after: number): string[] {
   if (Math.abs(after - before) <= before * LEAST_PART) return []
   return [`Workers would have run for ${hours(after)} instead of ${hours(before)}.`]

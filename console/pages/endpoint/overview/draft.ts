@@ -39,18 +39,18 @@ function changed(today: Draft, draft: Draft): (keyof Draft)[] {
   return (Object.keys(NAMES) as (keyof Draft)[]).filter(name => today[name] !== draft[name])
 }
 
-/** What differs, for people. */
+/** The changed settings, for people. */
 export function changesOf(today: Draft, draft: Draft): readonly Change[] {
   return changed(today, draft).map(name => ({ name: NAMES[name], from: today[name] || '–', to: draft[name] || '–' }))
 }
 
-/** The question: what is left out is as it is today. */
+/** The query of the what-if. A setting that is left out stays as it is today. */
 export function queryOfDraft(today: Draft, draft: Draft): Query {
   const fields = new Set(changed(today, draft))
-  // A value belongs to a type: the server takes it for today's unless it knows the type.
+  // A value belongs to a type: without the type, the server takes the value for one of today's type.
   if (fields.has('scalerType')) fields.add('scalerValue')
   const query = Object.fromEntries([...fields].filter(name => draft[name] !== '').map(name => [name, draft[name]]))
-  // The server reads the numbers from the text of the query.
+  // The server parses the numbers from the text of the query.
   return query as unknown as Query
 }
 

@@ -1,4 +1,4 @@
-/** What one looks for first at an endpoint: what is wrong, how it is called, what its workers do. */
+/** The first view of an endpoint: its problems, its addresses, and its workers. */
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, Worker } from '../../../client/api-types.d.ts'
@@ -139,7 +139,7 @@ function WorkerDot({ id, worker }: { readonly id: string; readonly worker: Worke
   )
 }
 
-/** How far a rollout or a canary is; nothing where all workers run the newest release. */
+/** Progress of a rollout or a canary; nothing if all workers run the newest release. */
 function Rollout({ id }: { readonly id: string }) {
   const { data } = useReleases(id)
   if (data === null || data.rollout.state === 'COMPLETE') return null

@@ -1,18 +1,21 @@
-/** How programs call an endpoint, with its real addresses. The key comes from the environment, so that a snippet can be kept. */
+/**
+ * Calls of an endpoint from programs, with its real addresses. The key comes from the environment, so
+ * that a snippet can be stored.
+ */
 import type { Endpoint } from '../../../client/api-types.d.ts'
 
 /** A program that can be copied. */
 export interface Snippet {
   readonly id: 'curl' | 'python' | 'javascript' | 'openai'
   readonly title: string
-  /** What has to be installed first; null for nothing. */
+  /** Command that installs the required packages; null for none. */
   readonly install: string | null
   readonly text: string
 }
 
 type Called = Pick<Endpoint, 'id' | 'type' | 'requestUrls' | 'browserUrl' | 'modelReferences'>
 
-/** An address of an endpoint, with what it is for. */
+/** An address of an endpoint, with its purpose. */
 export interface Address {
   readonly name: string
   readonly method: 'GET' | 'POST' | null
@@ -138,7 +141,7 @@ function balancedSnippets(base: string): readonly Snippet[] {
   ]
 }
 
-/** The address below which all endpoints are, which clients call their base. */
+/** The base address of clients: the path of all endpoints. */
 function baseOf(run: string, id: string): string {
   return run.slice(0, -`/${id}/run`.length)
 }

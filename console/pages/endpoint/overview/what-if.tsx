@@ -1,4 +1,4 @@
-/** What other settings would have cost, beside those of today, with the button that makes them the settings. */
+/** The estimated cost of other settings beside that of today's, with the button that applies them. */
 import { useEffect, useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { WhatIf as Answer, Endpoint, UpdateEndpointRequest } from '../../../client/api-types.d.ts'

@@ -1,4 +1,4 @@
-/** What differs between two releases. */
+/** Differences between two releases. */
 import { api } from '../../../client/api.ts'
 import { useResource } from '../../../client/resource.ts'
 import { Loaded } from '../../../parts/basic.tsx'
@@ -9,7 +9,7 @@ import { differences } from '../../endpoint-form/difference.ts'
 import { DifferenceList } from '../../endpoint-form/parts.tsx'
 import { versionsOf } from './release-words.ts'
 
-/** Any two releases, which the address names; nothing where it names none. */
+/** The two releases that the address names; nothing if it names none. */
 export function Compare({ id, versions }: { readonly id: string; readonly versions: readonly number[] }) {
   const both = versionsOf(query.value.get('compare'))
   if (both === null) return null

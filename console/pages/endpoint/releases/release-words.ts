@@ -1,6 +1,6 @@
 /** Releases in words. */
 
-/** How the newest release comes to the workers. */
+/** State of the rollout of the newest release. */
 export interface RolloutFacts {
   readonly state: 'IN_PROGRESS' | 'STOPPED' | 'CANARY' | 'COMPLETE'
   readonly workersOnLatest: number
@@ -9,11 +9,11 @@ export interface RolloutFacts {
   readonly reason: string | null
   readonly workingVersion: number | null
   readonly canary: number | null
-  /** Null unless it was stopped because it failed its jobs or requests. */
+  /** Null unless the rollout was stopped because the release failed its jobs or requests. */
   readonly failures: object | null
 }
 
-/** What is told of a release. */
+/** Facts of a release that its sentence uses. */
 interface ReleaseFacts {
   readonly version: number | null
   readonly restoredVersion: number | null
@@ -21,7 +21,7 @@ interface ReleaseFacts {
   readonly diff: readonly { readonly field: string }[]
 }
 
-/** What made a release, in a sentence. */
+/** The origin of a release, in a sentence. */
 export function whatOf({ version, restoredVersion, source, diff }: ReleaseFacts): string {
   if (restoredVersion !== null) return `Rollback to version ${restoredVersion}`
   if (source === 'GIT_BUILD') return 'Built from a repository'
@@ -31,7 +31,7 @@ export function whatOf({ version, restoredVersion, source, diff }: ReleaseFacts)
   return `Changed ${names.slice(0, 4).join(', ')}${names.length > 4 ? ' and more' : ''}`
 }
 
-/** Where a rollout stands, in a sentence. */
+/** The state of a rollout, in a sentence. */
 export function rolloutSentence(version: number | null, rollout: RolloutFacts): string {
   const { state, workersOnLatest, workersTotal, workingVersion, canary, reason } = rollout
   const some = `${workersOnLatest} of ${workersTotal} workers run version ${version}`
@@ -50,7 +50,7 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
       ? `Version ${version} has had no ready worker yet. The next workers run it.`
       : `${some}. The others end when they are replaced.`
   }
-  // Nothing older has worked that could go on, so it is tried again and again.
+  // No older release has worked, so the newest is tried again and again.
   if (reason !== null) return `Version ${version} does not work, and no older version has worked.`
   if (workersTotal === 0) return `No worker runs. The next ones run version ${version}.`
   return workersTotal === 1

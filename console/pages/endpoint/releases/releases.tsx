@@ -1,4 +1,4 @@
-/** The releases of an endpoint: how the newest one comes to the workers, what each changed, and the way back. */
+/** The releases of an endpoint: the rollout of the newest, the changes of each, and the rollback. */
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, Release, ListEndpointReleasesResponse as ReleaseList } from '../../../client/api-types.d.ts'
@@ -16,7 +16,7 @@ import { Between, Compare } from './compare.tsx'
 import { whatOf } from './release-words.ts'
 import { Rollout } from './rollout.tsx'
 
-/** Changes that are shown of each release. */
+/** Limit of changes that are shown of each release. */
 const MAX_SHOWN = 12
 
 /** A tab of an endpoint. */

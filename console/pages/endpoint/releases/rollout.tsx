@@ -1,4 +1,4 @@
-/** How far the newest release has come, and what helps where it has not. */
+/** Progress of the newest release, with actions if it does not advance. */
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { ListEndpointReleasesResponse } from '../../../client/api-types.d.ts'

@@ -1,4 +1,6 @@
-/** Actions on many jobs: those that are ticked, or all that match the filter. Each says how many before it does anything. */
+/**
+ * Actions on many jobs: the ticked ones, or all that match the filter. Each shows the number of jobs before it acts.
+ */
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { api, sentenceOf } from '../../../client/api.ts'
@@ -96,7 +98,7 @@ function TickedButton({
   )
 }
 
-/** What an action did: how many jobs it changed, and why it did not change others. */
+/** Result of an action: the number of changed jobs, and the reasons why others stayed unchanged. */
 interface Done {
   readonly changed: number
   readonly problem: string | null
@@ -111,7 +113,7 @@ const MEANING: Readonly<Record<Action, string>> = {
     'They go to the end of the queue with their inputs, and with fresh attempts. Jobs whose result is gone are not retried.',
 }
 
-/** Asks with the count, acts, and says what was done. Closing it stops what goes on. */
+/** Asks with the number of jobs, acts, and reports the result. Closing it stops an action in progress. */
 function ActDialog({
   action,
   number,
@@ -121,12 +123,12 @@ function ActDialog({
   children,
 }: {
   readonly action: Action
-  /** How many jobs would be changed; null while they are counted. */
+  /** Number of jobs that would be changed; null until they are counted. */
   readonly number: number | null
-  /** Whether there are more than that. */
+  /** True if more jobs may match. */
   readonly isLeast?: boolean
   readonly act: Act
-  /** @param hasActed whether anything was tried */
+  /** @param hasActed true if the action was started */
   readonly onClose: (hasActed: boolean) => void
   readonly children?: ComponentChildren
 }) {
@@ -171,7 +173,7 @@ function ActDialog({
   )
 }
 
-/** Calls at once for ticked jobs, each of which is a call of its own. */
+/** Limit of parallel calls for ticked jobs, each of which is a call of its own. */
 const CALLS_AT_ONCE = 4
 
 function TickedDialog({
@@ -185,7 +187,7 @@ function TickedDialog({
   readonly action: Action
   readonly onClose: (hasActed: boolean) => void
 }) {
-  // Jobs that move while the dialog is open do not change what was asked.
+  // Jobs that move while the dialog is open do not change the selection.
   const [asked] = useState(ids)
   const act: Act = async (onProgress, stopped) => {
     const left = [...asked]
@@ -208,7 +210,7 @@ function TickedDialog({
   return <ActDialog action={action} number={asked.length} act={act} onClose={onClose} />
 }
 
-/** Calls that count what an action would change, each up to 1,000 jobs. */
+/** Limit of calls that count the affected jobs, each up to 1,000. */
 const MAX_COUNTS = 50
 
 function ManyDialog({
@@ -222,7 +224,7 @@ function ManyDialog({
   readonly action: Action
   readonly onClose: () => void
 }) {
-  // A span ends when the dialog was opened, so that what is counted is what is changed.
+  // A span ends at the opening of the dialog, so that the same jobs are counted and changed.
   const [asked] = useState(() => askedForAction(filter, action, Date.now())!)
   const [matched, setMatched] = useState<number | null>(null)
   const [isLeast, setLeast] = useState(false)
@@ -284,7 +286,7 @@ const LABELS: Readonly<Record<keyof AskedJobs, string>> = {
   to: 'Created before',
 }
 
-/** Which jobs are meant. */
+/** The selected jobs, in words. */
 function Asked({ asked }: { readonly asked: AskedJobs }) {
   const shown = (name: string, value: string) => {
     if (name === 'from' || name === 'to') return dateTime(value)

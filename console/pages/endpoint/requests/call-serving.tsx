@@ -1,4 +1,4 @@
-/** How a load-balancing endpoint is called. The console never does: what answers is foreign code. */
+/** Commands for a load-balancing endpoint. The console never calls it: foreign code would answer. */
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { Code, Section } from '../../../parts/basic.tsx'
 import { quoted } from './run-call.ts'

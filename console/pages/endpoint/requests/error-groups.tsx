@@ -1,4 +1,4 @@
-/** Errors by their causes: how often each came, and when last. Choosing one filters the list. */
+/** Errors by cause: their number and the time of the last. A choice of one filters the list. */
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import { useResource } from '../../../client/resource.ts'
@@ -9,10 +9,10 @@ import { setQuery } from '../../../router.ts'
 import { firstLine } from './job-error.ts'
 import { askedOf, type JobFilter } from './job-filter.ts'
 
-/** Groups that are shown until more are asked for. */
+/** Number of groups that are shown before the button for more. */
 const FEW = 4
 
-/** The panel of error groups, within the time of the list; nothing where there was no error. */
+/** The panel of error groups, within the time of the list; nothing without an error. */
 export function ErrorGroups({ endpointId, filter }: { readonly endpointId: string; readonly filter: JobFilter }) {
   const { span, fromMs, toMs, fingerprint: chosen } = filter
   const [isLong, setLong] = useState(false)
@@ -68,5 +68,5 @@ export function ErrorGroups({ endpointId, filter }: { readonly endpointId: strin
   )
 }
 
-/** Where a job goes that has an error. */
+/** States of a job that has an error. */
 const END = /^(?:FAILED|TIMED_OUT|IN_QUEUE)$/

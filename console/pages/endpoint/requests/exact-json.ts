@@ -1,6 +1,9 @@
-/** JSON whose numbers stay as they are written: inputs may have seeds and ids that no number of JavaScript can hold, and 1.0 is no 1 in Python. */
+/**
+ * JSON whose numbers stay as they are written: inputs may have seeds and ids that no number of JavaScript can hold,
+ * and 1.0 differs from 1 in Python.
+ */
 
-/** What newer browsers have for it (https://tc39.es/proposal-json-parse-with-source/). */
+/** Functions of newer browsers for it (https://tc39.es/proposal-json-parse-with-source/). */
 interface ExactJson {
   readonly rawJSON?: (text: string) => object
   readonly parse: (
@@ -9,10 +12,13 @@ interface ExactJson {
   ) => unknown
 }
 
-/** Part of a text with a number that JavaScript may write in another way. */
+/** Text that has a number which JavaScript may write in another way. */
 const MAY_CHANGE = /\d{16}|\d[.eE]|-0/
 
-/** Parses a JSON text. Numbers that JavaScript would write in another way become objects that `JSON.stringify` writes as they were, where the browser can do that. */
+/**
+ * Parses a JSON text. If the browser can, numbers that JavaScript would write in another way become objects that
+ * `JSON.stringify` writes in the original form.
+ */
 export function parseExact(text: string): unknown {
   const { rawJSON, parse } = JSON as ExactJson
   if (rawJSON === undefined || !MAY_CHANGE.test(text)) return JSON.parse(text)

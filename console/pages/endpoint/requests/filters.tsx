@@ -1,4 +1,4 @@
-/** What the list is filtered by; all of it is in the address. */
+/** Filters of the list; the address has all of them. */
 import { useEffect, useState } from 'preact/hooks'
 import type { JobStatus } from '../../../client/api-types.d.ts'
 import { Button, Choice, State } from '../../../parts/basic.tsx'
@@ -95,7 +95,7 @@ function Moment({
   )
 }
 
-/** Time after the last key until the list is read with a text, in ms. */
+/** Time after the last key until the list is read with a text, in milliseconds. */
 const TYPED_MS = 250
 
 function Text({
@@ -128,7 +128,7 @@ function Text({
       maxLength={name === 'error' ? 200 : 64}
       value={text}
       onInput={event => setText(event.currentTarget.value)}
-      // Who goes on to a button means what was typed.
+      // A typed text counts as soon as the focus moves on to a button.
       onChange={apply}
       {...(isSearch ? { 'data-search': '' } : {})}
     />

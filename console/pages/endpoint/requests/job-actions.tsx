@@ -1,4 +1,4 @@
-/** What can be done with a job, by its state. */
+/** The actions on a job, by its state. */
 import { useState } from 'preact/hooks'
 import { api, JsonText, request } from '../../../client/api.ts'
 import type { JobRecord } from '../../../client/api-types.d.ts'
@@ -91,7 +91,7 @@ function Replay({
   const problem = inputProblem(input, 'run')
   const replay = () =>
     send(async () => {
-      // Without a body the server takes the input that it keeps.
+      // Without a body the server takes the stored input.
       const body = input === before ? {} : { body: new JsonText(`{"input": ${input}}`) }
       const path = `/v2/${encodeURIComponent(endpoint)}/requests/${encodeURIComponent(job.id)}/replay`
       const { id } = (await (await request('POST', path, body)).json()) as { id: string }

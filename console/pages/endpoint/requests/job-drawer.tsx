@@ -1,4 +1,4 @@
-/** One job: what went in, what came out, its whole story, and what can be done with it. */
+/** One job: its input, its output, its whole story, and its actions. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { ApiError, api, send } from '../../../client/api.ts'
@@ -32,7 +32,7 @@ export function JobDrawer({ endpointId, jobId }: { readonly endpointId: string; 
       setEnded(isFinal(read.status))
       return read
     },
-    // Progress is in no event.
+    // No event reports progress.
     { on: ofJob, ...(isEnded ? {} : { everyMs: 2_000 }) },
   )
   const close = () => setQuery({ job: null })

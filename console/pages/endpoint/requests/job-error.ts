@@ -1,6 +1,6 @@
-/** Errors of jobs: text, or what an SDK says of an exception. */
+/** Errors of jobs: text, or an SDK's record of an exception. */
 
-/** An error for reading. */
+/** A parsed error. */
 export interface ReadError {
   /** Type and message, or the first line. */
   readonly title: string
@@ -8,7 +8,7 @@ export interface ReadError {
   readonly trace: string | null
 }
 
-/** Reads an error, also one of a list whose end is cut. */
+/** Parses an error, also one of a list whose end is cut. */
 export function readError(error: string): ReadError {
   if (error.startsWith('{')) {
     const type = memberOf(error, 'error_type')
@@ -31,7 +31,7 @@ export function firstLine(error: string): string {
   return readError(error).title.split('\n', 1)[0]!
 }
 
-/** A text of the JSON of an error; of a JSON that is cut, as far as it goes. */
+/** A text member of the JSON of an error; of a cut JSON, as far as it goes. */
 function memberOf(json: string, name: string): string | null {
   const found = new RegExp(`"${name}":\\s*"((?:[^"\\\\]|\\\\.)*)`, 's').exec(json)?.[1]
   if (found === undefined) return null

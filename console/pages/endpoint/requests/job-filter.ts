@@ -1,4 +1,4 @@
-/** Which jobs of an endpoint are listed, as the address of the page says. */
+/** The filter of the jobs of an endpoint, from the address of the page. */
 import type { JobStatus } from '../../../client/api-types.d.ts'
 
 /** All states, in the order of a job's life. */
@@ -11,7 +11,7 @@ export const STATUSES: readonly JobStatus[] = [
   'CANCELLED',
 ]
 
-/** States that an action of many jobs is for. */
+/** States to which an action on many jobs applies. */
 export const STATUSES_OF = {
   cancel: ['IN_QUEUE', 'IN_PROGRESS'],
   retry: ['FAILED', 'TIMED_OUT'],
@@ -22,7 +22,7 @@ const SPANS = { '15m': 15 * 60_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 7 
 /** A name of {@link SPANS}. */
 export type Span = keyof typeof SPANS
 
-/** What is listed. Null and empty mean all. */
+/** A filter. Null and empty mean all. */
 export interface JobFilter {
   readonly statuses: readonly JobStatus[]
   /** A span up to now; `from` and `to` do not count beside it. */
@@ -38,7 +38,7 @@ export interface JobFilter {
 /** The parameters of the address that make a filter. */
 export const PARAMETERS = ['status', 'span', 'from', 'to', 'worker', 'error', 'fingerprint'] as const
 
-/** Reads the filter of an address. What makes no sense is left out, as if it were not there. */
+/** Reads the filter of an address. Invalid parameters are ignored. */
 export function filterOf(query: URLSearchParams): JobFilter {
   const names = (query.get('status') ?? '').split(',')
   const span = query.get('span')
@@ -69,7 +69,7 @@ export interface AskedJobs {
   readonly to?: string
 }
 
-/** What the server is asked for. @param nowMs end of the span */
+/** The parameters of a request to the server. @param nowMs end of the span */
 export function askedOf(filter: JobFilter, nowMs: number): AskedJobs {
   const { statuses, span, worker, error, fingerprint } = filter
   const fromMs = span === null ? filter.fromMs : nowMs - SPANS[span]
@@ -84,20 +84,20 @@ export function askedOf(filter: JobFilter, nowMs: number): AskedJobs {
   }
 }
 
-/** What an action of many jobs is asked for: its states alone; null where the filter leaves none of them. */
+/** The parameters of an action on many jobs: of its states only; null if the filter has none of them. */
 export function askedForAction(filter: JobFilter, action: keyof typeof STATUSES_OF, nowMs: number): AskedJobs | null {
   const may: readonly JobStatus[] = STATUSES_OF[action]
   const statuses = filter.statuses.length === 0 ? may : may.filter(status => filter.statuses.includes(status))
   return statuses.length === 0 ? null : askedOf({ ...filter, statuses }, nowMs)
 }
 
-/** Whether a job in a state can be one of a filter; only failed ones have an error. */
+/** True if a job in a state can pass a filter; only failed ones have an error. */
 export function mayHave({ statuses, error, fingerprint }: JobFilter, status: JobStatus): boolean {
   if (statuses.length > 0 && !statuses.includes(status)) return false
   return (error === null && fingerprint === null) || (STATUSES_OF.retry as readonly JobStatus[]).includes(status)
 }
 
-/** Whether anything is left out. */
+/** True if the filter hides any job. */
 export function isFiltered(filter: JobFilter): boolean {
   return Object.keys(askedOf(filter, 0)).length > 0
 }
@@ -109,7 +109,7 @@ export function localInput(ms: number | null): string {
   return new Date(ms - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
-/** The instant of such a field for the address; null where it is empty. */
+/** The instant of such a field for the address; null if it is empty. */
 export function ofLocalInput(text: string): string | null {
   const ms = Date.parse(text)
   return Number.isNaN(ms) ? null : new Date(ms).toISOString()

@@ -1,4 +1,4 @@
-/** The lines that were printed for a job, and those that come while it runs. */
+/** The output for a job, live while it runs. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, queryOf, request, sentenceOf } from '../../../client/api.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
@@ -16,9 +16,9 @@ interface Lines {
   readonly problem: string | null
 }
 
-/** Limit of lines that are shown, the newest. */
+/** Limit of shown lines, the newest. */
 const MAX_LINES = 1_000
-/** Lines come in bursts; they are drawn together after this time, in ms. */
+/** Time in milliseconds after which new lines are drawn together, since they arrive in bursts. */
 const DRAW_AFTER_MS = 100
 
 /** The lines of a job. */
@@ -91,7 +91,7 @@ function useLines(path: string): Lines {
   return shown
 }
 
-/** Reads lines until the job has ended; after a break it goes on with the next line. */
+/** Reads lines until the job has ended; resumes after a lost connection. */
 async function follow(
   path: string,
   add: (line: Line) => void,
@@ -122,7 +122,7 @@ async function follow(
   }
 }
 
-/** Colours of terminals are left out (ECMA-48, CSI sequences). */
+/** Colors of terminals, which are removed (ECMA-48, CSI sequences). */
 const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, 'g')
 
 function readLine(data: string): Line {

@@ -4,7 +4,7 @@ import type { JobStatus } from '../../../client/api-types.d.ts'
 import { State, type Tone } from '../../../parts/basic.tsx'
 import { path, query } from '../../../router.ts'
 
-/** A state for people: its word, and what it means. */
+/** Word and tone of each state, for people. */
 export const STATE_WORDS: Readonly<Record<JobStatus, readonly [string, Tone]>> = {
   IN_QUEUE: ['Queued', 'wait'],
   IN_PROGRESS: ['Running', 'busy'],
@@ -24,7 +24,7 @@ export function JobState({ status }: { readonly status: JobStatus }) {
   )
 }
 
-/** The address of this list with a job open; null closes it. */
+/** The address of this list with a job open. */
 export function jobHref(id: string): string {
   const next = new URLSearchParams(query.value)
   next.set('job', id)

@@ -1,9 +1,9 @@
-/** The story of a job, from what is known of it, of its worker and of its webhook. */
+/** The story of a job, from its record, its worker and its webhook. */
 import type { JobRecord, WebhookDeliveries, WorkerDetail } from '../../../client/api-types.d.ts'
 import { hasMessage } from '../../webhooks/deliveries.ts'
 import { readError } from './job-error.ts'
 
-/** What a step means; one of those that states have. */
+/** Tone of a step; some of the tones of states. */
 type Tone = 'good' | 'busy' | 'wait' | 'bad' | 'off'
 
 /** A step of the story. */
@@ -11,12 +11,12 @@ export interface StoryStep {
   readonly atMs: number
   readonly title: string
   readonly tone: Tone
-  /** How long it took; null for what is a moment, or not known. */
+  /** Duration in milliseconds; null for a moment, or if it was not recorded. */
   readonly ms: number | null
   readonly detail?: string
 }
 
-/** What a story is made of; null for what is not known. */
+/** Sources of a story; null for a missing one. */
 export interface StorySources {
   readonly job: JobRecord
   readonly worker: Pick<WorkerDetail, 'id' | 'timeLine' | 'readyAt' | 'exitedAt' | 'exit'> | null
@@ -39,18 +39,18 @@ const ENDS: Readonly<Record<string, readonly [string, Tone]>> = {
   CANCELLED: ['Cancelled', 'off'],
 }
 
-/** Whether a job has ended. */
+/** True if a job has ended. */
 export function isFinal(status: string): boolean {
   return Object.hasOwn(ENDS, status)
 }
 
-/** The steps in the order of time. @param nowMs how far a wait or an attempt has come that goes on */
+/** The steps in the order of time. @param nowMs end of a wait or an attempt that goes on */
 export function storyOf({ job, worker, webhooks }: StorySources, nowMs: number): readonly StoryStep[] {
   const steps = [queued(job, nowMs), ...ofNotes(job), ...ofWorker(job, worker), ...ofAttempt(job, nowMs)]
   const end = endOf(job)
   if (end !== null) steps.push(end)
   for (const delivery of webhooks) steps.push(...ofDelivery(delivery))
-  // Stable: what has the same instant stays in the order of a job's life.
+  // The sort is stable: steps at the same instant stay in the order of a job's life.
   return steps.sort((a, b) => a.atMs - b.atMs)
 }
 
@@ -60,7 +60,7 @@ function queued(job: JobRecord, nowMs: number): StoryStep {
     atMs: job.createdAt,
     title: wasRetried(job) ? 'Queued again by a client' : 'Accepted and queued',
     tone: 'wait',
-    // When attempts that were lost had begun is not known.
+    // The start of a lost attempt is not recorded.
     ms: job.retries > 0 ? null : Math.max(0, untilMs - job.createdAt),
     ...(job.policy.lowPriority ? { detail: 'low priority: it starts no worker' } : {}),
   }
@@ -72,7 +72,7 @@ function wasRetried(job: JobRecord): boolean {
 
 function ofNotes(job: JobRecord): StoryStep[] {
   return job.notes.map(({ at, text, kind, workerId }) => {
-    // The rest says which worker it was, and what it printed last.
+    // The rest names the worker and its last output.
     const [, head = text, rest = ''] = /^([^;\n]*)[;\n]\s*(.*)/s.exec(text) ?? []
     const detail = rest !== '' || !workerId ? rest : `worker ${workerId}`
     return {
@@ -85,7 +85,7 @@ function ofNotes(job: JobRecord): StoryStep[] {
   })
 }
 
-/** The start of the worker, where the job waited for it. */
+/** The start of the worker, if the job waited for it. */
 function ofWorker(job: JobRecord, worker: StorySources['worker']): StoryStep[] {
   if (worker === null || job.startedAt === null) return []
   const phases = worker.timeLine.filter(({ phase, startedAt, ms }) => {

@@ -1,15 +1,15 @@
-/** The last inputs of endpoints, in this browser until one signs out. Inputs alone: no keys, no addresses of webhooks. */
+/** The last inputs of endpoints, in this browser until a sign-out. Inputs only: no keys, no addresses of webhooks. */
 
 import { INPUTS } from '../../../client/session.ts'
 
 /** Limit of inputs of one endpoint. */
 const MAX_INPUTS = 10
-/** Limit of endpoints of which inputs are kept; those that were called last. */
+/** Limit of endpoints with stored inputs; those that were called last. */
 const MAX_ENDPOINTS = 20
-/** Limit of characters of one input; longer ones are not kept. */
+/** Limit of characters of one input; longer ones are not stored. */
 const MAX_CHARACTERS = 8_000
 
-/** What is kept of the storage of a browser. */
+/** The used part of the storage of a browser. */
 export type Kept = Pick<Storage, 'getItem' | 'setItem'>
 
 /** The last inputs of an endpoint, the newest first. @param of the endpoint, or the endpoint and the kind of call */
@@ -17,7 +17,7 @@ export function lastInputs(of: string, kept: Kept = localStorage): readonly stri
   return read(kept)[of] ?? []
 }
 
-/** Keeps an input as the newest of its endpoint. @param of as of {@link lastInputs} */
+/** Stores an input as the newest of its endpoint. @param of as of {@link lastInputs} */
 export function keepInput(of: string, input: string, kept: Kept = localStorage): void {
   const { [of]: before = [], ...others } = read(kept)
   if (input.length > MAX_CHARACTERS) return

@@ -4,19 +4,19 @@ import type { JobStatus, JobSummary } from '../../../client/api-types.d.ts'
 import { type LiveEvent, onLive } from '../../../client/live.ts'
 import { isFinal } from './job-story.ts'
 
-/** Limit of moves that are kept; the oldest go first. */
+/** Limit of stored moves; the oldest are dropped first. */
 const MAX_MOVES = 10_000
-/** Events come in bursts; the list is drawn again this long after the first, in ms. */
+/** Time from an event until the list is drawn again, in milliseconds, since events arrive in bursts. */
 const DRAW_AFTER_MS = 200
 
-/** What an event says of a job. */
+/** The state of a job in an event. */
 export interface Move {
   readonly status: JobStatus
   readonly atMs: number
   readonly workerId: string | null
 }
 
-/** Rows as events told since they were read, without those that the filter does not mean any more. */
+/** Rows with the states of newer events, without those that no longer pass the filter. */
 export function useMoved(
   endpointId: string,
   rows: readonly JobSummary[] | null,
@@ -28,7 +28,7 @@ export function useMoved(
     moves.current.clear()
     let timer: ReturnType<typeof setTimeout> | null = null
     const stop = onLive(event => {
-      // Moves may be missing: what is read anew knows better.
+      // Moves may be missing: the next read is newer.
       if (event === null) return moves.current.clear()
       if (event.endpointId !== endpointId || event.type !== 'job.moved') return
       keep(moves.current, event)
@@ -55,7 +55,7 @@ function keep(moves: Map<string, Move>, event: LiveEvent): void {
   if (moves.size > MAX_MOVES) moves.delete(moves.keys().next().value!)
 }
 
-/** A row after a move; the same row where it was read since. */
+/** A row after a move; the same row if it was read since then. */
 export function movedRow(row: JobSummary, move: Move | undefined): JobSummary {
   if (move === undefined || move.status === row.status) return row
   const { status, atMs } = move

@@ -35,7 +35,7 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
   const list = useJobs(endpoint.id, filter)
   const [selected, select] = useState<ReadonlySet<string>>(new Set())
   const rows = list.data ?? []
-  // What was ticked under another filter would be changed without being seen.
+  // Otherwise ticked rows of another filter would be changed out of sight.
   const filterKey = JSON.stringify(filter)
   useEffect(() => select(new Set()), [filterKey])
   return (
@@ -84,10 +84,10 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
   )
 }
 
-/** Rows of the first page, which each change reads again, and of the others. */
+/** Number of rows on the first page, which each change reads again, and on the others. */
 const FIRST_PAGE = 100
 const OTHER_PAGE = 1_000
-/** A page of a filter can be short and yet not the last. So many pages are read for a screen that is not full. */
+/** Limit of pages that are read to fill the screen. A page of a filter can be short and yet not the last. */
 const MAX_EMPTY_PAGES = 40
 const FULL_SCREEN = 30
 
@@ -145,7 +145,7 @@ function NoJobs({
   )
 }
 
-/** A time that goes on. */
+/** A time that grows. */
 function Since({ atMs }: { readonly atMs: number }) {
   return <>{duration(now.value - atMs)}</>
 }
@@ -157,7 +157,7 @@ const COLUMNS: readonly Column<JobSummary>[] = [
     title: 'Job',
     width: '136px',
     isExtra: true,
-    // The beginning of an id is its time: ids of one day begin alike.
+    // The beginning of an id is its time, so ids of one day begin alike.
     cell: ({ id }) => (
       <a href={jobHref(id)} class="mono" title={id}>
         {id.length > 16 ? `…${id.slice(-15)}` : id}

@@ -1,9 +1,9 @@
 /** Calls that the runner makes, and the same calls as commands. */
 
-/** How a job is run. */
+/** Kind of a call. */
 export type Mode = 'run' | 'runsync' | 'stream' | 'openai'
 
-/** What a person set beside the input; empty texts are left out. */
+/** Options beside the input; empty texts are left out. */
 export interface RunOptions {
   readonly webhook: string
   /** Seconds. */
@@ -22,7 +22,7 @@ export interface Call {
   readonly body: string
 }
 
-/** How long `runsync` is held, in ms; the job goes on after that, and the page follows it. */
+/** Time that `runsync` is held, in milliseconds; the job goes on after that, and the page follows it. */
 const SYNC_WAIT_MS = 300_000
 
 /** The call of a mode. @param input JSON text: the input of a job, or the body of an OpenAI request */
@@ -48,13 +48,16 @@ function optionsOf({ webhook, executionTimeout, ttl, lowPriority }: RunOptions):
     .join('')
 }
 
-/** What is no number goes to the server as it is, which says what is wrong with it. */
+/**
+ * The milliseconds of typed seconds. Another text goes to the server as it is, so that the
+ * server reports the problem.
+ */
 function milliseconds(seconds: string): number | string {
   const ms = Math.round(Number(seconds) * 1_000)
   return Number.isFinite(ms) ? ms : seconds
 }
 
-/** Why a text is no input of a mode; null when it is. */
+/** Reason why a text is not an input of a mode; null if it is. */
 export function inputProblem(text: string, mode: Mode): string | null {
   let value: unknown
   try {
@@ -69,7 +72,7 @@ export function inputProblem(text: string, mode: Mode): string | null {
   return null
 }
 
-/** The `input` of a whole request that was pasted as an input; null where it is none. */
+/** The `input` of a whole request that was pasted as an input; null for any other text. */
 export function innerInput(text: string): string | null {
   try {
     const value = JSON.parse(text) as Record<string, unknown>
@@ -105,7 +108,7 @@ export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** The text that an event of a chat adds; null where it adds none. */
+/** The text that an event of a chat adds; null if it adds none. */
 export function chatDelta(data: string): string | null {
   try {
     const { choices } = JSON.parse(data) as {

@@ -1,4 +1,4 @@
-/** One run of the runner: sends the call, follows its job, and collects what it puts out as it comes. */
+/** One run of the runner: sends the call, follows its job, and collects its output as it arrives. */
 import { type Signal, signal } from '@preact/signals'
 import { ApiError, api, JsonText, request, send, sentenceOf } from '../../../client/api.ts'
 import type { Job } from '../../../client/api-types.d.ts'
@@ -8,22 +8,22 @@ import { exactBody, parseExact } from './exact-json.ts'
 import { isFinal } from './job-story.ts'
 import { type Call, chatDelta, type Mode } from './run-call.ts'
 
-/** How far a run is. */
+/** State of a run. */
 export interface RunState {
-  /** `ended`: the job has ended. `failed`: there is no job, or it cannot be followed; `problem` says why. */
+  /** `ended`: the job has ended. `failed`: there is no job, or it cannot be followed; `problem` has the reason. */
   readonly phase: 'sending' | 'running' | 'ended' | 'failed'
   readonly jobId: string | null
-  /** The job as it was read last. */
+  /** The job as it was last read. */
   readonly job: Job | null
-  /** What was streamed. */
+  /** The streamed output. */
   readonly text: string
   readonly chunks: number
-  /** Whether the beginning of the text was dropped. */
+  /** True if the beginning of the text was dropped. */
   readonly isCut: boolean
   readonly problem: string | null
 }
 
-/** A run that goes on. */
+/** A run in progress. */
 export interface Run {
   readonly mode: Mode
   readonly state: Signal<RunState>
@@ -35,11 +35,11 @@ export interface Run {
 
 /** Limit of characters of streamed output that the page keeps. */
 const MAX_TEXT = 200_000
-/** How often the state of a job is read where no event tells of it, in ms. */
+/** Interval of reads of a job whose changes no event reports, in milliseconds. */
 const READ_MS = 1_000
-/** Reads of a job that may be refused one after another before it counts as gone. */
+/** Limit of consecutive failed reads of a job, after which it counts as deleted. */
 const MAX_FAILURES = 10
-/** After this time a call that is held open asks for the id of its job, in ms. */
+/** Time after which a call that is held open asks for the id of its job, in milliseconds. */
 const ID_AFTER_MS = 250
 
 /** Starts a run. */
@@ -63,12 +63,12 @@ class Running implements Run {
   readonly #endpoint: string
   readonly #call: Call
   readonly #left = new AbortController()
-  /** The request that a chat is. */
+  /** Aborts the request of a chat. */
   readonly #chat = new AbortController()
-  /** Finds the job again of a call that is held open: the same key is the same job. */
+  /** Idempotency key that finds the job of a call that is held open: the same key is the same job. */
   readonly #key = Array.from(crypto.getRandomValues(new Uint32Array(4)), part => part.toString(36)).join('-')
 
-  /** Reads of the job that failed since the last that did not. */
+  /** Number of failed reads of the job since the last success. */
   #failures = 0
 
   constructor(endpoint: string, mode: Mode, call: Call) {
@@ -106,7 +106,7 @@ class Running implements Run {
     if (!this.#left.signal.aborted) this.state.value = { ...this.state.value, ...changes }
   }
 
-  /** Sends the call, or finds the job that it has become. */
+  /** Sends the call, or finds the job of an earlier try. */
   async #submit(path: string): Promise<string> {
     const response = await this.#post(path)
     const { id } = (await response.json()) as { id: string }
@@ -122,7 +122,7 @@ class Running implements Run {
     })
   }
 
-  /** The answer of `runsync` is the job; meanwhile the job is followed as others are, so that its state is seen. */
+  /** The answer of `runsync` is the job; until then the job is followed as others are, so that its state is shown. */
   async #runSync(): Promise<void> {
     const answered = this.#post(this.#call.path).then(response => exactBody<Job>(response))
     const first = await Promise.race([answered, pause(ID_AFTER_MS, this.#left.signal)])
@@ -142,7 +142,7 @@ class Running implements Run {
     await Promise.all([this.#watch(id), this.mode === 'stream' ? this.#readStream(id) : null])
   }
 
-  /** Reads the job whenever something happens to it, until it has ended. */
+  /** Reads the job at each of its events, until it has ended. */
   async #watch(id: string): Promise<void> {
     const left = this.#left.signal
     while (!left.aborted) {
@@ -159,7 +159,7 @@ class Running implements Run {
     }
   }
 
-  /** Whether the job has ended. */
+  /** True if the job has ended. */
   async #readJob(id: string): Promise<boolean> {
     try {
       const path = { endpoint: this.#endpoint, job: id }
@@ -167,7 +167,7 @@ class Running implements Run {
       const job = await exactBody<Job>(await send('GET /v2/{endpoint}/status/{job}', given))
       const hasEnded = isFinal(job.status)
       this.#failures = 0
-      // Chunks may still come after the end of the job.
+      // Chunks may still arrive after the end of the job.
       const isLast = hasEnded && this.mode !== 'stream' && this.mode !== 'openai'
       this.#set({
         job,
@@ -177,7 +177,7 @@ class Running implements Run {
       return hasEnded
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      // A server that starts does not know at once all that it knew before.
+      // A server that starts may not have loaded all jobs yet.
       this.#failures += 1
       const wasThere = this.state.value.job !== null && this.#failures <= MAX_FAILURES
       if (!error.isPassing && !wasThere) throw error
@@ -186,7 +186,7 @@ class Running implements Run {
     }
   }
 
-  /** Reads the chunks of a job; goes on after a break, since chunks that did not arrive come again. */
+  /** Reads the chunks of a job; goes on after a lost connection, since chunks that did not arrive are sent again. */
   async #readStream(id: string): Promise<void> {
     const backoff = new Backoff()
     const { signal: left } = this.#left
@@ -241,7 +241,7 @@ class Running implements Run {
   }
 }
 
-/** A chunk for reading: texts one behind the other, other values a line each. */
+/** A chunk for reading: texts are joined, other values have a line each. */
 function chunkText(data: string): string {
   try {
     const chunk = parseExact(data)

@@ -1,4 +1,4 @@
-/** Runs a job from the page, and shows what comes out of it as it comes. */
+/** Runs a job from the page, and shows its output as it arrives. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { who } from '../../../client/session.ts'
@@ -20,7 +20,7 @@ const MODES: readonly (readonly [Mode, string])[] = [
   ['openai', 'OpenAI chat'],
 ]
 
-/** The mode that an address names; null where the runner is closed. */
+/** The mode that an address names; null if the runner is closed. */
 export function modeOf(name: string | null): Mode | null {
   return MODES.find(([mode]) => mode === name)?.[0] ?? null
 }
@@ -127,7 +127,7 @@ function InputField({
   )
 }
 
-/** Texts of the editor: one for jobs, one for chats, each with what was sent before. */
+/** Texts of the editor: one for jobs, one for chats, each with the last inputs. */
 function useInputs(endpoint: Endpoint, mode: Mode) {
   const isChat = mode === 'openai'
   const id = isChat ? `${endpoint.id} chat` : endpoint.id

@@ -1,4 +1,4 @@
-/** What interrupts or cannot be taken back. */
+/** Actions that interrupt jobs or cannot be undone. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
@@ -12,7 +12,7 @@ import { Button, Section } from '../../../parts/basic.tsx'
 import { Confirm } from '../../../parts/dialog.tsx'
 import { navigate } from '../../../router.ts'
 
-/** Makes a new release that changes nothing but the workers. */
+/** Creates a release that replaces the workers and changes nothing else. */
 export async function restartWorkers(id: string): Promise<void> {
   await api('POST /v2/serverless/{id}/restart', { path: { id } })
   announce('New workers replace those that run')

@@ -18,7 +18,7 @@ import { useChecked } from '../../endpoint-form/use-checked.ts'
 
 type View = 'form' | 'json'
 
-/** The form of an endpoint that exists. */
+/** The form of an existing endpoint. */
 export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
   const change = useChange(endpoint)
   const { before, draft, text, setDraft, setText, body, mine, view, show, theirs } = change
@@ -104,7 +104,7 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
   )
 }
 
-/** What saving does to workers. */
+/** The effect of a save on workers. */
 function Effect({ mine }: { readonly mine: readonly Difference[] }) {
   if (mine.length === 0) return null
   return makesRelease(mine) ? (
@@ -114,18 +114,18 @@ function Effect({ mine }: { readonly mine: readonly Difference[] }) {
   )
 }
 
-/** A change that was left without saving it: who looks at another tab finds it again. */
+/** An unsaved change: somebody who looks at another tab finds it again. */
 let left: { readonly id: string; readonly before: Draft; readonly draft: Draft; readonly text: string | null } | null =
   null
 
-/** A change that is being made, and what others have saved meanwhile. */
+/** A change in progress, and changes that others saved in the meantime. */
 function useChange(endpoint: Endpoint) {
   const [found] = useState(left?.id === endpoint.id ? left : null)
   const [before, setBefore] = useState(() => found?.before ?? draftOf(endpoint))
   const [draft, setDraft] = useState(found?.draft ?? before)
-  /** The JSON while it is typed; null while the form is shown. */
+  /** The JSON while somebody types it; null while the form is shown. */
   const [text, setText] = useState(found?.text ?? null)
-  /** What the page still shows for a moment after it was saved. */
+  /** The state that the page still shows for a moment after a save. */
   const [old, setOld] = useState('')
   const latest = draftOf(endpoint)
   const latestText = JSON.stringify(latest)
@@ -184,7 +184,7 @@ function parsed(text: string): Body | null {
   return isObject(value) ? value : null
 }
 
-/** Somebody else saved the endpoint while it is being changed here. */
+/** Notice that somebody else saved the endpoint in the meantime. */
 function Conflict({ change }: { readonly change: ReturnType<typeof useChange> }) {
   const { theirs, mine } = change
   const both = conflictsOf(mine, theirs)

@@ -1,4 +1,4 @@
-/** The configuration of an endpoint: as a form and as JSON, its keys, and what cannot be taken back. */
+/** The configuration of an endpoint: as a form and as JSON, its keys, and actions that cannot be undone. */
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { mayManage, mayUseJobs } from '../../../client/session.ts'
 import { Section } from '../../../parts/basic.tsx'

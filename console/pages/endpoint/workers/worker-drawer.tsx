@@ -1,4 +1,4 @@
-/** One worker: what it is, how its start went, how it ended, and what it printed last. */
+/** One worker: its hardware, its start, its end, and its last output. */
 import { useState } from 'preact/hooks'
 import { api, send } from '../../../client/api.ts'
 import type { WorkerDetail } from '../../../client/api-types.d.ts'
@@ -14,9 +14,9 @@ import { type LineData, LineReader, type LogLine } from '../logs/log-line.ts'
 import { endOf, gpuText, phaseText, START_PHASES, startMs, stateOf } from './worker-text.ts'
 import { Jobs } from './workers.tsx'
 
-/** Lines that the drawer shows. */
+/** Number of lines that the drawer shows. */
 const LAST_LINES = 50
-/** Characters of a line that the drawer shows. */
+/** Limit of characters of a line in the drawer. */
 const MAX_LINE = 1_000
 
 /** A drawer with a worker, also with one that has ended. */
@@ -183,7 +183,7 @@ function LastLines({
 }: {
   readonly endpointId: string
   readonly workerId: string
-  /** Lines that were kept with the end of the worker; its output may be gone. */
+  /** Lines that were stored at the end of the worker; its output may be deleted. */
   readonly known: readonly string[]
 }) {
   const lines = useResource(

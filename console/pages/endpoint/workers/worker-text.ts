@@ -2,7 +2,7 @@
 import type { EndedWorker, Worker, WorkerDetail, WorkerPhase } from '../../../client/api-types.d.ts'
 import { bytes } from '../../../format.ts'
 
-/** What the state of a worker means for people, as `parts/basic.tsx` shows it. */
+/** Meaning of the state of a worker for people, as `console/parts/basic.tsx` shows it. */
 export interface WorkerState {
   readonly tone: 'good' | 'busy' | 'wait' | 'bad' | 'off' | 'frozen'
   readonly text: string
@@ -11,7 +11,7 @@ export interface WorkerState {
 /** A worker of a list, or a single one. */
 export type AnyWorker = Worker | EndedWorker | WorkerDetail
 
-/** Phases of a start, in whatever order a driver has them. */
+/** Phases of a start, in any order that a driver has them. */
 export const START_PHASES: ReadonlySet<WorkerPhase> = new Set([
   'queued',
   'downloading',
@@ -40,7 +40,7 @@ export function phaseText(phase: WorkerPhase): string {
   return PHASE_TEXTS[phase]
 }
 
-/** The state of a worker: its health first, then its phase, then whether it works. */
+/** The state of a worker: its health first, then its phase, then its work. */
 export function stateOf({ phase, status, pullPercent, download }: AnyWorker): WorkerState {
   if (phase === 'exited') return { tone: 'off', text: 'ended' }
   if (status === 'UNHEALTHY')
@@ -60,7 +60,7 @@ function progressOf(pullPercent: number | null, download: AnyWorker['download'])
   return totalBytes === null ? ` ${bytes(receivedBytes)}` : ` ${bytes(receivedBytes)} of ${bytes(totalBytes)}`
 }
 
-/** How an ended worker ended; one that was told to and did is no failure. */
+/** The end of an ended worker; one that was stopped on request did not fail. */
 export function endOf({ exit, stopReason }: Pick<EndedWorker, 'exit' | 'stopReason'>): WorkerState {
   const asked =
     stopReason === null ? null : stopReason === 'requested' ? 'asked to end' : stopReason.replaceAll('_', ' ')
@@ -74,7 +74,7 @@ export function startMs({ createdAt, readyAt }: Pick<EndedWorker, 'createdAt' | 
   return readyAt === null ? null : Math.max(0, Date.parse(readyAt) - Date.parse(createdAt))
 }
 
-/** What a worker runs on, such as `2 × NVIDIA L4`, or `NVIDIA L4 on gpu-1` where a platform has nodes. */
+/** The hardware of a worker, such as `2 × NVIDIA L4`, or `NVIDIA L4 on gpu-1` on a platform with nodes. */
 export function gpuText({ gpuCount, gpuTypeId, node }: Pick<Worker, 'gpuCount' | 'gpuTypeId' | 'node'>): string {
   const what = gpuCount === 0 ? 'CPU' : `${gpuCount === 1 ? '' : `${gpuCount} × `}${gpuTypeId ?? 'GPU'}`
   return node === null ? what : `${what} on ${node}`

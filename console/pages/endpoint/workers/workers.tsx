@@ -1,4 +1,4 @@
-/** The workers of an endpoint, as they are now, and how those that have ended did. */
+/** The present workers of an endpoint, and the results of those that have ended. */
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { EndedWorker, Endpoint, Worker } from '../../../client/api-types.d.ts'
@@ -17,9 +17,9 @@ import { endOf, gpuText, startMs, stateOf } from './worker-text.ts'
 /** Jobs by the worker that holds them. */
 type JobsByWorker = ReadonlyMap<string | null, readonly string[]>
 
-/** Jobs in progress that are read for the table. */
+/** Limit of jobs in progress that are read for the table. */
 const MAX_JOBS = 100
-/** Jobs of a worker that a row names. */
+/** Limit of jobs of a worker that a row names. */
 const MAX_NAMED = 2
 
 /** The workers of an endpoint. */
@@ -166,7 +166,7 @@ function columnsOf(endpointId: string, jobs: JobsByWorker, latest: number | null
   ]
 }
 
-/** The jobs that a worker holds, as far as they are known by name. */
+/** The jobs that a worker holds, as far as the table has their ids. */
 export function Jobs({
   endpointId,
   jobs,
